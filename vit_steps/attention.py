@@ -1,0 +1,85 @@
+"""Lesson 04: each query mixes the values by how well it matches their keys."""
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from .heads import QKV, merge_heads
+from .inputs import check_fraction
+
+
+def attention(
+    q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None, dropout: float = 0.0
+) -> tuple[Tensor, Tensor]:
+    """Mix the values by how well each query matches each key (Vaswani et al. 2017, eq. 1).
+
+    Args:
+        q, k, v: (B, h, N, d).
+        mask: boolean, broadcastable to (B, h, N, N); True where a query may look.
+        dropout: share of the weights set to zero before they mix the values; give it in training
+            only.
+
+    Returns:
+        The mixed values (B, h, N, d), and the weights (B, h, N, N) before dropout, whose rows sum
+        to 1.
+
+    Raises:
+        TypeError: the mask is not boolean.
+        ValueError: shapes that do not belong together, or a query that may look nowhere.
+    """
+    check_attention(q, k, v, mask)
+    scores = q @ k.transpose(-2, -1) / q.shape[-1] ** 0.5  # (B, h, N, N)
+    if mask is not None:
+        scores = scores.masked_fill(~mask, float("-inf"))
+    weights = scores.softmax(dim=-1)
+    kept = F.dropout(weights, dropout) if dropout else weights
+    return kept @ v, weights
+
+
+def check_attention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> None:
+    """Refuse shapes that would broadcast in silence, and masks that would give NaN."""
+    if q.shape[:-2] != k.shape[:-2] or q.shape[-1] != k.shape[-1] or k.shape[:-1] != v.shape[:-1]:
+        raise ValueError(
+            f"q is {tuple(q.shape)}, k is {tuple(k.shape)}, v is {tuple(v.shape)}; give the same "
+            "batch and heads to all, the same width to q and k, the same length to k and v"
+        )
+    if mask is None:
+        return
+    if mask.dtype != torch.bool:
+        raise TypeError(f"mask holds {mask.dtype}; give booleans, True where a query may look")
+    if not mask.any(dim=-1).all():
+        raise ValueError(
+            "mask has a row without True: that query may look nowhere; let it see itself"
+        )
+
+
+class MultiHeadAttention(nn.Module):
+    """Attention in several heads, and a projection that mixes them (Vaswani et al. 2017, 3.2.2).
+
+    Args:
+        embed_dim: D.
+        num_heads: h; divides D.
+        qkv_bias: whether the query, key and value projections add a bias.
+        dropout: share of the weights, and of the output, set to zero in training.
+
+    Raises:
+        ValueError: a size below 1, h does not divide D, or a dropout outside [0, 1).
+    """
+
+    def __init__(self, embed_dim: int, num_heads: int, qkv_bias: bool = True, dropout: float = 0.0):
+        super().__init__()
+        check_fraction(dropout=dropout)
+        self.qkv = QKV(embed_dim, num_heads, bias=qkv_bias)
+        self.proj = nn.Linear(embed_dim, embed_dim)
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, x: Tensor, mask: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """Mix tokens (B, N, D).
+
+        Returns:
+            The mixed tokens (B, N, D), and the weights (B, h, N, N).
+        """
+        q, k, v = self.qkv(x)  # each (B, h, N, d)
+        rate = self.dropout.p if self.training else 0.0
+        mixed, weights = attention(q, k, v, mask, rate)
+        return self.dropout(self.proj(merge_heads(mixed))), weights

@@ -1,0 +1,100 @@
+"""Lesson 05: attention moves information between tokens, the MLP works on each; repeat."""
+
+from torch import Tensor, nn
+
+from .attention import MultiHeadAttention
+from .inputs import check_fraction, check_sizes, mlp_width
+
+
+class MLP(nn.Module):
+    """Two Linears with a GELU between, the same for every token (Dosovitskiy et al. 2021, eq. 3).
+
+    Args:
+        embed_dim: D.
+        hidden_dim: the width between the two.
+        dropout: share of the numbers set to zero in training, after each Linear.
+    """
+
+    def __init__(self, embed_dim: int, hidden_dim: int, dropout: float = 0.0):
+        super().__init__()
+        check_sizes(embed_dim=embed_dim, hidden_dim=hidden_dim)
+        check_fraction(dropout=dropout)
+        self.fc1 = nn.Linear(embed_dim, hidden_dim)
+        self.act = nn.GELU()
+        self.fc2 = nn.Linear(hidden_dim, embed_dim)
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Turn tokens (B, N, D) into tokens (B, N, D)."""
+        x = self.dropout(self.act(self.fc1(x)))  # (B, N, hidden)
+        return self.dropout(self.fc2(x))  # (B, N, D)
+
+
+class EncoderBlock(nn.Module):
+    """Pre-norm attention and pre-norm MLP, each added to what came in (eq. 2 and 3, figure 1).
+
+    Args:
+        embed_dim: D.
+        num_heads: h; divides D.
+        mlp_ratio: width of the MLP's hidden layer over D.
+        qkv_bias: whether the query, key and value projections add a bias.
+        dropout: as in `MultiHeadAttention` and `MLP`.
+        norm_eps: what LayerNorm adds to the variance.
+    """
+
+    def __init__(
+        self,
+        embed_dim: int,
+        num_heads: int,
+        mlp_ratio: float = 4.0,
+        qkv_bias: bool = True,
+        dropout: float = 0.0,
+        norm_eps: float = 1e-6,
+    ):
+        super().__init__()
+        self.norm1 = nn.LayerNorm(embed_dim, eps=norm_eps)
+        self.attn = MultiHeadAttention(embed_dim, num_heads, qkv_bias, dropout)
+        self.norm2 = nn.LayerNorm(embed_dim, eps=norm_eps)
+        self.mlp = MLP(embed_dim, mlp_width(embed_dim, mlp_ratio), dropout)
+
+    def forward(self, x: Tensor, mask: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """Turn tokens (B, N, D) into tokens (B, N, D); also give the weights (B, h, N, N)."""
+        mixed, weights = self.attn(self.norm1(x), mask)
+        x = x + mixed
+        x = x + self.mlp(self.norm2(x))
+        return x, weights
+
+
+class Encoder(nn.ModuleList):
+    """A list of L encoder blocks that runs its tokens through all of them.
+
+    Args:
+        depth: L, the number of blocks.
+        embed_dim, num_heads, mlp_ratio, qkv_bias, dropout, norm_eps: as in `EncoderBlock`.
+    """
+
+    def __init__(
+        self,
+        depth: int,
+        embed_dim: int,
+        num_heads: int,
+        mlp_ratio: float = 4.0,
+        qkv_bias: bool = True,
+        dropout: float = 0.0,
+        norm_eps: float = 1e-6,
+    ):
+        check_sizes(depth=depth)
+        block = (embed_dim, num_heads, mlp_ratio, qkv_bias, dropout, norm_eps)
+        super().__init__(EncoderBlock(*block) for _ in range(depth))
+
+    def forward(self, x: Tensor, mask: Tensor | None = None) -> tuple[Tensor, list[Tensor]]:
+        """Turn tokens (B, N, D) into tokens (B, N, D).
+
+        Returns:
+            The tokens, and a list of each block's weights (B, h, N, N).
+        """
+        attention = []
+        for block in self:
+            x, weights = block(x, mask)
+            attention.append(weights)
+        return x, attention

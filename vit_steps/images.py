@@ -1,0 +1,116 @@
+"""Lesson 00: any picture, opened safely, becomes a tensor, and a tensor a picture again."""
+
+import warnings
+from pathlib import Path
+
+import numpy as np
+import torch
+from PIL import Image, ImageOps
+from torch import Tensor
+
+from .inputs import as_pair, check_images
+
+# Formats that are read without running another program (EPS would start Ghostscript).
+FORMATS = ("AVIF", "BMP", "GIF", "JPEG", "JPEG2000", "PNG", "PPM", "TIFF", "WEBP")
+MEAN = STD = 0.5  # maps 0…1 to -1…1, as the published ViT-B/16 was trained
+
+
+def sample_photo() -> Path:
+    """The photo that matplotlib ships, of Grace Hopper: 600 × 512 pixels, in the public domain."""
+    from matplotlib import cbook
+
+    return Path(cbook.get_sample_data("grace_hopper.jpg", asfileobj=False))
+
+
+def load_image(path: str | Path, size: int | tuple[int, int] | None = 224) -> Tensor:
+    """Open a picture file as an RGB tensor, cropped to its centre and resized.
+
+    Turned as its EXIF data says; transparency is laid on white; of an animation, the first frame.
+
+    Args:
+        path: a file in one of `FORMATS`.
+        size: wanted, in pixels, one number for a square or (height, width); None keeps the
+            picture's own.
+
+    Returns:
+        (3, H, W), floats from 0 to 1.
+
+    Raises:
+        ValueError: no such file, not a picture, broken, or too large to open safely (more pixels
+            than `PIL.Image.MAX_IMAGE_PIXELS`, 89 million). The message names file and reason.
+    """
+    path = Path(path)
+    wanted = None if size is None else as_pair(size, "size")
+    if not path.is_file():
+        problem = (
+            "is a folder; give a file in it" if path.is_dir() else "is not there; check the path"
+        )
+        raise ValueError(f"{path} {problem}")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of harmless oddities inside the file
+            warnings.simplefilter("error", Image.DecompressionBombWarning)
+            with Image.open(path, formats=FORMATS) as file:
+                picture = to_rgb(ImageOps.exif_transpose(file))
+    except Image.UnidentifiedImageError:
+        known = ", ".join(FORMATS)
+        raise ValueError(f"{path} is not a picture in a known format ({known})") from None
+    except (Image.DecompressionBombWarning, Image.DecompressionBombError):
+        limit = Image.MAX_IMAGE_PIXELS
+        raise ValueError(f"{path} has more than {limit} pixels; make it smaller first") from None
+    except Exception as error:  # decoders raise nearly anything on a broken file
+        raise ValueError(f"{path} cannot be read as a picture: {error}") from error
+    if wanted is not None:
+        picture = ImageOps.fit(picture, wanted[::-1], Image.Resampling.BICUBIC)
+    return torch.from_numpy(np.array(picture)).permute(2, 0, 1).float() / 255
+
+
+def to_rgb(picture: Image.Image) -> Image.Image:
+    """Any mode of Pillow's as 8-bit RGB: 16 bits scaled down, transparency laid on white.
+
+    Raises:
+        ValueError: pixels without a known range (32-bit floats or integers).
+    """
+    if picture.mode.startswith("I;16"):
+        picture = Image.fromarray((np.asarray(picture) // 257).astype(np.uint8))
+    elif picture.mode in ("I", "F"):
+        raise ValueError("its pixels are 32 bits wide, and nothing says which is white")
+    if picture.has_transparency_data:
+        picture = picture.convert("RGBA")
+        white = Image.new("RGBA", picture.size, "white")
+        picture = Image.alpha_composite(white, picture)
+    return picture.convert("RGB")
+
+
+def normalize(images: Tensor, mean=MEAN, std=STD) -> Tensor:
+    """Shift and scale each channel: (images - mean) / std.
+
+    Args:
+        images: (C, H, W) or (B, C, H, W), floats from 0 to 1.
+        mean, std: one number, or one for each channel.
+
+    Raises:
+        TypeError: not floats.
+        ValueError: mean or std has another length than there are channels.
+    """
+    mean, std = per_channel(images, mean), per_channel(images, std)
+    return (images - mean) / std
+
+
+def denormalize(images: Tensor, mean=MEAN, std=STD) -> Tensor:
+    """Undo `normalize`, ready to be shown: images · std + mean."""
+    mean, std = per_channel(images, mean), per_channel(images, std)
+    return images * std + mean
+
+
+def per_channel(images: Tensor, values) -> Tensor:
+    """The values as a tensor (C, 1, 1) that meets the images' channels, or one that meets all."""
+    batch = images[None] if images.ndim == 3 else images
+    check_images(batch, channels=batch.shape[1] if batch.ndim == 4 else 3)
+    values = torch.as_tensor(values, dtype=images.dtype, device=images.device)
+    if values.ndim and values.shape != batch.shape[1:2]:
+        channels = batch.shape[1]
+        raise ValueError(
+            f"{values.tolist()}: give one number, or one for each of {channels} channels"
+        )
+    return values[:, None, None] if values.ndim else values

@@ -1,0 +1,146 @@
+"""What every module asks of its input, said where the learner stands.
+
+Each function returns quietly or raises: what came, what was expected, what to do.
+"""
+
+from torch import Tensor
+
+
+def check_sizes(**sizes: int) -> None:
+    """Each named size must be a whole number of at least 1.
+
+    Raises:
+        TypeError: a size is not an int (True and False do not count as one).
+        ValueError: a size is zero or negative.
+    """
+    for name, size in sizes.items():
+        if not isinstance(size, int) or isinstance(size, bool):
+            raise TypeError(f"{name} is {size!r}, a {type(size).__name__}; give a whole number")
+        if size < 1:
+            raise ValueError(f"{name} is {size}; give a whole number of at least 1")
+
+
+def as_pair(size: int | tuple[int, int], name: str = "image_size") -> tuple[int, int]:
+    """Read a size as (height, width): 224 means (224, 224).
+
+    Raises:
+        TypeError: not an int and not a tuple of two ints.
+        ValueError: a side is zero or negative.
+    """
+    if isinstance(size, tuple) and len(size) == 2:
+        check_sizes(**{f"{name}[0]": size[0], f"{name}[1]": size[1]})
+        return size
+    if not isinstance(size, int):
+        raise TypeError(f"{name} is {size!r}; give one whole number, or a tuple (height, width)")
+    check_sizes(**{name: size})
+    return size, size
+
+
+def check_fraction(**fractions: float) -> None:
+    """Each named fraction must be a number from 0 up to, not including, 1.
+
+    Raises:
+        TypeError: not a number.
+        ValueError: outside [0, 1).
+    """
+    for name, value in fractions.items():
+        if not isinstance(value, (int, float)) or isinstance(value, bool):
+            raise TypeError(f"{name} is {value!r}; give a number from 0 up to 1, such as 0.1")
+        if not 0 <= value < 1:
+            raise ValueError(f"{name} is {value}; give a number of at least 0 and below 1")
+
+
+def mlp_width(embed_dim: int, mlp_ratio: float) -> int:
+    """The MLP's hidden width, embed_dim · mlp_ratio, which must come out whole.
+
+    Raises:
+        TypeError: mlp_ratio is not a number.
+        ValueError: the product is not a whole number of at least 1.
+    """
+    check_sizes(embed_dim=embed_dim)
+    if not isinstance(mlp_ratio, (int, float)) or isinstance(mlp_ratio, bool):
+        raise TypeError(f"mlp_ratio is {mlp_ratio!r}; give a number, such as 4.0")
+    width = embed_dim * mlp_ratio
+    if not width >= 1 or width != round(width):
+        raise ValueError(
+            f"mlp_ratio {mlp_ratio} makes the MLP {width} wide with embed_dim {embed_dim}; "
+            "choose one that gives a whole number of at least 1"
+        )
+    return round(width)
+
+
+def check_heads(embed_dim: int, num_heads: int) -> None:
+    """The embedding must divide into heads of equal width.
+
+    Raises:
+        TypeError: a size is not a whole number.
+        ValueError: a size is below 1, or num_heads does not divide embed_dim.
+    """
+    check_sizes(embed_dim=embed_dim, num_heads=num_heads)
+    if embed_dim % num_heads:
+        fits = [h for h in range(1, embed_dim + 1) if embed_dim % h == 0]
+        near = sorted(sorted(fits, key=lambda h: abs(h - num_heads))[:3])
+        raise ValueError(
+            f"embed_dim {embed_dim} does not divide into {num_heads} heads of equal width; "
+            f"nearest head counts that do: {', '.join(map(str, near))}"
+        )
+
+
+def check_images(
+    images: Tensor, channels: int | None = None, size: tuple[int, int] | None = None
+) -> None:
+    """Images must be a batch (B, C, H, W); where given, of these channels and this size, in floats.
+
+    Raises:
+        TypeError: not a tensor, or (where channels are given) not of floats.
+        ValueError: another number of axes, no images or no pixels, other channels or another size.
+    """
+    if not isinstance(images, Tensor):
+        raise TypeError(
+            f"images is a {type(images).__name__}, not a tensor; "
+            "vit_steps.images.load_image makes one from a picture file"
+        )
+    shape = tuple(images.shape)
+    if images.ndim == 3:
+        raise ValueError(f"images is {shape}: the batch axis is missing; use images[None]")
+    if images.ndim != 4:
+        raise ValueError(f"images is {shape}; give four axes (B, C, H, W)")
+    if 0 in shape:
+        raise ValueError(f"images is {shape}: it is empty; give at least one image with pixels")
+    if channels is None:
+        return
+    if not images.is_floating_point():
+        raise TypeError(
+            f"images holds {images.dtype}, not floats; use images.float() / 255 for bytes, "
+            "then vit_steps.images.normalize"
+        )
+    if shape[1] != channels:
+        last = "; are the channels last? then use images.permute(0, 3, 1, 2)"
+        raise ValueError(
+            f"images is {shape}: {shape[1]} channels where the model takes {channels}"
+            + (last if shape[3] == channels else "")
+        )
+    if size is not None and shape[2:] != size:
+        raise ValueError(
+            f"images are {shape[2]}×{shape[3]} (height × width) where the model takes "
+            f"{size[0]}×{size[1]}; resize them (vit_steps.images.load_image), "
+            "or the model (ViT.at_size)"
+        )
+
+
+def check_tokens(tokens: Tensor, embed_dim: int, count: int | None = None) -> None:
+    """Tokens must be a batch (B, N, D) of the expected width and, where given, number.
+
+    Raises:
+        TypeError: not a tensor.
+        ValueError: another number of axes, another width D, another number N.
+    """
+    if not isinstance(tokens, Tensor):
+        raise TypeError(f"tokens is a {type(tokens).__name__}, not a tensor")
+    shape = tuple(tokens.shape)
+    if tokens.ndim != 3:
+        raise ValueError(f"tokens is {shape}; give three axes (B, N, D)")
+    if shape[2] != embed_dim:
+        raise ValueError(f"tokens is {shape}: width {shape[2]} where {embed_dim} is expected")
+    if count is not None and shape[1] != count:
+        raise ValueError(f"tokens is {shape}: {shape[1]} tokens where {count} are expected")

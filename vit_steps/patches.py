@@ -1,0 +1,115 @@
+"""Lesson 01: a picture becomes a row of patches, and each patch a token."""
+
+from einops import rearrange
+from torch import Tensor, nn
+
+from .inputs import as_pair, check_images, check_sizes
+
+
+def grid_size(image_size: int | tuple[int, int], patch_size: int) -> tuple[int, int]:
+    """How many rows and columns of patches an image holds.
+
+    Args:
+        image_size: in pixels, one number for a square or (height, width).
+        patch_size: P, the side of a patch in pixels.
+
+    Returns:
+        (rows, columns); their product is the number of patches, H·W / P².
+
+    Raises:
+        ValueError: the patch size does not divide both sides.
+    """
+    check_sizes(patch_size=patch_size)
+    height, width = as_pair(image_size)
+    for side, pixels in (("height", height), ("width", width)):
+        if pixels % patch_size:
+            raise ValueError(
+                f"image is {height}×{width}: its {side} is not a multiple of the patch size "
+                f"{patch_size}; crop or resize it first (vit_steps.images.load_image does both)"
+            )
+    return height // patch_size, width // patch_size
+
+
+def patchify(images: Tensor, patch_size: int) -> Tensor:
+    """Cut images into flat patches, row by row (Dosovitskiy et al. 2021, section 3.1).
+
+    Args:
+        images: (B, C, H, W), of any type of number.
+        patch_size: P, in pixels.
+
+    Returns:
+        (B, N, P·P·C), N = H·W / P². Inside a patch the pixels run row by row, and each pixel's
+        channels stand together.
+
+    Raises:
+        ValueError: not four axes, or P does not divide H and W.
+    """
+    check_images(images)
+    grid_size((images.shape[2], images.shape[3]), patch_size)
+    pattern = "b c (row p1) (col p2) -> b (row col) (p1 p2 c)"
+    return rearrange(images, pattern, p1=patch_size, p2=patch_size)
+
+
+def unpatchify(patches: Tensor, patch_size: int, image_size: int | tuple[int, int]) -> Tensor:
+    """Put the patches of `patchify` back together, without loss.
+
+    Args:
+        patches: (B, N, P·P·C).
+        patch_size: P, in pixels.
+        image_size: of the images to make; patches alone do not say how many stand in a row.
+
+    Returns:
+        (B, C, H, W).
+
+    Raises:
+        ValueError: N or P·P·C does not belong to that image and patch size.
+    """
+    rows, cols = grid_size(image_size, patch_size)
+    if patches.ndim != 3 or patches.shape[1] != rows * cols or patches.shape[2] % patch_size**2:
+        raise ValueError(
+            f"patches is {tuple(patches.shape)}; an image of {rows}×{cols} patches of side "
+            f"{patch_size} comes from (B, {rows * cols}, {patch_size**2}·C)"
+        )
+    pattern = "b (row col) (p1 p2 c) -> b c (row p1) (col p2)"
+    return rearrange(patches, pattern, row=rows, col=cols, p1=patch_size, p2=patch_size)
+
+
+class PatchEmbedding(nn.Module):
+    """Patches, each projected to a token (Dosovitskiy et al. 2021, eq. 1, the part x·E).
+
+    A convolution whose stride is its kernel size does in one step what `patchify` and a Linear do
+    in two: `proj.weight` (D, C, P, P) is that Linear's weight (D, P·P·C), permuted.
+
+    Args:
+        image_size: in pixels, one number for a square or (height, width).
+        patch_size: P, in pixels; divides both sides.
+        in_channels: C, 3 for RGB.
+        embed_dim: D, the width of a token.
+
+    Raises:
+        ValueError: a size below 1, or an image that does not divide into patches.
+    """
+
+    def __init__(
+        self,
+        image_size: int | tuple[int, int] = 224,
+        patch_size: int = 16,
+        in_channels: int = 3,
+        embed_dim: int = 768,
+    ):
+        super().__init__()
+        check_sizes(in_channels=in_channels, embed_dim=embed_dim)
+        self.image_size = as_pair(image_size)
+        self.grid = grid_size(image_size, patch_size)
+        self.proj = nn.Conv2d(in_channels, embed_dim, kernel_size=patch_size, stride=patch_size)
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Turn images (B, C, H, W), floats, into tokens (B, N, D).
+
+        Raises:
+            TypeError: not a tensor of floats.
+            ValueError: other channels or another size than this embedding was made for.
+        """
+        check_images(images, self.proj.in_channels, self.image_size)
+        x = self.proj(images)  # (B, D, rows, cols)
+        return x.flatten(2).transpose(1, 2)  # (B, N, D)

@@ -1,0 +1,167 @@
+"""Lesson 06: the head, and the whole Vision Transformer."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from torch import Tensor, nn
+
+from .encoder import Encoder
+from .inputs import check_fraction, check_heads, check_sizes, mlp_width
+from .patches import PatchEmbedding, grid_size
+from .tokens import TokenEmbedding, resize_positions
+
+# Dosovitskiy et al. 2021, table 1 (B, L, H); Touvron et al. 2021, table 1 (Ti, S).
+PRESETS: dict[str, dict[str, Any]] = {
+    "Ti/16": dict(patch_size=16, embed_dim=192, depth=12, num_heads=3),
+    "S/16": dict(patch_size=16, embed_dim=384, depth=12, num_heads=6),
+    "B/16": dict(patch_size=16, embed_dim=768, depth=12, num_heads=12),
+    "B/32": dict(patch_size=32, embed_dim=768, depth=12, num_heads=12),
+    "L/16": dict(patch_size=16, embed_dim=1024, depth=24, num_heads=16),
+    "L/32": dict(patch_size=32, embed_dim=1024, depth=24, num_heads=16),
+    "H/14": dict(patch_size=14, embed_dim=1280, depth=32, num_heads=16),
+}
+
+
+@dataclass(frozen=True)
+class ViTConfig:
+    """What makes one ViT differ from another. It checks itself; the default is B/16 for ImageNet.
+
+    Args:
+        image_size: in pixels, one number for a square or (height, width).
+        patch_size: P, in pixels; divides both sides.
+        in_channels: C, 3 for RGB.
+        num_classes: how many logits the head gives.
+        embed_dim: D, the width of a token.
+        depth: L, the number of encoder blocks.
+        num_heads: h; divides D.
+        mlp_ratio: width of the MLP's hidden layer over D; their product is a whole number.
+        qkv_bias: whether the query, key and value projections add a bias.
+        dropout: share of the numbers set to zero in training.
+        pool: what the head reads: "cls", the cls token, or "mean", the mean of the patch tokens.
+        norm_eps: what LayerNorm adds to the variance.
+
+    Raises:
+        TypeError: an unknown option, or a value of the wrong kind.
+        ValueError: a value out of its range, or sizes that do not fit together.
+    """
+
+    image_size: int | tuple[int, int] = 224
+    patch_size: int = 16
+    in_channels: int = 3
+    num_classes: int = 1000
+    embed_dim: int = 768
+    depth: int = 12
+    num_heads: int = 12
+    mlp_ratio: float = 4.0
+    qkv_bias: bool = True
+    dropout: float = 0.0
+    pool: str = "cls"
+    norm_eps: float = 1e-6
+
+    def __post_init__(self):
+        grid_size(self.image_size, self.patch_size)
+        check_sizes(in_channels=self.in_channels, num_classes=self.num_classes, depth=self.depth)
+        check_heads(self.embed_dim, self.num_heads)
+        check_fraction(dropout=self.dropout, norm_eps=self.norm_eps)
+        mlp_width(self.embed_dim, self.mlp_ratio)
+        if not isinstance(self.qkv_bias, bool):
+            raise TypeError(f"qkv_bias is {self.qkv_bias!r}; give True or False")
+        if self.pool not in ("cls", "mean"):
+            raise ValueError(f'pool is {self.pool!r}; give "cls" or "mean"')
+
+    @classmethod
+    def preset(cls, name: str, **changes) -> "ViTConfig":
+        """A published size by its name, such as "B/16", with any option changed.
+
+        Raises:
+            ValueError: an unknown name.
+            TypeError: an unknown option.
+        """
+        if name not in PRESETS:
+            raise ValueError(f"no preset {name!r}; there are {', '.join(PRESETS)}")
+        return replace(cls(**PRESETS[name]), **changes)
+
+
+def init_weights(module: nn.Module) -> None:
+    """Start every Linear from a truncated normal of standard deviation 0.02 and a zero bias."""
+    if isinstance(module, nn.Linear):
+        nn.init.trunc_normal_(module.weight, std=0.02)
+        if module.bias is not None:
+            nn.init.zeros_(module.bias)
+
+
+class Head(nn.Linear):
+    """Read the tokens once, and give a logit for each class (Dosovitskiy et al. 2021, eq. 4).
+
+    Args:
+        embed_dim: D.
+        num_classes: how many logits.
+        pool: "cls" reads the cls token, "mean" the mean of the patch tokens.
+    """
+
+    def __init__(self, embed_dim: int, num_classes: int, pool: str = "cls"):
+        super().__init__(embed_dim, num_classes)
+        self.pool = pool
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        """Turn normalised tokens (B, N, D), cls first, into logits (B, classes)."""
+        pooled = tokens[:, 0] if self.pool == "cls" else tokens[:, 1:].mean(dim=1)  # (B, D)
+        return super().forward(pooled)
+
+
+class ViT(nn.Module):
+    """The Vision Transformer (Dosovitskiy et al. 2021, figure 1 and eq. 1 to 4).
+
+    Args:
+        config: its sizes; `ViTConfig.preset("B/16")` gives a published one.
+    """
+
+    def __init__(self, config: ViTConfig):
+        super().__init__()
+        self.config = c = config
+        self.patch_embed = PatchEmbedding(c.image_size, c.patch_size, c.in_channels, c.embed_dim)
+        rows, cols = self.patch_embed.grid
+        self.tokens = TokenEmbedding(rows * cols, c.embed_dim, c.dropout)
+        block = (c.embed_dim, c.num_heads, c.mlp_ratio, c.qkv_bias, c.dropout, c.norm_eps)
+        self.blocks = Encoder(c.depth, *block)
+        self.norm = nn.LayerNorm(c.embed_dim, eps=c.norm_eps)
+        self.head = Head(c.embed_dim, c.num_classes, c.pool)
+        self.apply(init_weights)
+
+    def encode(self, images: Tensor) -> tuple[Tensor, list[Tensor]]:
+        """Turn images (B, C, H, W) into normalised tokens (B, N, D) and each block's weights."""
+        x = self.tokens(self.patch_embed(images))  # (B, N, D)
+        x, attention = self.blocks(x)
+        return self.norm(x), attention
+
+    def features(self, images: Tensor) -> Tensor:
+        """Turn images (B, C, H, W) into normalised tokens (B, N, D), cls first."""
+        return self.encode(images)[0]
+
+    def forward(self, images: Tensor, return_attention: bool = False):
+        """Turn images (B, C, H, W) into logits (B, classes).
+
+        Returns:
+            The logits; with `return_attention`, a tuple of the logits and a list of the weights of
+            each block (B, h, N, N).
+
+        Raises:
+            TypeError: images are not a tensor of floats.
+            ValueError: images have other channels or another size than the config says.
+        """
+        tokens, attention = self.encode(images)
+        logits = self.head(tokens)
+        return (logits, attention) if return_attention else logits
+
+    def at_size(self, image_size: int | tuple[int, int]) -> "ViT":
+        """The same weights in a new model for images of another size, its positions resized.
+
+        Raises:
+            ValueError: the patch size does not divide the new size.
+        """
+        model = ViT(replace(self.config, image_size=image_size))
+        weights = self.state_dict()
+        positions, grid = weights["tokens.pos_embed"], self.patch_embed.grid
+        weights["tokens.pos_embed"] = resize_positions(positions, grid, model.patch_embed.grid)
+        model.load_state_dict(weights)
+        return model.to(positions).train(self.training)
