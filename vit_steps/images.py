@@ -61,7 +61,8 @@ def load_image(path: str | Path, size: int | tuple[int, int] | None = 224) -> Te
     except Exception as error:  # decoders raise nearly anything on a broken file
         raise ValueError(f"{path} cannot be read as a picture: {error}") from error
     if wanted is not None:
-        picture = ImageOps.fit(picture, wanted[::-1], Image.Resampling.BICUBIC)
+        height, width = wanted
+        picture = ImageOps.fit(picture, (width, height), Image.Resampling.BICUBIC)
     return torch.from_numpy(np.array(picture)).permute(2, 0, 1).float() / 255
 
 

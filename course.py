@@ -1,0 +1,71 @@
+"""For contributors and teachers: run lessons, and point the course at its address.
+
+python course.py run notebooks/01_patches.ipynb   execute a lesson in place, and clean it
+python course.py run                              the same for all lessons and solutions
+python course.py address https://github.com/ME/MY-FORK
+                                                  bring another address to every file that has it
+"""
+
+import argparse
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+ROOT = Path(__file__).parent
+NOTEBOOKS = sorted(ROOT.glob("notebooks/**/[0-9]*.ipynb"))
+# What differs from run to run or machine to machine, and is never shown.
+NOISE = "cell.metadata.execution metadata.language_info metadata.widgets"
+
+
+def address() -> str:
+    """The repository's public address, which stands in pyproject.toml alone."""
+    return tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["urls"]["Repository"]
+
+
+def run(paths: list[Path]) -> None:
+    """Execute notebooks in place, each in a fresh kernel, and leave out what is noise."""
+    for path in paths:
+        print(path)
+        jupyter = [sys.executable, "-m", "jupyter", "execute", "--inplace", "--timeout=120"]
+        subprocess.run([*jupyter, path], check=True)
+        strip = [sys.executable, "-m", "nbstripout", "--keep-output", "--keep-count", "--keep-id"]
+        subprocess.run([*strip, "--extra-keys", NOISE, path], check=True)
+
+
+def change_address(new: str) -> None:
+    """Replace the address in pyproject.toml, the README and every notebook.
+
+    Raises:
+        ValueError: not the address of a GitHub repository, which Colab could open.
+    """
+    pattern = r"https://github\.com/([\w.-]+/[\w.-]+?)(\.git)?/?"
+    if not (match := re.fullmatch(pattern, new)):
+        raise ValueError(f"{new!r} is not https://github.com/OWNER/REPOSITORY")
+    old_name, new_name = address().removeprefix("https://github.com/"), match[1]
+    for path in (ROOT / "pyproject.toml", ROOT / "README.md", *NOTEBOOKS):
+        text = path.read_text(encoding="utf-8")
+        path.write_text(
+            re.sub(rf"{re.escape(old_name)}(?![\w-])", new_name, text), encoding="utf-8"
+        )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    commands = parser.add_subparsers(dest="command", required=True)
+    runner = commands.add_parser("run", help="execute lessons in place, and clean them")
+    runner.add_argument("paths", nargs="*", type=Path, help="which; by default all")
+    pointer = commands.add_parser("address", help="point badges and setup cells at a fork")
+    pointer.add_argument("url", help="https://github.com/OWNER/REPOSITORY")
+    options = parser.parse_args()
+    if options.command == "run":
+        run(options.paths or NOTEBOOKS)
+    else:
+        change_address(options.url)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,299 @@
+"""Every drawing that more than one lesson needs. matplotlib is imported only when one is called.
+
+Each function draws on the axes that it is given, or on a new figure, and returns nothing: in a
+notebook the figure then shows itself. One colour stands for one idea everywhere (Okabe and Ito's,
+told apart by colour-blind eyes); attention weights use the map `cividis`.
+"""
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+import torch
+from einops import rearrange
+from torch import Tensor
+
+from .inputs import as_pair
+from .patches import patchify, unpatchify
+
+PATCH, CLS, POSITION = "#0072B2", "#E69F00", "#CC79A7"
+QUERY, KEY, VALUE = "#D55E00", "#56B4E9", "#009E73"
+INK, FAINT, PAPER = "#222222", "#B8B8B8", "#F4F4F4"
+WEIGHTS = "cividis"
+
+
+def new_axes(width: float, height: float) -> Any:
+    """One axes on a new figure of this size, in inches of 100 pixels."""
+    import matplotlib.pyplot as plt
+
+    _, ax = plt.subplots(figsize=(width, height), layout="constrained")
+    return ax
+
+
+def picture(image: Tensor, title: str = "", ax: Any = None) -> None:
+    """Show an image (C, H, W) with values from 0 to 1, in colour for C = 3, in grey for C = 1."""
+    ax = ax or new_axes(3, 3)
+    pixels = image.detach().permute(1, 2, 0).clamp(0, 1)
+    ax.imshow(pixels, cmap="gray", vmin=0, vmax=1)
+    ax.set_title(title)
+    ax.axis("off")
+
+
+def patch_grid(
+    image: Tensor, patch_size: int, gap: int = 2, title: str = "", ax: Any = None
+) -> None:
+    """Show an image (C, H, W) cut into patches, `gap` white pixels apart."""
+    channels, height, width = image.shape
+    patches = patchify(image[None], patch_size)[0]
+    tiles = rearrange(patches, "n (p1 p2 c) -> n c p1 p2", p1=patch_size, c=channels)
+    tiles = torch.nn.functional.pad(tiles, (0, gap, 0, gap), value=1.0)
+    side = patch_size + gap
+    rows, cols = height // patch_size, width // patch_size
+    flat = rearrange(tiles, "n c p1 p2 -> 1 n (p1 p2 c)")
+    picture(unpatchify(flat, side, (rows * side, cols * side))[0], title, ax or new_axes(4, 4))
+
+
+def matrix(
+    values: Tensor,
+    title: str = "",
+    rows: Sequence[str] = (),
+    cols: Sequence[str] = (),
+    xlabel: str = "",
+    ylabel: str = "",
+    form: str = "{:.2f}",
+    limits: tuple[float, float] | None = None,
+    ax: Any = None,
+) -> None:
+    """Show a matrix (rows, cols) as coloured cells; a small one has its numbers written in.
+
+    Args:
+        form: how a number is written, such as "{:.0f}"; "" writes none. Above 12 rows or columns
+            none are written, and a colour bar stands beside the matrix instead.
+        limits: the values at the two ends of the colour map; by default the smallest and largest.
+    """
+    import matplotlib.pyplot as plt
+
+    values = values.detach().float()
+    height, width = values.shape
+    ax = ax or new_axes(0.55 * min(width, 8) + 1.2, 0.5 * min(height, 8) + 0.8)
+    low, high = limits or (values.min().item(), values.max().item())
+    drawn = ax.imshow(values, cmap=WEIGHTS, vmin=low, vmax=high)
+    small = max(height, width) <= 12
+    if small and form:
+        middle = (low + high) / 2
+        for i in range(height):
+            for j in range(width):
+                colour = "white" if values[i, j] <= middle else "black"
+                ax.text(
+                    j, i, form.format(values[i, j]), color=colour, ha="center", va="center", size=9
+                )
+    elif not small:
+        plt.colorbar(drawn, ax=ax, shrink=0.8)
+    if small:
+        ax.set_xticks(range(width), cols or [str(j) for j in range(width)])
+        ax.set_yticks(range(height), rows or [str(i) for i in range(height)])
+        ax.tick_params(length=0)
+    ax.set(title=title, xlabel=xlabel, ylabel=ylabel)
+
+
+def over_photo(
+    image: Tensor, weights: Tensor, grid: int | tuple[int, int], title: str = "", ax: Any = None
+) -> None:
+    """Lay one weight per patch (rows·cols,) over an image (C, H, W), bright where it is large."""
+    rows, cols = as_pair(grid, "grid")
+    if weights.shape != (rows * cols,):
+        raise ValueError(
+            f"weights is {tuple(weights.shape)}; give ({rows * cols},), one number per patch "
+            "(leave out the cls token: weights[1:])"
+        )
+    ax = ax or new_axes(3, 3)
+    height, width = image.shape[1:]
+    ax.imshow(image.detach().mean(0), cmap="gray", vmin=0, vmax=1)
+    heat = weights.detach().reshape(rows, cols)
+    ax.imshow(heat, cmap=WEIGHTS, alpha=0.6, extent=(-0.5, width - 0.5, height - 0.5, -0.5))
+    ax.set_title(title)
+    ax.axis("off")
+
+
+STYLES = (("-", "o"), ("--", "s"), (":", "^"), ("-.", "D"))
+
+
+def lines(
+    x: Sequence[float],
+    series: dict[str, Sequence[float]],
+    title: str = "",
+    xlabel: str = "",
+    ylabel: str = "",
+    colours: Sequence[str] = (QUERY, VALUE, PATCH, POSITION),
+    log: str = "",
+    ax: Any = None,
+) -> None:
+    """Draw a few curves over the same x, each with its name at its right end.
+
+    Curves differ in colour, dash and marker, so that they are told apart without colour.
+
+    Args:
+        x: where the points stand.
+        series: a name and its values; at most four.
+        log: "x", "y" or "xy" for logarithmic axes; on a logarithmic x every point gets its tick.
+    """
+    ax = ax or new_axes(6, 3.2)
+    for (name, y), colour, (dash, marker) in zip(series.items(), colours, STYLES, strict=False):
+        ax.plot(x, y, dash, marker=marker, color=colour, markersize=4, label=name)
+        ax.annotate(
+            name, (x[-1], y[-1]), (8, 0), textcoords="offset points", color=colour, va="center"
+        )
+    ax.set(title=title, xlabel=xlabel, ylabel=ylabel)
+    if "x" in log:
+        ax.set_xscale("log")
+        ax.set_xticks(x, [f"{v:g}" for v in x])
+        ax.minorticks_off()
+    if "y" in log:
+        ax.set_yscale("log")
+    ax.spines[["top", "right"]].set_visible(False)
+
+
+# The map: the road of a picture through the model. A stage has its lesson, its name, the span of
+# its box, and the shape that leaves it in ViT-B/16.
+STAGES = (
+    (0, "photo", 0.0, 1.5, "3×224×224"),
+    (1, "patches", 1.9, 1.7, "196×768"),
+    (2, "cls + positions", 4.0, 1.7, "197×768"),
+    (3, "QKV heads", 6.55, 1.5, "3×12×197×64"),
+    (4, "attention", 8.45, 1.5, "12×197×197"),
+    (5, "MLP", 10.35, 1.1, "197×768"),
+    (6, "head", 12.3, 1.5, "1000"),
+)
+
+
+def course_map(lesson: int | None = None, shapes: dict[str, str] | None = None) -> None:
+    """Draw the road of a picture through the ViT, with one lesson's piece lit.
+
+    Args:
+        lesson: 0 to 6; its piece is drawn in colour, the others in grey. 0, the photo's own, and
+            None light everything.
+        shapes: other shapes to write below the stages, by the stage's name.
+
+    Raises:
+        ValueError: no such lesson, or no stage of that name.
+    """
+    names = [name for _, name, *_ in STAGES]
+    if lesson not in (None, *range(7)):
+        raise ValueError(f"lesson is {lesson}; the map has lessons 0 to 6")
+    if unknown := set(shapes or ()) - set(names):
+        raise ValueError(f"no stage {unknown.pop()!r} on the map; there are {', '.join(names)}")
+    ax = new_axes(9.6, 2.5)
+    ax.set(xlim=(-0.1, 13.9), ylim=(-1.0, 2.65), aspect="equal")
+    ax.axis("off")
+    draw_block_frame(ax, lit=lesson in (None, 0, 5), bold=lesson == 5)
+    for (number, name, left, width, shape), icon in zip(STAGES, ICONS, strict=True):
+        lit = lesson in (None, 0, number) or (lesson == 5 and number in (3, 4))
+        icon(ax, left + width / 2, lit)
+        ink = INK if lit else FAINT
+        bold = "bold" if lesson == number != 5 else "normal"
+        ax.text(left + width / 2, -0.1, name, ha="center", va="top", color=ink, weight=bold)
+        text = (shapes or {}).get(name, shape)
+        ax.text(left + width / 2, -0.55, text, ha="center", va="top", color=ink, size=8)
+    for (_, _, left, width, _), (_, _, following, _, _) in pairwise(STAGES):
+        arrow(ax, left + width + 0.02, following - 0.02, 0.85)
+
+
+def arrow(ax: Any, start: float, end: float, y: float) -> None:
+    ax.annotate("", (end, y), (start, y), arrowprops=dict(arrowstyle="-|>", color=INK, lw=1))
+
+
+def box(ax: Any, x: float, y: float, width: float, height: float, colour: str, lit: bool) -> None:
+    """A filled rectangle, in its colour where lit, else in grey."""
+    from matplotlib.patches import Rectangle
+
+    face = colour if lit else "#DDDDDD"
+    ax.add_patch(Rectangle((x, y), width, height, facecolor=face, edgecolor="white", lw=0.8))
+
+
+def draw_block_frame(ax: Any, lit: bool, bold: bool) -> None:
+    """The encoder block round QKV heads, attention and MLP, and how often it is repeated."""
+    from matplotlib.patches import FancyBboxPatch
+
+    ink = INK if lit else FAINT
+    frame = FancyBboxPatch(
+        (6.3, -0.95), 5.35, 3.05, boxstyle="round,pad=0,rounding_size=0.2", facecolor=PAPER,
+        edgecolor=ink, lw=1.2,
+    )  # fmt: skip
+    ax.add_patch(frame)
+    weight = "bold" if bold else "normal"
+    title = "encoder block, 12 times"
+    ax.text(8.97, 2.2, title, ha="center", va="bottom", color=ink, weight=weight)
+
+
+# The little landscape that stands for a photo, 6×6 pixels: sky, sun, hill, meadow.
+LANDSCAPE = ("ssssss", "sssyys", "sshsys", "shhhss", "hhhhhg", "gggggg")
+COLOURS = dict(s="#9CC9E8", y="#F0C419", h="#5B7F95", g="#6A9A4A")
+
+
+def landscape(ax: Any, middle: float, lit: bool, gap: float) -> None:
+    """The landscape; with a gap, cut into 3×3 patches of 2×2 pixels."""
+    size = 0.24
+    left = middle - 3 * size - gap
+    for i, row in enumerate(LANDSCAPE):
+        for j, pixel in enumerate(row):
+            x, y = left + j * size + (j // 2) * gap, 1.57 + gap - i * size - (i // 2) * gap
+            box(ax, x, y - 0.24, size, size, COLOURS[pixel], lit)
+
+
+def photo_icon(ax: Any, middle: float, lit: bool) -> None:
+    landscape(ax, middle, lit, gap=0)
+
+
+def patches_icon(ax: Any, middle: float, lit: bool) -> None:
+    landscape(ax, middle, lit, gap=0.11)
+
+
+def tokens_icon(ax: Any, middle: float, lit: bool) -> None:
+    """A column of tokens, cls first, each with its position beside it."""
+    for i in range(6):
+        y = 1.45 - i * 0.25
+        box(ax, middle - 0.55, y, 0.8, 0.2, CLS if i == 0 else PATCH, lit)
+        box(ax, middle + 0.35, y, 0.2, 0.2, POSITION, lit)
+
+
+def heads_icon(ax: Any, middle: float, lit: bool) -> None:
+    """Queries, keys and values, each cut into heads."""
+    for j, colour in enumerate((QUERY, KEY, VALUE)):
+        for i in range(3):
+            box(ax, middle - 0.62 + j * 0.44, 1.15 - i * 0.5, 0.36, 0.42, colour, lit)
+
+
+def attention_icon(ax: Any, middle: float, lit: bool) -> None:
+    """A matrix of weights, larger near the diagonal."""
+    from matplotlib import colormaps
+    from matplotlib.colors import to_hex
+
+    shade = colormaps[WEIGHTS]
+    for i in range(5):
+        for j in range(5):
+            weight = max(0.05, 1 - 0.42 * abs(i - j) - 0.1 * ((3 * i + j) % 3))
+            x, y = middle - 0.65 + j * 0.26, 1.24 - i * 0.26
+            box(ax, x, y, 0.26, 0.26, to_hex(shade(weight)), lit)
+
+
+def mlp_icon(ax: Any, middle: float, lit: bool) -> None:
+    """Narrow, wide, narrow."""
+    for i, height in enumerate((0.6, 1.4, 0.6)):
+        box(ax, middle - 0.45 + i * 0.33, 0.85 - height / 2, 0.24, height, "#777777", lit)
+
+
+def head_icon(ax: Any, middle: float, lit: bool) -> None:
+    """Logits: one bar a class."""
+    for i, width in enumerate((0.3, 0.5, 1.3, 0.4, 0.6)):
+        box(ax, middle - 0.6, 1.35 - i * 0.28, width, 0.2, CLS, lit)
+
+
+ICONS = (
+    photo_icon,
+    patches_icon,
+    tokens_icon,
+    heads_icon,
+    attention_icon,
+    mlp_icon,
+    head_icon,
+)
