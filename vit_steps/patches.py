@@ -24,8 +24,9 @@ def grid_size(image_size: int | tuple[int, int], patch_size: int) -> tuple[int, 
     for side, pixels in (("height", height), ("width", width)):
         if pixels % patch_size:
             raise ValueError(
-                f"image is {height}×{width}: its {side} is not a multiple of the patch size "
-                f"{patch_size}; crop or resize it first (vit_steps.images.load_image does both)"
+                f"image is {height}×{width}: its {side} is not a multiple of the patch "
+                f"size {patch_size}; crop or resize it first "
+                "(vit_steps.images.load_image does both)"
             )
     return height // patch_size, width // patch_size
 
@@ -67,8 +68,8 @@ def unpatchify(patches: Tensor, patch_size: int, image_size: int | tuple[int, in
     rows, cols = grid_size(image_size, patch_size)
     if patches.ndim != 3 or patches.shape[1] != rows * cols or patches.shape[2] % patch_size**2:
         raise ValueError(
-            f"patches is {tuple(patches.shape)}; an image of {rows}×{cols} patches of side "
-            f"{patch_size} comes from (B, {rows * cols}, {patch_size**2}·C)"
+            f"patches is {tuple(patches.shape)}; {rows}×{cols} patches of side "
+            f"{patch_size} have the shape (B, {rows * cols}, {patch_size**2}·C)"
         )
     pattern = "b (row col) (p1 p2 c) -> b c (row p1) (col p2)"
     return rearrange(patches, pattern, row=rows, col=cols, p1=patch_size, p2=patch_size)
@@ -101,7 +102,7 @@ class PatchEmbedding(nn.Module):
         check_sizes(in_channels=in_channels, embed_dim=embed_dim)
         self.image_size = as_pair(image_size)
         self.grid = grid_size(image_size, patch_size)
-        self.proj = nn.Conv2d(in_channels, embed_dim, kernel_size=patch_size, stride=patch_size)
+        self.proj = nn.Conv2d(in_channels, embed_dim, patch_size, stride=patch_size)
 
     def forward(self, images: Tensor) -> Tensor:
         """Turn images (B, C, H, W), floats, into tokens (B, N, D).
