@@ -1,0 +1,156 @@
+"""What a notebook must keep to, beyond running: each rule gives the problems that it finds."""
+
+import ast
+import json
+import re
+from collections import Counter
+from pathlib import Path
+from urllib.parse import unquote
+
+import nbformat
+
+MAX_OUTPUT, MAX_NOTEBOOK = 300_000, 1_000_000
+MACHINE_PATH = re.compile(r"(?:/home/|/root/|/tmp/|/work/|/Users/|/content/|file://|\b[A-Z]:\\)")
+NOT_COMPARED = {"nbval-ignore-output", "nbval-skip", "skip"}
+NOT_COMPARED_WORDS = ("NBVAL_IGNORE_OUTPUT", "NBVAL_SKIP")
+
+
+def problems(path: Path) -> list[str]:
+    """All that is wrong with one notebook, whether lesson or solutions."""
+    book = nbformat.from_dict(json.loads(path.read_text(encoding="utf-8")))  # as it is, unmended
+    if path.stat().st_size > MAX_NOTEBOOK:
+        return [f"the notebook is over {MAX_NOTEBOOK} bytes"]
+    rules = (schema, counts, captions, outputs, metadata, paths, ignored, pictures)
+    return [problem for rule in rules for problem in rule(book)] + links(book, path)
+
+
+def code_cells(book) -> list:
+    return [cell for cell in book.cells if cell.cell_type == "code"]
+
+
+def schema(book) -> list[str]:
+    found = []
+    try:
+        nbformat.validate(book)
+    except nbformat.ValidationError as error:
+        found.append(f"not a valid notebook: {error.message}")
+    repeated = [i for i, n in Counter(cell.get("id") for cell in book.cells).items() if n > 1]
+    return found + [f"cell id {i!r} stands twice" for i in repeated]
+
+
+def counts(book) -> list[str]:
+    """nbval does not compare a cell without a count: 1 to n, in order, says that all were run."""
+    got = [cell.execution_count for cell in code_cells(book)]
+    wanted = list(range(1, len(got) + 1))
+    return [] if got == wanted else [f"execution counts are {got}, not 1 to {len(got)}"]
+
+
+def is_picture(output) -> bool:
+    return any(kind.startswith("image/") for kind in output.get("data", {}))
+
+
+def captions(book) -> list[str]:
+    """A picture's alt text is the sentence below it."""
+    found = []
+    for cell, below in zip(book.cells, [*book.cells[1:], None], strict=True):
+        if cell.cell_type == "code" and any(map(is_picture, cell.outputs)):
+            good = below is not None and below.cell_type == "markdown"
+            text = below.source.split("\n\n")[0] if good else ""
+            if not (text.startswith("*Figure: ") and text.endswith("*") and len(text) > 60):
+                found.append(f"no caption below the picture of cell {cell.execution_count}")
+    return found
+
+
+def outputs(book) -> list[str]:
+    found = []
+    for cell in code_cells(book):
+        where = f"cell {cell.execution_count}"
+        wanted_error = "raises-exception" in cell.metadata.get("tags", [])
+        for output in cell.outputs:
+            if len(str(output)) > MAX_OUTPUT:
+                found.append(f"{where}: an output over {MAX_OUTPUT} bytes")
+            if output.output_type == "error" and not wanted_error:
+                found.append(f"{where}: an error, {output.ename}")
+            if output.get("name") == "stderr":
+                found.append(f"{where}: a warning: {output.text[:60]}")
+            kinds = set(output.get("data", {})) - {"text/plain", "text/html", "image/png"}
+            found += [f"{where}: an output of kind {kind}" for kind in sorted(kinds)]
+    return found
+
+
+def metadata(book) -> list[str]:
+    found = [f"metadata {key!r}" for key in set(book.metadata) - {"kernelspec", "language_info"}]
+    if set(book.metadata.get("language_info", {})) - {"name"}:
+        found.append("metadata tells the version of Python")
+    for cell in book.cells:
+        found += [f"cell metadata {key!r}" for key in set(cell.metadata) - {"tags", "reason"}]
+    return found
+
+
+def paths(book) -> list[str]:
+    texts = [cell.source for cell in book.cells]
+    texts += [str(output) for cell in code_cells(book) for output in cell.outputs]
+    return [f"a machine's path: {hit[0]}" for text in texts if (hit := MACHINE_PATH.search(text))]
+
+
+def is_ignored(cell) -> bool:
+    tags = set(cell.metadata.get("tags", []))
+    return bool(tags & NOT_COMPARED) or any(word in cell.source for word in NOT_COMPARED_WORDS)
+
+
+def ignored(book) -> list[str]:
+    """A cell that is not compared says why, in its metadata or beside the word."""
+    return [
+        f"cell {cell.execution_count} is not compared, and gives no reason"
+        for cell in code_cells(book)
+        if is_ignored(cell)
+        and not cell.metadata.get("reason")
+        and not re.search(r"NBVAL_\w+: *\w+", cell.source)
+    ]
+
+
+def pictures(book) -> list[str]:
+    """A picture in Markdown would be remote, or missing in Colab: pictures are outputs."""
+    pattern = re.compile(r"!\[|<img", re.IGNORECASE)
+    texts = (cell.source for cell in book.cells if cell.cell_type == "markdown")
+    return ["a picture in Markdown" for text in texts if pattern.search(text)]
+
+
+def links(book, path: Path) -> list[str]:
+    found = []
+    for cell in book.cells:
+        if cell.cell_type != "markdown":
+            continue
+        for target in re.findall(r"\]\(([^)\s]+)\)", cell.source):
+            local = not re.match(r"\w+:|#", target)
+            if local and not (path.parent / unquote(target.split("#")[0])).exists():
+                found.append(f"a link to {target}, which is not there")
+    return found
+
+
+def definitions(source: str) -> dict[str, str]:
+    """The classes and functions at the top of a source, each as its tree without docstrings."""
+    found = {}
+    for node in ast.parse(source).body:
+        if not isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+            continue
+        for part in ast.walk(node):
+            if not isinstance(part, (ast.FunctionDef, ast.ClassDef)):
+                continue
+            first = part.body[0]
+            if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant):
+                part.body = part.body[1:] or [ast.Pass()]
+        found[node.name] = ast.dump(node)
+    return found
+
+
+def finished(book) -> dict[str, str]:
+    """What a lesson's cells tagged `finished` define."""
+    tagged = (c for c in code_cells(book) if "finished" in c.metadata.get("tags", []))
+    return {name: tree for cell in tagged for name, tree in definitions(cell.source).items()}
+
+
+def drifted(book, module: str) -> list[str]:
+    """The names whose definition in the lesson is not the one in the package's module."""
+    package = definitions(module)
+    return [name for name, tree in finished(book).items() if package.get(name) != tree]

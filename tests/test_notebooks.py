@@ -1,0 +1,250 @@
+"""The lessons keep to their form, and the form's rules catch what breaks it."""
+
+import subprocess
+import sys
+from pathlib import Path
+from statistics import median
+
+import hygiene
+import nbformat
+import pytest
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
+
+import course
+
+LESSONS = sorted((course.ROOT / "notebooks").glob("*.ipynb"))
+SOLUTIONS = sorted((course.ROOT / "notebooks" / "solutions").glob("*.ipynb"))
+ALL = LESSONS + SOLUTIONS
+
+# What the learner builds in each lesson. The rest of a module is imported there: plumbing.
+BUILT = {
+    "00_start_here": ("images", {"normalize", "denormalize"}),
+    "01_patches": ("patches", {"grid_size", "patchify", "unpatchify", "PatchEmbedding"}),
+    "02_tokens": ("tokens", {"TokenEmbedding", "resize_positions"}),
+    "03_heads": ("heads", {"split_heads", "merge_heads", "QKV"}),
+    "04_attention": ("attention", {"attention", "MultiHeadAttention"}),
+    "05_encoder": ("encoder", {"MLP", "EncoderBlock", "Encoder"}),
+    "06_vit": ("vit", {"Head", "ViT"}),
+}
+
+
+def read(path: Path):
+    return nbformat.read(path, as_version=4)
+
+
+def name_of(path: Path) -> str:
+    return path.stem
+
+
+each_notebook = pytest.mark.parametrize("path", ALL, ids=lambda p: f"{p.parent.name}/{p.stem}")
+each_lesson = pytest.mark.parametrize("path", LESSONS, ids=name_of)
+
+
+def test_every_lesson_has_its_solutions_and_its_module():
+    assert [p.stem for p in LESSONS] == [p.stem for p in SOLUTIONS] == sorted(BUILT)
+
+
+@each_notebook
+def test_notebook_is_clean(path):
+    assert hygiene.problems(path) == []
+
+
+@each_notebook
+def test_setup_cell_is_the_same_everywhere_and_holds_the_address(path):
+    first = hygiene.code_cells(read(path))[0].source
+    assert first == hygiene.code_cells(read(LESSONS[0]))[0].source
+    assert f"git+{course.address()}" in first
+
+
+@each_lesson
+def test_lesson_opens_with_title_badge_setup_and_map(path):
+    title, setup, the_map, caption, *_ = read(path).cells
+    repository = course.address().removeprefix("https://github.com/")
+    badge = f"https://colab.research.google.com/github/{repository}/blob/main/notebooks/{path.name}"
+    assert title.source.startswith(f"# {path.stem[:2]} · ")
+    assert f"[Open in Colab]({badge})" in title.source
+    assert "minutes" in title.source
+    assert setup.source.startswith("# Setup")
+    assert the_map.source.startswith("plots.course_map(")
+    assert caption.source.startswith("*Figure:")
+
+
+@each_notebook
+def test_no_address_but_the_one(path):
+    text = path.read_text(encoding="utf-8")
+    others = text.replace(course.address().removeprefix("https://"), "")
+    assert "github.com/" not in others.replace("colab.research.google.com/github/", "")
+
+
+@each_lesson
+def test_code_cells_are_few_and_short(path):
+    cells = [cell.source.splitlines() for cell in hygiene.code_cells(read(path))]
+    lengths = [len(lines) for lines in cells]
+    assert 15 <= len(cells) <= 25
+    assert max(lengths) <= 25
+    assert median(lengths) <= 6
+    assert max(len(line) for lines in cells for line in lines) <= 90
+
+
+@each_lesson
+def test_reading_is_at_least_one_and_a_half_times_the_code(path):
+    words = {"markdown": 0, "code": 0}
+    for cell in read(path).cells[2:]:
+        words[cell.cell_type] += len(cell.source.split())
+    assert words["markdown"] >= 1.5 * words["code"], words
+
+
+@each_lesson
+def test_exercises_are_three_and_not_attempted(path):
+    cells = read(path).cells
+    headings = [c.source for c in cells if "### Exercise" in c.source]
+    assert sum(text.count("### Exercise") for text in headings) == 3
+    assert all("<details><summary>Hint</summary>" in text for text in headings)
+    texts = [o.get("text", "") for c in cells if c.cell_type == "code" for o in c.outputs]
+    assert sum(text == "not attempted yet\n" for text in texts) >= 3
+    assert any(f"(solutions/{path.name})" in c.source for c in cells)
+
+
+@pytest.mark.parametrize("path", SOLUTIONS, ids=name_of)
+def test_solutions_are_right(path):
+    texts = [o.get("text", "") for c in hygiene.code_cells(read(path)) for o in c.outputs]
+    assert texts.count("right\n") >= 3
+    assert not any("not attempted" in text for text in texts)
+
+
+@each_lesson
+def test_what_the_lesson_builds_is_what_the_package_holds(path):
+    module, names = BUILT[path.stem]
+    source = (course.ROOT / "vit_steps" / f"{module}.py").read_text(encoding="utf-8")
+    assert names <= set(hygiene.finished(read(path)))
+    assert hygiene.drifted(read(path), source) == []
+
+
+def test_at_most_3_in_100_cells_are_not_compared():
+    cells = [cell for path in ALL for cell in hygiene.code_cells(read(path))]
+    assert sum(map(hygiene.is_ignored, cells)) <= 0.03 * len(cells)
+
+
+# The rules themselves: each bad notebook below breaks one of them.
+
+PICTURE = new_output("display_data", data={"image/png": "iVBORw0KGgo=", "text/plain": "<Figure>"})
+CAPTION = "*Figure: a line that rises from the left to the right, from 0 to 1, as x does.*"
+
+
+def good_book():
+    """A small notebook that no rule objects to."""
+    code = new_code_cell("1 + 1", execution_count=1)
+    code.outputs = [new_output("execute_result", data={"text/plain": "2"}, execution_count=1)]
+    drawing = new_code_cell("draw()", execution_count=2, outputs=[PICTURE])
+    return new_notebook(
+        cells=[new_markdown_cell("# A title"), code, drawing, new_markdown_cell(CAPTION)]
+    )
+
+
+def written(book, folder: Path) -> Path:
+    path = folder / "lesson.ipynb"
+    nbformat.write(book, path)
+    return path
+
+
+def without_count(book):
+    book.cells[1].execution_count = None
+
+
+def without_caption(book):
+    book.cells[3].source = "A line."
+
+
+def with_widget_state(book):
+    book.metadata["widgets"] = {"application/vnd.jupyter.widget-state+json": {}}
+
+
+def with_python_version(book):
+    book.metadata["language_info"] = {"name": "python", "version": "3.11.7"}
+
+
+def with_machine_path(book):
+    book.cells[1].outputs[0].data["text/plain"] = "'/home/someone/photo.jpg'"
+
+
+def with_broken_link(book):
+    book.cells[0].source = "[next](02_no_such_lesson.ipynb)"
+
+
+def with_remote_picture(book):
+    book.cells[0].source = "![a cat](https://example.org/cat.png)"
+
+
+def with_error(book):
+    error = new_output("error", ename="ValueError", evalue="no", traceback=[])
+    book.cells[1].outputs = [error]
+
+
+def with_warning(book):
+    book.cells[1].outputs = [new_output("stream", name="stderr", text="UserWarning: careful")]
+
+
+def with_vector_picture(book):
+    book.cells[1].outputs[0].data["image/svg+xml"] = "<svg/>"
+
+
+def with_large_output(book):
+    book.cells[1].outputs[0].data["text/plain"] = "7" * 300_001
+
+
+def with_repeated_id(book):
+    book.cells[1]["id"] = book.cells[0]["id"]
+
+
+def ignored_without_reason(book):
+    book.cells[1].metadata["tags"] = ["nbval-ignore-output"]
+
+
+BAD = [
+    (without_count, "execution counts"),
+    (without_caption, "no caption"),
+    (with_widget_state, "widgets"),
+    (with_python_version, "version of Python"),
+    (with_machine_path, "a machine's path"),
+    (with_broken_link, "02_no_such_lesson.ipynb"),
+    (with_remote_picture, "a picture in Markdown"),
+    (with_error, "an error, ValueError"),
+    (with_warning, "a warning"),
+    (with_vector_picture, "image/svg+xml"),
+    (with_large_output, "an output over"),
+    (with_repeated_id, "stands twice"),
+    (ignored_without_reason, "gives no reason"),
+]
+
+
+def test_a_good_notebook_passes(tmp_path):
+    assert hygiene.problems(written(good_book(), tmp_path)) == []
+
+
+@pytest.mark.filterwarnings("ignore")  # nbformat warns of what is meant to be wrong here
+@pytest.mark.parametrize(("spoil", "complaint"), BAD, ids=lambda x: getattr(x, "__name__", ""))
+def test_a_bad_notebook_is_caught(spoil, complaint, tmp_path):
+    book = good_book()
+    spoil(book)
+    found = hygiene.problems(written(book, tmp_path))
+    assert any(complaint in problem for problem in found), found
+
+
+def test_drift_is_caught_but_docstrings_may_differ():
+    package = 'def f(x):\n    """Double."""\n    return 2 * x\n'
+    for source, names in (
+        ("def f(x):\n    return 2 * x", []),
+        ("def f(x):\n    return x * 2", ["f"]),
+    ):
+        cell = new_code_cell(source, metadata={"tags": ["finished"]})
+        assert hygiene.drifted(new_notebook(cells=[cell]), package) == names
+
+
+@pytest.mark.parametrize(("printed", "passes"), [("0.5", True), ("0.4", False)])
+def test_a_changed_output_is_caught_by_nbval(printed, passes, tmp_path):
+    cell = new_code_cell("print(0.5)", execution_count=1)
+    cell.outputs = [new_output("stream", name="stdout", text=f"{printed}\n")]
+    path = written(new_notebook(cells=[cell]), tmp_path)
+    command = [sys.executable, "-m", "pytest", "--nbval", "-q", "-p", "no:cacheprovider", path]
+    result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert (result.returncode == 0) is passes, result.stdout
