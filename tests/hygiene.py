@@ -17,25 +17,27 @@ NOT_COMPARED_WORDS = ("NBVAL_IGNORE_OUTPUT", "NBVAL_SKIP")
 
 def problems(path: Path) -> list[str]:
     """All that is wrong with one notebook, whether lesson or solutions."""
-    book = nbformat.from_dict(json.loads(path.read_text(encoding="utf-8")))  # as it is, unmended
+    book = nbformat.read(path, as_version=4)
     if path.stat().st_size > MAX_NOTEBOOK:
         return [f"the notebook is over {MAX_NOTEBOOK} bytes"]
-    rules = (schema, counts, captions, outputs, metadata, paths, ignored, pictures)
-    return [problem for rule in rules for problem in rule(book)] + links(book, path)
+    rules = (counts, captions, outputs, metadata, paths, ignored, pictures)
+    return [problem for rule in rules for problem in rule(book)] + schema(path) + links(book, path)
 
 
 def code_cells(book) -> list:
     return [cell for cell in book.cells if cell.cell_type == "code"]
 
 
-def schema(book) -> list[str]:
-    found = []
+def schema(path: Path) -> list[str]:
+    """From the file as it stands, since reading it by nbformat mends some faults."""
+    book = json.loads(path.read_text(encoding="utf-8"))
+    repeated = [i for i, n in Counter(cell.get("id") for cell in book["cells"]).items() if n > 1]
+    found = [f"cell id {i!r} stands twice" for i in repeated]
     try:
         nbformat.validate(book)
     except nbformat.ValidationError as error:
         found.append(f"not a valid notebook: {error.message}")
-    repeated = [i for i, n in Counter(cell.get("id") for cell in book.cells).items() if n > 1]
-    return found + [f"cell id {i!r} stands twice" for i in repeated]
+    return found
 
 
 def counts(book) -> list[str]:
