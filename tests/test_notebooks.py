@@ -1,5 +1,6 @@
 """The lessons keep to their form, and the form's rules catch what breaks it."""
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -143,7 +144,7 @@ def good_book():
 
 def written(book, folder: Path) -> Path:
     path = folder / "lesson.ipynb"
-    nbformat.write(book, path)
+    path.write_text(json.dumps(book), encoding="utf-8")  # nbformat would mend some faults
     return path
 
 
