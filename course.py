@@ -2,6 +2,7 @@
 
 python course.py run notebooks/01_patches.ipynb   execute a lesson in place, and clean it
 python course.py run                              the same for all lessons and solutions
+python course.py clean                            only clean them: outputs stay, noise goes
 python course.py address https://github.com/ME/MY-FORK
                                                   bring another address to every file that has it
 """
@@ -16,7 +17,19 @@ from pathlib import Path
 ROOT = Path(__file__).parent
 NOTEBOOKS = sorted(ROOT.glob("notebooks/**/[0-9]*.ipynb"))
 # What differs from run to run or machine to machine, and is never shown.
-NOISE = "cell.metadata.execution metadata.language_info metadata.widgets"
+LANGUAGE = (
+    "codemirror_mode",
+    "file_extension",
+    "mimetype",
+    "nbconvert_exporter",
+    "pygments_lexer",
+    "version",
+)
+NOISE = (
+    "cell.metadata.execution",
+    "metadata.widgets",
+    *(f"metadata.language_info.{key}" for key in LANGUAGE),
+)
 
 
 def address() -> str:
@@ -25,13 +38,18 @@ def address() -> str:
 
 
 def run(paths: list[Path]) -> None:
-    """Execute notebooks in place, each in a fresh kernel, and leave out what is noise."""
+    """Execute notebooks in place, each in a fresh kernel, and clean them."""
     for path in paths:
         print(path)
         jupyter = [sys.executable, "-m", "jupyter", "execute", "--inplace", "--timeout=120"]
         subprocess.run([*jupyter, path], check=True)
-        strip = [sys.executable, "-m", "nbstripout", "--keep-output", "--keep-count", "--keep-id"]
-        subprocess.run([*strip, "--extra-keys", NOISE, path], check=True)
+    clean(paths)
+
+
+def clean(paths: list[Path]) -> None:
+    """Take the noise out of notebooks; outputs and counts stay."""
+    strip = [sys.executable, "-m", "nbstripout", "--keep-output", "--keep-count", "--keep-id"]
+    subprocess.run([*strip, "--extra-keys", " ".join(NOISE), *paths], check=True)
 
 
 def change_address(new: str) -> None:
@@ -56,13 +74,21 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     commands = parser.add_subparsers(dest="command", required=True)
-    runner = commands.add_parser("run", help="execute lessons in place, and clean them")
-    runner.add_argument("paths", nargs="*", type=Path, help="which; by default all")
+    for name, help in (
+        ("run", "execute lessons in place, and clean them"),
+        ("clean", "only clean"),
+    ):
+        command = commands.add_parser(name, help=help)
+        command.add_argument(
+            "paths", nargs="*", type=Path, default=NOTEBOOKS, help="by default all"
+        )
     pointer = commands.add_parser("address", help="point badges and setup cells at a fork")
     pointer.add_argument("url", help="https://github.com/OWNER/REPOSITORY")
     options = parser.parse_args()
     if options.command == "run":
-        run(options.paths or NOTEBOOKS)
+        run(options.paths)
+    elif options.command == "clean":
+        clean(options.paths)
     else:
         change_address(options.url)
 
