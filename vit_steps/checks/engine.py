@@ -186,13 +186,16 @@ def compare(result: Any, expected: Any) -> str | None:
         parts = zip(result, expected, strict=True)
         problems = ((i, compare(a, b)) for i, (a, b) in enumerate(parts, 1))
         return next((f"result {i} of {len(expected)}: {p}" for i, p in problems if p), None)
-    if isinstance(expected, (int, float)) and not isinstance(expected, bool):
-        if isinstance(result, Tensor) and result.numel() == 1:
-            result = result.item()
+    if isinstance(result, Tensor) and result.numel() == 1:
+        result = result.item()
+    number = isinstance(expected, (int, float)) and not isinstance(expected, bool)
+    if number:
         if isinstance(result, bool) or not isinstance(result, (int, float)):
             return f"it gives {kind_of(result)} where a number is expected"
         close = math.isclose(result, expected, rel_tol=TOLERANCE, abs_tol=TOLERANCE)
         return None if close else f"it gives {result:.6g}, expected {expected:.6g}"
+    if not isinstance(result, type(expected)):
+        return f"it gives {kind_of(result)} where {kind_of(expected)} is expected"
     return None if result == expected else f"it gives {result!r}, expected {expected!r}"
 
 
@@ -221,12 +224,13 @@ def describe(raised: Raised) -> str:
 
 
 def kind_of(value: Any) -> str:
-    """What a value is, in words: "a tensor of shape (2, 3)", "2 results", "a str"."""
+    """What a value is, in words: "a tensor of shape (2, 3)", "2 results", "a text"."""
     if isinstance(value, Tensor):
         return f"a tensor of shape {tuple(value.shape)}"
     if isinstance(value, (tuple, list)):
         return f"{len(value)} results"
-    return "nothing" if value is None else f"a {type(value).__name__}"
+    words = {type(None): "nothing", bool: "True or False", int: "a number", str: "a text"}
+    return words.get(type(value), f"a {type(value).__name__}")
 
 
 def difference(a: Tensor, b: Tensor) -> str:
