@@ -89,6 +89,7 @@ def matrix(
                 )
     elif not small:
         plt.colorbar(drawn, ax=ax, shrink=0.8)
+        ax.locator_params(integer=True)
     if small:
         ax.set_xticks(range(width), cols or [str(j) for j in range(width)])
         ax.set_yticks(range(height), rows or [str(i) for i in range(height)])
