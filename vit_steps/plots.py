@@ -76,7 +76,8 @@ def matrix(
     values = values.detach().float()
     height, width = values.shape
     ax = ax or new_axes(0.55 * min(width, 8) + 1.2, 0.5 * min(height, 8) + 0.8)
-    low, high = limits or (values.min().item(), values.max().item())
+    known = values[~values.isnan()]
+    low, high = limits or (known.min().item(), known.max().item())
     drawn = ax.imshow(values, cmap=WEIGHTS, vmin=low, vmax=high)
     small = max(height, width) <= 12
     if small and form:

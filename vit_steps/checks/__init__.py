@@ -1,6 +1,35 @@
 """Exercise feedback: `checks.patchify(my_patchify)` says whether it is right, or what is wrong."""
 
+from .attention import find_fault, local_mask, scaled_weights
+from .encoder import contributions, layer_norm, unheard_blocks
 from .engine import difference
+from .heads import reorder_rows, rows_of, trust_split
+from .images import channels_first, normalize_channels, picture_test
 from .patches import conv_weight, grid, patchify
+from .tokens import crop_positions, is_order_blind, prepend_cls
+from .vit import count_parameters, multiply_adds, where_they_part
 
-__all__ = ["conv_weight", "difference", "grid", "patchify"]
+__all__ = [
+    "channels_first",
+    "contributions",
+    "conv_weight",
+    "count_parameters",
+    "crop_positions",
+    "difference",
+    "find_fault",
+    "grid",
+    "is_order_blind",
+    "layer_norm",
+    "local_mask",
+    "multiply_adds",
+    "normalize_channels",
+    "patchify",
+    "picture_test",
+    "prepend_cls",
+    "reorder_rows",
+    "rows_of",
+    "scaled_weights",
+    "trust_split",
+    "unheard_blocks",
+    "where_they_part",
+]

@@ -205,6 +205,8 @@ def compare_tensors(result: Any, expected: Tensor) -> str | None:
         return f"it gives {kind_of(result)} where a tensor is expected"
     if result.shape != expected.shape:
         return f"its shape is {tuple(result.shape)}, expected {tuple(expected.shape)}"
+    if (result.dtype == torch.bool) != (expected.dtype == torch.bool):
+        return f"it holds {result.dtype}, expected {expected.dtype}"
     a, b = result.detach().double(), expected.detach().double()
     wrong = ~torch.isclose(a, b, rtol=TOLERANCE, atol=TOLERANCE, equal_nan=True)
     if not wrong.any():
