@@ -131,9 +131,17 @@ def links(book, path: Path) -> list[str]:
 
 
 def definitions(source: str) -> dict[str, str]:
-    """The classes and functions at the top of a source, each as its tree without docstrings."""
+    """The classes and functions at the top of a source, each as its tree without docstrings.
+
+    A function that is hung on a class afterwards (`ViT.at_size = at_size`) is its last method.
+    """
     found = {}
     for node in ast.parse(source).body:
+        match node:
+            case ast.Assign([ast.Attribute(ast.Name(owner), method)], ast.Name(name)) if (
+                method == name and {owner, name} <= set(found)
+            ):
+                found[owner].body.append(found.pop(name))
         if not isinstance(node, (ast.FunctionDef, ast.ClassDef)):
             continue
         for part in ast.walk(node):
@@ -142,14 +150,14 @@ def definitions(source: str) -> dict[str, str]:
             first = part.body[0]
             if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant):
                 part.body = part.body[1:] or [ast.Pass()]
-        found[node.name] = ast.dump(node)
-    return found
+        found[node.name] = node
+    return {name: ast.dump(node) for name, node in found.items()}
 
 
 def finished(book) -> dict[str, str]:
     """What a lesson's cells tagged `finished` define."""
     tagged = (c for c in code_cells(book) if "finished" in c.metadata.get("tags", []))
-    return {name: tree for cell in tagged for name, tree in definitions(cell.source).items()}
+    return definitions("\n".join(cell.source for cell in tagged))
 
 
 def drifted(book, module: str) -> list[str]:

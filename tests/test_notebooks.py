@@ -241,6 +241,15 @@ def test_drift_is_caught_but_docstrings_may_differ():
         assert hygiene.drifted(new_notebook(cells=[cell]), package) == names
 
 
+def test_drift_is_caught_in_a_method_that_stands_in_a_cell_of_its_own():
+    package = "class A:\n    def f(self):\n        return 1\n\n    def g(self):\n        return 2\n"
+    first = "class A:\n    def f(self):\n        return 1\n"
+    for number, names in ((2, []), (3, ["A"])):
+        second = f"def g(self):\n    return {number}\n\n\nA.g = g"
+        cells = [new_code_cell(c, metadata={"tags": ["finished"]}) for c in (first, second)]
+        assert hygiene.drifted(new_notebook(cells=cells), package) == names
+
+
 @pytest.mark.parametrize(("printed", "passes"), [("0.5", True), ("0.4", False)])
 def test_a_changed_output_is_caught_by_nbval(printed, passes, tmp_path):
     cell = new_code_cell("print(0.5)", execution_count=1)

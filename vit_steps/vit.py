@@ -1,6 +1,7 @@
 """Lesson 06: the head, and the whole Vision Transformer."""
 
 from dataclasses import dataclass, replace
+from math import prod
 from typing import Any
 
 from torch import Tensor, nn
@@ -119,13 +120,13 @@ class ViT(nn.Module):
     def __init__(self, config: ViTConfig):
         super().__init__()
         self.config = c = config
-        self.patch_embed = PatchEmbedding(c.image_size, c.patch_size, c.in_channels, c.embed_dim)
-        rows, cols = self.patch_embed.grid
-        self.tokens = TokenEmbedding(rows * cols, c.embed_dim, c.dropout)
-        block = (c.embed_dim, c.num_heads, c.mlp_ratio, c.qkv_bias, c.dropout, c.norm_eps)
+        dim = c.embed_dim
+        self.patch_embed = PatchEmbedding(c.image_size, c.patch_size, c.in_channels, dim)
+        self.tokens = TokenEmbedding(prod(self.patch_embed.grid), dim, c.dropout)
+        block = (dim, c.num_heads, c.mlp_ratio, c.qkv_bias, c.dropout, c.norm_eps)
         self.blocks = Encoder(c.depth, *block)
-        self.norm = nn.LayerNorm(c.embed_dim, eps=c.norm_eps)
-        self.head = Head(c.embed_dim, c.num_classes, c.pool)
+        self.norm = nn.LayerNorm(dim, eps=c.norm_eps)
+        self.head = Head(dim, c.num_classes, c.pool)
         self.apply(init_weights)
 
     def encode(self, images: Tensor) -> tuple[Tensor, list[Tensor]]:
