@@ -1,0 +1,372 @@
+"""vit_steps.attention: against a plain loop, and torch's own attention, function and module."""
+
+import math
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import nn
+from torch.nn import functional as F
+
+from vit_steps import MultiHeadAttention, attention
+
+QUICK = settings(deadline=None, max_examples=40, derandomize=True, database=None)
+small = st.integers(1, 4)
+
+
+@pytest.fixture(autouse=True)
+def seed():
+    torch.manual_seed(0)
+    torch.set_num_threads(1)  # small tensors; the other cores have tests of their own
+
+
+def close(a, b, atol=1e-5):
+    torch.testing.assert_close(a, b, atol=atol, rtol=0)
+
+
+def qkv(b=2, h=3, n=5, d=4, **options):
+    return [torch.randn(b, h, n, d, **options) for _ in range(3)]
+
+
+def some_mask(*shape):
+    """Random places to look, each query at itself at least."""
+    mask = torch.rand(shape) < 0.5
+    return mask | torch.eye(shape[-2], shape[-1], dtype=torch.bool)
+
+
+def by_loop(q, k, v, mask=None):
+    """One query, one number at a time, with Python's own arithmetic."""
+    mixed, weights = torch.zeros_like(q), torch.zeros(*q.shape[:3], k.shape[2])
+    for b in range(q.shape[0]):
+        for h in range(q.shape[1]):
+            for i in range(q.shape[2]):
+                query = q[b, h, i].tolist()
+                row = []
+                for j in range(k.shape[2]):
+                    key = k[b, h, j].tolist()
+                    score = sum(x * y for x, y in zip(query, key, strict=True))
+                    may_look = mask is None or mask[b, h, i, j]
+                    row.append(math.exp(score / math.sqrt(len(query))) if may_look else 0.0)
+                for j in range(k.shape[2]):
+                    weights[b, h, i, j] = row[j] / sum(row)
+                    mixed[b, h, i] += weights[b, h, i, j] * v[b, h, j]
+    return mixed, weights
+
+
+# The equation ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("masked", [False, True])
+def test_attention_equals_a_plain_loop(masked):
+    q, k, v = qkv()
+    mask = some_mask(2, 3, 5, 5) if masked else None
+    for result, wanted in zip(attention(q, k, v, mask), by_loop(q, k, v, mask), strict=True):
+        close(result, wanted)
+
+
+@QUICK
+@given(b=small, h=small, n=st.integers(1, 9), d=st.integers(1, 9), masked=st.booleans())
+def test_attention_equals_torchs_own_and_its_rows_sum_to_one(b, h, n, d, masked):
+    q, k, v = qkv(b, h, n, d)
+    mask = some_mask(b, h, n, n) if masked else None
+    mixed, weights = attention(q, k, v, mask)
+    close(mixed, F.scaled_dot_product_attention(q, k, v, attn_mask=mask))
+    close(weights.sum(-1), torch.ones(b, h, n))
+    assert weights.min() >= 0
+
+
+def test_as_large_as_b16():
+    q, k, v = qkv(1, 12, 197, 64)
+    mixed, weights = attention(q, k, v)
+    assert mixed.shape == (1, 12, 197, 64)
+    assert weights.shape == (1, 12, 197, 197)
+    close(mixed, F.scaled_dot_product_attention(q, k, v))
+
+
+def test_three_tokens_of_width_two_by_hand():
+    q = k = torch.tensor([[[[1.0, 0.0], [0.0, 1.0], [0.0, 0.0]]]])
+    v = torch.tensor([[[[1.0, 0.0], [0.0, 1.0], [0.0, 0.0]]]])
+    mixed, weights = attention(q, k, v)
+    e = math.exp(1 / math.sqrt(2))
+    close(weights[0, 0, 0], torch.tensor([e, 1, 1]) / (e + 2))
+    close(weights[0, 0, 2], torch.full((3,), 1 / 3))
+    close(mixed[0, 0, 0], torch.tensor([e, 1]) / (e + 2))
+
+
+def test_one_token_looks_at_itself():
+    q, k, v = qkv(n=1)
+    mixed, weights = attention(q, k, v)
+    assert torch.equal(mixed, v)
+    assert torch.equal(weights, torch.ones(2, 3, 1, 1))
+
+
+def test_large_scores_do_not_overflow():
+    q, k, v = qkv()
+    mixed, weights = attention(q * 1e4, k * 1e4, v)
+    assert mixed.isfinite().all()
+    close(weights.sum(-1), torch.ones(2, 3, 5))
+
+
+def test_fewer_queries_than_keys():
+    q, k, v = qkv()
+    mixed, weights = attention(q[:, :, :2], k, v)
+    assert weights.shape == (2, 3, 2, 5)
+    close(mixed, attention(q, k, v)[0][:, :, :2])
+
+
+def test_without_axes_for_batch_and_heads():
+    q, k, v = qkv(1, 1)
+    close(attention(q[0, 0], k[0, 0], v[0, 0])[0], attention(q, k, v)[0][0, 0])
+
+
+@pytest.mark.parametrize("masked", [False, True])
+def test_gradients_are_right_in_double(masked):
+    q, k, v = qkv(1, 2, 3, 2, dtype=torch.float64, requires_grad=True)
+    mask = some_mask(1, 1, 3, 3) if masked else None
+    assert torch.autograd.gradcheck(lambda *x: attention(*x, mask), (q, k, v))
+
+
+def test_the_inputs_are_left_alone():
+    q, k, v = inputs = qkv()
+    mask = some_mask(5, 5)
+    before = [x.clone() for x in (*inputs, mask)]
+    attention(q, k, v, mask, dropout=0.5)
+    for x, y in zip((*inputs, mask), before, strict=True):
+        assert torch.equal(x, y)
+
+
+# Masks -------------------------------------------------------------------------------------------
+
+
+def test_true_in_a_mask_means_may_look():
+    q, k, v = qkv(1, 1, 3, 2)
+    mask = torch.tensor([[True, False, False], [True, True, False], [False, True, True]])
+    weights = attention(q, k, v, mask)[1][0, 0]
+    assert torch.equal(weights > 0, mask)
+
+
+def test_what_may_not_be_seen_does_not_matter():
+    q, k, v = qkv(1, 2, 4, 3)
+    mask = torch.ones(4, 4, dtype=torch.bool).tril()
+    k2, v2 = k.clone(), v.clone()
+    k2[:, :, 3], v2[:, :, 3] = 100.0, -100.0
+    before, after = attention(q, k, v, mask)[0], attention(q, k2, v2, mask)[0]
+    assert torch.equal(before[:, :, :3], after[:, :, :3])
+    assert not torch.equal(before[:, :, 3], after[:, :, 3])
+
+
+def test_a_mask_of_all_true_changes_nothing():
+    q, k, v = qkv()
+    for result, wanted in zip(
+        attention(q, k, v, torch.ones(5, 5, dtype=torch.bool)), attention(q, k, v), strict=True
+    ):
+        assert torch.equal(result, wanted)
+
+
+@pytest.mark.parametrize("shape", [(5, 5), (3, 5, 5), (1, 1, 5, 5), (2, 1, 5, 5), (1, 3, 5, 5)])
+def test_a_mask_reaches_all_batches_and_heads_that_it_does_not_name(shape):
+    q, k, v = qkv()
+    mask = some_mask(*shape)
+    wanted = F.scaled_dot_product_attention(q, k, v, attn_mask=mask.expand(2, 3, 5, 5))
+    close(attention(q, k, v, mask)[0], wanted)
+
+
+def test_a_mask_over_keys_alone_holds_for_every_query():
+    q, k, v = qkv()
+    weights = attention(q, k, v, torch.tensor([True, True, False, True, False]))[1]
+    assert (weights[..., [2, 4]] == 0).all()
+    assert (weights[..., [0, 1, 3]] > 0).all()
+
+
+# Dropout -----------------------------------------------------------------------------------------
+
+
+def test_weights_are_returned_as_they_are_before_dropout():
+    q, k, v = qkv(2, 3, 20, 4)
+    mixed, weights = attention(q, k, v, dropout=0.5)
+    clean, clean_weights = attention(q, k, v)
+    assert torch.equal(weights, clean_weights)
+    close(weights.sum(-1), torch.ones(2, 3, 20))
+    assert (mixed - clean).abs().max() > 0.1
+
+
+def test_dropout_drops_that_share_of_the_weights_and_scales_the_rest():
+    q, k = torch.zeros(1, 1, 100, 2), torch.zeros(1, 1, 100, 2)
+    v = torch.eye(100)[None, None]  # so that the mixed values are the weights that were used
+    used = attention(q, k, v, dropout=0.25)[0]
+    assert (used == 0).float().mean().item() == pytest.approx(0.25, abs=0.02)
+    close(used[used > 0], torch.tensor(0.01 / 0.75).expand(int((used > 0).sum())))
+
+
+@pytest.mark.parametrize("rate", [-0.1, 1.0, 2.0, float("nan")])
+def test_a_dropout_outside_its_range_is_refused(rate):
+    with pytest.raises(ValueError, match=r"dropout"):
+        attention(*qkv(), dropout=rate)
+
+
+# What is refused ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("q", "k", "v"),
+    [
+        ((2, 3, 5, 4), (1, 3, 5, 4), (1, 3, 5, 4)),  # these three would broadcast in silence
+        ((2, 3, 5, 4), (2, 1, 5, 4), (2, 1, 5, 4)),
+        ((3, 5, 4), (2, 3, 5, 4), (2, 3, 5, 4)),
+        ((2, 3, 5, 4), (2, 3, 5, 4), (1, 3, 5, 4)),
+        ((2, 3, 5, 4), (2, 3, 5, 6), (2, 3, 5, 4)),
+        ((2, 3, 5, 4), (2, 3, 6, 4), (2, 3, 5, 4)),
+        ((2, 3, 5, 4), (2, 3, 5, 4), (2, 3, 6, 4)),
+        ((4,), (4,), (4,)),
+        ((), (), ()),
+        ((1, 1, 2, 0), (1, 1, 2, 0), (1, 1, 2, 0)),  # 0 / 0 would be NaN
+    ],
+)
+def test_shapes_that_do_not_belong_together_are_refused(q, k, v):
+    with pytest.raises(ValueError, match=r"q is.*k is.*v is"):
+        attention(torch.zeros(q), torch.zeros(k), torch.zeros(v))
+
+
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_q_k_and_v_must_be_tensors(place):
+    inputs: list = qkv()
+    inputs[place] = [[1.0]]
+    with pytest.raises(TypeError, match=r"not a tensor"):
+        attention(*inputs)
+
+
+@pytest.mark.parametrize("kind", [torch.float32, torch.int64, torch.uint8])
+def test_a_mask_of_numbers_is_refused(kind):
+    with pytest.raises(TypeError, match=f"{kind}; give booleans, True where a query may look"):
+        attention(*qkv(), torch.ones(5, 5, dtype=kind))
+
+
+@pytest.mark.parametrize("mask", [[[True]], True, "mask"])
+def test_a_mask_that_is_no_tensor_is_refused(mask):
+    with pytest.raises(TypeError, match=r"mask"):
+        attention(*qkv(), mask)
+
+
+@pytest.mark.parametrize(
+    "shape", [(5, 5), (1, 1, 5, 5), (2, 3, 5, 5)], ids=["for all", "with axes", "for each"]
+)
+def test_a_query_that_may_look_nowhere_is_refused(shape):
+    mask = torch.ones(shape, dtype=torch.bool)
+    mask[..., 2, :] = False
+    with pytest.raises(ValueError, match=r"may look nowhere; let it see itself"):
+        attention(*qkv(), mask)
+
+
+@pytest.mark.parametrize("shape", [(4, 4), (5, 4), (3, 3, 5, 5), (2, 2, 5, 5)])
+def test_a_mask_of_another_size_is_refused(shape):
+    with pytest.raises(ValueError, match=r"mask"):
+        attention(*qkv(), torch.ones(shape, dtype=torch.bool))
+
+
+@pytest.mark.parametrize("shape", [(7, 1, 5, 5), (1, 3, 5, 5), (2, 1, 1, 5, 5)])
+def test_a_mask_that_would_stretch_the_result_is_refused(shape):
+    with pytest.raises(ValueError, match=r"mask"):
+        attention(*qkv(1, 1), torch.ones(shape, dtype=torch.bool))
+
+
+# MultiHeadAttention ------------------------------------------------------------------------------
+
+
+def the_same_in_torch(ours, heads):
+    """nn.MultiheadAttention with our weights: its rows, too, stand in the order (qkv h d)."""
+    dim = ours.proj.in_features
+    theirs = nn.MultiheadAttention(dim, heads, batch_first=True)
+    with torch.no_grad():
+        theirs.in_proj_weight.copy_(ours.qkv.weight)
+        theirs.out_proj.weight.copy_(ours.proj.weight)
+        theirs.out_proj.bias.copy_(ours.proj.bias)
+        if ours.qkv.bias is not None:
+            theirs.in_proj_bias.copy_(ours.qkv.bias.normal_())
+        else:
+            theirs.in_proj_bias.zero_()
+    return theirs
+
+
+@pytest.mark.parametrize(("dim", "heads"), [(12, 1), (12, 3), (12, 12), (64, 8)])
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("masked", [False, True])
+def test_the_module_equals_torchs_multihead_attention(dim, heads, bias, masked):
+    ours, x = MultiHeadAttention(dim, heads, qkv_bias=bias), torch.randn(2, 7, dim)
+    theirs = the_same_in_torch(ours, heads)
+    mask = some_mask(7, 7) if masked else None
+    theirs_mask = ~mask if masked else None  # torch's True forbids, ours allows
+    wanted = theirs(x, x, x, attn_mask=theirs_mask, average_attn_weights=False)
+    for result, other in zip(ours(x, mask), wanted, strict=True):
+        assert result.shape == other.shape
+        close(result, other)
+
+
+def test_gradients_equal_those_of_torchs_multihead_attention():
+    ours, x = MultiHeadAttention(12, 3), torch.randn(2, 7, 12)
+    theirs = the_same_in_torch(ours, 3)
+    ours(x)[0].pow(2).sum().backward()
+    theirs(x, x, x)[0].pow(2).sum().backward()
+    close(ours.qkv.weight.grad, theirs.in_proj_weight.grad, atol=1e-4)
+    close(ours.proj.weight.grad, theirs.out_proj.weight.grad, atol=1e-4)
+
+
+def test_the_wrong_number_of_heads_gives_other_numbers_from_the_same_weights():
+    eight, twelve = MultiHeadAttention(24, 8), MultiHeadAttention(24, 12)
+    twelve.load_state_dict(eight.state_dict())
+    x = torch.randn(1, 5, 24)
+    assert (eight(x)[0] - twelve(x)[0]).abs().max() > 1e-3
+
+
+def test_module_gradients_are_right_in_double():
+    module = MultiHeadAttention(4, 2).double()
+    x = torch.randn(1, 3, 4, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(lambda x: module(x)[0], (x,))
+
+
+def test_dropout_works_in_training_and_not_in_evaluation():
+    module, x = MultiHeadAttention(32, 4, dropout=0.5), torch.randn(2, 40, 32)
+    out, weights = module.train()(x)
+    assert (out == 0).float().mean().item() == pytest.approx(0.5, abs=0.05)  # on the output
+    close(weights.sum(-1), torch.ones(2, 4, 40))  # but returned before dropout
+    out, weights = module.eval()(x)
+    assert (out == 0).sum() == 0
+    again = module(x)
+    assert torch.equal(out, again[0])
+    assert torch.equal(weights, again[1])
+
+
+def test_dropout_also_falls_on_the_weights():
+    module = MultiHeadAttention(8, 2, dropout=0.5).train()
+    module.dropout.forward = lambda x: x  # none on the output
+    x = torch.randn(2, 10, 8)
+    assert not torch.equal(module(x)[0], module(x)[0])
+
+
+def test_parameters_of_b16():
+    with torch.device("meta"):
+        module = MultiHeadAttention(768, 12)
+    assert sum(p.numel() for p in module.parameters()) == 1_771_776 + 590_592
+    assert set(module.state_dict()) == {"qkv.weight", "qkv.bias", "proj.weight", "proj.bias"}
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"num_heads": 5}, ValueError, "12 does not divide into 5 heads"),
+        ({"num_heads": 0}, ValueError, "num_heads"),
+        ({"embed_dim": -12}, ValueError, "embed_dim"),
+        ({"embed_dim": 12.0}, TypeError, "embed_dim"),
+        ({"dropout": 1.0}, ValueError, "dropout"),
+        ({"dropout": "some"}, TypeError, "dropout"),
+    ],
+)
+def test_bad_options_are_refused_by_name(options, error, message):
+    with pytest.raises(error, match=message):
+        MultiHeadAttention(**({"embed_dim": 12, "num_heads": 3} | options))
+
+
+@pytest.mark.parametrize("shape", [(2, 7, 11), (7, 12), (1, 2, 7, 12)])
+def test_tokens_of_another_shape_are_refused(shape):
+    with pytest.raises(ValueError, match=r"tokens is"):
+        MultiHeadAttention(12, 3)(torch.zeros(shape))

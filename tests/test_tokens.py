@@ -1,0 +1,251 @@
+"""vit_steps.tokens: cls first, positions after, and positions that fit another grid."""
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch.nn import functional as F
+
+from vit_steps import TokenEmbedding, resize_positions
+
+QUICK = settings(deadline=None, max_examples=40, derandomize=True, database=None)
+side = st.integers(1, 6)
+
+
+@pytest.fixture(autouse=True)
+def seed():
+    torch.manual_seed(0)
+    torch.set_num_threads(1)  # small tensors; the other cores have tests of their own
+
+
+# TokenEmbedding ----------------------------------------------------------------------------------
+
+
+def test_shapes_and_parameters_of_b16():
+    embed = TokenEmbedding(196, 768)
+    assert embed.cls_token.shape == (1, 1, 768)
+    assert embed.pos_embed.shape == (1, 197, 768)
+    assert embed.cls_token.numel() == 768
+    assert embed.pos_embed.numel() == 151_296
+    assert sum(p.numel() for p in embed.parameters()) == 768 + 151_296
+    assert embed(torch.zeros(2, 196, 768)).shape == (2, 197, 768)
+
+
+def test_cls_stands_first_and_the_patches_keep_their_order():
+    embed, patches = TokenEmbedding(5, 8), torch.randn(2, 5, 8)
+    with torch.no_grad():
+        embed.pos_embed.zero_()
+    tokens = embed(patches)
+    assert torch.equal(tokens[:, 0], embed.cls_token[0].expand(2, -1))
+    assert torch.equal(tokens[:, 1:], patches)
+
+
+def test_positions_are_added_to_all_tokens_cls_too():
+    embed, patches = TokenEmbedding(5, 8), torch.randn(2, 5, 8)
+    tokens, positions = embed(patches), embed.pos_embed[0]
+    for image in range(2):
+        torch.testing.assert_close(tokens[image, 0], embed.cls_token[0, 0] + positions[0])
+        for n in range(5):
+            torch.testing.assert_close(tokens[image, 1 + n], patches[image, n] + positions[1 + n])
+
+
+@pytest.mark.parametrize("batch", [1, 4])
+def test_all_images_share_one_cls_token_and_their_gradients_add_up(batch):
+    embed = TokenEmbedding(5, 8)
+    weights = torch.randn(batch, 6, 8)
+    (embed(torch.randn(batch, 5, 8)) * weights).sum().backward()
+    torch.testing.assert_close(embed.cls_token.grad, weights[:, :1].sum(0, keepdim=True))
+    torch.testing.assert_close(embed.pos_embed.grad, weights.sum(0, keepdim=True))
+
+
+def test_the_input_is_left_alone():
+    embed, patches = TokenEmbedding(5, 8, dropout=0.5), torch.randn(2, 5, 8)
+    before = patches.clone()
+    embed(patches)
+    assert torch.equal(patches, before)
+
+
+def test_both_start_from_a_truncated_normal_of_std_002():
+    embed = TokenEmbedding(196, 768)
+    for values in (embed.pos_embed, embed.cls_token):
+        assert values.std().item() == pytest.approx(0.02, rel=0.1)
+        assert abs(values.mean().item()) < 0.003
+    assert embed.pos_embed.std().item() == pytest.approx(0.02, rel=0.01)
+    assert embed.pos_embed[0, 1].ne(embed.pos_embed[0, 2]).all()  # each place has its own
+
+
+def test_dropout_is_for_training_alone():
+    embed, patches = TokenEmbedding(50, 64, dropout=0.5), torch.randn(8, 50, 64)
+    training = embed(patches)
+    zeros = training == 0
+    assert zeros.float().mean().item() == pytest.approx(0.5, abs=0.02)
+    evaluated = embed.eval()(patches)
+    assert (evaluated == 0).sum() == 0
+    assert torch.equal(evaluated, embed(patches))
+    torch.testing.assert_close(training[~zeros], 2 * evaluated[~zeros])  # kept ones are scaled
+
+
+def test_without_dropout_training_changes_nothing():
+    embed, patches = TokenEmbedding(5, 8), torch.randn(2, 5, 8)
+    assert torch.equal(embed.train()(patches), embed.eval()(patches))
+
+
+@pytest.mark.parametrize(
+    ("shape", "message"),
+    [
+        ((2, 6, 8), r"\(2, 6, 8\): 6 tokens where 5 are expected"),  # cls is there already
+        ((2, 1, 8), r"1 tokens where 5"),  # this would broadcast in silence
+        ((2, 5, 1), r"width 1 where 8"),  # so would this
+        ((2, 5, 7), r"width 7 where 8"),
+        ((5, 8), r"\(5, 8\); give three axes \(B, N, D\)"),
+        ((1, 2, 5, 8), "three axes"),
+        ((), "three axes"),
+    ],
+)
+def test_tokens_of_another_number_or_width_are_refused(shape, message):
+    with pytest.raises(ValueError, match=message):
+        TokenEmbedding(5, 8)(torch.zeros(shape))
+
+
+@pytest.mark.parametrize("patches", [None, [[1.0]], "patches"])
+def test_tokens_must_be_a_tensor(patches):
+    with pytest.raises(TypeError, match=r"not a tensor"):
+        TokenEmbedding(5, 8)(patches)
+
+
+@pytest.mark.parametrize("name", ["num_patches", "embed_dim"])
+@pytest.mark.parametrize(
+    ("value", "error"), [(0, ValueError), (-4, ValueError), (4.0, TypeError), (None, TypeError)]
+)
+def test_a_bad_size_is_refused_by_name(name, value, error):
+    with pytest.raises(error, match=name):
+        TokenEmbedding(**({"num_patches": 5, "embed_dim": 8} | {name: value}))
+
+
+@pytest.mark.parametrize(
+    ("rate", "error"),
+    [(1.0, ValueError), (-0.1, ValueError), (float("nan"), ValueError), ("0.1", TypeError)],
+)
+def test_a_bad_dropout_is_refused_by_name(rate, error):
+    with pytest.raises(error, match=r"dropout"):
+        TokenEmbedding(5, 8, dropout=rate)
+
+
+# resize_positions --------------------------------------------------------------------------------
+
+
+@QUICK
+@given(rows=side, cols=side)
+def test_the_same_grid_gives_the_same_positions(rows, cols):
+    positions = torch.randn(1, 1 + rows * cols, 3)
+    assert torch.equal(resize_positions(positions, (rows, cols), (rows, cols)), positions)
+
+
+@QUICK
+@given(rows=side, cols=side, new_rows=side, new_cols=side)
+def test_resizing_is_bicubic_on_the_grid_and_leaves_cls_untouched(rows, cols, new_rows, new_cols):
+    positions = torch.randn(1, 1 + rows * cols, 3)
+    before = positions.clone()
+    resized = resize_positions(positions, (rows, cols), (new_rows, new_cols))
+    assert resized.shape == (1, 1 + new_rows * new_cols, 3)
+    assert torch.equal(resized[:, 0], positions[:, 0])  # bit for bit
+    assert torch.equal(positions, before)
+    for channel in range(3):  # one channel at a time, as a picture of rows × cols pixels
+        picture = positions[0, 1:, channel].reshape(1, 1, rows, cols)
+        size = (new_rows, new_cols)
+        wanted = F.interpolate(picture, size=size, mode="bicubic", antialias=True)
+        torch.testing.assert_close(resized[0, 1:, channel], wanted.flatten(), atol=1e-6, rtol=0)
+
+
+def test_a_grid_of_one_column_grows_in_height():
+    # torch 2.13's interpolate gives wrong numbers here for channels that lie last in memory
+    positions = torch.randn(1, 1 + 2, 8)
+    resized = resize_positions(positions, (2, 1), (4, 1))
+    picture = positions[:, 1:].transpose(1, 2).unsqueeze(-1).contiguous()
+    wanted = F.interpolate(picture, size=(4, 1), mode="bicubic", antialias=True)
+    torch.testing.assert_close(resized[0, 1:], wanted[0, :, :, 0].T, atol=1e-6, rtol=0)
+
+
+@pytest.mark.parametrize(("grid", "new"), [((4, 6), (8, 6)), ((4, 6), (4, 12)), ((6, 3), (9, 5))])
+def test_a_ramp_along_rows_stays_along_rows_and_one_along_columns_along_columns(grid, new):
+    rows, cols = grid
+    down = torch.arange(float(rows))[:, None].expand(rows, cols)
+    across = torch.arange(float(cols))[None, :].expand(rows, cols)
+    patches = torch.stack([down, across], dim=-1).reshape(1, rows * cols, 2)
+    positions = torch.cat([torch.zeros(1, 1, 2), patches], dim=1)
+    resized = resize_positions(positions, grid, new)[0, 1:].reshape(*new, 2)
+    down, across = resized[..., 0], resized[..., 1]
+    assert (down.diff(dim=0) > 0).all()
+    torch.testing.assert_close(down, down[:, :1].expand(new), atol=1e-5, rtol=0)
+    assert (across.diff(dim=1) > 0).all()
+    torch.testing.assert_close(across, across[:1].expand(new), atol=1e-5, rtol=0)
+
+
+def test_positions_that_are_all_alike_stay_so():
+    resized = resize_positions(torch.full((1, 13, 2), 0.3), (3, 4), (7, 5))
+    torch.testing.assert_close(resized, torch.full((1, 36, 2), 0.3))
+
+
+def test_one_number_means_a_square_grid():
+    positions = torch.randn(1, 10, 4)
+    assert torch.equal(
+        resize_positions(positions, 3, 5), resize_positions(positions, (3, 3), (5, 5))
+    )
+
+
+@pytest.mark.parametrize("kind", [torch.float64, torch.bfloat16, torch.float16])
+def test_the_type_of_the_positions_is_kept(kind):
+    positions = torch.randn(1, 10, 4).to(kind)
+    resized = resize_positions(positions, 3, (4, 5))
+    assert resized.dtype == kind
+    wanted = resize_positions(positions.float(), 3, (4, 5))
+    torch.testing.assert_close(resized.float(), wanted, atol=0.02, rtol=0)
+
+
+def test_gradients_pass_through_the_resizing():
+    positions = torch.randn(1, 10, 4, requires_grad=True)
+    resize_positions(positions, 3, 4).sum().backward()
+    assert torch.equal(positions.grad[:, 0], torch.ones(1, 4))
+    assert positions.grad[:, 1:].abs().min() > 0
+
+
+@pytest.mark.parametrize(
+    ("shape", "grid", "message"),
+    [
+        ((1, 9, 4), 3, "9 tokens where 10 are expected"),  # the cls token is missing
+        ((1, 13, 4), (3, 3), "13 tokens where 10"),
+        ((10, 4), 3, "three axes"),
+        ((4,), 3, "three axes"),
+        ((), 3, "three axes"),
+    ],
+)
+def test_positions_of_another_grid_are_refused(shape, grid, message):
+    with pytest.raises(ValueError, match=message):
+        resize_positions(torch.zeros(shape), grid, 4)
+
+
+@pytest.mark.parametrize("positions", [None, [[1.0]], "positions"])
+def test_positions_must_be_a_tensor(positions):
+    with pytest.raises(TypeError, match=r"not a tensor"):
+        resize_positions(positions, 3, 4)
+
+
+def test_positions_must_be_floats():
+    with pytest.raises(TypeError, match=r"float"):
+        resize_positions(torch.zeros(1, 10, 4, dtype=torch.int64), 3, 4)
+
+
+@pytest.mark.parametrize(
+    ("grid", "new", "error", "named"),
+    [
+        (0, 4, ValueError, "grid is 0"),
+        (3, 0, ValueError, "new_grid is 0"),
+        (3, (4, -1), ValueError, r"new_grid\[1\] is -1"),
+        (3.0, 4, TypeError, "grid"),
+        (3, [4, 4], TypeError, "new_grid"),
+        (3, "4", TypeError, "new_grid"),
+    ],
+)
+def test_a_bad_grid_is_refused_by_name(grid, new, error, named):
+    with pytest.raises(error, match=named):
+        resize_positions(torch.zeros(1, 10, 4), grid, new)

@@ -1,0 +1,691 @@
+"""vit_steps.vit: the head, the configuration, and the whole model against torch's own encoder."""
+
+import dataclasses
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import nn
+from torch.nn import functional as F
+from torch.utils.flop_counter import FlopCounterMode
+
+from vit_steps import Head, ViT, ViTConfig
+
+QUICK = settings(deadline=None, max_examples=50, derandomize=True, database=None)
+TINY = dict(image_size=16, patch_size=4, embed_dim=12, depth=2, num_heads=3, num_classes=5)
+
+
+@pytest.fixture(autouse=True)
+def seed():
+    torch.manual_seed(0)
+    torch.set_num_threads(1)  # small tensors; the other cores have tests of their own
+
+
+def close(a, b, atol=1e-5):
+    torch.testing.assert_close(a, b, atol=atol, rtol=0)
+
+
+def tiny(**changes):
+    return ViTConfig(**(TINY | changes))
+
+
+def shake(model):
+    """Give every parameter numbers of its own, so that none is 0 or 1 by accident."""
+    with torch.no_grad():
+        for p in model.parameters():
+            p.add_(torch.randn_like(p) * 0.1)
+    return model
+
+
+def count(module):
+    return sum(p.numel() for p in module.parameters())
+
+
+# Sizes -------------------------------------------------------------------------------------------
+
+PARAMETERS = {
+    "Ti/16": 5_717_416,
+    "S/16": 22_050_664,
+    "B/16": 86_567_656,
+    "B/32": 88_224_232,
+    "L/16": 304_326_632,
+    "L/32": 306_535_400,
+    "H/14": 632_045_800,
+}
+MULTIPLY_ADDS = {  # in thousand millions, of it attention
+    "Ti/16": (1.2537, 0.1788),
+    "S/16": (4.5989, 0.3577),
+    "B/16": (17.5638, 0.7153),
+    "B/32": (4.4092, 0.0461),
+    "L/16": (61.5547, 1.9075),
+    "H/14": (167.2951, 5.4107),
+}
+
+
+def on_paper(config):
+    """A model without numbers: shapes alone."""
+    with torch.device("meta"):
+        return ViT(config)
+
+
+def multiply_adds(config):
+    height, width = config.image_size, config.image_size
+    with FlopCounterMode(display=False) as counter, torch.no_grad():
+        on_paper(config)(torch.empty(1, 3, height, width, device="meta"))
+    operations = counter.get_flop_counts()["Global"]
+    attention = operations.get(torch.ops.aten.bmm, 0)
+    return counter.get_total_flops() / 2, attention / 2
+
+
+@pytest.mark.parametrize("name", PARAMETERS)
+def test_parameters_of_each_preset(name):
+    assert count(on_paper(ViTConfig.preset(name))) == PARAMETERS[name]
+
+
+def test_parameters_of_b16_at_384():
+    assert count(on_paper(ViTConfig.preset("B/16", image_size=384))) == 86_859_496
+
+
+def test_parameters_of_each_piece_of_b16():
+    model = on_paper(ViTConfig())
+    assert count(model.patch_embed) == 590_592
+    assert count(model.tokens) == 768 + 151_296
+    assert [count(block) for block in model.blocks] == [7_087_872] * 12
+    assert count(model.norm) == 1_536
+    assert count(model.head) == 769_000
+
+
+def test_the_number_of_heads_leaves_the_parameters_alone():
+    assert count(on_paper(ViTConfig(num_heads=8))) == PARAMETERS["B/16"]
+
+
+def test_multiply_adds_of_b16_to_the_last_one():
+    total, attention = multiply_adds(ViTConfig())
+    assert total == 17_563_828_224 == 115_605_504 + 16_732_127_232 + 715_327_488 + 768_000
+    assert attention == 715_327_488
+
+
+@pytest.mark.parametrize("name", MULTIPLY_ADDS)
+def test_multiply_adds_of_each_preset(name):
+    total, attention = multiply_adds(ViTConfig.preset(name))
+    assert (round(total / 1e9, 4), round(attention / 1e9, 4)) == MULTIPLY_ADDS[name]
+
+
+def test_multiply_adds_of_b16_at_384():
+    assert round(multiply_adds(ViTConfig(image_size=384))[0] / 1e9, 3) == 55.484
+
+
+@pytest.mark.parametrize(
+    ("name", "sizes"),
+    [
+        ("Ti/16", (16, 12, 192, 3)),
+        ("S/16", (16, 12, 384, 6)),
+        ("B/16", (16, 12, 768, 12)),
+        ("B/32", (32, 12, 768, 12)),
+        ("L/16", (16, 24, 1024, 16)),
+        ("L/32", (32, 24, 1024, 16)),
+        ("H/14", (14, 32, 1280, 16)),
+    ],
+)
+def test_patch_depth_width_and_heads_of_each_preset(name, sizes):
+    config = ViTConfig.preset(name)  # no count of parameters would show wrong heads
+    assert (config.patch_size, config.depth, config.embed_dim, config.num_heads) == sizes
+
+
+def test_the_default_is_b16():
+    assert ViTConfig() == ViTConfig.preset("B/16")
+
+
+def test_the_names_follow_timm():
+    blocks = ["norm1", "attn.qkv", "attn.proj", "norm2", "mlp.fc1", "mlp.fc2"]
+    modules = ["patch_embed.proj", *(f"blocks.{i}.{part}" for i in range(2) for part in blocks)]
+    timm = {
+        f"{module}.{kind}" for module in [*modules, "norm", "head"] for kind in ("weight", "bias")
+    }
+    timm |= {"cls_token", "pos_embed"}
+    # what stands in our module `tokens` timm keeps at the top
+    assert {name.removeprefix("tokens.") for name in ViT(tiny()).state_dict()} == timm
+
+
+def test_the_shapes_follow_timm():
+    weights = ViT(tiny()).state_dict()
+    assert weights["tokens.cls_token"].shape == (1, 1, 12)
+    assert weights["tokens.pos_embed"].shape == (1, 17, 12)
+    assert weights["patch_embed.proj.weight"].shape == (12, 3, 4, 4)
+    assert weights["blocks.0.attn.qkv.weight"].shape == (36, 12)
+    assert weights["head.weight"].shape == (5, 12)
+
+
+# Forward -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("size", [16, (16, 16), (8, 20), (20, 8), (4, 4)])
+@pytest.mark.parametrize("pool", ["cls", "mean"])
+def test_shapes(size, pool):
+    config = tiny(image_size=size, pool=pool)
+    height, width = size if isinstance(size, tuple) else (size, size)
+    tokens = 1 + (height // 4) * (width // 4)
+    model, images = ViT(config), torch.randn(3, 3, height, width)
+    assert model(images).shape == (3, 5)
+    assert model.features(images).shape == (3, tokens, 12)
+    logits, attention = model(images, return_attention=True)
+    assert logits.shape == (3, 5)
+    assert [w.shape for w in attention] == [(3, 3, tokens, tokens)] * 2
+
+
+def test_other_numbers_of_channels_and_classes():
+    model = ViT(tiny(in_channels=1, num_classes=1))
+    assert model(torch.randn(2, 1, 16, 16)).shape == (2, 1)
+
+
+def test_asking_for_attention_does_not_change_the_logits():
+    model, images = shake(ViT(tiny())), torch.randn(2, 3, 16, 16)
+    logits, attention = model(images, return_attention=True)
+    assert torch.equal(model(images), logits)
+    for weights in attention:
+        close(weights.sum(-1), torch.ones(2, 3, 17))
+
+
+def test_the_model_is_the_chain_of_its_pieces():
+    model, images = shake(ViT(tiny())), torch.randn(2, 3, 16, 16)
+    tokens = model.tokens(model.patch_embed(images))
+    tokens, attention = model.blocks(tokens)
+    features = model.norm(tokens)
+    assert torch.equal(model.features(images), features)
+    assert torch.equal(model(images), model.head(features))
+    for one, other in zip(model(images, return_attention=True)[1], attention, strict=True):
+        assert torch.equal(one, other)
+
+
+def independent_vit(model, images, mean_pool=False):
+    """The same ViT on torch's own pieces: unfold, Linear, nn.TransformerEncoder, Linear."""
+    w, c = model.state_dict(), model.config
+    patches = F.unfold(images, c.patch_size, stride=c.patch_size).transpose(1, 2)  # (c p1 p2)
+    x = patches @ w["patch_embed.proj.weight"].flatten(1).T + w["patch_embed.proj.bias"]
+    cls = w["tokens.cls_token"].repeat(len(images), 1, 1)
+    x = torch.cat((cls, x), dim=1) + w["tokens.pos_embed"]
+    layer = nn.TransformerEncoderLayer(
+        c.embed_dim,
+        c.num_heads,
+        round(c.embed_dim * c.mlp_ratio),
+        dropout=0.0,
+        activation=F.gelu,
+        layer_norm_eps=c.norm_eps,
+        batch_first=True,
+        norm_first=True,
+    )
+    norm = nn.LayerNorm(c.embed_dim, eps=c.norm_eps)
+    encoder = nn.TransformerEncoder(layer, c.depth, norm=norm, enable_nested_tensor=False)
+    renamed = {
+        "self_attn.in_proj_": "attn.qkv.",
+        "self_attn.out_proj.": "attn.proj.",
+        "linear1.": "mlp.fc1.",
+        "linear2.": "mlp.fc2.",
+    }
+    weights = {}
+    for name in encoder.state_dict():
+        mine = name.replace("layers.", "blocks.")
+        for theirs, ours in renamed.items():
+            mine = mine.replace(theirs, ours)
+        weights[name] = w[mine]
+    encoder.load_state_dict(weights)
+    x = encoder.eval()(x)
+    x = x[:, 1:].mean(1) if mean_pool else x[:, 0]
+    return x @ w["head.weight"].T + w["head.bias"]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"image_size": (8, 20)},
+        {"image_size": (20, 8), "pool": "mean"},
+        {"embed_dim": 64, "depth": 4, "num_heads": 8, "mlp_ratio": 2, "image_size": 32},
+    ],
+)
+def test_the_model_equals_an_independent_one_on_torchs_encoder(changes):
+    config = tiny(**changes)
+    model = shake(ViT(config)).eval()
+    images = torch.randn(3, 3, *model.patch_embed.image_size)
+    with torch.no_grad():
+        wanted = independent_vit(model, images, mean_pool=config.pool == "mean")
+        close(model(images), wanted)
+    assert wanted.std() > 0.01  # not all alike
+
+
+def test_a_batch_equals_its_images_one_by_one():
+    model, images = shake(ViT(tiny())).eval(), torch.randn(4, 3, 16, 16)
+    close(model(images), torch.cat([model(image[None]) for image in images]))
+
+
+def test_the_images_are_left_alone():
+    images = torch.randn(2, 3, 16, 16)
+    before = images.clone()
+    ViT(tiny())(images)
+    assert torch.equal(images, before)
+
+
+@pytest.mark.parametrize("pool", ["cls", "mean"])
+def test_every_parameter_gets_a_gradient(pool):
+    model = ViT(tiny(pool=pool))
+    model(torch.randn(2, 3, 16, 16)).pow(2).sum().backward()
+    for name, p in model.named_parameters():
+        assert p.grad is not None, name
+        assert p.grad.abs().max() > 0, name
+
+
+def test_without_positions_shuffled_patches_give_the_same_logits_and_with_them_not():
+    model, images = shake(ViT(tiny())).eval(), torch.randn(2, 3, 16, 16)
+    shuffled = images.unflatten(2, (4, 4))[:, :, [2, 0, 3, 1]].flatten(2, 3)  # rows of patches
+    assert (model(images) - model(shuffled)).abs().max() > 1e-3
+    with torch.no_grad():
+        model.tokens.pos_embed.zero_()
+    close(model(images), model(shuffled))
+
+
+@pytest.mark.parametrize(("kind", "atol"), [(torch.float64, 1e-5), (torch.bfloat16, 0.1)])
+def test_other_float_types(kind, atol):
+    model, images = ViT(tiny()).eval(), torch.randn(2, 3, 16, 16)
+    wanted = model(images)
+    logits = model.to(kind)(images.to(kind))
+    assert logits.dtype == kind
+    close(logits.float(), wanted, atol=atol)
+
+
+def test_dropout_is_for_training_alone():
+    model, images = ViT(tiny(dropout=0.3)), torch.randn(2, 3, 16, 16)
+    assert not torch.equal(model.train()(images), model(images))
+    assert torch.equal(model.eval()(images), model(images))
+    rates = {m.p for m in model.modules() if isinstance(m, nn.Dropout)}
+    assert rates == {0.3}
+
+
+def test_a_few_steps_of_training_lower_the_loss():
+    model, images = ViT(tiny()), torch.randn(10, 3, 16, 16)
+    labels = torch.arange(10) % 5
+    optimiser = torch.optim.AdamW(model.parameters(), lr=1e-2)
+    losses = []
+    for _ in range(20):
+        loss = F.cross_entropy(model(images), labels)
+        losses.append(loss.item())
+        optimiser.zero_grad()
+        loss.backward()
+        optimiser.step()
+    assert losses[-1] < 0.5 * losses[0]
+
+
+# Start -------------------------------------------------------------------------------------------
+
+
+def test_the_same_seed_gives_the_same_model():
+    def make(number):
+        torch.manual_seed(number)
+        return ViT(tiny()).state_dict()
+
+    one, same, other = make(1), make(1), make(2)
+    assert all(torch.equal(one[name], same[name]) for name in one)
+    assert not torch.equal(one["head.weight"], other["head.weight"])
+
+
+def test_linears_start_from_a_truncated_normal_of_std_002_and_zero_biases():
+    model = ViT(tiny(embed_dim=192, depth=1, num_classes=100))
+    linears = {name: m for name, m in model.named_modules() if isinstance(m, nn.Linear)}
+    assert set(linears) == {
+        f"blocks.0.{n}" for n in ("attn.qkv", "attn.proj", "mlp.fc1", "mlp.fc2")
+    } | {"head"}
+    for linear in linears.values():
+        assert linear.weight.std().item() == pytest.approx(0.02, rel=0.03)
+        assert linear.weight.mean().item() == pytest.approx(0, abs=0.001)
+        assert torch.equal(linear.bias, torch.zeros_like(linear.bias))
+
+
+def test_norms_start_as_nothing_but_norms_and_positions_small():
+    model = ViT(tiny(embed_dim=192))
+    for norm in (m for m in model.modules() if isinstance(m, nn.LayerNorm)):
+        assert torch.equal(norm.weight, torch.ones(192))
+        assert torch.equal(norm.bias, torch.zeros(192))
+    assert model.tokens.pos_embed.std().item() == pytest.approx(0.02, rel=0.05)
+
+
+def test_the_options_reach_every_piece():
+    model = ViT(tiny(mlp_ratio=2, qkv_bias=False, dropout=0.2, norm_eps=0.01, pool="mean"))
+    assert model.head.pool == "mean"
+    assert {m.eps for m in model.modules() if isinstance(m, nn.LayerNorm)} == {0.01}
+    for block in model.blocks:
+        assert block.attn.qkv.bias is None
+        assert block.attn.qkv.num_heads == 3
+        assert block.mlp.fc1.out_features == 24
+
+
+# Head --------------------------------------------------------------------------------------------
+
+
+def test_the_cls_head_reads_the_first_token_alone():
+    head, tokens = Head(12, 5), torch.randn(2, 7, 12)
+    close(head(tokens), tokens[:, 0] @ head.weight.T + head.bias)
+    other = tokens.clone()
+    other[:, 1:] = 100
+    assert torch.equal(head(tokens), head(other))
+
+
+def test_the_mean_head_reads_the_patches_and_not_cls():
+    head, tokens = Head(12, 5, pool="mean"), torch.randn(2, 7, 12)
+    pooled = sum(tokens[:, i] for i in range(1, 7)) / 6
+    close(head(tokens), pooled @ head.weight.T + head.bias)
+    other = tokens.clone()
+    other[:, 0] = 100
+    assert torch.equal(head(tokens), head(other))
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"pool": "max"}, ValueError, '"cls" or "mean"'),
+        ({"pool": None}, ValueError, '"cls" or "mean"'),
+        ({"embed_dim": 0}, ValueError, "embed_dim"),
+        ({"embed_dim": -1}, ValueError, "embed_dim"),
+        ({"num_classes": 0}, ValueError, "num_classes"),
+        ({"num_classes": 5.0}, TypeError, "num_classes"),
+    ],
+)
+def test_the_head_refuses_bad_options_by_name(options, error, message):
+    with pytest.raises(error, match=message):
+        Head(**({"embed_dim": 12, "num_classes": 5} | options))
+
+
+@pytest.mark.parametrize("shape", [(2, 12), (2, 7, 11), (12,), (1, 2, 7, 12)])
+def test_the_head_refuses_tokens_of_another_shape(shape):
+    with pytest.raises(ValueError, match=r"tokens is"):
+        Head(12, 5)(torch.zeros(shape))
+
+
+def test_the_mean_head_does_not_answer_nan_where_there_is_no_patch():
+    with pytest.raises(ValueError, match=r"token"):
+        Head(12, 5, pool="mean")(torch.zeros(2, 1, 12))
+
+
+# at_size -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("size", [16, (8, 20)])
+def test_at_its_own_size_the_model_gives_the_same_logits(size):
+    model = shake(ViT(tiny(image_size=size))).eval()
+    images = torch.randn(2, 3, *model.patch_embed.image_size)
+    assert torch.equal(model.at_size(size)(images), model(images))
+
+
+@pytest.mark.parametrize("size", [32, (8, 20), (20, 8), 4])
+def test_at_another_size_only_the_positions_differ(size):
+    model = shake(ViT(tiny()))
+    other = model.at_size(size)
+    assert other.config == tiny(image_size=size)
+    assert other(torch.randn(2, 3, *other.patch_embed.image_size)).shape == (2, 5)
+    weights = other.state_dict()
+    for name, value in model.state_dict().items():
+        if name == "tokens.pos_embed":
+            assert torch.equal(weights[name][:, 0], value[:, 0])
+        else:
+            assert torch.equal(weights[name], value), name
+
+
+def test_a_larger_size_resizes_the_positions_as_a_picture():
+    model = shake(ViT(tiny()))
+    picture = model.tokens.pos_embed[:, 1:].reshape(1, 4, 4, 12).permute(0, 3, 1, 2)
+    wanted = F.interpolate(picture.contiguous(), size=(2, 5), mode="bicubic", antialias=True)
+    positions = model.at_size((8, 20)).tokens.pos_embed[0, 1:]
+    close(positions, wanted[0].permute(1, 2, 0).flatten(0, 1), atol=1e-6)
+
+
+def test_at_size_leaves_the_original_alone_and_shares_nothing_with_it():
+    model, images = shake(ViT(tiny())), torch.randn(2, 3, 16, 16)
+    before, weights = model(images), {n: w.clone() for n, w in model.state_dict().items()}
+    for size in (16, 32):
+        shake(model.at_size(size))
+        assert torch.equal(model(images), before)
+        assert model.config == tiny()
+        for name, value in model.state_dict().items():
+            assert torch.equal(value, weights[name]), name
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_at_size_keeps_training_or_evaluation(training):
+    model = ViT(tiny()).train(training).at_size(32)
+    assert {m.training for m in model.modules()} == {training}
+
+
+@pytest.mark.parametrize("kind", [torch.float64, torch.bfloat16, torch.float16])
+def test_at_size_keeps_the_float_type(kind):
+    model = ViT(tiny()).to(kind).at_size((8, 20))
+    assert {p.dtype for p in model.parameters()} == {kind}
+
+
+def test_the_new_model_can_learn():
+    model = ViT(tiny()).at_size(32)
+    model(torch.randn(1, 3, 32, 32)).sum().backward()
+    assert all(p.grad is not None for p in model.parameters())
+
+
+@pytest.mark.parametrize(
+    ("size", "error", "message"),
+    [
+        (18, ValueError, "image is 18×18: its height is not a multiple of the patch size 4"),
+        ((16, 18), ValueError, "image is 16×18: its width"),
+        (0, ValueError, "image_size is 0"),
+        ("32", TypeError, "image_size"),
+        (32.0, TypeError, "image_size"),
+    ],
+)
+def test_at_size_refuses_a_bad_size(size, error, message):
+    with pytest.raises(error, match=message):
+        ViT(tiny()).at_size(size)
+
+
+# Wrong images ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", ["forward", "features"])
+@pytest.mark.parametrize(
+    ("images", "error", "message"),
+    [
+        (torch.zeros(3, 16, 16), ValueError, r"batch axis is missing; use images\[None\]"),
+        (torch.zeros(16, 16), ValueError, "give four axes"),
+        (torch.zeros(0, 3, 16, 16), ValueError, "empty"),
+        (torch.zeros(2, 1, 16, 16), ValueError, "1 channels where the model takes 3"),
+        (torch.zeros(2, 16, 16, 3), ValueError, r"channels last.*images\.permute\(0, 3, 1, 2\)"),
+        (torch.zeros(2, 3, 17, 16), ValueError, "17×16 .*takes 16×16.*load_image.*at_size"),
+        (torch.zeros(2, 3, 32, 32), ValueError, "32×32 .*takes 16×16.*load_image.*at_size"),
+        (torch.zeros(2, 3, 16, 16, dtype=torch.uint8), TypeError, r"uint8, not floats.*float\(\)"),
+        (torch.zeros(2, 3, 16, 16, dtype=torch.long), TypeError, "int64, not floats"),
+        (
+            torch.zeros(2, 3, 16, 16, dtype=torch.double),
+            (TypeError, ValueError),
+            "float64.*float32",
+        ),
+        (None, TypeError, "not a tensor"),
+        ("photo.jpg", TypeError, "not a tensor.*load_image"),
+        ([torch.zeros(3, 16, 16)], TypeError, "list, not a tensor"),
+        (torch.zeros(1, 3, 16, 16).numpy(), TypeError, "ndarray, not a tensor"),
+    ],
+)
+def test_wrong_images_are_refused_with_what_to_do(method, images, error, message):
+    with pytest.raises(error, match=message):
+        getattr(ViT(tiny()), method)(images)
+
+
+def test_height_and_width_are_not_taken_for_each_other():
+    with pytest.raises(ValueError, match=r"images are 20×8 \(height × width\).* takes 8×20"):
+        ViT(tiny(image_size=(8, 20)))(torch.zeros(1, 3, 20, 8))
+
+
+@pytest.mark.parametrize("config", ["B/16", None, TINY, 224])
+def test_a_model_is_made_of_a_config_and_nothing_else(config):
+    with pytest.raises(TypeError, match=r"ViTConfig"):
+        ViT(config)
+
+
+def test_options_belong_to_the_config_and_not_to_the_model():
+    with pytest.raises(TypeError, match=r"num_classes"):
+        ViT(num_classes=10)
+
+
+# ViTConfig ---------------------------------------------------------------------------------------
+
+
+def test_a_config_is_frozen_and_hashable():
+    config = ViTConfig(image_size=(32, 48))
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        config.depth = 3
+    assert {config: 1}[ViTConfig(image_size=(32, 48))] == 1
+    assert config != ViTConfig()
+
+
+def test_the_fields_and_their_defaults():
+    wanted = dict(
+        image_size=224,
+        patch_size=16,
+        in_channels=3,
+        num_classes=1000,
+        embed_dim=768,
+        depth=12,
+        num_heads=12,
+        mlp_ratio=4.0,
+        qkv_bias=True,
+        dropout=0.0,
+        pool="cls",
+        norm_eps=1e-6,
+    )
+    assert dataclasses.asdict(ViTConfig()) == wanted
+    assert list(dataclasses.asdict(ViTConfig())) == list(wanted)
+
+
+def test_a_preset_takes_changes_and_is_not_changed_by_them():
+    config = ViTConfig.preset("Ti/16", num_classes=10, image_size=(32, 48), pool="mean")
+    assert (config.embed_dim, config.depth, config.num_heads) == (192, 12, 3)
+    assert (config.num_classes, config.image_size, config.pool) == (10, (32, 48), "mean")
+    assert ViTConfig.preset("Ti/16").num_classes == 1000
+
+
+def test_a_preset_takes_changes_that_only_fit_together():
+    config = ViTConfig.preset("H/14", patch_size=16, image_size=160, embed_dim=100, num_heads=5)
+    assert (config.patch_size, config.image_size, config.embed_dim) == (16, 160, 100)
+
+
+@pytest.mark.parametrize("name", ["b/16", "B16", "G/14", "", None, 16])
+def test_an_unknown_preset_is_refused_with_the_list_of_known_ones(name):
+    with pytest.raises(ValueError, match=r"no preset .*Ti/16, S/16, B/16, B/32, L/16, L/32, H/14"):
+        ViTConfig.preset(name)
+
+
+@pytest.mark.parametrize("make", [ViTConfig, lambda **o: ViTConfig.preset("B/16", **o)])
+def test_a_misspelt_option_is_refused_by_name(make):
+    with pytest.raises(TypeError, match=r"num_clases"):
+        make(num_clases=10)
+
+
+SIZES = ["patch_size", "in_channels", "num_classes", "embed_dim", "depth", "num_heads"]
+NAN, INFINITE = float("nan"), float("inf")
+BAD = [
+    *[(name, 0, ValueError) for name in [*SIZES, "image_size"]],
+    *[(name, -1, ValueError) for name in [*SIZES, "image_size"]],
+    *[
+        (name, value, TypeError)
+        for name in SIZES
+        for value in (1.0, "1", None, True, NAN, (1, 1), [1])
+    ],
+    *[("image_size", size, ValueError) for size in [(0, 16), (16, -16)]],
+    *[("image_size", s, TypeError) for s in [16.0, "16", None, True, (16,), (16,) * 3, [16, 16]]],
+    *[("image_size", size, TypeError) for size in [(16.0, 16), (16, "16"), (True, 16), {16}]],
+    *[("mlp_ratio", ratio, ValueError) for ratio in [0, -4.0, NAN, INFINITE, -INFINITE, 1.3, 0.01]],
+    *[("mlp_ratio", ratio, TypeError) for ratio in ["4", None, True, (4,), 4j]],
+    *[("dropout", rate, ValueError) for rate in [-0.1, 1.0, 1, 50, NAN, INFINITE]],
+    *[("dropout", rate, TypeError) for rate in ["0.1", None, False, [0.1]]],
+    *[("norm_eps", eps, ValueError) for eps in [-1e-6, NAN, INFINITE]],
+    *[("norm_eps", eps, TypeError) for eps in ["1e-6", None, True]],
+    *[("qkv_bias", bias, TypeError) for bias in [None, 0, 1, "yes", 1.0]],
+    *[("pool", pool, ValueError) for pool in ["max", "CLS", "", "avg"]],
+    *[("pool", pool, (ValueError, TypeError)) for pool in [None, True, 0, ["cls"]]],
+]
+
+
+@pytest.mark.parametrize(("name", "value", "error"), BAD)
+def test_a_bad_value_is_refused_by_the_name_of_its_option(name, value, error):
+    with pytest.raises(error, match=name):
+        tiny(**{name: value})
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"image_size": (225, 224), "patch_size": 16}, "225×224: its height is not a multiple"),
+        ({"image_size": (224, 230), "patch_size": 16}, "224×230: its width is not a multiple"),
+        ({"patch_size": 32}, "16×16: its height is not a multiple of the patch size 32"),
+        ({"embed_dim": 13}, "embed_dim 13 does not divide into 3 heads.*: 1, 13"),
+        ({"num_heads": 5}, "embed_dim 12 does not divide into 5 heads.*: .*4, 6"),
+        ({"num_heads": 24}, "embed_dim 12 does not divide into 24 heads"),
+        ({"mlp_ratio": 1.3}, "mlp_ratio 1.3 makes the MLP 15.6.* wide with embed_dim 12"),
+    ],
+)
+def test_sizes_that_do_not_fit_together_are_refused_with_what_would_fit(changes, message):
+    with pytest.raises(ValueError, match=message):
+        tiny(**changes)
+
+
+anything = st.one_of(
+    st.integers(-10, 300),
+    st.floats(),
+    st.text(max_size=4),
+    st.none(),
+    st.booleans(),
+    st.tuples(st.integers(-10, 300), st.integers(-10, 300)),
+    st.lists(st.integers(-2, 9), max_size=3),
+)
+
+
+@QUICK
+@given(name=st.sampled_from([f.name for f in dataclasses.fields(ViTConfig)]), value=anything)
+def test_any_value_makes_a_right_config_or_a_message(name, value):
+    try:
+        config = tiny(**{name: value})
+    except (ValueError, TypeError) as error:
+        message = str(error)
+    else:
+        # what the config lets through can be built and run; a small one is enough to see that
+        small = min(config.depth, 2), min(config.mlp_ratio, 100)
+        config = dataclasses.replace(config, depth=small[0], mlp_ratio=small[1])
+        with torch.device("meta"):
+            model = ViT(config)
+            height, width = model.patch_embed.image_size
+            logits = model(torch.empty(1, config.in_channels, height, width))
+        assert logits.shape == (1, config.num_classes)
+        return
+    assert len(message) > 20
+
+
+@QUICK
+@given(
+    p=st.integers(1, 4),
+    rows=st.integers(1, 4),
+    cols=st.integers(1, 4),
+    heads=st.integers(1, 3),
+    d=st.integers(1, 3),
+    depth=st.integers(1, 2),
+    pool=st.sampled_from(["cls", "mean"]),
+    bias=st.booleans(),
+)
+def test_every_config_that_fits_gives_finite_logits(p, rows, cols, heads, d, depth, pool, bias):
+    config = ViTConfig(
+        image_size=(rows * p, cols * p),
+        patch_size=p,
+        in_channels=2,
+        num_classes=3,
+        embed_dim=heads * d,
+        depth=depth,
+        num_heads=heads,
+        qkv_bias=bias,
+        pool=pool,
+    )
+    logits, attention = ViT(config)(torch.randn(2, 2, rows * p, cols * p), return_attention=True)
+    assert logits.shape == (2, 3)
+    assert logits.isfinite().all()
+    assert len(attention) == depth
