@@ -1,7 +1,11 @@
 """The tests see course.py and each other's helpers; figures are drawn without a screen."""
 
+import os
 import sys
 from pathlib import Path
+
+# Two workers on two cores: more threads would only wait for each other. Kernels inherit it.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import matplotlib
 

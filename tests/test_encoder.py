@@ -327,15 +327,6 @@ def test_the_names_follow_timm():
     assert names == {f"{i}.{p}.{w}" for i in range(2) for p in parts for w in ("weight", "bias")}
 
 
-def test_a_slice_of_an_encoder_gives_those_blocks():
-    encoder = Encoder(3, 12, 3)
-    first = list(encoder[:2])
-    assert len(first) == 2
-    assert first[0] is encoder[0]
-    assert first[1] is encoder[1]
-    assert encoder[-1] is encoder[2]
-
-
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [

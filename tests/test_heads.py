@@ -49,10 +49,10 @@ def test_the_tempting_view_is_another_thing():
         ((2, 3, 8), 16, "8 does not divide into 16 heads"),
         ((2, 3, 8), 0, "num_heads is 0"),
         ((2, 3, 8), -2, "num_heads is -2"),
-        ((3, 8), 2, "three axes"),
-        ((2, 2, 3, 4), 2, "three axes"),
-        ((8,), 2, "three axes"),
-        ((), 1, "three axes"),
+        ((3, 8), 2, "give the axes"),
+        ((2, 2, 3, 4), 2, "give the axes"),
+        ((8,), 2, "give the axes"),
+        ((), 1, "give the axes"),
     ],
 )
 def test_what_cannot_be_split_is_refused(shape, h, message):
@@ -68,7 +68,7 @@ def test_a_number_of_heads_must_be_whole(h):
 
 @pytest.mark.parametrize("shape", [(2, 3, 8), (3, 8), (), (1, 2, 3, 4, 5)])
 def test_merge_wants_four_axes(shape):
-    with pytest.raises(ValueError, match=r"give four axes \(B, h, N, d\)"):
+    with pytest.raises(ValueError, match=r"give the axes \(B, h, N, d\)"):
         merge_heads(torch.zeros(shape))
 
 
@@ -151,7 +151,11 @@ def test_sizes_must_be_whole_numbers(dim, heads):
 
 @pytest.mark.parametrize(
     ("shape", "message"),
-    [((2, 5, 11), "width 11 where 12"), ((5, 12), "three axes"), ((1, 2, 5, 12), "three axes")],
+    [
+        ((2, 5, 11), "width 11 where 12"),
+        ((5, 12), "give the axes"),
+        ((1, 2, 5, 12), "give the axes"),
+    ],
 )
 def test_tokens_of_another_shape_are_refused(shape, message):
     with pytest.raises(ValueError, match=message):

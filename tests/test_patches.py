@@ -175,9 +175,9 @@ def test_gradients_pass_through_patchify():
     ("shape", "message"),
     [
         ((3, 4, 4), r"\(3, 4, 4\): the batch axis is missing; use images\[None\]"),
-        ((4, 4), r"\(4, 4\); give four axes \(B, C, H, W\)"),
-        ((1, 1, 3, 4, 4), r"give four axes"),
-        ((), r"give four axes"),
+        ((4, 4), r"\(4, 4\); give the axes \(B, C, H, W\)"),
+        ((1, 1, 3, 4, 4), r"give the axes"),
+        ((), r"give the axes"),
         ((0, 3, 4, 4), r"\(0, 3, 4, 4\): it is empty"),
         ((1, 3, 0, 4), r"it is empty"),
         ((1, 0, 4, 4), r"it is empty"),
@@ -213,13 +213,8 @@ def test_patchify_refuses_a_bad_patch_size(p, error):
     ],
 )
 def test_unpatchify_refuses_patches_of_another_image(shape, size):
-    with pytest.raises(ValueError, match=r"patches is \(.*patches of side 2.*\(B, "):
+    with pytest.raises(ValueError, match=r"patches is \(.*(patches of side 2|axes).*\(B, "):
         unpatchify(torch.zeros(shape), 2, size)
-
-
-def test_unpatchify_refuses_patches_without_a_channel():
-    with pytest.raises(ValueError, match=r"patches is"):
-        unpatchify(torch.zeros(1, 4, 0), 2, 4)
 
 
 def test_unpatchify_refuses_an_image_that_does_not_divide():
@@ -279,7 +274,7 @@ def test_gradients_reach_weight_bias_and_images():
     ("shape", "message"),
     [
         ((3, 8, 12), r"batch axis is missing; use images\[None\]"),
-        ((8, 12), "give four axes"),
+        ((8, 12), "give the axes"),
         ((2, 1, 8, 12), r"\(2, 1, 8, 12\): 1 channels where the model takes 3$"),
         ((2, 8, 12, 3), r"8 channels where .* takes 3; are the channels last\?.*permute\(0, 3, 1"),
         ((2, 3, 12, 8), r"images are 12×8 \(height × width\) where the model takes 8×12; resize"),

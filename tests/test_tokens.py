@@ -97,9 +97,9 @@ def test_without_dropout_training_changes_nothing():
         ((2, 1, 8), r"1 tokens where 5"),  # this would broadcast in silence
         ((2, 5, 1), r"width 1 where 8"),  # so would this
         ((2, 5, 7), r"width 7 where 8"),
-        ((5, 8), r"\(5, 8\); give three axes \(B, N, D\)"),
-        ((1, 2, 5, 8), "three axes"),
-        ((), "three axes"),
+        ((5, 8), r"\(5, 8\); give the axes \(B, N, D\)"),
+        ((1, 2, 5, 8), "give the axes"),
+        ((), "give the axes"),
     ],
 )
 def test_tokens_of_another_number_or_width_are_refused(shape, message):
@@ -214,9 +214,9 @@ def test_gradients_pass_through_the_resizing():
     [
         ((1, 9, 4), 3, "9 tokens where 10 are expected"),  # the cls token is missing
         ((1, 13, 4), (3, 3), "13 tokens where 10"),
-        ((10, 4), 3, "three axes"),
-        ((4,), 3, "three axes"),
-        ((), 3, "three axes"),
+        ((10, 4), 3, "give the axes"),
+        ((4,), 3, "give the axes"),
+        ((), 3, "give the axes"),
     ],
 )
 def test_positions_of_another_grid_are_refused(shape, grid, message):

@@ -5,7 +5,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from .heads import QKV, merge_heads
-from .inputs import check_fraction
+from .inputs import check_fraction, check_tensor
 
 
 def attention(
@@ -27,7 +27,7 @@ def attention(
         TypeError: the mask is not boolean.
         ValueError: shapes that do not belong together, or a query that may look nowhere.
     """
-    check_attention(q, k, v, mask)
+    check_attention(q, k, v, mask, dropout)
     scores = q @ k.transpose(-2, -1) / q.shape[-1] ** 0.5  # (B, h, N, N)
     if mask is not None:
         scores = scores.masked_fill(~mask, float("-inf"))
@@ -36,17 +36,30 @@ def attention(
     return kept @ v, weights
 
 
-def check_attention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> None:
+def check_attention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, dropout: float) -> None:
     """Refuse shapes that would broadcast in silence, and masks that would give NaN."""
-    if q.shape[:-2] != k.shape[:-2] or q.shape[-1] != k.shape[-1] or k.shape[:-1] != v.shape[:-1]:
+    check_fraction(dropout=dropout)
+    check_tensor(q=q, k=k, v=v)
+    flat = min(q.ndim, k.ndim, v.ndim) < 2 or q.shape[-1] == 0
+    if (
+        flat
+        or q.shape[:-2] != k.shape[:-2]
+        or q.shape[-1] != k.shape[-1]
+        or k.shape[:-1] != v.shape[:-1]
+    ):
         raise ValueError(
             f"q is {tuple(q.shape)}, k is {tuple(k.shape)}, v is {tuple(v.shape)}; give the same "
             "batch and heads to all, the same width to q and k, the same length to k and v"
         )
     if mask is None:
         return
-    if mask.dtype != torch.bool:
-        raise TypeError(f"mask holds {mask.dtype}; give booleans, True where a query may look")
+    if not isinstance(mask, Tensor) or mask.dtype != torch.bool:
+        kind = mask.dtype if isinstance(mask, Tensor) else type(mask).__name__
+        raise TypeError(f"mask holds {kind}; give booleans, True where a query may look")
+    shape = (*q.shape[:-1], k.shape[-2])  # of the weights
+    fits = zip(reversed(mask.shape), reversed(shape), strict=False)
+    if mask.ndim > len(shape) or any(side not in (1, wanted) for side, wanted in fits):
+        raise ValueError(f"mask is {tuple(mask.shape)}; give one that broadcasts to {shape}")
     if not mask.any(dim=-1).all():
         raise ValueError(
             "mask has a row without True: that query may look nowhere; let it see itself"

@@ -3,7 +3,7 @@
 from torch import Tensor, nn
 
 from .attention import MultiHeadAttention
-from .inputs import check_fraction, check_sizes, mlp_width
+from .inputs import check_fraction, check_sizes, check_tokens, mlp_width
 
 
 class MLP(nn.Module):
@@ -26,6 +26,7 @@ class MLP(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Turn tokens (B, N, D) into tokens (B, N, D)."""
+        check_tokens(x, self.fc1.in_features)
         x = self.dropout(self.act(self.fc1(x)))  # (B, N, hidden)
         return self.dropout(self.fc2(x))  # (B, N, D)
 
@@ -52,13 +53,16 @@ class EncoderBlock(nn.Module):
         norm_eps: float = 1e-6,
     ):
         super().__init__()
+        hidden_dim = mlp_width(embed_dim, mlp_ratio)
+        check_fraction(norm_eps=norm_eps)
         self.norm1 = nn.LayerNorm(embed_dim, eps=norm_eps)
         self.attn = MultiHeadAttention(embed_dim, num_heads, qkv_bias, dropout)
         self.norm2 = nn.LayerNorm(embed_dim, eps=norm_eps)
-        self.mlp = MLP(embed_dim, mlp_width(embed_dim, mlp_ratio), dropout)
+        self.mlp = MLP(embed_dim, hidden_dim, dropout)
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """Turn tokens (B, N, D) into tokens (B, N, D); also give the weights (B, h, N, N)."""
+        check_tokens(x, self.mlp.fc1.in_features)
         mixed, weights = self.attn(self.norm1(x), mask)
         x = x + mixed
         x = x + self.mlp(self.norm2(x))

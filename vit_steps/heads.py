@@ -3,7 +3,7 @@
 from einops import rearrange
 from torch import Tensor, nn
 
-from .inputs import check_heads, check_tokens
+from .inputs import check_axes, check_flag, check_heads, check_tokens
 
 
 def split_heads(x: Tensor, num_heads: int) -> Tensor:
@@ -12,7 +12,7 @@ def split_heads(x: Tensor, num_heads: int) -> Tensor:
     Raises:
         ValueError: not three axes, or h does not divide D.
     """
-    check_tokens(x, x.shape[-1])
+    check_tokens(x)
     check_heads(x.shape[-1], num_heads)
     return rearrange(x, "b n (h d) -> b h n d", h=num_heads)
 
@@ -23,8 +23,7 @@ def merge_heads(x: Tensor) -> Tensor:
     Raises:
         ValueError: not four axes.
     """
-    if x.ndim != 4:
-        raise ValueError(f"heads is {tuple(x.shape)}; give four axes (B, h, N, d)")
+    check_axes("heads", x, "B h N d")
     return rearrange(x, "b h n d -> b n (h d)")
 
 
@@ -45,6 +44,7 @@ class QKV(nn.Linear):
 
     def __init__(self, embed_dim: int, num_heads: int, bias: bool = True):
         check_heads(embed_dim, num_heads)
+        check_flag(qkv_bias=bias)
         super().__init__(embed_dim, 3 * embed_dim, bias=bias)
         self.num_heads = num_heads
 

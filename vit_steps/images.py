@@ -1,5 +1,6 @@
 """Lesson 00: any picture, opened safely, becomes a tensor, and a tensor a picture again."""
 
+import os
 import warnings
 from pathlib import Path
 
@@ -41,11 +42,10 @@ def load_image(path: str | Path, size: int | tuple[int, int] | None = 224) -> Te
     """
     path = Path(path)
     wanted = None if size is None else as_pair(size, "size")
-    if not path.is_file():
-        problem = (
-            "is a folder; give a file in it" if path.is_dir() else "is not there; check the path"
-        )
-        raise ValueError(f"{path} {problem}")
+    if os.path.isdir(path):
+        raise ValueError(f"{path} is a folder; give a file in it")
+    if not os.path.isfile(path):  # Path.is_file would raise where a name is too long
+        raise ValueError(f"{path} is not there; check the path")
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of harmless oddities inside the file
@@ -63,7 +63,7 @@ def load_image(path: str | Path, size: int | tuple[int, int] | None = 224) -> Te
     if wanted is not None:
         height, width = wanted
         picture = ImageOps.fit(picture, (width, height), Image.Resampling.BICUBIC)
-    return torch.from_numpy(np.array(picture)).permute(2, 0, 1).float() / 255
+    return torch.from_numpy(np.array(picture)).permute(2, 0, 1).float().div_(255)
 
 
 def to_rgb(picture: Image.Image) -> Image.Image:
@@ -73,13 +73,17 @@ def to_rgb(picture: Image.Image) -> Image.Image:
         ValueError: pixels without a known range (32-bit floats or integers).
     """
     if picture.mode.startswith("I;16"):
-        picture = Image.fromarray((np.asarray(picture) // 257).astype(np.uint8))
+        values = np.asarray(picture)
+        grey = (values // 257).astype(np.uint8)
+        grey[values == picture.info.get("transparency", -1)] = 255
+        picture = Image.fromarray(grey)
     elif picture.mode in ("I", "F"):
-        raise ValueError("its pixels are 32 bits wide, and nothing says which is white")
+        raise ValueError("its pixels hold up to 32 bits, and nothing says which is white")
     if picture.has_transparency_data:
         picture = picture.convert("RGBA")
-        white = Image.new("RGBA", picture.size, "white")
-        picture = Image.alpha_composite(white, picture)
+        white = Image.new("RGB", picture.size, "white")
+        white.paste(picture, mask=picture.getchannel("A"))
+        return white
     return picture.convert("RGB")
 
 
@@ -94,7 +98,7 @@ def normalize(images: Tensor, mean=MEAN, std=STD) -> Tensor:
         TypeError: not floats.
         ValueError: mean or std has another length than there are channels.
     """
-    mean, std = per_channel(images, mean), per_channel(images, std)
+    mean, std = per_channel(images, mean), per_channel(images, std)  # (C, 1, 1)
     return (images - mean) / std
 
 
@@ -106,8 +110,10 @@ def denormalize(images: Tensor, mean=MEAN, std=STD) -> Tensor:
 
 def per_channel(images: Tensor, values) -> Tensor:
     """The values as a tensor (C, 1, 1) that meets the images' channels, or one that meets all."""
-    batch = images[None] if images.ndim == 3 else images
-    check_images(batch, channels=batch.shape[1] if batch.ndim == 4 else 3)
+    one = isinstance(images, Tensor) and images.ndim == 3
+    batch = images[None] if one else images
+    check_images(batch)
+    check_images(batch, channels=batch.shape[1])  # any number of them, but in floats
     values = torch.as_tensor(values, dtype=images.dtype, device=images.device)
     if values.ndim and values.shape != batch.shape[1:2]:
         channels = batch.shape[1]

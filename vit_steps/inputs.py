@@ -3,6 +3,10 @@
 Each function returns quietly or raises: what came, what was expected, what to do.
 """
 
+from math import isfinite, isqrt
+from typing import Any
+
+import torch
 from torch import Tensor
 
 
@@ -18,6 +22,51 @@ def check_sizes(**sizes: int) -> None:
             raise TypeError(f"{name} is {size!r}, a {type(size).__name__}; give a whole number")
         if size < 1:
             raise ValueError(f"{name} is {size}; give a whole number of at least 1")
+
+
+def check_tensor(**values: Any) -> None:
+    """Each named value must be a tensor.
+
+    Raises:
+        TypeError: it is something else.
+    """
+    for name, value in values.items():
+        if not isinstance(value, Tensor):
+            raise TypeError(f"{name} is a {type(value).__name__}, not a tensor")
+
+
+def check_axes(name: str, value: Any, axes: str) -> None:
+    """The named value must be a tensor with these axes, such as "B N D".
+
+    Raises:
+        TypeError: it is no tensor.
+        ValueError: it has another number of axes.
+    """
+    check_tensor(**{name: value})
+    if value.ndim != len(axes.split()):
+        wanted = ", ".join(axes.split())
+        raise ValueError(f"{name} is {tuple(value.shape)}; give the axes ({wanted})")
+
+
+def check_flag(**flags: bool) -> None:
+    """Each named flag must be True or False.
+
+    Raises:
+        TypeError: it is something else.
+    """
+    for name, value in flags.items():
+        if not isinstance(value, bool):
+            raise TypeError(f"{name} is {value!r}; give True or False")
+
+
+def check_pool(pool: str) -> None:
+    """The name of a way to read the tokens.
+
+    Raises:
+        ValueError: an unknown name.
+    """
+    if pool not in ("cls", "mean"):
+        raise ValueError(f'pool is {pool!r}; give "cls" or "mean"')
 
 
 def as_pair(size: int | tuple[int, int], name: str = "image_size") -> tuple[int, int]:
@@ -61,7 +110,7 @@ def mlp_width(embed_dim: int, mlp_ratio: float) -> int:
     if not isinstance(mlp_ratio, (int, float)) or isinstance(mlp_ratio, bool):
         raise TypeError(f"mlp_ratio is {mlp_ratio!r}; give a number, such as 4.0")
     width = embed_dim * mlp_ratio
-    if not width >= 1 or width != round(width):
+    if not width >= 1 or not isfinite(width) or width != round(width):
         raise ValueError(
             f"mlp_ratio {mlp_ratio} makes the MLP {width} wide with embed_dim {embed_dim}; "
             "choose one that gives a whole number of at least 1"
@@ -78,7 +127,8 @@ def check_heads(embed_dim: int, num_heads: int) -> None:
     """
     check_sizes(embed_dim=embed_dim, num_heads=num_heads)
     if embed_dim % num_heads:
-        fits = [h for h in range(1, embed_dim + 1) if embed_dim % h == 0]
+        small = [h for h in range(1, isqrt(embed_dim) + 1) if embed_dim % h == 0]
+        fits = sorted({*small, *(embed_dim // h for h in small)})
         near = sorted(sorted(fits, key=lambda h: abs(h - num_heads))[:3])
         raise ValueError(
             f"embed_dim {embed_dim} does not divide into {num_heads} heads of equal width; "
@@ -87,12 +137,16 @@ def check_heads(embed_dim: int, num_heads: int) -> None:
 
 
 def check_images(
-    images: Tensor, channels: int | None = None, size: tuple[int, int] | None = None
+    images: Tensor,
+    channels: int | None = None,
+    size: tuple[int, int] | None = None,
+    dtype: torch.dtype | None = None,
 ) -> None:
-    """Images must be a batch (B, C, H, W); where given, of these channels and this size, in floats.
+    """Images must be a batch (B, C, H, W); where given, in floats of these channels and this size.
 
     Raises:
-        TypeError: not a tensor, or (where channels are given) not of floats.
+        TypeError: not a tensor, or (where channels are given) not of floats, or of another type
+            of floats than the one given.
         ValueError: another number of axes, no images or no pixels, other channels or another size.
     """
     if not isinstance(images, Tensor):
@@ -103,8 +157,7 @@ def check_images(
     shape = tuple(images.shape)
     if images.ndim == 3:
         raise ValueError(f"images is {shape}: the batch axis is missing; use images[None]")
-    if images.ndim != 4:
-        raise ValueError(f"images is {shape}; give four axes (B, C, H, W)")
+    check_axes("images", images, "B C H W")
     if 0 in shape:
         raise ValueError(f"images is {shape}: it is empty; give at least one image with pixels")
     if channels is None:
@@ -126,21 +179,20 @@ def check_images(
             f"{size[0]}×{size[1]}; resize them (vit_steps.images.load_image), "
             "or the model (ViT.at_size)"
         )
+    if dtype is not None and images.dtype != dtype:
+        raise TypeError(f"images holds {images.dtype}, the model {dtype}; use images.to({dtype})")
 
 
-def check_tokens(tokens: Tensor, embed_dim: int, count: int | None = None) -> None:
-    """Tokens must be a batch (B, N, D) of the expected width and, where given, number.
+def check_tokens(tokens: Tensor, embed_dim: int | None = None, count: int | None = None) -> None:
+    """Tokens must be a batch (B, N, D), where given of this width and number.
 
     Raises:
         TypeError: not a tensor.
         ValueError: another number of axes, another width D, another number N.
     """
-    if not isinstance(tokens, Tensor):
-        raise TypeError(f"tokens is a {type(tokens).__name__}, not a tensor")
+    check_axes("tokens", tokens, "B N D")
     shape = tuple(tokens.shape)
-    if tokens.ndim != 3:
-        raise ValueError(f"tokens is {shape}; give three axes (B, N, D)")
-    if shape[2] != embed_dim:
+    if embed_dim is not None and shape[2] != embed_dim:
         raise ValueError(f"tokens is {shape}: width {shape[2]} where {embed_dim} is expected")
     if count is not None and shape[1] != count:
         raise ValueError(f"tokens is {shape}: {shape[1]} tokens where {count} are expected")

@@ -3,7 +3,7 @@
 from einops import rearrange
 from torch import Tensor, nn
 
-from .inputs import as_pair, check_images, check_sizes
+from .inputs import as_pair, check_axes, check_images, check_sizes
 
 
 def grid_size(image_size: int | tuple[int, int], patch_size: int) -> tuple[int, int]:
@@ -66,7 +66,8 @@ def unpatchify(patches: Tensor, patch_size: int, image_size: int | tuple[int, in
         ValueError: N or P·P·C does not belong to that image and patch size.
     """
     rows, cols = grid_size(image_size, patch_size)
-    if patches.ndim != 3 or patches.shape[1] != rows * cols or patches.shape[2] % patch_size**2:
+    check_axes("patches", patches, "B N P·P·C")
+    if patches.shape[1] != rows * cols or patches.shape[2] % patch_size**2:
         raise ValueError(
             f"patches is {tuple(patches.shape)}; {rows}×{cols} patches of side "
             f"{patch_size} have the shape (B, {rows * cols}, {patch_size**2}·C)"
@@ -111,6 +112,7 @@ class PatchEmbedding(nn.Module):
             TypeError: not a tensor of floats.
             ValueError: other channels or another size than this embedding was made for.
         """
-        check_images(images, self.proj.in_channels, self.image_size)
+        weight = self.proj.weight
+        check_images(images, weight.shape[1], self.image_size, weight.dtype)
         x = self.proj(images)  # (B, D, rows, cols)
         return x.flatten(2).transpose(1, 2)  # (B, N, D)

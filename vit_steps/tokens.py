@@ -63,11 +63,17 @@ def resize_positions(
         (1, 1 + new rows·new cols, D).
 
     Raises:
+        TypeError: pos_embed does not hold floats.
         ValueError: pos_embed does not belong to `grid`.
     """
     (rows, cols), new = as_pair(grid, "grid"), as_pair(new_grid, "new_grid")
-    check_tokens(pos_embed, pos_embed.shape[-1], count=1 + rows * cols)
+    check_tokens(pos_embed, count=1 + rows * cols)
+    if not pos_embed.is_floating_point():
+        raise TypeError(f"pos_embed holds {pos_embed.dtype}, not floats")
     cls, patches = pos_embed[:, :1], pos_embed[:, 1:]
     picture = rearrange(patches, "b (row col) d -> b d row col", row=rows)
+    # At least 32 bits, contiguous: torch 2.13 gets other layouts wrong for one column.
+    picture = picture.to(torch.promote_types(picture.dtype, torch.float32)).contiguous()
     picture = F.interpolate(picture, size=new, mode="bicubic", antialias=True)
-    return torch.cat([cls, rearrange(picture, "b d row col -> b (row col) d")], dim=1)
+    patches = rearrange(picture, "b d row col -> b (row col) d").to(cls.dtype)
+    return torch.cat([cls, patches], dim=1)

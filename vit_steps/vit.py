@@ -7,7 +7,15 @@ from typing import Any
 from torch import Tensor, nn
 
 from .encoder import Encoder
-from .inputs import check_fraction, check_heads, check_sizes, mlp_width
+from .inputs import (
+    check_flag,
+    check_fraction,
+    check_heads,
+    check_pool,
+    check_sizes,
+    check_tokens,
+    mlp_width,
+)
 from .patches import PatchEmbedding, grid_size
 from .tokens import TokenEmbedding, resize_positions
 
@@ -65,10 +73,8 @@ class ViTConfig:
         check_heads(self.embed_dim, self.num_heads)
         check_fraction(dropout=self.dropout, norm_eps=self.norm_eps)
         mlp_width(self.embed_dim, self.mlp_ratio)
-        if not isinstance(self.qkv_bias, bool):
-            raise TypeError(f"qkv_bias is {self.qkv_bias!r}; give True or False")
-        if self.pool not in ("cls", "mean"):
-            raise ValueError(f'pool is {self.pool!r}; give "cls" or "mean"')
+        check_flag(qkv_bias=self.qkv_bias)
+        check_pool(self.pool)
 
     @classmethod
     def preset(cls, name: str, **changes) -> "ViTConfig":
@@ -81,6 +87,19 @@ class ViTConfig:
         if name not in PRESETS:
             raise ValueError(f"no preset {name!r}; there are {', '.join(PRESETS)}")
         return replace(cls(**PRESETS[name]), **changes)
+
+
+def as_config(config: ViTConfig) -> ViTConfig:
+    """The config itself.
+
+    Raises:
+        TypeError: something else, such as a preset's name.
+    """
+    if not isinstance(config, ViTConfig):
+        raise TypeError(
+            f'config is {config!r}; give a ViTConfig, as ViTConfig.preset("B/16") makes'
+        )
+    return config
 
 
 def init_weights(module: nn.Module) -> None:
@@ -101,13 +120,16 @@ class Head(nn.Linear):
     """
 
     def __init__(self, embed_dim: int, num_classes: int, pool: str = "cls"):
+        check_sizes(embed_dim=embed_dim, num_classes=num_classes)
+        check_pool(pool)
         super().__init__(embed_dim, num_classes)
         self.pool = pool
 
     def forward(self, tokens: Tensor) -> Tensor:
         """Turn normalised tokens (B, N, D), cls first, into logits (B, classes)."""
-        pooled = tokens[:, 0] if self.pool == "cls" else tokens[:, 1:].mean(dim=1)  # (B, D)
-        return super().forward(pooled)
+        check_tokens(tokens, self.in_features)
+        pooled = tokens[:, 0] if self.pool == "cls" else tokens[:, 1:].mean(dim=1)
+        return super().forward(pooled)  # (B, D) to (B, classes)
 
 
 class ViT(nn.Module):
@@ -119,7 +141,7 @@ class ViT(nn.Module):
 
     def __init__(self, config: ViTConfig):
         super().__init__()
-        self.config = c = config
+        self.config = c = as_config(config)
         dim = c.embed_dim
         self.patch_embed = PatchEmbedding(c.image_size, c.patch_size, c.in_channels, dim)
         self.tokens = TokenEmbedding(prod(self.patch_embed.grid), dim, c.dropout)

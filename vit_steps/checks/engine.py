@@ -188,8 +188,7 @@ def compare(result: Any, expected: Any) -> str | None:
         return next((f"result {i} of {len(expected)}: {p}" for i, p in problems if p), None)
     if isinstance(result, Tensor) and result.numel() == 1:
         result = result.item()
-    number = isinstance(expected, (int, float)) and not isinstance(expected, bool)
-    if number:
+    if isinstance(expected, (int, float)) and not isinstance(expected, bool):
         if isinstance(result, bool) or not isinstance(result, (int, float)):
             return f"it gives {kind_of(result)} where a number is expected"
         close = math.isclose(result, expected, rel_tol=TOLERANCE, abs_tol=TOLERANCE)
