@@ -33,7 +33,7 @@ def new_axes(width: float, height: float) -> Any:
 def picture(image: Tensor, title: str = "", ax: Any = None) -> None:
     """Show an image (C, H, W) with values from 0 to 1, in colour for C = 3, in grey for C = 1."""
     ax = ax or new_axes(3, 3)
-    pixels = image.detach().permute(1, 2, 0).clamp(0, 1)
+    pixels = image.detach().cpu().permute(1, 2, 0).clamp(0, 1).numpy()
     ax.imshow(pixels, cmap="gray", vmin=0, vmax=1)
     ax.set_title(title)
     ax.axis("off")
@@ -73,12 +73,12 @@ def matrix(
     """
     import matplotlib.pyplot as plt
 
-    values = values.detach().float()
+    values = values.detach().cpu().float()
     height, width = values.shape
     ax = ax or new_axes(0.55 * min(width, 8) + 1.2, 0.5 * min(height, 8) + 0.8)
     known = values[~values.isnan()]
     low, high = limits or (known.min().item(), known.max().item())
-    drawn = ax.imshow(values, cmap=WEIGHTS, vmin=low, vmax=high)
+    drawn = ax.imshow(values.numpy(), cmap=WEIGHTS, vmin=low, vmax=high)
     small = max(height, width) <= 12
     if small and form:
         middle = (low + high) / 2
@@ -110,8 +110,8 @@ def over_photo(
         )
     ax = ax or new_axes(3, 3)
     height, width = image.shape[1:]
-    ax.imshow(image.detach().mean(0), cmap="gray", vmin=0, vmax=1)
-    heat = weights.detach().reshape(rows, cols)
+    ax.imshow(image.detach().cpu().mean(0).numpy(), cmap="gray", vmin=0, vmax=1)
+    heat = weights.detach().cpu().reshape(rows, cols).numpy()
     ax.imshow(heat, cmap=WEIGHTS, alpha=0.6, extent=(-0.5, width - 0.5, height - 0.5, -0.5))
     ax.set_title(title)
     ax.axis("off")
@@ -172,24 +172,25 @@ def course_map(lesson: int | None = None, shapes: dict[str, str] | None = None) 
     """Draw the road of a picture through the ViT, with one lesson's piece lit.
 
     Args:
-        lesson: 0 to 6; its piece is drawn in colour, the others in grey. 0, the photo's own, and
-            None light everything.
+        lesson: 0 to 12; the piece that it builds is drawn in colour, the others in grey. Lesson 0,
+            the lessons from 7 on, which use the whole, and None light everything.
         shapes: other shapes to write below the stages, by the stage's name.
 
     Raises:
         ValueError: no such lesson, or no stage of that name.
     """
     names = [name for _, name, *_ in STAGES]
-    if lesson not in (None, *range(7)):
-        raise ValueError(f"lesson is {lesson}; the map has lessons 0 to 6")
+    if lesson not in (None, *range(13)):
+        raise ValueError(f"lesson is {lesson}; the map has lessons 0 to 12")
     if unknown := set(shapes or ()) - set(names):
         raise ValueError(f"no stage {unknown.pop()!r} on the map; there are {', '.join(names)}")
     ax = new_axes(9.6, 2.5)
     ax.set(xlim=(-0.1, 13.9), ylim=(-1.0, 2.65), aspect="equal")
     ax.axis("off")
-    draw_block_frame(ax, lit=lesson in (None, 0, 5), bold=lesson == 5)
+    whole = lesson not in range(1, 7)
+    draw_block_frame(ax, lit=whole or lesson == 5, bold=lesson == 5)
     for (number, name, left, width, shape), icon in zip(STAGES, ICONS, strict=True):
-        lit = lesson in (None, 0, number) or (lesson == 5 and number in (3, 4))
+        lit = whole or lesson == number or (lesson == 5 and number in (3, 4))
         icon(ax, left + width / 2, lit)
         ink = INK if lit else FAINT
         bold = "bold" if lesson == number != 5 else "normal"
