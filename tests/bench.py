@@ -7,6 +7,7 @@ counts. The floor is the matrix products alone, without biases, norms, softmax o
 import argparse
 import time
 from collections.abc import Callable
+from math import prod
 
 import torch
 from torch import Tensor, nn
@@ -21,7 +22,7 @@ class TorchViT(nn.Module):
     def __init__(self, c: ViTConfig):
         super().__init__()
         self.patch_embed = PatchEmbedding(c.image_size, c.patch_size, c.in_channels, c.embed_dim)
-        self.tokens = TokenEmbedding(196, c.embed_dim)
+        self.tokens = TokenEmbedding(prod(self.patch_embed.grid), c.embed_dim)
         width = int(c.embed_dim * c.mlp_ratio)
         options = dict(dropout=0.0, activation="gelu", batch_first=True, norm_first=True)
         layer = nn.TransformerEncoderLayer(c.embed_dim, c.num_heads, width, **options)

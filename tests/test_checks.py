@@ -8,7 +8,10 @@ import torch
 from vit_steps import checks
 from vit_steps.checks.engine import Check
 
-LESSONS = ("images", "patches", "tokens", "heads", "attention", "encoder", "vit")
+LESSONS = (
+    *("images", "patches", "tokens", "heads", "attention", "encoder", "vit"),
+    *("training", "maps", "pretrained"),
+)
 CHECKS = {name: c for name, c in vars(checks).items() if isinstance(c, Check)}
 ANSWERS = [importlib.import_module(f"answers.{lesson}") for lesson in LESSONS]
 RIGHT = {name: answers for module in ANSWERS for name, answers in module.RIGHT.items()}

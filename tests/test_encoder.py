@@ -340,3 +340,8 @@ def test_the_names_follow_timm():
 def test_the_encoder_refuses_bad_options_by_name(options, error, message):
     with pytest.raises(error, match=message):
         Encoder(**({"depth": 2, "embed_dim": 12, "num_heads": 3} | options))
+
+
+def test_a_hidden_width_that_floats_do_not_hold_exactly_is_still_whole():
+    assert MLP(56, 116).fc1.out_features == 116
+    assert EncoderBlock(56, 4, mlp_ratio=116 / 56).mlp.fc1.out_features == 116

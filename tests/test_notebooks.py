@@ -26,6 +26,12 @@ BUILT = {
     "04_attention": ("attention", {"attention", "MultiHeadAttention"}),
     "05_encoder": ("encoder", {"MLP", "EncoderBlock", "Encoder"}),
     "06_vit": ("vit", {"Head", "ViT"}),
+    "07_training": ("training", {"train_step", "evaluate", "decay_groups", "warmup_cosine"}),
+    "08_looking_inside": (
+        "maps",
+        {"cls_map", "rollout", "patch_distances", "attention_distance", "gradient_map"},
+    ),
+    "09_published_weights": ("pretrained", {"their_names", "rename"}),
 }
 
 

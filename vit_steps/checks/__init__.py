@@ -5,18 +5,26 @@ from .encoder import contributions, layer_norm, unheard_blocks
 from .engine import difference
 from .heads import reorder_rows, rows_of, trust_split
 from .images import channels_first, normalize_channels, picture_test
+from .maps import cls_rollout, pointing, trust_rollout
 from .patches import conv_weight, grid, patchify
+from .pretrained import audit_weights, google_qkv, torchvision_name
 from .tokens import crop_positions, is_order_blind, prepend_cls
+from .training import find_slip, floor_schedule, smoothed_loss
 from .vit import count_parameters, multiply_adds, where_they_part
 
 __all__ = [
+    "audit_weights",
     "channels_first",
+    "cls_rollout",
     "contributions",
     "conv_weight",
     "count_parameters",
     "crop_positions",
     "difference",
     "find_fault",
+    "find_slip",
+    "floor_schedule",
+    "google_qkv",
     "grid",
     "is_order_blind",
     "layer_norm",
@@ -25,10 +33,14 @@ __all__ = [
     "normalize_channels",
     "patchify",
     "picture_test",
+    "pointing",
     "prepend_cls",
     "reorder_rows",
     "rows_of",
     "scaled_weights",
+    "smoothed_loss",
+    "torchvision_name",
+    "trust_rollout",
     "trust_split",
     "unheard_blocks",
     "where_they_part",

@@ -1,0 +1,542 @@
+"""vit_steps.data: each set is what it says, split without a leak, or says what is wrong."""
+
+import gzip
+import hashlib
+import json
+import shutil
+import subprocess
+import sys
+import warnings
+from dataclasses import FrozenInstanceError
+from urllib.error import URLError
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from PIL import Image
+
+from vit_steps import data
+from vit_steps.data import Images, digits, folder, load, openml, scattered, split
+
+FEW = settings(deadline=None, max_examples=30, derandomize=True, database=None)
+
+
+def same(a, b):
+    places = (a.places is None and b.places is None) or torch.equal(a.places, b.places)
+    alike = torch.equal(a.images, b.images) and torch.equal(a.labels, b.labels)
+    return alike and places and a.classes == b.classes
+
+
+def rows(data):
+    """The images as a set of byte strings, to compare without regard to order."""
+    return {image.numpy().tobytes() for image in data.images}
+
+
+# Images ------------------------------------------------------------------------------------------
+
+GOOD = dict(
+    images=torch.zeros(3, 1, 4, 4),
+    labels=torch.tensor([0, 1, 1]),
+    classes=("cat", "dog"),
+    places=torch.zeros(3, 2, dtype=torch.int64),
+)
+
+
+def test_images_know_their_number_and_cannot_be_changed():
+    images = Images(**GOOD)
+    assert len(images) == 3
+    assert Images(GOOD["images"], GOOD["labels"], GOOD["classes"]).places is None
+    with pytest.raises(FrozenInstanceError):
+        images.labels = torch.zeros(3)
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "message"),
+    [
+        (dict(images=np.zeros((3, 1, 4, 4))), TypeError, "images is a ndarray"),
+        (dict(images=torch.zeros(3, 1, 4, 4).byte()), TypeError, "not floats"),
+        (dict(images=torch.zeros(3, 4, 4)), ValueError, "batch axis is missing"),
+        (dict(images=torch.zeros(0, 1, 4, 4)), ValueError, "empty"),
+        (dict(images=torch.zeros(2, 1, 4, 4)), ValueError, "2 images need"),
+        (dict(labels=[0, 1, 1]), TypeError, "labels is a list"),
+        (dict(labels=torch.tensor([0, 1, 1], dtype=torch.int32)), TypeError, "labels.long"),
+        (dict(labels=torch.tensor([0.0, 1.0, 1.0])), TypeError, "labels holds torch.float32"),
+        (dict(labels=torch.tensor([[0], [1], [1]])), ValueError, r"labels is \(3, 1\)"),
+        (dict(labels=torch.tensor([0, 1, 2])), ValueError, "from 0 to 2; 2 classes"),
+        (dict(labels=torch.tensor([0, 1, -1])), ValueError, "from -1 to 1"),
+        (dict(classes=["cat", "dog"]), TypeError, "tuple of names"),
+        (dict(classes=(0, 1)), TypeError, "tuple of names"),
+        (dict(places=torch.zeros(3, 2)), TypeError, "places holds torch.float32"),
+        (dict(places=torch.zeros(2, 3).long()), ValueError, r"places is \(2, 3\)"),
+    ],
+)
+def test_images_refuse_what_does_not_fit_together(change, error, message):
+    with pytest.raises(error, match=message):
+        Images(**(GOOD | change))
+
+
+# The split ---------------------------------------------------------------------------------------
+
+
+def numbered(*counts):
+    """So many images of each class, all different."""
+    labels = torch.arange(len(counts)).repeat_interleave(torch.tensor(counts))
+    images = torch.arange(sum(counts)).float().view(-1, 1, 1, 1)
+    return Images(images, labels, tuple("abcdefgh"[: len(counts)]))
+
+
+@FEW
+@given(st.lists(st.integers(2, 30), min_size=1, max_size=6), st.floats(0.01, 0.99), st.integers(0))
+def test_a_split_loses_nothing_repeats_nothing_and_holds_out_the_share_of_each_class(
+    counts, fraction, seed
+):
+    seed %= 2**63
+    whole = numbered(*counts)
+    train, test = split(whole, fraction, seed)
+    both = torch.cat([train.images, test.images]).flatten()
+    assert torch.equal(both.sort().values, whole.images.flatten())
+    for part in (train, test):  # each image still has its own label
+        assert torch.equal(part.labels, whole.labels[part.images.flatten().long()])
+    for label, n in enumerate(counts):
+        held = (test.labels == label).sum().item()
+        assert 1 <= held <= n - 1
+        assert abs(held - n * fraction) <= 1
+
+
+def test_a_split_is_drawn_at_random_and_the_same_seed_draws_the_same():
+    whole = numbered(50, 50)
+    one, again, other = (split(whole, 0.2, seed)[1] for seed in (0, 0, 1))
+    assert same(one, again)
+    assert not same(one, other)
+    assert one.images.max() > 50 > one.images[9] > 10  # not the first or the last ten of a class
+
+
+def test_a_class_that_cannot_be_split_is_named():
+    with pytest.raises(ValueError, match="class 'b' has 1 picture; give it at least 2"):
+        split(numbered(5, 1, 5), 0.2, 0)
+    with pytest.raises(ValueError, match="class 'c' has 0 pictures"):
+        split(Images(torch.zeros(4, 1, 1, 1), torch.tensor([0, 0, 1, 1]), tuple("abc")), 0.2, 0)
+
+
+@pytest.mark.parametrize(
+    ("fraction", "error", "message"),
+    [
+        (0, ValueError, "nothing would be held out"),
+        (1, ValueError, "below 1"),
+        (-0.1, ValueError, "at least 0"),
+        (float("nan"), ValueError, "fraction is nan"),
+        ("half", TypeError, "give a number"),
+    ],
+)
+def test_a_share_that_leaves_a_part_empty_is_refused(fraction, error, message):
+    with pytest.raises(error, match=message):
+        digits(fraction)
+
+
+# Digits ------------------------------------------------------------------------------------------
+
+
+def test_digits_are_scikit_learns_from_minus_one_to_one_a_fifth_held_out():
+    from sklearn.datasets import load_digits
+
+    train, test = digits()
+    assert (len(train), len(test)) == (1438, 359)
+    assert train.images.shape[1:] == (1, 8, 8)
+    assert train.classes == test.classes == tuple("0123456789")
+    assert (train.images.min(), train.images.max()) == (-1, 1)
+    source = load_digits()
+    assert rows(train) | rows(test) == {
+        image.tobytes() for image in (source.images.astype(np.float32) / 8 - 1)
+    }
+    where = {image.tobytes(): n for n, image in enumerate(source.images.astype(np.float32) / 8 - 1)}
+    for part in (train, test):
+        for image, label in zip(part.images, part.labels, strict=True):
+            assert source.target[where[image.numpy().tobytes()]] == label
+    shares = test.labels.bincount() / (train.labels.bincount() + test.labels.bincount())
+    assert (shares - 0.2).abs().max() < 0.005
+
+
+def test_digits_of_another_seed_or_share_are_another_split():
+    assert same(digits()[1], digits(0.2, 0)[1])
+    assert rows(digits(seed=1)[1]) != rows(digits()[1])
+    assert len(digits(0.5)[1]) in range(895, 903)
+
+
+# Scattered digits --------------------------------------------------------------------------------
+
+
+def at(data, side=8):
+    """Each canvas cut out at its place."""
+    return torch.stack(
+        [
+            image[:, r : r + side, c : c + side]
+            for image, (r, c) in zip(data.images, data.places.tolist(), strict=True)
+        ]
+    )
+
+
+@pytest.mark.parametrize("held_out", [False, True])
+def test_a_scattered_digit_stands_whole_at_its_place_and_is_of_its_part(held_out):
+    canvases = scattered(300, held_out=held_out)
+    own = digits()[held_out]
+    names = dict(zip(map(bytes, own.images.numpy()), own.labels.tolist(), strict=True))
+    found = [names.get(bytes(cut)) for cut in at(canvases).numpy()]
+    assert found == canvases.labels.tolist()  # None where a digit is of the other part or covered
+    assert canvases.images.shape == (300, 1, 16, 16)
+    assert canvases.images.min() == -1
+    assert canvases.images.max() == 1
+    assert set(found) == set(range(10))
+
+
+def spots(data):
+    return set(map(tuple, data.places.tolist()))
+
+
+def test_a_fifth_of_the_places_is_kept_for_the_held_out_digits():
+    train, test = spots(scattered(5000)), spots(scattered(1000, held_out=True))
+    every = {(r, c) for r in range(9) for c in range(9)}
+    assert train | test == every
+    assert not train & test
+    assert len(test) == 16
+    for axis in (0, 1):  # spread over the whole canvas: each row and column has some
+        assert {spot[axis] for spot in test} == set(range(9))
+
+
+def test_fragments_lie_around_the_digit_as_many_as_asked_for():
+    def ink_outside(fragments):
+        canvases = scattered(200, side=24, fragments=fragments)
+        return (canvases.images > -1).sum((1, 2, 3)) - (at(canvases) > -1).sum((1, 2, 3))
+
+    assert ink_outside(0).max() == 0
+    assert 0 < ink_outside(1).max() <= 9
+    assert ink_outside(1).float().mean() * 3 < ink_outside(6).float().mean() <= 6 * 9
+
+
+def test_fragments_are_pieces_of_digits_of_the_same_part():
+    for held_out in (False, True):
+        own = digits()[held_out].images
+        pieces = own.unfold(2, 3, 1).unfold(3, 3, 1).reshape(-1, 3, 3)
+        known = set(map(bytes, pieces.contiguous().numpy()))
+        canvases = scattered(40, seed=3, fragments=1, held_out=held_out)
+        for image, (r, c) in zip(canvases.images[:, 0], canvases.places.tolist(), strict=True):
+            image[r : r + 8, c : c + 8] = -1
+            windows = image.unfold(0, 3, 1).unfold(1, 3, 1).reshape(-1, 3, 3)
+            ink = (windows > -1).sum((1, 2))
+            whole = windows[ink == (image > -1).sum()]  # the windows that hold all of it
+            assert any(bytes(w) in known for w in whole.contiguous().numpy())
+
+
+@settings(FEW, max_examples=12)
+@given(st.integers(13, 30), st.integers(0, 12), st.integers(0, 2**32), st.booleans())
+def test_any_canvas_that_is_large_enough_is_filled(side, fragments, seed, held_out):
+    canvases = scattered(20, seed, side, fragments, held_out)
+    assert canvases.images.shape == (20, 1, side, side)
+    assert canvases.places.min() >= 0
+    assert canvases.places.max() <= side - 8
+    assert same(canvases, scattered(20, seed, side, fragments, held_out))
+
+
+def test_scattered_digits_draw_from_a_generator_of_their_own():
+    before = torch.get_rng_state()
+    one, other = scattered(20), scattered(20, seed=1)
+    assert torch.equal(before, torch.get_rng_state())
+    assert not same(one, other)
+    torch.manual_seed(5)
+    assert same(one, scattered(20))
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        (dict(count=0), ValueError, "count is 0"),
+        (dict(count=2.5), TypeError, "count is 2.5"),
+        (dict(side=12), ValueError, "side is 12; with 6 fragments give at least 13"),
+        (dict(side=8, fragments=0), ValueError, "at least 9"),
+        (dict(fragments=-1), ValueError, "0 for none"),
+        (dict(fragments=1.5), ValueError, "0 for none"),
+        (dict(held_out="yes"), TypeError, "held_out is 'yes'"),
+    ],
+)
+def test_scattered_digits_that_cannot_be_drawn_are_refused(options, error, message):
+    with pytest.raises(error, match=message):
+        scattered(**(dict(count=5) | options))
+
+
+# A folder of the learner's own -------------------------------------------------------------------
+
+
+def picture(path, colour=(200, 30, 30), size=(37, 23), mode="RGB", **options):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    Image.new("RGB", size, colour).convert(mode).save(path, **options)
+
+
+def plain(path, **counts):
+    """A folder with so many pictures of each class, no two alike."""
+    for blue, (name, count) in enumerate(counts.items()):
+        (path / name).mkdir(parents=True)
+        for i in range(count):
+            picture(path / name / f"{i:02}.jpg", (250, 10 * i, 50 * blue), (20 + i, 31 - i))
+    return path
+
+
+def two_halves(path, **options):
+    """Left half red, right half blue."""
+    image = Image.new("RGB", (64, 32), "red")
+    image.paste("blue", (32, 0, 64, 32))
+    image.save(path, quality=95, **options)
+
+
+@pytest.fixture
+def messy(tmp_path):
+    """What is found on a disk: nothing here was prepared for training."""
+    path = plain(tmp_path / "pets", dog=3, cat=3)
+    picture(path / "cat" / "grey.jpeg", (90, 90, 90), (101, 7), "L")
+    picture(path / "cat" / "press.JPG", (90, 90, 90), (8, 300), "CMYK")
+    picture(path / "cat" / "palette.gif", (0, 200, 0), (5, 5))
+    turned = Image.Exif()
+    turned[0x0112] = 3  # upside down
+    two_halves(path / "dog" / "turned.jpg", exif=turned)
+    whole = (path / "dog" / "00.jpg").read_bytes()
+    (path / "dog" / "broken.jpg").write_bytes(whole[: len(whole) // 2])
+    (path / "dog" / "._00.jpg").write_bytes(b"left by a Mac")
+    (path / "dog" / "Thumbs.db").write_bytes(b"left by Windows")
+    (path / "dog" / "notes.txt").write_text("my dogs")
+    (path / "dog" / "older.jpg").mkdir()
+    (path / "list.csv").write_text("a file beside the classes")
+    for hidden in (".ipynb_checkpoints", "__MACOSX"):
+        (path / hidden).mkdir()
+    return path
+
+
+def test_a_folder_that_nobody_prepared_is_read_and_its_broken_picture_named(messy):
+    with pytest.warns(UserWarning, match=r"broken\.jpg.*; skipped") as caught:
+        train, test = folder(messy, size=16)
+    assert len(caught) == 1
+    assert caught[0].filename == __file__  # it points at the learner's line
+    assert train.classes == ("cat", "dog")
+    assert (train.labels.bincount() + test.labels.bincount()).tolist() == [6, 4]
+    assert test.labels.bincount().tolist() == [1, 1]
+    assert train.images.shape == (8, 3, 16, 16)
+    assert train.images.dtype == torch.float32
+    assert train.images.min() >= -1
+
+
+def test_each_picture_arrives_in_its_own_colours_turned_as_it_was_taken(messy):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        whole = data.read(messy, 16)
+    cats, dogs = whole.images[whole.labels == 0], whole.images[whole.labels == 1]
+    *_, grey, palette, press = cats  # sorted by name
+    for image in (grey, press):
+        torch.testing.assert_close(
+            image, torch.full((3, 16, 16), 90 / 127.5 - 1), atol=0.03, rtol=0
+        )
+    assert palette[1].min() > 0.5  # green
+    assert palette[0].max() < -0.9
+    turned = dogs[-1]
+    assert turned[2, :, :6].min() > 0.8  # upside down, blue is on the left
+    assert turned[0, :, 10:].min() > 0.8
+
+
+def test_a_folder_is_split_the_same_by_the_same_seed(tmp_path):
+    path = plain(tmp_path, a=10, b=10)
+    one, again, other = (folder(path, 8, 0.3, seed) for seed in (4, 4, 5))
+    assert same(one[0], again[0])
+    assert same(one[1], again[1])
+    assert not same(one[1], other[1])
+    assert one[1].labels.bincount().tolist() == [3, 3]
+    assert not rows(one[0]) & rows(one[1])
+
+
+def test_folders_named_train_and_test_are_the_split(tmp_path):
+    plain(tmp_path / "train", a=4, b=5)
+    plain(tmp_path / "test", a=1, b=2)  # one is enough here: nothing is to be split
+    train, test = folder(tmp_path, (8, 12))
+    assert train.labels.bincount().tolist() == [4, 5]
+    assert test.labels.bincount().tolist() == [1, 2]
+    assert test.images.shape == (3, 3, 8, 12)
+
+
+def test_train_and_test_must_hold_the_same_classes(tmp_path):
+    plain(tmp_path / "train", a=2, b=2, d=2)
+    plain(tmp_path / "test", a=2, b=2, c=2)
+    with pytest.raises(ValueError, match="only one has c, d"):
+        folder(tmp_path)
+
+
+def test_a_class_too_small_to_be_split_is_named(tmp_path):
+    path = plain(tmp_path, many=5, lonely=1)
+    with pytest.raises(ValueError, match="class 'lonely' has 1 picture;"):
+        folder(path, 8)
+    (path / "lonely" / "second.jpg").write_bytes(b"not a picture")
+    with pytest.warns(UserWarning, match=r"second\.jpg"), pytest.raises(ValueError, match="lonely"):
+        folder(path, 8)
+
+
+def test_a_class_without_pictures_is_named(tmp_path):
+    path = plain(tmp_path, full=3, empty=0)
+    with pytest.raises(ValueError, match=r"empty holds no picture that can be read"):
+        folder(path, 8)
+    (path / "empty" / "phone.heic").write_bytes(b"\0\0\0\x18ftypheic")
+    with (
+        pytest.warns(UserWarning, match=r"phone\.heic is not a picture in a known format"),
+        pytest.raises(ValueError, match=r"empty holds no picture"),
+    ):
+        folder(path, 8)
+
+
+def test_a_folder_that_is_none_or_has_no_two_classes_is_refused(tmp_path):
+    path = plain(tmp_path / "one", only=3)
+    picture(tmp_path / "loose" / "a.jpg")
+    for where, message in [
+        (tmp_path / "nowhere", "nowhere is not a folder"),
+        (path / "only" / "00.jpg", "is not a folder"),
+        (tmp_path / "loose", "holds no sub-folders"),
+        (path, "only the sub-folder 'only'"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            folder(where, 8)
+    with pytest.raises(ValueError, match="size is 0"):
+        folder(plain(tmp_path / "two", a=2, b=2), 0)
+
+
+# OpenML ------------------------------------------------------------------------------------------
+
+
+def keep(home, number, table, labels, target="class"):
+    """A data set in the form in which scikit-learn keeps what it downloads from OpenML."""
+    columns = [f"pixel{i + 1}" for i in range(table.shape[1])]
+    lines = [f"@RELATION set{number}", *(f"@ATTRIBUTE {c} REAL" for c in columns)]
+    lines += [f"@ATTRIBUTE {target} {{0,1,2,3,4,5,6,7,8,9}}", "@DATA"]
+    lines += [",".join(map(str, [*row, label])) for row, label in zip(table, labels, strict=True)]
+    text = "\n".join(lines).encode()
+    column = dict(is_target="false", is_ignore="false", is_row_identifier="false")
+    column |= dict(number_of_missing_values="0", data_type="numeric")
+    features = [column | dict(index=str(i), name=c) for i, c in enumerate(columns)]
+    last = dict(index=str(len(columns)), name=target, data_type="nominal", is_target="true")
+    features.append(column | last)
+    address = f"data/v1/download/{number}/set{number}.arff"
+    about = dict(id=str(number), name=f"set{number}", version="1", format="ARFF", status="active")
+    about |= dict(description="", file_id="1", url=f"https://www.openml.org/{address}")
+    about |= dict(md5_checksum=hashlib.md5(text).hexdigest())
+    quality = [dict(name="NumberOfInstances", value=str(float(len(table))))]
+    api = "api/v1/json/data"
+    for path, content in {
+        address: text,
+        f"{api}/{number}": json.dumps({"data_set_description": about}).encode(),
+        f"{api}/features/{number}": json.dumps({"data_features": {"feature": features}}).encode(),
+        f"{api}/qualities/{number}": json.dumps({"data_qualities": {"quality": quality}}).encode(),
+    }.items():
+        file = home / "openml" / "openml.org" / f"{path}.gz"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(gzip.compress(content, 1))
+
+
+@pytest.fixture
+def offline(monkeypatch):
+    """No network, and no waiting for one; the last 4 rows are the test set."""
+
+    def unreachable(*args, **kwargs):
+        raise URLError("no network")
+
+    monkeypatch.setattr("sklearn.datasets._openml.urlopen", unreachable)
+    monkeypatch.setattr("sklearn.datasets._openml.time.sleep", lambda seconds: None)
+    monkeypatch.setattr(data, "HELD_OUT", 4)
+
+
+LABELS = [3, 1, 4, 1, 5, 9, 2, 6, 5, 3]
+
+
+@pytest.mark.parametrize(
+    ("name", "number", "shape", "third"),
+    [
+        ("Fashion-MNIST", 40996, (1, 28, 28), "coat"),
+        ("MNIST", 554, (1, 28, 28), "4"),
+        ("CIFAR-10", 40927, (3, 32, 32), "deer"),
+    ],
+)
+def test_a_set_of_openml_is_read_from_its_own_format(tmp_path, offline, name, number, shape, third):
+    table = np.random.default_rng(0).integers(0, 256, (10, np.prod(shape)))
+    keep(tmp_path, number, table, LABELS)
+    train, test = openml(name, tmp_path)
+    assert (len(train), len(test)) == (6, 4)
+    assert train.images.shape[1:] == shape
+    assert train.labels.tolist() + test.labels.tolist() == LABELS
+    assert train.classes[train.labels[2]] == third
+    assert len(train.classes) == 10
+    both = torch.cat([train.images, test.images])
+    wanted = torch.from_numpy(table / 127.5 - 1).float().view(10, *shape)
+    torch.testing.assert_close(both, wanted, atol=1e-6, rtol=0)
+
+
+def test_cifars_colours_stand_one_after_the_other_each_row_by_row(tmp_path, offline):
+    table = np.zeros((10, 3072), dtype=int)
+    table[0, :1024] = 255  # red
+    table[1, 2048 + 32 : 2048 + 64] = 255  # the second line in blue
+    keep(tmp_path, 40927, table, LABELS)
+    red, line = openml("CIFAR-10", tmp_path)[0].images[:2]
+    assert red.mean((1, 2)).tolist() == [1, -1, -1]
+    assert (line == 1).nonzero().tolist() == [[2, 1, x] for x in range(32)]
+
+
+def test_a_set_is_downloaded_and_parsed_once(tmp_path, offline):
+    keep(tmp_path, 554, np.arange(7840).reshape(10, 784) % 256, LABELS)
+    first = openml("MNIST", tmp_path)
+    shutil.rmtree(tmp_path / "openml")
+    assert same(first[0], openml("MNIST", tmp_path)[0])
+    assert [p.name for p in (tmp_path / "vit_steps").iterdir()] == ["MNIST.npz"]
+
+
+def test_a_set_that_was_cut_off_while_being_kept_is_read_anew(tmp_path, offline, monkeypatch):
+    def full(file, **arrays):
+        file.write_bytes(b"half")
+        raise OSError("no space left on device")
+
+    keep(tmp_path, 554, np.zeros((10, 784), dtype=int), LABELS)
+    with monkeypatch.context() as m:
+        m.setattr(np, "savez", full)
+        with pytest.raises(OSError, match="no space"):
+            openml("MNIST", tmp_path)
+    assert openml("MNIST", tmp_path)[0].labels.tolist() == LABELS[:6]
+
+
+def test_without_a_network_and_nothing_kept_one_message_says_so(tmp_path, offline):
+    with pytest.raises(ConnectionError, match=r"MNIST is not in .*cannot be reached.*digits\(\)"):
+        openml("MNIST", tmp_path)
+
+
+def test_an_unknown_set_gets_the_names_that_there_are():
+    with pytest.raises(ValueError, match="no data set 'ImageNet'; there are Fashion-MNIST, MNIST"):
+        openml("ImageNet")
+
+
+# By a name on the command line -------------------------------------------------------------------
+
+
+def test_load_finds_each_source_and_passes_its_options_on(tmp_path, offline, monkeypatch):
+    assert same(load("digits", fraction=0.3, seed=2)[1], digits(0.3, 2)[1])
+    train, test = load("scattered", seed=7, count=200)
+    assert same(train, scattered(200, 7))
+    assert same(test, scattered(4, 7, held_out=True))
+    path = plain(tmp_path / "a:b", cat=4, dog=4)  # a colon in the path
+    wanted = folder(path, 12, 0.5, 3)
+    found = load(f"folder:{path}", size=12, fraction=0.5, seed=3)
+    assert same(found[0], wanted[0])
+    assert same(found[1], wanted[1])
+    keep(tmp_path, 554, np.zeros((10, 784), dtype=int), LABELS)
+    monkeypatch.setenv("SCIKIT_LEARN_DATA", str(tmp_path))
+    assert load("openml:MNIST")[1].labels.tolist() == LABELS[-4:]
+
+
+@pytest.mark.parametrize("source", ["", "digit", "digits:", "folder", "folder:", "openml:", "x:y"])
+def test_load_says_what_it_knows(source):
+    with pytest.raises(ValueError, match='give "digits", "scattered", "folder:PATH"'):
+        load(source)
+
+
+def test_scikit_learn_is_loaded_only_when_it_is_needed():
+    code = "import sys, vit_steps.data; print('sklearn' in sys.modules)"
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert out.stdout.strip() == "False"

@@ -1,0 +1,445 @@
+"""vit_steps.maps: against loops, against cases worked out by hand, and on the stored ViT."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from vit_steps import ViT, ViTConfig, maps
+
+QUICK = settings(deadline=None, max_examples=30, derandomize=True, database=None)
+small = st.integers(1, 4)
+SIZES = dict(patch_size=4, num_classes=5, embed_dim=24, depth=3, num_heads=2, in_channels=2)
+
+
+@pytest.fixture(autouse=True)
+def seed():
+    torch.manual_seed(0)
+    torch.set_num_threads(1)  # small tensors; the other cores have tests of their own
+
+
+def close(a, b, atol=1e-5):
+    torch.testing.assert_close(a, b, atol=atol, rtol=0)
+
+
+def some_attention(depth=3, b=2, h=2, n=7):
+    """Weights of several blocks: positive, rows sum to 1, far from even."""
+    return [(2 * torch.randn(b, h, n, n)).softmax(dim=-1) for _ in range(depth)]
+
+
+def small_vit(image_size=(8, 12), **changes):
+    """A ViT whose images are 2×3 patches, with weights large enough for its answers to differ."""
+    model = ViT(ViTConfig(image_size=image_size, **{**SIZES, **changes})).eval()
+    with torch.no_grad():
+        for weights in model.parameters():
+            weights.add_(0.2 * torch.randn_like(weights))
+    return model
+
+
+# Rollout -----------------------------------------------------------------------------------------
+
+
+def rollout_by_loop(attention):
+    """One number at a time: the sum over all paths of tokens from the last block to the first."""
+    batch, heads, n, _ = attention[0].shape
+    out = torch.zeros(batch, n, n)
+    for image in range(batch):
+        steps = []
+        for weights in attention:
+            every = weights[image].tolist()
+            mean = [[sum(head[i][j] for head in every) / heads for j in range(n)] for i in range(n)]
+            steps.append([[0.5 * mean[i][j] + 0.5 * (i == j) for j in range(n)] for i in range(n)])
+        for end in range(n):
+            row = [float(end == j) for j in range(n)]
+            for step in reversed(steps):
+                row = [sum(row[k] * step[k][j] for k in range(n)) for j in range(n)]
+            out[image, end] = torch.tensor(row)
+    return out
+
+
+def test_rollout_equals_a_sum_over_paths():
+    attention = some_attention()
+    close(maps.rollout(attention), rollout_by_loop(attention))
+
+
+def test_rollout_of_two_blocks_by_hand():
+    first = torch.tensor([[0.8, 0.2], [0.6, 0.4]])
+    second = torch.tensor([[0.2, 0.8], [0.0, 1.0]])
+    close(
+        maps.rollout([first[None, None], second[None, None]])[0],
+        torch.tensor([[0.66, 0.34], [0.3, 0.7]]),
+    )
+
+
+@QUICK
+@given(depth=small, b=small, h=small, n=st.integers(1, 6))
+def test_rows_of_rollout_are_shares(depth, b, h, n):
+    flow = maps.rollout(some_attention(depth, b, h, n))
+    assert flow.shape == (b, n, n)
+    assert flow.min() >= 0
+    close(flow.sum(-1), torch.ones(b, n))
+
+
+def test_rollout_of_identity_is_identity():
+    eye = torch.eye(5).expand(2, 3, 5, 5)
+    assert torch.equal(maps.rollout([eye] * 4), eye[:, 0])
+
+
+def test_rollout_of_even_attention_keeps_half_a_token_in_each_block():
+    even = torch.full((1, 1, 4, 4), 0.25)
+    flow = maps.rollout([even, even])[0]
+    close(flow.diagonal(), torch.full((4,), 0.25 + 0.75 * 0.25))
+    close(flow[0, 1:], torch.full((3,), 0.75 * 0.25))
+
+
+def test_rollout_of_one_block_is_half_of_its_mean_head():
+    (weights,) = some_attention(depth=1)
+    close(maps.rollout([weights]), 0.5 * weights.mean(dim=1) + 0.5 * torch.eye(7))
+
+
+def test_rollout_brings_rows_that_do_not_sum_to_one_back_to_one():
+    attention = [0.5 * weights for weights in some_attention()]
+    close(maps.rollout(attention).sum(-1), torch.ones(2, 7))
+
+
+def test_the_order_of_blocks_matters_and_that_of_heads_does_not():
+    attention = some_attention()
+    flow = maps.rollout(attention)
+    assert (maps.rollout(attention[::-1]) - flow).abs().max() > 0.01
+    close(maps.rollout([weights.flip(1) for weights in attention]), flow)
+
+
+def test_rollout_takes_a_tuple_doubles_and_blocks_with_other_head_counts():
+    attention = (*some_attention(2, h=2), *some_attention(1, h=3))
+    doubled = [weights.double() for weights in attention]
+    assert maps.rollout(doubled).dtype == torch.float64
+    close(maps.rollout(doubled).float(), maps.rollout(attention))
+
+
+def test_rollout_leaves_its_input_alone():
+    attention = some_attention()
+    before = [weights.clone() for weights in attention]
+    maps.rollout(attention)
+    assert all(map(torch.equal, attention, before))
+
+
+# Maps of cls -------------------------------------------------------------------------------------
+
+
+def test_cls_map_is_row_0_without_cls_as_the_patches_lie():
+    weights = torch.arange(49.0).reshape(1, 1, 7, 7)
+    assert maps.cls_map(weights, (2, 3))[0, 0].tolist() == [[1, 2, 3], [4, 5, 6]]
+    assert maps.cls_map(weights, (3, 2))[0, 0].tolist() == [[1, 2], [3, 4], [5, 6]]
+
+
+def test_cls_map_keeps_the_axes_in_front():
+    assert maps.cls_map(torch.rand(10, 10), 3).shape == (3, 3)
+    assert maps.cls_map(torch.rand(5, 10, 10), 3).shape == (5, 3, 3)
+    assert maps.cls_map(torch.rand(4, 5, 2, 10, 10), 3).shape == (4, 5, 2, 3, 3)
+
+
+def test_maps_of_a_real_model_fit_its_grid():
+    model = small_vit()
+    _, attention = model(torch.randn(4, 2, 8, 12), return_attention=True)
+    assert maps.cls_map(attention[0], model.patch_embed.grid).shape == (4, 2, 2, 3)
+    assert maps.cls_map(maps.rollout(attention), model.patch_embed.grid).shape == (4, 2, 3)
+    assert maps.attention_distance(attention, model.patch_embed.grid, 4).shape == (3, 2)
+
+
+# Distance ----------------------------------------------------------------------------------------
+
+
+def distance_by_loop(weights, rows, cols, size):
+    """Of one head (N, N): the mean over patches of the mean distance, weighted."""
+    means = []
+    for i in range(rows * cols):
+        total = given_away = 0.0
+        for j in range(rows * cols):
+            apart = size * math.hypot(i // cols - j // cols, i % cols - j % cols)
+            total += weights[1 + i, 1 + j].item() * apart
+            given_away += weights[1 + i, 1 + j].item()
+        means.append(total / given_away)
+    return sum(means) / len(means)
+
+
+@pytest.mark.parametrize(("rows", "cols"), [(2, 3), (3, 2), (1, 5), (4, 4), (1, 1)])
+def test_attention_distance_equals_a_loop(rows, cols):
+    attention = some_attention(2, b=3, h=2, n=1 + rows * cols)
+    distances = maps.attention_distance(attention, (rows, cols), 8)
+    for layer, weights in enumerate(attention):
+        for head in range(2):
+            loops = [distance_by_loop(weights[b, head], rows, cols, 8) for b in range(3)]
+            assert distances[layer, head].item() == pytest.approx(sum(loops) / 3, abs=1e-4)
+
+
+@pytest.mark.parametrize("grid", [(2, 2), (3, 5), (1, 7)])
+def test_even_attention_gives_the_mean_distance_of_the_grid(grid):
+    n = 1 + grid[0] * grid[1]
+    places = [(r, c) for r in range(grid[0]) for c in range(grid[1])]
+    mean = sum(math.dist(a, b) for a in places for b in places) / len(places) ** 2
+    even = torch.full((2, 1, n, n), 1 / n)
+    assert maps.attention_distance([even], grid, 16).item() == pytest.approx(16 * mean, abs=1e-4)
+
+
+def test_a_token_that_looks_at_itself_looks_0_pixels_far_and_at_its_neighbour_one_patch():
+    own = torch.eye(3).expand(1, 1, 3, 3)
+    swapped = own[:, :, [0, 2, 1]]  # two patches side by side, each looks at the other
+    assert maps.attention_distance([own, swapped], (1, 2), 16).flatten().tolist() == [0, 16]
+
+
+def test_what_goes_to_cls_does_not_count():
+    weights = torch.tensor([[1.0, 0, 0], [0.9, 0, 0.1], [0.5, 0.5, 0]])[None, None]
+    assert maps.attention_distance([weights], (1, 2), 16).item() == pytest.approx(16)
+
+
+def test_distances_of_patches_are_symmetric_and_in_pixels():
+    apart = maps.patch_distances((2, 3), 4)
+    assert apart.shape == (6, 6)
+    assert torch.equal(apart, apart.T)
+    assert apart.diagonal().eq(0).all()
+    assert apart[0].tolist() == pytest.approx([0, 4, 8, 4, 4 * math.sqrt(2), 4 * math.sqrt(5)])
+
+
+# Positions, filters, tokens ----------------------------------------------------------------------
+
+
+def test_position_similarity_equals_a_loop():
+    pos_embed = torch.randn(1, 7, 5)
+    alike = maps.position_similarity(pos_embed, (2, 3))
+    assert alike.shape == (2, 3, 2, 3)
+    for i in range(6):
+        for j in range(6):
+            a, b = pos_embed[0, 1 + i], pos_embed[0, 1 + j]
+            cosine = a @ b / (a.norm() * b.norm())
+            assert alike[i // 3, i % 3, j // 3, j % 3].item() == pytest.approx(
+                cosine.item(), abs=1e-5
+            )
+
+
+def test_a_position_is_like_itself_whatever_its_length():
+    pos_embed = torch.randn(1, 17, 8) * torch.linspace(0.01, 100, 17)[None, :, None]
+    alike = maps.position_similarity(pos_embed, 4).reshape(16, 16)
+    close(alike.diagonal(), torch.ones(16))
+    assert alike.abs().max() <= 1 + 1e-5
+
+
+@pytest.mark.parametrize("shape", [(20, 6), (6, 20), (9, 9)])
+def test_pca_equals_numpys_eigenvectors_up_to_sign(shape):
+    x = torch.randn(shape) * torch.linspace(1, 5, shape[1])
+    coordinates, directions, shares = maps.pca(x, 4)
+    values, vectors = np.linalg.eigh(np.cov(x.double().numpy(), rowvar=False))
+    order = values.argsort()[::-1][:4]
+    np.testing.assert_allclose(shares, values[order] / values.sum(), atol=1e-5)
+    cosines = np.abs(directions.double().numpy() @ vectors[:, order])
+    np.testing.assert_allclose(cosines, np.eye(4), atol=1e-4)
+    close(coordinates, (x - x.mean(dim=0)) @ directions.T, atol=1e-4)
+
+
+def test_pca_finds_the_one_direction_along_which_points_lie():
+    x = torch.linspace(-1, 1, 9)[:, None] * torch.tensor([[3.0, -4.0]]) + 7
+    coordinates, directions, shares = maps.pca(x, 2)
+    close(directions[0], torch.tensor([-0.6, 0.8]))  # the largest number positive
+    close(shares, torch.tensor([1.0, 0.0]))
+    close(coordinates[:, 0], torch.linspace(5, -5, 9))
+
+
+def test_the_signs_of_pca_do_not_depend_on_the_order_or_sign_of_the_data():
+    x = torch.randn(30, 6)
+    for other in (x.flip(0), -x):
+        close(maps.pca(other, 3)[1], maps.pca(x, 3)[1], atol=1e-4)
+
+
+def test_filters_are_pictures_of_length_one_at_right_angles():
+    model = small_vit()
+    found = maps.filters(model, 5)
+    assert found.shape == (5, 2, 4, 4)
+    close(found.flatten(1) @ found.flatten(1).T, torch.eye(5))
+    assert not found.requires_grad
+    weight = model.patch_embed.proj.weight.detach().flatten(1)
+    sizes = (weight - weight.mean(0)) @ found.flatten(1).T
+    close(sizes.square().sum(0), torch.linalg.svdvals(weight - weight.mean(0))[:5] ** 2, atol=1e-3)
+
+
+def test_token_pca_is_that_of_all_tokens_of_the_batch():
+    tokens = torch.randn(3, 6, 8)
+    coordinates = maps.token_pca(tokens, 3)
+    assert coordinates.shape == (3, 6, 3)
+    close(coordinates.flatten(0, 1), maps.pca(tokens.flatten(0, 1), 3)[0])
+    assert torch.all(coordinates.std((0, 1)).diff() <= 0)
+
+
+# Where a thing stands ----------------------------------------------------------------------------
+
+
+def test_touched_equals_a_loop_over_pixels():
+    places = torch.tensor([[0, 0], [4, 8], [3, 5], [7, 1], [1, 11], [0, 12]])
+    found = maps.touched(places, 5, (3, 4), 4)
+    for (top, left), patches in zip(places.tolist(), found, strict=True):
+        canvas = torch.zeros(3 * 4, 4 * 4)
+        canvas[top : top + 5, left : left + 5] = 1
+        by_loop = canvas.unfold(0, 4, 4).unfold(1, 4, 4).sum((-1, -2)) > 0
+        assert torch.equal(patches, by_loop)
+
+
+def test_a_digit_on_the_grid_touches_four_patches_and_off_it_nine():
+    places = torch.tensor([[0, 0], [4, 8], [1, 2], [0, 1]])
+    assert maps.touched(places, 8, 4, 4).sum((1, 2)).tolist() == [4, 4, 9, 6]
+
+
+# Covering ----------------------------------------------------------------------------------------
+
+
+def test_cover_paints_whole_patches_and_nothing_else():
+    images = torch.randn(2, 2, 8, 12)
+    before = images.clone()
+    hidden = torch.zeros(2, 2, 3, dtype=torch.bool)
+    hidden[0, 1, 2] = hidden[1, 0, 0] = True
+    covered = maps.cover(images, hidden, 4, fill=-1.0)
+    assert covered[0, :, 4:, 8:].eq(-1).all()
+    assert covered[1, :, :4, :4].eq(-1).all()
+    assert (covered != images).sum() == 2 * 2 * 16
+    assert torch.equal(images, before)
+
+
+def test_deletion_equals_a_loop():
+    model, images = small_vit(), torch.randn(8, 2, 8, 12)
+    labels = model(images).argmax(dim=1).roll(0)
+    labels[0] = (labels[0] + 1) % 5
+    order = torch.stack([torch.randperm(6) for _ in range(8)])
+    curve = maps.deletion(model, images, labels, order, steps=3, fill=0.5)
+    wanted = []
+    for covered in (0, 2, 4, 6):
+        right = 0
+        for i in range(8):
+            image = images[i].clone()
+            for patch in order[i, :covered].tolist():
+                top, left = patch // 3 * 4, patch % 3 * 4
+                image[:, top : top + 4, left : left + 4] = 0.5
+            right += (model(image[None]).argmax() == labels[i]).item()
+        wanted.append(right / 8)
+    assert curve.tolist() == pytest.approx(wanted)
+    assert curve[0] == 7 / 8
+
+
+def test_deletion_begins_with_the_whole_picture_and_ends_with_none():
+    model, images = small_vit(), torch.randn(5, 2, 8, 12)
+    labels = model(images).argmax(dim=1)
+    order = torch.arange(6).expand(5, 6)
+    curve = maps.deletion(model, images, labels, order, steps=6)
+    assert curve.shape == (7,)
+    assert curve[0] == 1
+    blank = (model(torch.zeros_like(images)).argmax(dim=1) == labels).float().mean()
+    assert curve[-1] == blank
+    assert not curve.requires_grad
+
+
+@pytest.mark.parametrize("steps", [1, 2, 4, 5, 6])
+def test_deletion_takes_any_number_of_steps_up_to_one_a_patch(steps):
+    model, images = small_vit(), torch.randn(5, 2, 8, 12)
+    whole = maps.deletion(model, images, torch.zeros(5).long(), torch.arange(6).expand(5, 6), 6)
+    curve = maps.deletion(model, images, torch.zeros(5).long(), torch.arange(6).expand(5, 6), steps)
+    assert curve.tolist() == [whole[step * 6 // steps].item() for step in range(steps + 1)]
+
+
+def test_the_area_is_the_mean_height():
+    assert maps.area_under(torch.ones(5)) == 1
+    assert maps.area_under(torch.linspace(1, 0, 9)) == pytest.approx(0.5)
+    assert maps.area_under(torch.tensor([1.0, 0.0, 0.0])) == 0.25
+    assert maps.area_under(torch.tensor([1.0, 0.5, 0.0])) == 0.5
+
+
+# Gradients ---------------------------------------------------------------------------------------
+
+
+def test_gradient_map_equals_small_steps():
+    model, images, labels = small_vit().double(), torch.randn(3, 2, 8, 12).double(), [0, 3, 4]
+    found = maps.gradient_map(model, images, torch.tensor(labels), fill=0.3)
+    assert found.shape == (3, 2, 3)
+    for i, label in enumerate(labels):
+        for patch in range(6):
+            top, left = patch // 3 * 4, patch % 3 * 4
+            step = torch.zeros_like(images[i])
+            window = (slice(None), slice(top, top + 4), slice(left, left + 4))
+            step[window] = 1e-6 * (images[i][window] - 0.3)
+            with torch.no_grad():
+                up, down = (model((images[i] + sign * step)[None])[0, label] for sign in (1, -1))
+            assert found[i].flatten()[patch].item() == pytest.approx(
+                ((up - down) / 2e-6).item(), abs=1e-6
+            )
+
+
+def test_gradient_map_works_on_frozen_models_without_gradients_and_leaves_no_trace():
+    model, images = small_vit(), torch.randn(3, 2, 8, 12)
+    labels = torch.tensor([0, 3, 4])
+    wanted = maps.gradient_map(model, images, labels)
+    assert all(weights.grad is None for weights in model.parameters())
+    model.requires_grad_(False)
+    with torch.no_grad():
+        found = maps.gradient_map(model, images, labels)
+    assert torch.equal(found, wanted)
+    assert images.grad is None
+    assert not images.requires_grad
+    assert not found.requires_grad
+
+
+def test_what_equals_the_fill_says_nothing():
+    images = torch.randn(2, 2, 8, 12)
+    images[:, :, :4, :4] = -1.0
+    found = maps.gradient_map(small_vit(), images, torch.tensor([0, 1]), fill=-1.0)
+    assert found[:, 0, 0].eq(0).all()
+    assert found[:, 1:].ne(0).all()
+
+
+# Errors ------------------------------------------------------------------------------------------
+
+WEIGHTS = torch.full((1, 2, 5, 5), 0.2)
+ORDER = torch.arange(6).expand(2, 6)
+IMAGES, LABELS = torch.zeros(2, 2, 8, 12), torch.zeros(2).long()
+
+
+def delete(**changes):
+    given = dict(images=IMAGES, labels=LABELS, order=ORDER, steps=3)
+    return maps.deletion(small_vit(), **{**given, **changes})
+
+
+BAD = [
+    (lambda: maps.rollout(WEIGHTS), TypeError, "attention is a Tensor; give the list"),
+    (lambda: maps.rollout([]), ValueError, "empty list"),
+    (lambda: maps.rollout([WEIGHTS[0]]), ValueError, r"give the axes \(B, h, N, N\)"),
+    (lambda: maps.rollout([WEIGHTS.long()]), TypeError, "not floats"),
+    (lambda: maps.rollout([WEIGHTS[:, :, :3]]), ValueError, "queries, then keys"),
+    (lambda: maps.rollout([WEIGHTS, WEIGHTS[..., :4, :4]]), ValueError, "one model and one batch"),
+    (lambda: maps.rollout([None]), TypeError, "not a tensor"),
+    (lambda: maps.cls_map(WEIGHTS, 3), ValueError, "5 tokens where the grid has 9 patches"),
+    (lambda: maps.cls_map(WEIGHTS, (2, 0)), ValueError, "grid"),
+    (lambda: maps.attention_distance([WEIGHTS], (2, 3), 4), ValueError, "6 patches"),
+    (lambda: maps.attention_distance([WEIGHTS], 2, 0), ValueError, "patch_size is 0"),
+    (lambda: maps.position_similarity(torch.zeros(1, 5, 3), 3), ValueError, "10 are expected"),
+    (lambda: maps.pca(torch.zeros(4, 3), 4), ValueError, "it has 3 components, not 4"),
+    (lambda: maps.pca(torch.zeros(4, 3).long(), 1), TypeError, "not floats"),
+    (lambda: maps.pca(torch.zeros(4), 1), ValueError, "axes"),
+    (lambda: maps.filters(small_vit(), 0), ValueError, "count is 0"),
+    (lambda: maps.token_pca(torch.zeros(4, 3), 2), ValueError, "axes"),
+    (lambda: maps.touched(torch.zeros(2, 3), 8, 4, 4), ValueError, r"give \(B, 2\)"),
+    (lambda: maps.cover(IMAGES, torch.zeros(2, 2, 3), 4), TypeError, "booleans"),
+    (lambda: maps.cover(IMAGES, torch.ones(2, 3, 2).bool(), 4), ValueError, r"give \(2, 2, 3\)"),
+    (lambda: maps.cover(IMAGES, torch.ones(1, 2, 3).bool(), 4), ValueError, r"give \(2, 2, 3\)"),
+    (lambda: delete(order=ORDER[:, :5]), ValueError, r"give \(2, 6\)"),
+    (lambda: delete(order=torch.zeros(2, 6).long()), ValueError, "all the patches' numbers"),
+    (lambda: delete(steps=7), ValueError, "there are 6 patches"),
+    (lambda: delete(labels=LABELS[:1]), ValueError, "one for each image"),
+    (lambda: delete(labels=LABELS.float()), TypeError, "int64"),
+    (lambda: delete(labels=LABELS + 5), ValueError, "classes are 0 to 4"),
+    (lambda: delete(images=IMAGES[0]), ValueError, "batch axis"),
+    (lambda: maps.gradient_map(small_vit(), IMAGES, LABELS - 1), ValueError, "classes are 0 to 4"),
+    (lambda: maps.gradient_map(small_vit(), IMAGES[:, :1], LABELS), ValueError, "1 channels"),
+]
+
+
+@pytest.mark.parametrize(("wrong", "kind", "message"), BAD)
+def test_a_wrong_input_is_told_what_is_wrong(wrong, kind, message):
+    with pytest.raises(kind, match=message):
+        wrong()

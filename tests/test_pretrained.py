@@ -1,0 +1,737 @@
+"""vit_steps.pretrained: every layout gives its publisher's numbers, and nothing else gets in."""
+
+import dataclasses
+import json
+import os
+import pickle
+import re
+import shutil
+
+import huggingface_hub
+import numpy as np
+import pytest
+import torch
+from huggingface_hub.errors import RepositoryNotFoundError
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from PIL import Image
+from safetensors.torch import load_file, save_file
+from torch.nn import functional as F
+
+from vit_steps import ViT, ViTConfig, load_image, normalize, sample_photo
+from vit_steps.pretrained import Preprocess, load, save_hugging_face
+
+IMAGENET = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
+D, L, P, SIDE, HIDDEN, CLASSES = 128, 2, 8, 24, 256, 5  # 2 heads of 64
+
+
+# Hugging Face: against transformers itself -------------------------------------------------------
+
+
+def shaken(model):
+    """Every parameter away from its start, so that a lost bias, norm or position shows."""
+    generator = torch.Generator().manual_seed(0)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter += 0.02 * torch.randn(parameter.shape, generator=generator)
+    return model.eval()
+
+
+def published(kind, folder, **sizes):
+    """A model of transformers, random, as its own save_pretrained writes it."""
+    import transformers
+    from transformers.utils import logging
+
+    logging.disable_progress_bar()
+    sizes = dict(hidden_size=192, num_attention_heads=3, intermediate_size=768) | sizes
+    torch.manual_seed(0)
+    model = shaken(getattr(transformers, kind)(transformers.ViTConfig(**sizes)))
+    model.save_pretrained(folder)
+    return model
+
+
+def photo():
+    return normalize(load_image(sample_photo()))[None]
+
+
+B16 = dict(hidden_size=768, num_attention_heads=12, intermediate_size=3072, num_labels=1000)
+
+
+@pytest.mark.parametrize("sizes", [B16, dict(num_labels=1000)], ids=["B/16", "DeiT-Ti"])
+def test_hugging_faces_classifiers_give_the_same_logits(sizes, tmp_path):
+    theirs = published("ViTForImageClassification", tmp_path, **sizes)
+    loaded = load(tmp_path)
+    with torch.no_grad():
+        expected, got = theirs(photo()).logits, loaded.model(photo())
+    assert (got - expected).abs().max() <= 1e-5
+    assert expected.std() > 0.1
+    assert loaded.layout == "Hugging Face"
+    assert set(loaded.used) == set(load_file(tmp_path / "model.safetensors"))
+    assert loaded.unused == ()
+    assert loaded.config.norm_eps == 1e-12
+    assert loaded.classes[:2] == ("LABEL_0", "LABEL_1")
+    assert not loaded.model.training
+    assert all(p.requires_grad and p.device.type == "cpu" for p in loaded.model.parameters())
+
+
+def test_hugging_faces_bare_dino_gives_the_same_tokens(tmp_path):
+    sizes = dict(hidden_size=384, num_attention_heads=6, intermediate_size=1536)
+    theirs = published("ViTModel", tmp_path, **sizes)
+    with pytest.raises(ValueError, match=r"has no head, only the body; give num_classes"):
+        load(tmp_path)
+    loaded = load(tmp_path, num_classes=3)
+    with torch.no_grad():
+        expected, got = theirs(photo()).last_hidden_state, loaded.model.features(photo())
+    assert (got - expected).abs().max() <= 1e-5
+    assert loaded.unused == ("pooler.dense.bias", "pooler.dense.weight")
+    assert loaded.model(photo()).shape == (1, 3)
+    assert "2 left over (pooler.dense.bias, pooler.dense.weight)" in str(loaded)
+
+
+def small(folder, **changes):
+    sizes = dict(hidden_size=D, num_attention_heads=2, intermediate_size=HIDDEN, image_size=SIDE)
+    sizes |= dict(patch_size=P, num_hidden_layers=L, num_labels=CLASSES) | changes
+    return published("ViTForImageClassification", folder, **sizes)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        dict(qkv_bias=False),
+        dict(intermediate_size=500),
+        dict(num_attention_heads=8),
+        dict(image_size=[16, 32]),
+        dict(num_channels=1),
+        dict(layer_norm_eps=1e-3),
+    ],
+    ids=str,
+)
+def test_config_json_tells_what_no_shape_does(changes, tmp_path):
+    theirs = small(tmp_path, **changes)
+    loaded = load(tmp_path)
+    size = loaded.model.patch_embed.image_size
+    images = torch.randn(2, loaded.config.in_channels, *size)
+    with torch.no_grad():
+        assert (loaded.model(images) - theirs(images).logits).abs().max() <= 1e-5
+    assert loaded.config.norm_eps == changes.get("layer_norm_eps", 1e-12)
+    assert len(loaded.preprocess.mean) == loaded.config.in_channels
+
+
+def test_names_of_the_classes_come_from_config_json(tmp_path):
+    small(tmp_path, id2label={i: f"kind {i}" for i in range(CLASSES)})
+    assert load(tmp_path).classes == tuple(f"kind {i}" for i in range(CLASSES))
+    assert load(tmp_path / "model.safetensors").classes == ()
+    loaded = load(tmp_path, num_classes=3)
+    assert loaded.classes == ()
+    assert set(loaded.unused) == {"classifier.weight", "classifier.bias"}
+
+
+def test_a_new_head_is_seeded_and_the_body_stays(tmp_path):
+    small(tmp_path)
+    whole, models = load(tmp_path), []
+    for seed in (0, 0, 1):
+        torch.manual_seed(seed)
+        models.append(load(tmp_path, num_classes=CLASSES).model)
+    first, again, other = (model.head.weight for model in models)
+    assert torch.equal(first, again)
+    assert not torch.equal(first, other)
+    assert not torch.equal(first, whole.model.head.weight)
+    assert torch.equal(models[0].blocks[1].attn.qkv.weight, whole.model.blocks[1].attn.qkv.weight)
+
+
+def test_the_model_lives_on_when_the_file_is_gone_and_can_be_trained(tmp_path):
+    small(tmp_path / "model")
+    model = load(tmp_path / "model").model
+    shutil.rmtree(tmp_path / "model")
+    before = model.norm.weight.clone()
+    model(torch.randn(2, 3, SIDE, SIDE)).sum().backward()
+    torch.optim.SGD(model.parameters(), lr=0.1).step()
+    assert not torch.equal(model.norm.weight, before)
+    assert model.at_size(32).patch_embed.grid == (4, 4)
+
+
+def test_what_we_write_transformers_reads(tmp_path):
+    from transformers import ViTForImageClassification
+
+    config = ViTConfig(image_size=SIDE, patch_size=P, num_classes=3, embed_dim=24, depth=2)
+    config = dataclasses.replace(config, num_heads=4, norm_eps=1e-5)
+    model = shaken(ViT(config))
+    save_hugging_face(model, tmp_path / "new", ("ant", "bee", "cat"))
+    theirs = ViTForImageClassification.from_pretrained(tmp_path / "new").eval()
+    images = torch.randn(2, 3, SIDE, SIDE)
+    with torch.no_grad():
+        expected = model(images)
+        assert (theirs(images).logits - expected).abs().max() <= 1e-5
+        loaded = load(tmp_path / "new")
+        assert (loaded.model(images) - expected).abs().max() <= 1e-6
+    assert loaded.config == config
+    assert loaded.classes == ("ant", "bee", "cat") == tuple(theirs.config.id2label.values())
+    assert sorted(os.listdir(tmp_path / "new")) == ["config.json", "model.safetensors"]
+
+
+def test_what_hugging_face_cannot_hold_is_not_written(tmp_path):
+    config = ViTConfig(image_size=SIDE, patch_size=P, num_classes=3, embed_dim=24, num_heads=4)
+    with pytest.raises(ValueError, match="cls token"):
+        save_hugging_face(ViT(dataclasses.replace(config, pool="mean")), tmp_path)
+    with pytest.raises(ValueError, match="2 names for 3 classes"):
+        save_hugging_face(ViT(config), tmp_path, ("ant", "bee"))
+    assert os.listdir(tmp_path) == []
+
+
+# The other layouts: against plain functions, each on its own names -------------------------------
+
+
+def random(shapes):
+    generator = torch.Generator().manual_seed(0)
+    tensors = {}
+    for name, shape in shapes.items():
+        draw = torch.randn(shape, generator=generator)
+        scale = name.endswith(("scale", "norm.weight", "norm1.weight", "norm2.weight"))
+        scale = scale or (".ln" in name and name.endswith("weight"))
+        tensors[name] = 1 + 0.2 * draw if scale else 0.1 * draw
+    return tensors
+
+
+def linear(prefix, inputs, outputs):
+    return {f"{prefix}.weight": (outputs, inputs), f"{prefix}.bias": (outputs,)}
+
+
+def norm(prefix):
+    return {f"{prefix}.weight": (D,), f"{prefix}.bias": (D,)}
+
+
+def timm_file():
+    shapes = {"cls_token": (1, 1, D), "pos_embed": (1, 10, D)}
+    shapes |= {"patch_embed.proj.weight": (D, 3, P, P), "patch_embed.proj.bias": (D,)}
+    for i in range(L):
+        b = f"blocks.{i}."
+        shapes |= norm(b + "norm1") | linear(b + "attn.qkv", D, 3 * D)
+        shapes |= linear(b + "attn.proj", D, D) | norm(b + "norm2")
+        shapes |= linear(b + "mlp.fc1", D, HIDDEN) | linear(b + "mlp.fc2", HIDDEN, D)
+    return random(shapes | norm("norm") | linear("head", D, CLASSES))
+
+
+def torchvision_file(first="mlp.0", second="mlp.3"):
+    shapes = {"class_token": (1, 1, D), "encoder.pos_embedding": (1, 10, D)}
+    shapes |= {"conv_proj.weight": (D, 3, P, P), "conv_proj.bias": (D,)}
+    for i in range(L):
+        b = f"encoder.layers.encoder_layer_{i}."
+        shapes |= norm(b + "ln_1") | norm(b + "ln_2")
+        shapes |= {b + "self_attention.in_proj_weight": (3 * D, D)}
+        shapes |= {b + "self_attention.in_proj_bias": (3 * D,)}
+        shapes |= linear(b + "self_attention.out_proj", D, D)
+        shapes |= linear(b + first, D, HIDDEN) | linear(b + second, HIDDEN, D)
+    return random(shapes | norm("encoder.ln") | linear("heads.head", D, CLASSES))
+
+
+def google_file(heads=4):
+    d = D // heads
+    t = "Transformer/"
+    shapes = {"cls": (1, 1, D), t + "posembed_input/pos_embedding": (1, 10, D)}
+    shapes |= {"embedding/kernel": (P, P, 3, D), "embedding/bias": (D,)}
+    norms = [t + "encoder_norm"]
+    for i in range(L):
+        b = f"{t}encoderblock_{i}/"
+        norms += [b + "LayerNorm_0", b + "LayerNorm_2"]
+        a = b + "MultiHeadDotProductAttention_1/"
+        for part in ("query", "key", "value"):
+            shapes |= {f"{a}{part}/kernel": (D, heads, d), f"{a}{part}/bias": (heads, d)}
+        shapes |= {a + "out/kernel": (heads, d, D), a + "out/bias": (D,)}
+        shapes |= {b + "MlpBlock_3/Dense_0/kernel": (D, HIDDEN)}
+        shapes |= {b + "MlpBlock_3/Dense_0/bias": (HIDDEN,)}
+        shapes |= {b + "MlpBlock_3/Dense_1/kernel": (HIDDEN, D)}
+        shapes |= {b + "MlpBlock_3/Dense_1/bias": (D,)}
+    for name in norms:
+        shapes |= {name + "/scale": (D,), name + "/bias": (D,)}
+    return random(shapes | {"head/kernel": (D, CLASSES), "head/bias": (CLASSES,)})
+
+
+def fused(x, weight, bias, heads):
+    """Attention by a loop over heads; rows of the weight: all queries, all keys, all values."""
+    q, k, v = (x @ w.T + b for w, b in zip(weight.split(D), bias.split(D), strict=True))
+    d, mixed = D // heads, []
+    for head in range(heads):
+        own = slice(head * d, (head + 1) * d)
+        scores = q[..., own] @ k[..., own].mT / d**0.5
+        mixed.append(scores.softmax(-1) @ v[..., own])
+    return torch.cat(mixed, -1)
+
+
+def timm_logits(w, images):
+    def ln(x, name):
+        return F.layer_norm(x, (D,), w[name + ".weight"], w[name + ".bias"], 1e-6)
+
+    def fc(x, name):
+        return x @ w[name + ".weight"].T + w[name + ".bias"]
+
+    x = F.conv2d(images, w["patch_embed.proj.weight"], w["patch_embed.proj.bias"], stride=P)
+    x = torch.cat([w["cls_token"].expand(len(images), 1, D), x.flatten(2).mT], 1) + w["pos_embed"]
+    for i in range(L):
+        b = f"blocks.{i}."
+        qkv = w[b + "attn.qkv.weight"], w[b + "attn.qkv.bias"]
+        x = x + fc(fused(ln(x, b + "norm1"), *qkv, heads=2), b + "attn.proj")
+        x = x + fc(F.gelu(fc(ln(x, b + "norm2"), b + "mlp.fc1")), b + "mlp.fc2")
+    return fc(ln(x, "norm")[:, 0], "head")
+
+
+def torchvision_logits(w, images):
+    def ln(x, name):
+        return F.layer_norm(x, (D,), w[name + ".weight"], w[name + ".bias"], 1e-6)
+
+    def fc(x, name):
+        return x @ w[name + ".weight"].T + w[name + ".bias"]
+
+    x = F.conv2d(images, w["conv_proj.weight"], w["conv_proj.bias"], stride=P).flatten(2).mT
+    x = torch.cat([w["class_token"].expand(len(images), 1, D), x], 1) + w["encoder.pos_embedding"]
+    for i in range(L):
+        b = f"encoder.layers.encoder_layer_{i}."
+        attention = torch.nn.MultiheadAttention(D, 2, batch_first=True)  # torchvision's own
+        parts = {n.removeprefix(b + "self_attention."): t for n, t in w.items()}
+        attention.load_state_dict({n: parts[n] for n in attention.state_dict()})
+        y = ln(x, b + "ln_1")
+        x = x + attention(y, y, y)[0]
+        x = x + fc(F.gelu(fc(ln(x, b + "ln_2"), b + "mlp.0")), b + "mlp.3")
+    return fc(ln(x, "encoder.ln")[:, 0], "heads.head")
+
+
+def google_logits(w, images):
+    """As Flax computes it: images with channels last, heads with an axis of their own."""
+    t = "Transformer/"
+
+    def ln(x, name):
+        mean, var = x.mean(-1, keepdim=True), x.var(-1, keepdim=True, unbiased=False)
+        return (x - mean) / (var + 1e-6).sqrt() * w[name + "/scale"] + w[name + "/bias"]
+
+    def dense(x, name):
+        return x @ w[name + "/kernel"] + w[name + "/bias"]
+
+    n = SIDE // P
+    cut = images.permute(0, 2, 3, 1).reshape(len(images), n, P, n, P, 3)
+    x = torch.einsum("brpcqk,pqkd->brcd", cut, w["embedding/kernel"]) + w["embedding/bias"]
+    x = x.reshape(len(images), n * n, D)
+    x = torch.cat([w["cls"].expand(len(images), 1, D), x], 1)
+    x = x + w[t + "posembed_input/pos_embedding"]
+    for i in range(L):
+        b = f"{t}encoderblock_{i}/"
+        a, y = b + "MultiHeadDotProductAttention_1/", ln(x, b + "LayerNorm_0")
+        q, k, v = (
+            torch.einsum("bnD,Dhd->bnhd", y, w[f"{a}{part}/kernel"]) + w[f"{a}{part}/bias"]
+            for part in ("query", "key", "value")
+        )
+        scores = torch.einsum("bnhd,bmhd->bhnm", q, k) / q.shape[-1] ** 0.5
+        y = torch.einsum("bhnm,bmhd->bnhd", scores.softmax(-1), v)
+        x = x + torch.einsum("bnhd,hdD->bnD", y, w[a + "out/kernel"]) + w[a + "out/bias"]
+        y = F.gelu(dense(ln(x, b + "LayerNorm_2"), b + "MlpBlock_3/Dense_0"))
+        x = x + dense(y, b + "MlpBlock_3/Dense_1")
+    return dense(ln(x, t + "encoder_norm")[:, 0], "head")
+
+
+def stored(tensors, path):
+    if path.suffix == ".npz":
+        np.savez(path, **{name: tensor.numpy() for name, tensor in tensors.items()})
+    elif path.suffix == ".safetensors":
+        save_file(tensors, path)
+    else:
+        torch.save(tensors, path)
+    return path
+
+
+FILES = {
+    "timm": (timm_file, timm_logits, "vit.safetensors"),
+    "torchvision": (torchvision_file, torchvision_logits, "vit.pth"),
+    "Google": (google_file, google_logits, "vit.npz"),
+}
+each_layout = pytest.mark.parametrize("layout", FILES)
+
+
+@each_layout
+def test_the_layout_is_recognised_and_gives_the_publishers_numbers(layout, tmp_path):
+    make, logits, name = FILES[layout]
+    tensors = make()
+    loaded = load(stored(tensors, tmp_path / name))
+    images = torch.randn(2, 3, SIDE, SIDE, generator=torch.Generator().manual_seed(1))
+    expected = logits(tensors, images)
+    assert loaded.layout == layout
+    assert (loaded.model(images) - expected).abs().max() <= 1e-5
+    assert expected.std() > 0.1
+    assert set(loaded.used) == set(tensors)
+    heads = 4 if layout == "Google" else 2
+    assert loaded.config == ViTConfig(
+        SIDE, P, 3, CLASSES, embed_dim=D, depth=L, num_heads=heads, mlp_ratio=2.0
+    )
+
+
+def test_torchvisions_older_names_load_too(tmp_path):
+    new, old = torchvision_file(), torchvision_file("mlp.linear_1", "mlp.linear_2")
+    model = load(stored(old, tmp_path / "old.pth")).model
+    images = torch.randn(1, 3, SIDE, SIDE)
+    assert (model(images) - torchvision_logits(new, images)).abs().max() <= 1e-5
+
+
+@pytest.mark.parametrize("wrapper", ["model", "state_dict"])
+def test_weights_inside_a_training_scripts_file_are_found(wrapper, tmp_path):
+    torch.save({wrapper: timm_file(), "epoch": 300}, tmp_path / "deit.pth")
+    assert load(tmp_path / "deit.pth").layout == "timm"
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64])
+def test_other_floats_become_32_bits(dtype, tmp_path):
+    tensors = {name: tensor.to(dtype) for name, tensor in timm_file().items()}
+    model = load(stored(tensors, tmp_path / "vit.safetensors")).model
+    assert {p.dtype for p in model.parameters()} == {torch.float32}
+
+
+def test_heads_are_64_wide_unless_it_is_said(tmp_path):
+    path = stored(timm_file(), tmp_path / "vit.safetensors")
+    assert load(path).config.num_heads == 2
+    assert load(path, num_heads=4).config.num_heads == 4
+    with pytest.raises(ValueError, match="does not divide into 3 heads"):
+        load(path, num_heads=3)
+    with pytest.raises(ValueError, match="num_heads is 2, but the checkpoint says 4"):
+        load(stored(google_file(), tmp_path / "vit.npz"), num_heads=2)
+    save_hugging_face(ViT(ViTConfig(8, 4, 3, 2, 24, 1, 4)), tmp_path / "narrow")
+    with pytest.raises(ValueError, match="nothing says how many heads share the width 24"):
+        load(tmp_path / "narrow" / "model.safetensors")
+    assert load(tmp_path / "narrow" / "model.safetensors", num_heads=4).config.num_heads == 4
+
+
+def test_the_pre_logits_layer_of_older_google_files_goes_with_the_head(tmp_path):
+    tensors = google_file() | {
+        "pre_logits/kernel": torch.ones(D, D),
+        "pre_logits/bias": torch.ones(D),
+    }
+    path = stored(tensors, tmp_path / "vit.npz")
+    with pytest.raises(ValueError, match=r"not ours: pre_logits/kernel, pre_logits/bias"):
+        load(path)
+    loaded = load(path, num_classes=7)
+    assert loaded.config.num_classes == 7
+    assert {"pre_logits/kernel", "head/kernel"} <= set(loaded.unused)
+
+
+# Files that are not what they should be ----------------------------------------------------------
+
+
+@each_layout
+def test_missing_extra_and_misshapen_tensors_are_named(layout, tmp_path):
+    make, _, name = FILES[layout]
+    tensors = make()
+    some = [
+        n for n in tensors if "blocks.1" not in n and "_1/" not in n.replace("Attention_1/", "")
+    ]
+    for lost in some:
+        rest = {n: t for n, t in tensors.items() if n != lost}
+        with pytest.raises(ValueError, match=rf"missing: {re.escape(lost)}|{layout}"):
+            load(stored(rest, tmp_path / name))
+    with pytest.raises(ValueError, match="not ours: layer_scale"):
+        load(stored(tensors | {"layer_scale": torch.ones(3)}, tmp_path / name))
+    for spoilt in some:
+        for bad in (torch.cat([tensors[spoilt]] * 2), tensors[spoilt].sum()):
+            with pytest.raises(ValueError, match=r"shape|positions|patches|head|layer_norm|width"):
+                load(stored(tensors | {spoilt: bad}, tmp_path / name))
+
+
+def test_the_message_names_the_tensor_as_the_file_does(tmp_path):
+    path = tmp_path / "model.safetensors"
+    small(tmp_path)
+    tensors = load_file(path)
+    name = "vit.encoder.layer.1.attention.attention.key.bias"
+    save_file({n: t for n, t in tensors.items() if n != name}, path)
+    with pytest.raises(ValueError, match=f"missing: {name}$"):
+        load(tmp_path)
+    save_file(tensors | {name: torch.zeros(3)}, path)
+    with pytest.raises(ValueError, match=rf"{name} \(3,\)"):
+        load(tmp_path)
+    save_file(tensors | {"vit.layernorm.bias": torch.zeros(3)}, path)
+    with pytest.raises(ValueError, match=rf"vit.layernorm.bias makes \(3,\) where \({D},\)"):
+        load(tmp_path)
+
+
+class Hostile:
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return os.mkdir, (str(self.path),)
+
+
+@pytest.mark.parametrize("ending", [".pth", ".pt", ".bin"])
+def test_a_hostile_pickle_is_refused_and_does_nothing(ending, tmp_path):
+    path, trace = tmp_path / f"vit{ending}", tmp_path / "trace"
+    torch.save({"head.weight": Hostile(trace)}, path)
+    for write in (None, pickle.dumps({"head.weight": Hostile(trace)})):
+        if write:
+            path.write_bytes(write)
+        with pytest.raises(ValueError, match=r"holds more than weights.*nothing of it was"):
+            load(path)
+        assert not trace.exists()
+    torch.load(stored({"head.weight": Hostile(trace)}, path), weights_only=False)
+    assert trace.exists(), "the pickle was not hostile at all"
+
+
+def test_an_npz_with_a_pickle_in_it_is_refused(tmp_path):
+    path, trace = tmp_path / "vit.npz", tmp_path / "trace"
+    np.savez(path, cls=np.array([Hostile(trace)], dtype=object), allow_pickle=True)
+    with pytest.raises(ValueError, match="allow_pickle"):
+        load(path)
+    path.write_bytes(pickle.dumps(Hostile(trace)))
+    with pytest.raises(ValueError, match="refused"):
+        load(path)
+    assert not trace.exists()
+
+
+@pytest.mark.parametrize("ending", [".safetensors", ".npz", ".pth"])
+@pytest.mark.parametrize("share", [0.0, 0.01, 0.5, 0.99])
+def test_a_broken_file_is_refused_by_its_name(ending, share, tmp_path):
+    source = google_file() if ending == ".npz" else timm_file()
+    path = stored(source, tmp_path / f"vit{ending}")
+    data = path.read_bytes()
+    path.write_bytes(data[: int(len(data) * share)])
+    with pytest.raises(ValueError, match=rf"vit\{ending} is refused"):
+        load(path)
+
+
+def edited(folder, **changes):
+    settings = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(settings | changes))
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (dict(hidden_act="gelu_new"), "trained with gelu_new"),
+        (dict(num_attention_heads=7), "does not divide into 7 heads"),
+        (dict(num_attention_heads="two"), "num_heads is 'two'"),
+        (dict(image_size=32), "images of 32×32, but there are positions for 9 patches"),
+        (dict(image_size="24"), "image_size is '24'"),
+        (dict(layer_norm_eps="small"), "norm_eps is 'small'"),
+    ],
+    ids=str,
+)
+def test_a_config_that_does_not_fit_is_refused(changes, message, tmp_path):
+    small(tmp_path)
+    with pytest.raises(ValueError, match=message):
+        load(edited(tmp_path, **changes))
+
+
+def test_other_mistakes_get_a_message(tmp_path):
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "notes.txt").write_text("no weights")
+    small(tmp_path / "model")
+    torch.save([1, 2], tmp_path / "list.pth")
+    ours = {"tokens.cls_token": torch.zeros(1), "patch_embed.proj.weight": torch.zeros(1)}
+    cases = {
+        tmp_path / "nowhere.safetensors": "is not there",
+        "no id at all": "is not there",
+        "weights/lost.safetensors": "is not there",
+        tmp_path / "empty": "neither model.safetensors nor pytorch_model.bin",
+        tmp_path / "notes.txt": "its ending is not",
+        tmp_path / "list.pth": "tensors by name",
+        stored(timm_file() | {"dist_token": torch.zeros(1, 1, D)}, tmp_path / "a.pth"): "distilled",
+        stored(
+            {"resnet.weight": torch.zeros(3)}, tmp_path / "b.pth"
+        ): "in no layout.*resnet.weight",
+        stored(
+            {"steps": torch.zeros(3).long()}, tmp_path / "c.pth"
+        ): "not tensors of floats: steps",
+        stored(ours, tmp_path / "d.safetensors"): "load_model reads it",
+        stored({}, tmp_path / "e.safetensors"): "in no layout",
+    }
+    for source, message in cases.items():
+        with pytest.raises(ValueError, match=message):
+            load(source)
+    for bad in ("{", "[1]"):
+        (tmp_path / "model" / "config.json").write_text(bad)
+        with pytest.raises(ValueError, match=r"config\.json"):
+            load(tmp_path / "model")
+
+
+@pytest.mark.parametrize("name", ["num_classes", "num_heads"])
+def test_counts_must_be_whole_numbers(name, tmp_path):
+    for value, error in ((0, ValueError), (2.5, TypeError), (True, TypeError)):
+        with pytest.raises(error, match=name):
+            load(tmp_path, **{name: value})
+
+
+# The hub -----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def hub(tmp_path, monkeypatch):
+    """A hub with one model on it; `hub.down` and `hub.cached` say what can be reached."""
+
+    class Hub:
+        down, cached, asked = False, False, []
+
+    class File:
+        def __init__(self, name):
+            self.rfilename = name
+
+    class Info:
+        siblings = tuple(map(File, ("config.json", "model.safetensors", "flax_model.msgpack")))
+
+    def model_info(repo, timeout):
+        if Hub.down:
+            raise ConnectionError("[Errno -2] Name or service not known")
+        if repo != "someone/vit":
+            raise RepositoryNotFoundError.__new__(RepositoryNotFoundError)
+        return Info
+
+    def snapshot_download(repo, allow_patterns=None, local_files_only=False):
+        Hub.asked = allow_patterns
+        if local_files_only and not Hub.cached:
+            raise FileNotFoundError("no such snapshot")
+        return str(tmp_path / "hub")
+
+    small(tmp_path / "hub")
+    monkeypatch.setattr(huggingface_hub, "model_info", model_info)
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", snapshot_download)
+    return Hub
+
+
+def test_a_hub_id_is_downloaded_and_only_what_is_needed(hub):
+    assert load("someone/vit").layout == "Hugging Face"
+    assert hub.asked == ["model.safetensors", "config.json", "preprocessor_config.json"]
+
+
+def test_without_a_network_the_cache_serves_or_one_line_says_so(hub):
+    hub.down = True
+    with pytest.raises(
+        ValueError, match=r"not in the cache.*cannot be reached.*not known"
+    ) as caught:
+        load("someone/vit")
+    assert "\n" not in str(caught.value)
+    hub.cached = True
+    assert load("someone/vit").layout == "Hugging Face"
+
+
+def test_an_unknown_name_is_no_model(hub):
+    with pytest.raises(ValueError, match="nobody/nothing is no folder here, and"):
+        load("nobody/nothing")
+
+
+# Pictures ----------------------------------------------------------------------------------------
+
+
+def test_preprocessing_is_what_pillow_does(tmp_path):
+    picture = Image.open(sample_photo()).convert("RGB")  # 512 wide, 600 high
+    for mode, resample in (("bilinear", 2), ("bicubic", 3)):
+        whole = picture.resize((224, 224), resample)
+        got = Preprocess(interpolation=mode)(sample_photo())
+        assert_near(got, whole, mode)
+        cut = picture.resize((256, 300), resample).crop((16, 38, 240, 262))
+        got = Preprocess((224, 224), 256, mode)(sample_photo())
+        assert_near(got, cut, mode)
+
+
+def assert_near(batch, picture, mode):
+    assert batch.shape == (1, 3, 224, 224)
+    expected = torch.from_numpy(np.array(picture)).permute(2, 0, 1) / 255
+    apart = (batch[0] * 0.5 + 0.5 - expected).abs() * 255
+    assert apart.mean() <= 0.3  # Pillow rounds to bytes
+    assert apart.max() <= (1.1 if mode == "bilinear" else 8)  # and clips between its two passes
+
+
+def test_preprocessing_takes_a_tensor_and_uses_each_channels_mean_and_std():
+    grey = torch.full((3, 30, 40), 0.5)
+    mean, std = IMAGENET
+    batch = Preprocess((16, 24), 24, "bicubic", mean, std)(grey)
+    assert batch.shape == (1, 3, 16, 24)
+    for c in range(3):
+        assert batch[0, c].mean().item() == pytest.approx((0.5 - mean[c]) / std[c], abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        dict(interpolation="nearest"),
+        dict(shorter_side=200),
+        dict(std=(0.5, 0.0, 0.5)),
+        dict(mean=("a", 0, 0)),
+        dict(mean=(float("nan"), 0, 0)),
+        dict(size=(0, 224)),
+    ],
+    ids=str,
+)
+def test_preprocessing_checks_itself(wrong):
+    with pytest.raises(ValueError, match=r"interpolation|shorter_side|std|mean|size"):
+        Preprocess(**wrong)
+
+
+def test_each_layout_brings_its_own_preprocessing(tmp_path):
+    cropped = dict(size=(SIDE, SIDE), shorter_side=27, mean=IMAGENET[0], std=IMAGENET[1])
+    expected = {
+        "timm": Preprocess(**cropped, interpolation="bicubic"),
+        "torchvision": Preprocess(**cropped),
+        "Google": Preprocess((SIDE, SIDE)),
+    }
+    for layout, (make, _, name) in FILES.items():
+        assert load(stored(make(), tmp_path / name)).preprocess == expected[layout]
+    small(tmp_path / "hf")
+    assert load(tmp_path / "hf").preprocess == Preprocess((SIDE, SIDE))
+
+
+def test_preprocessor_config_json_is_followed(tmp_path):
+    small(tmp_path)
+    said = tmp_path / "preprocessor_config.json"
+    mean, std = map(list, IMAGENET)
+    said.write_text(json.dumps(dict(size=224, resample=3, image_mean=mean, image_std=std)))
+    assert load(tmp_path).preprocess == Preprocess((SIDE, SIDE), None, "bicubic", *IMAGENET)
+    crop = dict(size={"shortest_edge": 28}, do_center_crop=True, do_normalize=False)
+    said.write_text(json.dumps(crop))
+    assert load(tmp_path).preprocess == Preprocess(
+        (SIDE, SIDE), 28, "bilinear", (0.0,) * 3, (1.0,) * 3
+    )
+    said.write_text(json.dumps(dict(size="big", do_center_crop=True)))
+    with pytest.raises(ValueError, match="preprocessing cannot be read"):
+        load(tmp_path)
+
+
+def test_the_stored_files_of_dino_and_deit_are_not_followed(hub, tmp_path, monkeypatch):
+    stored_half = dict(image_mean=[0.5] * 3, image_std=[0.5] * 3, size=224)
+    (tmp_path / "hub" / "preprocessor_config.json").write_text(json.dumps(stored_half))
+    hub.down = hub.cached = True
+    for name in ("facebook/dino-vits16", "facebook/deit-tiny-patch16-224"):
+        assert load(name).preprocess.mean == IMAGENET[0]
+    assert load("someone/vit").preprocess.mean == (0.5,) * 3
+
+
+def test_timms_config_tells_its_preprocessing(tmp_path):
+    stored(timm_file(), tmp_path / "model.safetensors")
+    own = dict(crop_pct=0.9, interpolation="bicubic", mean=[0.5] * 3, std=[0.5] * 3)
+    (tmp_path / "config.json").write_text(json.dumps(dict(pretrained_cfg=own)))
+    assert load(tmp_path).preprocess == Preprocess((SIDE, SIDE), 26, "bicubic")
+
+
+# Anything at all ---------------------------------------------------------------------------------
+
+values = st.recursive(
+    st.none() | st.booleans() | st.integers(-3, 300) | st.floats() | st.text(max_size=4),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner),
+    max_leaves=4,
+)
+ASKED = ("num_attention_heads", "layer_norm_eps", "hidden_act", "image_size", "id2label")
+PICTURES = ("size", "resample", "do_center_crop", "do_normalize", "image_mean", "image_std")
+
+
+@settings(deadline=None, max_examples=80, derandomize=True, database=None)
+@given(
+    config=st.dictionaries(st.sampled_from([*ASKED, "pretrained_cfg"]), values),
+    pictures=st.dictionaries(st.sampled_from(PICTURES), values),
+)
+def test_any_settings_give_a_model_or_a_message(config, pictures, tmp_path_factory):
+    folder = tmp_path_factory.getbasetemp() / "any"
+    if not folder.exists():
+        folder.mkdir()
+        stored(timm_file(), folder / "model.safetensors")
+    (folder / "config.json").write_text(json.dumps(config))
+    (folder / "preprocessor_config.json").write_text(json.dumps(pictures))
+    try:
+        loaded = load(folder)
+    except ValueError as error:
+        message = str(error)
+    else:
+        batch = loaded.preprocess(torch.rand(3, 30, 40))
+        assert loaded.model(batch).isfinite().all()
+        return
+    assert len(message) > 15
