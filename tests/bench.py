@@ -2,18 +2,28 @@
 
 The peers run turn by turn, so that a busy machine slows them alike, and the quickest run of each
 counts. The floor is the matrix products alone, without biases, norms, softmax or GELU.
+
+Linux' own allocator hands large tensors back to the system and asks for them anew, which costs by
+chance a few hundredths, not always to the same peer. The bench starts itself with an allocator
+that keeps them, as the better ones do (jemalloc, tcmalloc); `--plain-malloc` leaves it as it is.
 """
 
 import argparse
+import os
+import sys
 import time
 from collections.abc import Callable
 from math import prod
 
 import torch
 from torch import Tensor, nn
+from torch.optim import AdamW
 from tqdm import tqdm
 
 from vit_steps import PatchEmbedding, TokenEmbedding, ViT, ViTConfig
+from vit_steps.training import decay_groups, train_step
+
+KEEP_MEMORY = {"MALLOC_TRIM_THRESHOLD_": "4000000000", "MALLOC_MMAP_THRESHOLD_": "1000000000"}
 
 
 class TorchViT(nn.Module):
@@ -36,13 +46,14 @@ class TorchViT(nn.Module):
 
 def products(c: ViTConfig, batch: int) -> Callable[[], None]:
     """The matrix products of one forward pass, on random numbers of the right shapes."""
-    D, h, N, hidden = c.embed_dim, c.num_heads, 197, int(c.embed_dim * c.mlp_ratio)
+    D, h, P, N = c.embed_dim, c.num_heads, 196, 197
+    hidden = int(D * c.mlp_ratio)
     shapes = [(D, 3 * D), (D, D), (D, hidden), (hidden, D)]
     linears = [(torch.randn(batch * N, i), torch.randn(i, o)) for i, o in shapes]
     q, k = torch.randn(batch * h, N, D // h), torch.randn(batch * h, D // h, N)
     weights, v = torch.randn(batch * h, N, N), torch.randn(batch * h, N, D // h)
     patches, embed = (
-        torch.randn(batch * 196, 3 * c.patch_size**2),
+        torch.randn(batch * P, 3 * c.patch_size**2),
         torch.randn(3 * c.patch_size**2, D),
     )
 
@@ -57,8 +68,8 @@ def products(c: ViTConfig, batch: int) -> Callable[[], None]:
     return run
 
 
-def forward(model: nn.Module, batch: int) -> Callable[[], None]:
-    images = torch.randn(batch, 3, 224, 224)
+def forward(model: nn.Module, c: ViTConfig, batch: int) -> Callable[[], None]:
+    images = torch.randn(batch, c.in_channels, c.image_size, c.image_size)
     model.eval()
 
     @torch.no_grad()
@@ -68,13 +79,24 @@ def forward(model: nn.Module, batch: int) -> Callable[[], None]:
     return run
 
 
-def training_step(model: nn.Module, batch: int) -> Callable[[], None]:
-    images = torch.randn(batch, 3, 224, 224)
+def backward(model: nn.Module, c: ViTConfig, batch: int) -> Callable[[], None]:
+    images = torch.randn(batch, c.in_channels, c.image_size, c.image_size)
     model.train()
 
     def run() -> None:
         model.zero_grad()
         model(images).sum().backward()
+
+    return run
+
+
+def whole_step(model: nn.Module, c: ViTConfig, batch: int) -> Callable[[], None]:
+    images = torch.randn(batch, c.in_channels, c.image_size, c.image_size)
+    labels = torch.randint(c.num_classes, (batch,))
+    optimizer = AdamW(decay_groups(model.train(), weight_decay=0.05), lr=1e-3, fused=True)
+
+    def run() -> None:
+        train_step(model, optimizer, images, labels)
 
     return run
 
@@ -92,29 +114,30 @@ def quickest(runs: dict[str, Callable[[], None]], rounds: int, what: str) -> dic
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--rounds", type=int, default=10, help="turns of each peer (default 10)")
-    rounds = parser.parse_args().rounds
+    parser.add_argument("--plain-malloc", action="store_true", help="leave the allocator as it is")
+    options = parser.parse_args()
+    if not options.plain_malloc and not KEEP_MEMORY.items() <= os.environ.items():
+        os.environ.update(KEEP_MEMORY)  # read when a process starts, so start again
+        os.execv(sys.executable, [sys.executable, "-m", "tests.bench", *sys.argv[1:]])
     torch.manual_seed(0)
     base, tiny = ViTConfig.preset("B/16"), ViTConfig.preset("Ti/16")
-    ours, peer = ViT(base), TorchViT(base)
-    cases = {
-        "B/16 forward, batch 1": (forward, ours, peer, base, 1, 3 * rounds),
-        "B/16 forward, batch 8": (forward, ours, peer, base, 8, rounds),
-        "Ti/16 forward and backward, batch 8": (
-            training_step,
-            ViT(tiny),
-            TorchViT(tiny),
-            tiny,
-            8,
-            rounds,
-        ),
-    }
-    for what, (kind, mine, other, config, batch, turns) in cases.items():
-        runs = {"vit_steps": kind(mine, batch), "torch.nn.TransformerEncoder": kind(other, batch)}
+    digits = ViTConfig(8, 2, 1, 10, embed_dim=48, depth=3, num_heads=4)
+    cases = [
+        ("B/16 forward, batch 1", forward, base, 1, 3),
+        ("B/16 forward, batch 8", forward, base, 8, 1),
+        ("Ti/16 forward and backward, batch 8", backward, tiny, 8, 1),
+        ("lesson 07's training step, batch 64", whole_step, digits, 64, 30),
+    ]
+    for what, kind, config, batch, turns in cases:
+        runs = {
+            "vit_steps": kind(ViT(config), config, batch),
+            "torch.nn.TransformerEncoder": kind(TorchViT(config), config, batch),
+        }
         if kind is forward:
             runs["bare matrix products"] = products(config, batch)
-        best = quickest(runs, turns, what)
+        best = quickest(runs, turns * options.rounds, what)
         fastest = min(best["vit_steps"], best["torch.nn.TransformerEncoder"])
         print(f"{what}, as ratios to the faster model")
         for name, seconds in best.items():

@@ -268,6 +268,13 @@ def test_the_encoder_runs_its_blocks_one_after_the_other():
     assert torch.equal(out, x)
 
 
+def test_the_encoder_lets_the_weights_go_when_told_to():
+    encoder, x = shake(Encoder(3, 12, 3)), torch.randn(2, 7, 12)
+    out, attention = encoder(x, return_attention=False)
+    assert torch.equal(out, encoder(x)[0])
+    assert attention == []
+
+
 def test_every_block_matters():
     encoder, x = shake(Encoder(3, 12, 3)), torch.randn(2, 7, 12)
     before = encoder(x)[0]

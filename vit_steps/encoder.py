@@ -91,14 +91,22 @@ class Encoder(nn.ModuleList):
         block = (embed_dim, num_heads, mlp_ratio, qkv_bias, dropout, norm_eps)
         super().__init__(EncoderBlock(*block) for _ in range(depth))
 
-    def forward(self, x: Tensor, mask: Tensor | None = None) -> tuple[Tensor, list[Tensor]]:
+    def forward(
+        self, x: Tensor, mask: Tensor | None = None, return_attention: bool = True
+    ) -> tuple[Tensor, list[Tensor]]:
         """Turn tokens (B, N, D) into tokens (B, N, D).
 
+        Args:
+            x: the tokens.
+            mask: as in `attention`, the same for all blocks.
+            return_attention: False lets each block's weights go, which saves memory.
+
         Returns:
-            The tokens, and a list of each block's weights (B, h, N, N).
+            The tokens, and a list of each block's weights (B, h, N, N), empty if they are let go.
         """
         attention = []
         for block in self:
             x, weights = block(x, mask)
-            attention.append(weights)
+            if return_attention:
+                attention.append(weights)
         return x, attention

@@ -151,15 +151,15 @@ class ViT(nn.Module):
         self.head = Head(dim, c.num_classes, c.pool)
         self.apply(init_weights)
 
-    def encode(self, images: Tensor) -> tuple[Tensor, list[Tensor]]:
+    def encode(self, images: Tensor, return_attention: bool = True):
         """Turn images (B, C, H, W) into normalised tokens (B, N, D) and each block's weights."""
         x = self.tokens(self.patch_embed(images))  # (B, N, D)
-        x, attention = self.blocks(x)
+        x, attention = self.blocks(x, return_attention=return_attention)
         return self.norm(x), attention
 
     def features(self, images: Tensor) -> Tensor:
         """Turn images (B, C, H, W) into normalised tokens (B, N, D), cls first."""
-        return self.encode(images)[0]
+        return self.encode(images, return_attention=False)[0]
 
     def forward(self, images: Tensor, return_attention: bool = False):
         """Turn images (B, C, H, W) into logits (B, classes).
@@ -172,7 +172,7 @@ class ViT(nn.Module):
             TypeError: images are not a tensor of floats.
             ValueError: images have other channels or another size than the config says.
         """
-        tokens, attention = self.encode(images)
+        tokens, attention = self.encode(images, return_attention)
         logits = self.head(tokens)
         return (logits, attention) if return_attention else logits
 
