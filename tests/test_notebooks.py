@@ -31,7 +31,7 @@ BUILT = {
         "maps",
         {"cls_map", "rollout", "patch_distances", "attention_distance", "gradient_map"},
     ),
-    "09_published_weights": ("pretrained", {"their_names", "rename"}),
+    "09_published_weights": ("layouts", {"their_names", "rename"}),
 }
 
 

@@ -9,6 +9,7 @@ from safetensors import safe_open
 
 import vit_steps
 from vit_steps import ViT
+from vit_steps.command import arguments
 from vit_steps.data import scattered
 from vit_steps.training import evaluate, load_model
 
@@ -57,7 +58,5 @@ def test_the_bar_is_one_that_a_model_can_miss(model, held_out):
 
 def test_the_readme_gives_the_command_that_trains_it_again():
     command = re.search(r"python -m vit_steps\.training .*", README)[0]
-    from vit_steps.training import arguments
-
     options = arguments().parse_args(command.split()[3:])
     assert options.data == "scattered"

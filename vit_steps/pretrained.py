@@ -3,8 +3,6 @@
 import json
 import re
 from dataclasses import dataclass, replace
-from itertools import product
-from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -12,139 +10,26 @@ import numpy as np
 import torch
 from safetensors.torch import load_file, save
 from torch import Tensor
-from torch.nn import functional as F
 
-from .images import load_image, normalize
-from .inputs import as_pair, check_images, check_sizes
+from .inputs import as_pair, check_sizes
+from .layouts import (
+    HUGGING_FACE,
+    TO_OURS,
+    check_names,
+    check_shapes,
+    listed,
+    newer_name,
+    recognise,
+    rename,
+    their_names,
+    unchanged,
+)
+from .preprocess import Preprocess, read_preprocess
 from .vit import Head, ViT, ViTConfig, init_weights
-
-# Our name of each piece, and theirs. # is the number of a block, * is weight and then bias, and {}
-# is query, key and value, whose rows stand below one another in our qkv.
-TIMM = {
-    "tokens.cls_token": "cls_token",
-    "tokens.pos_embed": "pos_embed",
-    "patch_embed.proj.*": "patch_embed.proj.*",
-    "blocks.#.norm1.*": "blocks.#.norm1.*",
-    "blocks.#.attn.qkv.*": "blocks.#.attn.qkv.*",
-    "blocks.#.attn.proj.*": "blocks.#.attn.proj.*",
-    "blocks.#.norm2.*": "blocks.#.norm2.*",
-    "blocks.#.mlp.fc1.*": "blocks.#.mlp.fc1.*",
-    "blocks.#.mlp.fc2.*": "blocks.#.mlp.fc2.*",
-    "norm.*": "norm.*",
-    "head.*": "head.*",
-}
-HUGGING_FACE = {
-    "tokens.cls_token": "vit.embeddings.cls_token",
-    "tokens.pos_embed": "vit.embeddings.position_embeddings",
-    "patch_embed.proj.*": "vit.embeddings.patch_embeddings.projection.*",
-    "blocks.#.norm1.*": "vit.encoder.layer.#.layernorm_before.*",
-    "blocks.#.attn.qkv.*": "vit.encoder.layer.#.attention.attention.{}.*",
-    "blocks.#.attn.proj.*": "vit.encoder.layer.#.attention.output.dense.*",
-    "blocks.#.norm2.*": "vit.encoder.layer.#.layernorm_after.*",
-    "blocks.#.mlp.fc1.*": "vit.encoder.layer.#.intermediate.dense.*",
-    "blocks.#.mlp.fc2.*": "vit.encoder.layer.#.output.dense.*",
-    "norm.*": "vit.layernorm.*",
-    "head.*": "classifier.*",
-}
-TORCHVISION = {
-    "tokens.cls_token": "class_token",
-    "tokens.pos_embed": "encoder.pos_embedding",
-    "patch_embed.proj.*": "conv_proj.*",
-    "blocks.#.norm1.*": "encoder.layers.encoder_layer_#.ln_1.*",
-    "blocks.#.attn.qkv.*": "encoder.layers.encoder_layer_#.self_attention.in_proj_*",
-    "blocks.#.attn.proj.*": "encoder.layers.encoder_layer_#.self_attention.out_proj.*",
-    "blocks.#.norm2.*": "encoder.layers.encoder_layer_#.ln_2.*",
-    "blocks.#.mlp.fc1.*": "encoder.layers.encoder_layer_#.mlp.0.*",
-    "blocks.#.mlp.fc2.*": "encoder.layers.encoder_layer_#.mlp.3.*",
-    "norm.*": "encoder.ln.*",
-    "head.*": "heads.head.*",
-}
-# Google's arrays call a Linear's weight kernel and a norm's scale.
-GOOGLE = {
-    "tokens.cls_token": "cls",
-    "tokens.pos_embed": "Transformer/posembed_input/pos_embedding",
-    "patch_embed.proj.*": "embedding/*",
-    "blocks.#.norm1.*": "Transformer/encoderblock_#/LayerNorm_0/*",
-    "blocks.#.attn.qkv.*": "Transformer/encoderblock_#/MultiHeadDotProductAttention_1/{}/*",
-    "blocks.#.attn.proj.*": "Transformer/encoderblock_#/MultiHeadDotProductAttention_1/out/*",
-    "blocks.#.norm2.*": "Transformer/encoderblock_#/LayerNorm_2/*",
-    "blocks.#.mlp.fc1.*": "Transformer/encoderblock_#/MlpBlock_3/Dense_0/*",
-    "blocks.#.mlp.fc2.*": "Transformer/encoderblock_#/MlpBlock_3/Dense_1/*",
-    "norm.*": "Transformer/encoder_norm/*",
-    "head.*": "head/*",
-}
-LAYOUTS = {
-    "timm": TIMM,
-    "Hugging Face": HUGGING_FACE,
-    "torchvision": TORCHVISION,
-    "Google": GOOGLE,
-}
 
 PICKLES = (".bin", ".pth", ".pt")
 ENDINGS = (".safetensors", ".npz", *PICKLES)
-IMAGENET: dict[str, Any] = dict(mean=(0.485, 0.456, 0.406), std=(0.229, 0.224, 0.225))
-RESAMPLING = {2: "bilinear", 3: "bicubic"}  # Pillow's numbers, which Hugging Face's files use
-# The files stored beside these on the hub say mean = std = 0.5, against how they were trained.
-TRAINED_ON_IMAGENET = ("facebook/deit-", "facebook/dino-")
-
-
-@dataclass(frozen=True)
-class Preprocess:
-    """How a checkpoint wants its pictures. Calling it makes the batch from a picture.
-
-    Args:
-        size: (height, width) that goes into the model, in pixels.
-        shorter_side: resize the picture's shorter side to this and cut `size` from the middle;
-            None resizes the whole picture straight to `size`, whatever its proportions.
-        interpolation: "bilinear" or "bicubic", both antialiased.
-        mean, std: of each channel, for pixels from 0 to 1.
-
-    Raises:
-        ValueError: an unknown interpolation, or a shorter side from which `size` cannot be cut.
-    """
-
-    size: tuple[int, int] = (224, 224)
-    shorter_side: int | None = None
-    interpolation: str = "bilinear"
-    mean: tuple[float, ...] = (0.5, 0.5, 0.5)
-    std: tuple[float, ...] = (0.5, 0.5, 0.5)
-
-    def __post_init__(self):
-        as_pair(self.size, "size")
-        if self.interpolation not in RESAMPLING.values():
-            known = " or ".join(f'"{name}"' for name in RESAMPLING.values())
-            raise ValueError(f"interpolation is {self.interpolation!r}; give {known}")
-        if self.shorter_side is not None and self.shorter_side < max(self.size):
-            raise ValueError(
-                f"shorter_side is {self.shorter_side}: {self.size[0]}×{self.size[1]} pixels "
-                "cannot be cut from it; make it larger, or None"
-            )
-        for name in ("mean", "std"):
-            values = getattr(self, name)
-            numbers = all(isinstance(v, (int, float)) and isfinite(v) for v in values)
-            if not numbers or len(self.mean) != len(self.std) or not all(self.std):
-                raise ValueError(f"{name} is {values}; give a number for each channel, no std of 0")
-
-    def __call__(self, picture: str | Path | Tensor) -> Tensor:
-        """Turn a picture's path, or a tensor (C, H, W) from 0 to 1, into a batch (1, C, H, W).
-
-        Raises:
-            ValueError: not a picture that `vit_steps.load_image` can open.
-        """
-        images = picture if isinstance(picture, Tensor) else load_image(picture, size=None)
-        images = images[None]
-        check_images(images, channels=len(self.mean))
-        height, width = target = as_pair(self.size)
-        old_height, old_width = images.shape[2:]
-        if self.shorter_side is not None:
-            scale = self.shorter_side / min(old_height, old_width)
-            target = round(old_height * scale), round(old_width * scale)
-        options: Any = dict(mode=self.interpolation, antialias=True)
-        images = F.interpolate(images, size=target, **options).clamp(0, 1)  # bicubic overshoots
-        top, left = (target[0] - height) // 2, (target[1] - width) // 2
-        images = images[:, :, top : top + height, left : left + width]
-        mean, std = map(torch.tensor, (self.mean, self.std))
-        return normalize(images, mean, std)  # pyright: ignore[reportArgumentType]
+HUB_FILES = ("model.safetensors", "pytorch_model.bin")  # the better one first
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,7 +41,7 @@ class Loaded:
         config: the model's.
         preprocess: how it wants its pictures: `model(loaded.preprocess("cat.jpg"))`.
         classes: the classes' names, where a config.json says them; else empty.
-        layout: whose names the tensors had, a key of `LAYOUTS`.
+        layout: whose names the tensors had, a key of `layouts.LAYOUTS`.
         used: the names of the tensors that the model holds now.
         unused: those left over: Hugging Face's `pooler`, and a head that was replaced.
     """
@@ -182,9 +67,9 @@ def load(
 
     Args:
         source: a file (.safetensors; Google's .npz; .pth, .pt or .bin, of which only tensors are
-            read), a folder with config.json and model.safetensors, or the id of a model on
-            huggingface.co, such as "google/vit-base-patch16-224". What a hub id needs is
-            downloaded once and kept in huggingface_hub's cache.
+            read), a folder with config.json and model.safetensors, that model.safetensors itself,
+            or the id of a model on huggingface.co, such as "google/vit-base-patch16-224". What a
+            hub id needs is downloaded once and kept in huggingface_hub's cache.
         num_classes: for a new, untrained head of so many classes; None keeps the checkpoint's own.
         num_heads: h, where neither the tensors (Google's do) nor a config.json say it. By default
             heads are 64 wide, as in all published sizes but H/14, which has 16 of 80.
@@ -238,13 +123,6 @@ def load(
     return Loaded(model.eval(), config, preprocess, classes, layout, tuple(used), tuple(unused))
 
 
-def listed(names) -> str:
-    """Some names in one line: all of them, or the first four and how many more."""
-    names = list(names)
-    more = f" and {len(names) - 4} more" if len(names) > 4 else ""
-    return ", ".join(names[:4]) + more
-
-
 # Where the files are ------------------------------------------------------------------------------
 
 
@@ -252,7 +130,8 @@ def find(source: str | Path) -> tuple[Path, dict, dict]:
     """The file of weights, what config.json says, and what preprocessor_config.json says."""
     path = Path(source)
     if path.is_file():
-        return path, {}, {}
+        # What stands beside a file of any other name may be another model's.
+        return (path, *read_settings(path.parent)) if path.name in HUB_FILES else (path, {}, {})
     if not path.is_dir():
         is_name = re.fullmatch(r"\w[\w.-]*/\w[\w.-]*", str(source))
         if isinstance(source, Path) or not is_name or path.suffix in ENDINGS:
@@ -261,11 +140,15 @@ def find(source: str | Path) -> tuple[Path, dict, dict]:
                 'huggingface.co, such as "google/vit-base-patch16-224"'
             )
         path = download(str(source))
-    for name in ("model.safetensors", "pytorch_model.bin"):
+    for name in HUB_FILES:
         if (path / name).is_file():
-            settings, pictures = path / "config.json", path / "preprocessor_config.json"
-            return path / name, read_json(settings), read_json(pictures)
-    raise ValueError(f"{source} holds neither model.safetensors nor pytorch_model.bin")
+            return (path / name, *read_settings(path))
+    raise ValueError(f"{source} holds neither {' nor '.join(HUB_FILES)}")
+
+
+def read_settings(folder: Path) -> tuple[dict, dict]:
+    """What config.json says, and what preprocessor_config.json says."""
+    return read_json(folder / "config.json"), read_json(folder / "preprocessor_config.json")
 
 
 def download(repo: str) -> Path:
@@ -282,7 +165,7 @@ def download(repo: str) -> Path:
         # One question, not retried: without a network it fails at once. It lists the files.
         found = huggingface_hub.model_info(repo, timeout=10).siblings or ()
         files = {file.rfilename for file in found}
-        best = "model.safetensors" if "model.safetensors" in files else "pytorch_model.bin"
+        best = next((name for name in HUB_FILES if name in files), HUB_FILES[0])
         wanted = [best, "config.json", "preprocessor_config.json"]
         return Path(huggingface_hub.snapshot_download(repo, allow_patterns=wanted))
     except (RepositoryNotFoundError, HFValidationError) as error:
@@ -356,158 +239,6 @@ def read(path: Path) -> dict[str, Tensor]:
     return {newer_name(name): tensor for name, tensor in tensors.items()}
 
 
-def newer_name(name: str) -> str:
-    """Torchvision's older files call mlp.0 and mlp.3 linear_1 and linear_2."""
-    return name.replace(".mlp.linear_1.", ".mlp.0.").replace(".mlp.linear_2.", ".mlp.3.")
-
-
-def recognise(tensors: dict[str, Tensor], path: Path) -> tuple[str, dict[str, tuple[str, ...]]]:
-    """Whose names these are, and for each of our tensors the names of theirs that make it.
-
-    Raises:
-        ValueError: nobody's, or those of a distilled DeiT.
-    """
-    if odd := [n for n in tensors if n.endswith(("dist_token", "distillation_token"))]:
-        raise ValueError(
-            f"{path.name} is a distilled DeiT: it was trained with a second special token "
-            f"({odd[0]}) that our ViT has no place for, and without it every token would mix other "
-            "values; take the DeiT that is not distilled, such as facebook/deit-tiny-patch16-224"
-        )
-    if "tokens.cls_token" in tensors:
-        raise ValueError(f"{path.name} is our own: vit_steps.checkpoints.load_model reads it")
-    for layout, table in tables():
-        start = table["patch_embed.proj.*"].removesuffix("*")
-        if not any(name.startswith(start) for name in tensors):
-            continue
-        block = re.escape(table["blocks.#.norm1.*"].removesuffix("*")).replace(r"\#", r"(\d{1,4})")
-        found = [re.match(block, name) for name in tensors]
-        depth = max((1 + int(match[1]) for match in found if match), default=0)
-        names = their_names(table, depth)
-        if layout == "Google":
-            names = {ours: tuple(map(flax_name, theirs)) for ours, theirs in names.items()}
-        bias = [ours for ours in names if ours.endswith("qkv.bias")]
-        if not any(name in tensors for ours in bias for name in names[ours]):
-            names = {ours: theirs for ours, theirs in names.items() if ours not in bias}
-        return layout, names
-    raise ValueError(
-        f"{path.name} is in no layout that is known ({', '.join(LAYOUTS)}): {listed(tensors)}"
-    )
-
-
-def tables():
-    """Each layout's name and table; Hugging Face's also for DeiT and for bare models."""
-    yield from LAYOUTS.items()
-    for prefix in ("deit.", ""):
-        table = {ours: re.sub(r"^vit\.", prefix, name) for ours, name in HUGGING_FACE.items()}
-        yield "Hugging Face", table
-
-
-def their_names(table: dict[str, str], depth: int) -> dict[str, tuple[str, ...]]:
-    """For each of our tensors, the names of theirs that make it: one, or three for q, k and v.
-
-    Args:
-        table: such as `HUGGING_FACE`.
-        depth: L, the number of blocks.
-    """
-    names = {}
-    for ours, theirs in table.items():
-        blocks = range(depth) if "#" in ours else (0,)
-        kinds = ("weight", "bias") if "*" in ours else ("",)
-        parts = ("query", "key", "value") if "{}" in theirs else ("",)
-        for block, kind in product(blocks, kinds):
-            our_name = ours.replace("#", str(block)).replace("*", kind)
-            their_name = theirs.replace("#", str(block)).replace("*", kind)
-            names[our_name] = tuple(their_name.replace("{}", part) for part in parts)
-    return names
-
-
-def flax_name(name: str) -> str:
-    """Google's name for what torch calls weight: scale in a norm, kernel elsewhere."""
-    norm = "LayerNorm" in name or "encoder_norm" in name
-    return re.sub("weight$", "scale" if norm else "kernel", name)
-
-
-def unchanged(name: str, tensor: Tensor) -> Tensor:
-    """A tensor whose axes stand as ours do."""
-    return tensor
-
-
-def from_flax(name: str, tensor: Tensor) -> Tensor:
-    """Turn Google's axes into ours: inputs come first there, and heads have an axis of their own.
-
-    Args:
-        name: ours, of the tensor that this one makes, or a third of.
-        tensor: (P, P, C, D) for the patches; (D, h, d) and (h, d) for q, k and v; (h, d, D) for
-            the output projection; (in, out) for other Linears.
-    """
-    if name == "patch_embed.proj.weight" and tensor.ndim == 4:
-        return tensor.permute(3, 2, 0, 1)  # (D, C, P, P)
-    if ".attn.qkv." in name and tensor.ndim > 1:
-        tensor = tensor.flatten(-2)  # (D, h·d) or (h·d,)
-    if name.endswith("attn.proj.weight") and tensor.ndim == 3:
-        tensor = tensor.flatten(0, 1)  # (h·d, D)
-    return tensor.T if name.endswith("weight") and tensor.ndim == 2 else tensor
-
-
-TO_OURS = {"Google": from_flax}
-
-
-def check_names(tensors: dict[str, Tensor], names: dict[str, tuple[str, ...]], path: Path) -> None:
-    """Their names must be those that we know, all of them and no others.
-
-    Raises:
-        ValueError: some are missing, or not ours.
-    """
-    known = {theirs for group in names.values() for theirs in group}
-    missing = sorted(known - tensors.keys())
-    extra = [name for name in tensors if name not in known]
-    if missing or extra:
-        said = [f"missing: {listed(missing)}"] * bool(missing)
-        said += [f"not ours: {listed(extra)}"] * bool(extra)
-        raise ValueError(f"{path.name} does not fit our ViT; {'; '.join(said)}")
-
-
-def rename(
-    tensors: dict[str, Tensor], names: dict[str, tuple[str, ...]], to_ours=unchanged
-) -> dict[str, Tensor]:
-    """Their tensors under our names, in 32 bits; query, key and value one below the other.
-
-    Args:
-        tensors: theirs, by their names.
-        names: as `their_names` gives them.
-        to_ours: turns the axes of one of their tensors, given our name for it.
-
-    Raises:
-        ValueError: three that belong together have different shapes.
-    """
-    weights = {}
-    for ours, theirs in names.items():
-        parts = [to_ours(ours, tensors[name]) for name in theirs]
-        if len({part.shape for part in parts}) > 1 or parts[0].ndim == 0:
-            shapes = ", ".join(f"{name} {tuple(tensors[name].shape)}" for name in theirs)
-            raise ValueError(f"shapes that do not belong together: {shapes}")
-        stacked = torch.cat(parts) if len(parts) > 1 else parts[0]
-        # A copy: the file may change or go while the model lives.
-        weights[ours] = stacked.to(torch.float32, copy=True).contiguous()
-    return weights
-
-
-def check_shapes(weights: dict[str, Tensor], wanted: dict[str, Tensor], names, path: Path) -> None:
-    """Each tensor must have the shape that the model gives it.
-
-    Raises:
-        ValueError: some have not; named as in the file.
-    """
-    wrong = [
-        f"{' + '.join(names.get(name, (name,)))} makes {tuple(weights[name].shape)} where "
-        f"{tuple(tensor.shape)} is expected"
-        for name, tensor in wanted.items()
-        if weights[name].shape != tensor.shape
-    ]
-    if wrong:
-        raise ValueError(f"{path.name}: wrong shapes: {listed(wrong)}")
-
-
 # What they say about the model --------------------------------------------------------------------
 
 
@@ -522,7 +253,7 @@ def read_config(
 
     Args:
         weights: under our names.
-        layout: a key of `LAYOUTS`.
+        layout: a key of `layouts.LAYOUTS`.
         tensors: as they were in the file; Google's tell the number of heads.
         settings: config.json's content, or empty.
         num_heads: as in `load`.
@@ -597,62 +328,6 @@ def read_classes(settings: dict, count: int) -> tuple[str, ...]:
     if not isinstance(names, dict) or set(names) != set(order):
         return ()
     return tuple(str(names[number]) for number in order)
-
-
-def read_preprocess(
-    source: str, layout: str, config: ViTConfig, settings: dict, pictures: dict
-) -> Preprocess:
-    """How the checkpoint wants its pictures: as the files beside it say, else as its layout does.
-
-    A stored preprocessor_config.json is trusted but for the DeiT and DINO models of the hub, whose
-    files contradict their training. Without one: Google's and Hugging Face's are resized straight
-    to the size and brought to -1…1; the others have their shorter side resized (256 for 224, by
-    bicubic interpolation, torchvision's by bilinear), the middle cut out, and ImageNet's mean and
-    std taken off. timm's hub models say their own in config.json (pretrained_cfg).
-    """
-    size = as_pair(config.image_size)
-    if config.in_channels != 3:
-        return Preprocess(size, mean=(0.5,) * config.in_channels, std=(0.5,) * config.in_channels)
-    cropped: Any = dict(size=size, shorter_side=max(size) * 256 // 224)
-    if source.startswith(TRAINED_ON_IMAGENET):
-        return Preprocess(**cropped, interpolation="bicubic", **IMAGENET)
-    try:
-        if pictures:
-            return from_hugging_face(size, pictures)
-        if "pretrained_cfg" in settings:
-            return from_timm(size, settings["pretrained_cfg"])
-    except (TypeError, KeyError, AttributeError, ArithmeticError) as error:
-        raise ValueError(f"{source}: its preprocessing cannot be read: {error!r}") from error
-    if layout in ("Hugging Face", "Google"):
-        return Preprocess(size)
-    interpolation = "bilinear" if layout == "torchvision" else "bicubic"
-    return Preprocess(**cropped, interpolation=interpolation, **IMAGENET)
-
-
-def from_hugging_face(size: tuple[int, int], pictures: dict) -> Preprocess:
-    """As preprocessor_config.json says; the size is the model's, which takes no other."""
-    wanted, cut = pictures.get("size"), pictures.get("do_center_crop", False)
-    if isinstance(wanted, dict):
-        cut = cut or "shortest_edge" in wanted
-        wanted = wanted.get("shortest_edge", wanted.get("height"))
-    mean, std = pictures.get("image_mean", (0.5,) * 3), pictures.get("image_std", (0.5,) * 3)
-    if not pictures.get("do_normalize", True):
-        mean, std = (0.0,) * 3, (1.0,) * 3
-    return Preprocess(
-        size,
-        max(wanted, *size) if cut and wanted else None,
-        RESAMPLING.get(pictures.get("resample", 2), "bicubic"),
-        tuple(mean),
-        tuple(std),
-    )
-
-
-def from_timm(size: tuple[int, int], pictures: dict) -> Preprocess:
-    """As the pretrained_cfg in timm's config.json says."""
-    side = int(max(size) / pictures.get("crop_pct", 1.0))
-    return Preprocess(
-        size, side, pictures["interpolation"], tuple(pictures["mean"]), tuple(pictures["std"])
-    )
 
 
 # And back -----------------------------------------------------------------------------------------
