@@ -4,6 +4,7 @@ import math
 
 import pytest
 import torch
+from helpers import close
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
@@ -13,16 +14,6 @@ from vit_steps import MultiHeadAttention, attention
 
 QUICK = settings(deadline=None, max_examples=40, derandomize=True, database=None)
 small = st.integers(1, 4)
-
-
-@pytest.fixture(autouse=True)
-def seed():
-    torch.manual_seed(0)
-    torch.set_num_threads(1)  # small tensors; the other cores have tests of their own
-
-
-def close(a, b, atol=1e-5):
-    torch.testing.assert_close(a, b, atol=atol, rtol=0)
 
 
 def qkv(b=2, h=3, n=5, d=4, **options):

@@ -8,16 +8,10 @@ import sys
 from pathlib import Path
 
 import pytest
-import torch
 
 from vit_steps import ViT, ViTConfig, checkpoints, command, training
 
 ROOT = Path(__file__).parent.parent
-
-
-@pytest.fixture(autouse=True)
-def one_thread():
-    torch.set_num_threads(1)  # small tensors; the other cores have tests of their own
 
 
 def few(**options):

@@ -4,27 +4,10 @@ import copy
 
 import pytest
 import torch
+from helpers import close, shake
 from torch import nn
 
 from vit_steps import MLP, Encoder, EncoderBlock
-
-
-@pytest.fixture(autouse=True)
-def seed():
-    torch.manual_seed(0)
-    torch.set_num_threads(1)  # small tensors; the other cores have tests of their own
-
-
-def close(a, b, atol=1e-5):
-    torch.testing.assert_close(a, b, atol=atol, rtol=0)
-
-
-def shake(module):
-    """Give every parameter numbers of its own, so that none is 0 or 1 by accident."""
-    with torch.no_grad():
-        for p in module.parameters():
-            p.add_(torch.randn_like(p) * 0.1)
-    return module
 
 
 def load_block(theirs, ours):

@@ -12,12 +12,6 @@ QUICK = settings(deadline=None, max_examples=40, derandomize=True, database=None
 small = st.integers(1, 5)
 
 
-@pytest.fixture(autouse=True)
-def seed():
-    torch.manual_seed(0)
-    torch.set_num_threads(1)  # small tensors; the other cores have tests of their own
-
-
 @QUICK
 @given(b=small, n=small, h=small, d=small)
 def test_head_i_is_the_ith_slice_of_the_width(b, n, h, d):

@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 import torch
+from helpers import close
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -13,16 +14,6 @@ from vit_steps import ViT, ViTConfig, maps
 QUICK = settings(deadline=None, max_examples=30, derandomize=True, database=None)
 small = st.integers(1, 4)
 SIZES = dict(patch_size=4, num_classes=5, embed_dim=24, depth=3, num_heads=2, in_channels=2)
-
-
-@pytest.fixture(autouse=True)
-def seed():
-    torch.manual_seed(0)
-    torch.set_num_threads(1)  # small tensors; the other cores have tests of their own
-
-
-def close(a, b, atol=1e-5):
-    torch.testing.assert_close(a, b, atol=atol, rtol=0)
 
 
 def some_attention(depth=3, b=2, h=2, n=7):

@@ -13,12 +13,6 @@ QUICK = settings(deadline=None, max_examples=60, derandomize=True, database=None
 small = st.integers(1, 4)
 
 
-@pytest.fixture(autouse=True)
-def seed():
-    torch.manual_seed(0)
-    torch.set_num_threads(1)  # small tensors; the other cores have tests of their own
-
-
 def by_slicing(images, p):
     """Patch by patch, row by row, as one would cut paper."""
     patches = []

@@ -12,12 +12,6 @@ QUICK = settings(deadline=None, max_examples=40, derandomize=True, database=None
 side = st.integers(1, 6)
 
 
-@pytest.fixture(autouse=True)
-def seed():
-    torch.manual_seed(0)
-    torch.set_num_threads(1)  # small tensors; the other cores have tests of their own
-
-
 # TokenEmbedding ----------------------------------------------------------------------------------
 
 

@@ -25,12 +25,6 @@ ROOT = Path(__file__).parent.parent
 SIZES = dict(image_size=4, patch_size=2, in_channels=1, num_classes=3, embed_dim=8, depth=1)
 
 
-@pytest.fixture(autouse=True)
-def seed():
-    torch.manual_seed(0)
-    torch.set_num_threads(1)  # small tensors; the other cores have tests of their own
-
-
 def tiny(seed=0, **changes):
     torch.manual_seed(seed)
     return ViT(ViTConfig(**(SIZES | dict(num_heads=2) | changes)))

@@ -4,6 +4,7 @@ import dataclasses
 
 import pytest
 import torch
+from helpers import close, shake
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
@@ -16,26 +17,8 @@ QUICK = settings(deadline=None, max_examples=50, derandomize=True, database=None
 TINY = dict(image_size=16, patch_size=4, embed_dim=12, depth=2, num_heads=3, num_classes=5)
 
 
-@pytest.fixture(autouse=True)
-def seed():
-    torch.manual_seed(0)
-    torch.set_num_threads(1)  # small tensors; the other cores have tests of their own
-
-
-def close(a, b, atol=1e-5):
-    torch.testing.assert_close(a, b, atol=atol, rtol=0)
-
-
 def tiny(**changes):
     return ViTConfig(**(TINY | changes))
-
-
-def shake(model):
-    """Give every parameter numbers of its own, so that none is 0 or 1 by accident."""
-    with torch.no_grad():
-        for p in model.parameters():
-            p.add_(torch.randn_like(p) * 0.1)
-    return model
 
 
 def count(module):

@@ -1,0 +1,15 @@
+"""What several files of tests use."""
+
+import torch
+
+
+def close(a, b, atol=1e-5):
+    torch.testing.assert_close(a, b, atol=atol, rtol=0)
+
+
+def shake(module):
+    """Give every parameter numbers of its own, so that none is 0 or 1 by accident."""
+    with torch.no_grad():
+        for p in module.parameters():
+            p.add_(torch.randn_like(p) * 0.1)
+    return module
