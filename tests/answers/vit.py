@@ -63,6 +63,11 @@ def always_qkv_bias(config):
     return in_one_formula(config) + missing
 
 
+def always_four_wide(config):
+    wider = 4 * config.embed_dim - round(config.mlp_ratio * config.embed_dim)
+    return in_one_formula(config) + config.depth * wider * (2 * config.embed_dim + 1)
+
+
 def square_images_only(config):
     n = (config.image_size // config.patch_size) ** 2 + 1
     return in_one_formula(config) + (n - tokens_of(config)) * config.embed_dim
@@ -198,6 +203,7 @@ WRONG = {
         (head_without_bias, "head's bias"),
         (one_block, "there are `depth`"),
         (always_qkv_bias, "qkv_bias=False is ignored"),
+        (always_four_wide, "mlp_ratio is ignored"),
         (square_images_only, "(height, width)"),
     ],
     "multiply_adds": [

@@ -122,7 +122,8 @@ class Check:
         for mistake in alike:
             if all(same(outcome(t, attempt), outcome(t, mistake.wrong)) for t in self.trials):
                 return mistake.message
-        return alike[0].message if alike else None
+        # One True or False alone is like half of all mistakes, and says nothing about which.
+        return alike[0].message if alike and not isinstance(result, bool) else None
 
 
 def outcome(trial: Trial, answer: Callable) -> Any:

@@ -186,8 +186,8 @@ picture_test = Check(
             agrees_on(torch.zeros(2, 4, 3, dtype=torch.uint8)),
         ),
         Mistake(
-            "your picture is white all over: scrambled pixels are still white; give it different "
-            "numbers",
+            "your picture is one grey or white all over: scrambled pixels look the same; give it "
+            "different numbers",
             agrees_on(torch.full((2, 4, 3), 255, dtype=torch.uint8)),
         ),
     ],

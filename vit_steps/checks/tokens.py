@@ -43,7 +43,7 @@ prepend_cls = Check(
             lambda x, cls: torch.cat([x, cls.expand(len(x), 1, -1)], dim=1),
         ),
         Mistake(
-            "patch 0 is gone: cls is an extra token, N patches become N + 1 tokens",
+            "patch 0 is gone: cls is an extra token, so there is one token more than patches",
             lambda x, cls: in_front(x[:, 1:], cls),
         ),
         Mistake(

@@ -107,6 +107,10 @@ count_parameters = Check(
             lambda c: parameters(c, qkv_bias=3 * c.embed_dim),
         ),
         Mistake(
+            "mlp_ratio is ignored: the MLP's hidden width is mlp_ratio · D, and not always 4·D",
+            lambda c: parameters(replace(c, mlp_ratio=4.0)),
+        ),
+        Mistake(
             "the number of patches is wrong where image_size is (height, width): "
             "vit_steps.grid_size reads both forms and gives (rows, columns)",
             lambda c: parameters(c, positions=square_tokens(c) * c.embed_dim),
