@@ -3,6 +3,7 @@
 import gzip
 import hashlib
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -311,10 +312,14 @@ def messy(tmp_path):
 
 
 def test_a_folder_that_nobody_prepared_is_read_and_its_broken_picture_named(messy):
-    with pytest.warns(UserWarning, match=r"broken\.jpg.*; skipped") as caught:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
         train, test = folder(messy, size=16)
-    assert len(caught) == 1
-    assert caught[0].filename == __file__  # it points at the learner's line
+    said = sorted(str(warning.message) for warning in caught)
+    assert len(said) == 2
+    assert re.search(r"broken\.jpg.*; skipped", said[0])
+    assert re.search(r"older\.jpg is a folder inside a class; skipped", said[1])
+    assert {warning.filename for warning in caught} == {__file__}  # the learner's own line
     assert train.classes == ("cat", "dog")
     assert (train.labels.bincount() + test.labels.bincount()).tolist() == [6, 4]
     assert test.labels.bincount().tolist() == [1, 1]

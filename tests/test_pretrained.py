@@ -690,6 +690,14 @@ def test_preprocessor_config_json_is_followed(tmp_path):
     said.write_text(json.dumps(dict(size="big", do_center_crop=True)))
     with pytest.raises(ValueError, match="preprocessing cannot be read"):
         load(tmp_path)
+    for wrong, message in (
+        (dict(resample=1), 'its preprocessing: interpolation is "Pillow\'s number 1"'),
+        (dict(image_mean=[0.5]), r"its preprocessing: mean is \(0.5,\), std is"),
+        (dict(image_std=[1, 0, 1]), "no std of 0"),
+    ):
+        said.write_text(json.dumps(wrong))
+        with pytest.raises(ValueError, match=message):
+            load(tmp_path)
 
 
 def test_the_stored_files_of_dino_and_deit_are_not_followed(hub, tmp_path, monkeypatch):

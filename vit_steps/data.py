@@ -198,8 +198,9 @@ def folder(
     """Your own pictures: one sub-folder a class, or the same inside path/train and path/test.
 
     Hidden files, and files whose ending is not a picture's, are passed over; a picture that
-    cannot be read is named in a warning and skipped. All pictures are held in memory: at 224×224
-    each takes 0.6 MB, so 1,000 of them 0.6 GB, and twice that while they are split.
+    cannot be read, or a folder inside a class, is named in a warning and skipped. All pictures are
+    held in memory: at 224×224 each takes 0.6 MB, so 1,000 of them 0.6 GB, and twice that while
+    they are split.
 
     Args:
         path: the folder.
@@ -251,6 +252,11 @@ def read(path: Path, size: int | tuple[int, int]) -> Images:
         for file in sorted((path / name).iterdir())
         if file.suffix.lower() in endings and not file.name.startswith(".") and file.is_file()
     ]
+    for name in classes:
+        for inner in subfolders(path / name):
+            warnings.warn(
+                f"{path / name / inner} is a folder inside a class; skipped", stacklevel=3
+            )
     height, width = as_pair(size, "size")
     images, labels = torch.empty(len(files), 3, height, width), []
     for file, label in files:

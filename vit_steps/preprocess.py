@@ -50,11 +50,13 @@ class Preprocess:
                 f"shorter_side is {self.shorter_side}: {self.size[0]}×{self.size[1]} pixels "
                 "cannot be cut from it; make it larger, or None"
             )
-        for name in ("mean", "std"):
-            values = getattr(self, name)
-            numbers = all(isinstance(v, (int, float)) and isfinite(v) for v in values)
-            if not numbers or len(self.mean) != len(self.std) or not all(self.std):
-                raise ValueError(f"{name} is {values}; give a number for each channel, no std of 0")
+        values = (*self.mean, *self.std)
+        numbers = all(isinstance(v, (int, float)) and isfinite(v) for v in values)
+        if not numbers or len(self.mean) != len(self.std) or not all(self.std):
+            raise ValueError(
+                f"mean is {self.mean}, std is {self.std}; give a number for each channel, and no "
+                "std of 0"
+            )
 
     def __call__(self, picture: str | Path | Tensor) -> Tensor:
         """Turn a picture's path, or a tensor (C, H, W) from 0 to 1, into a batch (1, C, H, W).
@@ -100,6 +102,8 @@ def read_preprocess(
             return from_hugging_face(size, pictures)
         if "pretrained_cfg" in settings:
             return from_timm(size, settings["pretrained_cfg"])
+    except ValueError as error:
+        raise ValueError(f"{source}: its preprocessing: {error}") from error
     except (TypeError, KeyError, AttributeError, ArithmeticError) as error:
         raise ValueError(f"{source}: its preprocessing cannot be read: {error!r}") from error
     if layout in ("Hugging Face", "Google"):
@@ -114,13 +118,14 @@ def from_hugging_face(size: tuple[int, int], pictures: dict) -> Preprocess:
     if isinstance(wanted, dict):
         cut = cut or "shortest_edge" in wanted
         wanted = wanted.get("shortest_edge", wanted.get("height"))
+    resample = pictures.get("resample", 2)
     mean, std = pictures.get("image_mean", (0.5,) * 3), pictures.get("image_std", (0.5,) * 3)
     if not pictures.get("do_normalize", True):
         mean, std = (0.0,) * 3, (1.0,) * 3
     return Preprocess(
         size,
         max(wanted, *size) if cut and wanted else None,
-        RESAMPLING.get(pictures.get("resample", 2), "bicubic"),
+        RESAMPLING.get(resample, f"Pillow's number {resample}"),
         tuple(mean),
         tuple(std),
     )
