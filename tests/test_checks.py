@@ -123,6 +123,18 @@ def test_code_that_raises_or_gives_nothing_gets_a_message(name):
         assert len(message) > 20
 
 
+def test_one_true_or_false_alone_is_not_taken_for_a_known_mistake():
+    """One token and two heads: it sees through `view`, so "it trusts everything" would be false."""
+
+    def one_token(split):
+        x = torch.arange(6.0).view(1, 1, 6)
+        return torch.equal(split(x, 2), x.view(1, 2, 1, 3))
+
+    message = checks.trust_split.judge(one_token)
+    assert message.endswith("it gives True, expected False")
+    assert message not in [mistake.message for mistake in checks.trust_split.mistakes]
+
+
 def test_changing_the_input_is_told():
     def in_place(images, patch_size):
         images += 1
