@@ -48,8 +48,13 @@ def run(paths: list[Path]) -> None:
         folder = {"metadata": {"path": str(path.parent)}}
         # What a cell prints is stored as one text, however it was buffered.
         NotebookClient(book, timeout=120, resources=folder, coalesce_streams=True).execute()
-        nbformat.write(book, path)
+        write(path, nbformat.writes(book) + "\n")
     clean(paths)
+
+
+def write(path: Path, text: str) -> None:
+    """Write a text with the line ends of git, also on Windows."""
+    path.write_text(text, encoding="utf-8", newline="\n")
 
 
 def clean(paths: list[Path]) -> None:
@@ -70,9 +75,7 @@ def change_address(new: str) -> None:
     old_name, new_name = address().removeprefix("https://github.com/"), match[1]
     for path in (ROOT / "pyproject.toml", ROOT / "README.md", *NOTEBOOKS):
         text = path.read_text(encoding="utf-8")
-        path.write_text(
-            re.sub(rf"{re.escape(old_name)}(?![\w-])", new_name, text), encoding="utf-8"
-        )
+        write(path, re.sub(rf"{re.escape(old_name)}(?![\w-])", new_name, text))
 
 
 def main() -> None:

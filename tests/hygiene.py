@@ -10,7 +10,14 @@ from urllib.parse import unquote
 import nbformat
 
 MAX_OUTPUT, MAX_NOTEBOOK = 300_000, 1_000_000
-MACHINE_PATH = re.compile(r"(?:/home/|/root/|/tmp/|/work/|/Users/|/content/|file://|\b[A-Z]:\\)")
+# By their form. A slash after a word, a number or a bracket divides: 1/255, and/or, (H/P)/w/d.
+MACHINE_PATH = re.compile(
+    r"(?<![\w.~/)\]}<…])/[A-Za-z_.][\w.-]*/[\w.-]+"  # /folder/name
+    r"|(?<![\w/])~/\w+"  # ~/name
+    r"|\bfile://"
+    r"|\b[A-Z]:[\\/]+\w+"  # C:\name, C:/name
+    r"|(?<![\w\\])\\\\[\w.-]{2,}\\[\w$.-]{2,}"  # \\server\share
+)
 NOT_COMPARED = {"nbval-ignore-output", "nbval-skip", "skip"}
 NOT_COMPARED_WORDS = ("NBVAL_IGNORE_OUTPUT", "NBVAL_SKIP")
 
@@ -89,9 +96,16 @@ def metadata(book) -> list[str]:
     return found
 
 
+def printed(output) -> str:
+    """All text of an output, as it is read: not its pictures, and no escaped line ends."""
+    data = output.get("data", {})
+    texts = [text for kind, text in data.items() if kind.startswith("text/")]
+    return "\n".join([output.get("text", ""), *output.get("traceback", []), *texts])
+
+
 def paths(book) -> list[str]:
     texts = [cell.source for cell in book.cells]
-    texts += [str(output) for cell in code_cells(book) for output in cell.outputs]
+    texts += [printed(output) for cell in code_cells(book) for output in cell.outputs]
     return [f"a machine's path: {hit[0]}" for text in texts if (hit := MACHINE_PATH.search(text))]
 
 

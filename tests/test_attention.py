@@ -1,16 +1,17 @@
-"""vit_steps.attention: against a plain loop, and torch's own attention, function and module."""
+"""vit_steps.attention: against a plain loop and torch's own, function and module, both ways."""
 
 import math
+from inspect import signature
 
 import pytest
 import torch
-from helpers import close
+from helpers import close, shake
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 from torch.nn import functional as F
 
-from vit_steps import MultiHeadAttention, attention
+from vit_steps import MultiHeadAttention, scaled_dot_product_attention
 
 QUICK = settings(deadline=None, max_examples=40, derandomize=True, database=None)
 small = st.integers(1, 4)
@@ -52,7 +53,9 @@ def by_loop(q, k, v, mask=None):
 def test_attention_equals_a_plain_loop(masked):
     q, k, v = qkv()
     mask = some_mask(2, 3, 5, 5) if masked else None
-    for result, wanted in zip(attention(q, k, v, mask), by_loop(q, k, v, mask), strict=True):
+    for result, wanted in zip(
+        scaled_dot_product_attention(q, k, v, mask), by_loop(q, k, v, mask), strict=True
+    ):
         close(result, wanted)
 
 
@@ -61,7 +64,7 @@ def test_attention_equals_a_plain_loop(masked):
 def test_attention_equals_torchs_own_and_its_rows_sum_to_one(b, h, n, d, masked):
     q, k, v = qkv(b, h, n, d)
     mask = some_mask(b, h, n, n) if masked else None
-    mixed, weights = attention(q, k, v, mask)
+    mixed, weights = scaled_dot_product_attention(q, k, v, mask)
     close(mixed, F.scaled_dot_product_attention(q, k, v, attn_mask=mask))
     close(weights.sum(-1), torch.ones(b, h, n))
     assert weights.min() >= 0
@@ -69,7 +72,7 @@ def test_attention_equals_torchs_own_and_its_rows_sum_to_one(b, h, n, d, masked)
 
 def test_as_large_as_b16():
     q, k, v = qkv(1, 12, 197, 64)
-    mixed, weights = attention(q, k, v)
+    mixed, weights = scaled_dot_product_attention(q, k, v)
     assert mixed.shape == (1, 12, 197, 64)
     assert weights.shape == (1, 12, 197, 197)
     close(mixed, F.scaled_dot_product_attention(q, k, v))
@@ -78,7 +81,7 @@ def test_as_large_as_b16():
 def test_three_tokens_of_width_two_by_hand():
     q = k = torch.tensor([[[[1.0, 0.0], [0.0, 1.0], [0.0, 0.0]]]])
     v = torch.tensor([[[[1.0, 0.0], [0.0, 1.0], [0.0, 0.0]]]])
-    mixed, weights = attention(q, k, v)
+    mixed, weights = scaled_dot_product_attention(q, k, v)
     e = math.exp(1 / math.sqrt(2))
     close(weights[0, 0, 0], torch.tensor([e, 1, 1]) / (e + 2))
     close(weights[0, 0, 2], torch.full((3,), 1 / 3))
@@ -87,42 +90,45 @@ def test_three_tokens_of_width_two_by_hand():
 
 def test_one_token_looks_at_itself():
     q, k, v = qkv(n=1)
-    mixed, weights = attention(q, k, v)
+    mixed, weights = scaled_dot_product_attention(q, k, v)
     assert torch.equal(mixed, v)
     assert torch.equal(weights, torch.ones(2, 3, 1, 1))
 
 
 def test_large_scores_do_not_overflow():
     q, k, v = qkv()
-    mixed, weights = attention(q * 1e4, k * 1e4, v)
+    mixed, weights = scaled_dot_product_attention(q * 1e4, k * 1e4, v)
     assert mixed.isfinite().all()
     close(weights.sum(-1), torch.ones(2, 3, 5))
 
 
 def test_fewer_queries_than_keys():
     q, k, v = qkv()
-    mixed, weights = attention(q[:, :, :2], k, v)
+    mixed, weights = scaled_dot_product_attention(q[:, :, :2], k, v)
     assert weights.shape == (2, 3, 2, 5)
-    close(mixed, attention(q, k, v)[0][:, :, :2])
+    close(mixed, scaled_dot_product_attention(q, k, v)[0][:, :, :2])
 
 
 def test_without_axes_for_batch_and_heads():
     q, k, v = qkv(1, 1)
-    close(attention(q[0, 0], k[0, 0], v[0, 0])[0], attention(q, k, v)[0][0, 0])
+    close(
+        scaled_dot_product_attention(q[0, 0], k[0, 0], v[0, 0])[0],
+        scaled_dot_product_attention(q, k, v)[0][0, 0],
+    )
 
 
 @pytest.mark.parametrize("masked", [False, True])
 def test_gradients_are_right_in_double(masked):
     q, k, v = qkv(1, 2, 3, 2, dtype=torch.float64, requires_grad=True)
     mask = some_mask(1, 1, 3, 3) if masked else None
-    assert torch.autograd.gradcheck(lambda *x: attention(*x, mask), (q, k, v))
+    assert torch.autograd.gradcheck(lambda *x: scaled_dot_product_attention(*x, mask), (q, k, v))
 
 
 def test_the_inputs_are_left_alone():
     q, k, v = inputs = qkv()
     mask = some_mask(5, 5)
     before = [x.clone() for x in (*inputs, mask)]
-    attention(q, k, v, mask, dropout=0.5)
+    scaled_dot_product_attention(q, k, v, mask, dropout=0.5)
     for x, y in zip((*inputs, mask), before, strict=True):
         assert torch.equal(x, y)
 
@@ -133,7 +139,7 @@ def test_the_inputs_are_left_alone():
 def test_true_in_a_mask_means_may_look():
     q, k, v = qkv(1, 1, 3, 2)
     mask = torch.tensor([[True, False, False], [True, True, False], [False, True, True]])
-    weights = attention(q, k, v, mask)[1][0, 0]
+    weights = scaled_dot_product_attention(q, k, v, mask)[1][0, 0]
     assert torch.equal(weights > 0, mask)
 
 
@@ -142,7 +148,10 @@ def test_what_may_not_be_seen_does_not_matter():
     mask = torch.ones(4, 4, dtype=torch.bool).tril()
     k2, v2 = k.clone(), v.clone()
     k2[:, :, 3], v2[:, :, 3] = 100.0, -100.0
-    before, after = attention(q, k, v, mask)[0], attention(q, k2, v2, mask)[0]
+    before, after = (
+        scaled_dot_product_attention(q, k, v, mask)[0],
+        scaled_dot_product_attention(q, k2, v2, mask)[0],
+    )
     assert torch.equal(before[:, :, :3], after[:, :, :3])
     assert not torch.equal(before[:, :, 3], after[:, :, 3])
 
@@ -150,7 +159,9 @@ def test_what_may_not_be_seen_does_not_matter():
 def test_a_mask_of_all_true_changes_nothing():
     q, k, v = qkv()
     for result, wanted in zip(
-        attention(q, k, v, torch.ones(5, 5, dtype=torch.bool)), attention(q, k, v), strict=True
+        scaled_dot_product_attention(q, k, v, torch.ones(5, 5, dtype=torch.bool)),
+        scaled_dot_product_attention(q, k, v),
+        strict=True,
     ):
         assert torch.equal(result, wanted)
 
@@ -160,12 +171,14 @@ def test_a_mask_reaches_all_batches_and_heads_that_it_does_not_name(shape):
     q, k, v = qkv()
     mask = some_mask(*shape)
     wanted = F.scaled_dot_product_attention(q, k, v, attn_mask=mask.expand(2, 3, 5, 5))
-    close(attention(q, k, v, mask)[0], wanted)
+    close(scaled_dot_product_attention(q, k, v, mask)[0], wanted)
 
 
 def test_a_mask_over_keys_alone_holds_for_every_query():
     q, k, v = qkv()
-    weights = attention(q, k, v, torch.tensor([True, True, False, True, False]))[1]
+    weights = scaled_dot_product_attention(q, k, v, torch.tensor([True, True, False, True, False]))[
+        1
+    ]
     assert (weights[..., [2, 4]] == 0).all()
     assert (weights[..., [0, 1, 3]] > 0).all()
 
@@ -175,8 +188,8 @@ def test_a_mask_over_keys_alone_holds_for_every_query():
 
 def test_weights_are_returned_as_they_are_before_dropout():
     q, k, v = qkv(2, 3, 20, 4)
-    mixed, weights = attention(q, k, v, dropout=0.5)
-    clean, clean_weights = attention(q, k, v)
+    mixed, weights = scaled_dot_product_attention(q, k, v, dropout=0.5)
+    clean, clean_weights = scaled_dot_product_attention(q, k, v)
     assert torch.equal(weights, clean_weights)
     close(weights.sum(-1), torch.ones(2, 3, 20))
     assert (mixed - clean).abs().max() > 0.1
@@ -185,7 +198,7 @@ def test_weights_are_returned_as_they_are_before_dropout():
 def test_dropout_drops_that_share_of_the_weights_and_scales_the_rest():
     q, k = torch.zeros(1, 1, 100, 2), torch.zeros(1, 1, 100, 2)
     v = torch.eye(100)[None, None]  # so that the mixed values are the weights that were used
-    used = attention(q, k, v, dropout=0.25)[0]
+    used = scaled_dot_product_attention(q, k, v, dropout=0.25)[0]
     assert (used == 0).float().mean().item() == pytest.approx(0.25, abs=0.02)
     close(used[used > 0], torch.tensor(0.01 / 0.75).expand(int((used > 0).sum())))
 
@@ -193,7 +206,7 @@ def test_dropout_drops_that_share_of_the_weights_and_scales_the_rest():
 @pytest.mark.parametrize("rate", [-0.1, 1.0, 2.0, float("nan")])
 def test_a_dropout_outside_its_range_is_refused(rate):
     with pytest.raises(ValueError, match=r"dropout"):
-        attention(*qkv(), dropout=rate)
+        scaled_dot_product_attention(*qkv(), dropout=rate)
 
 
 # What is refused ---------------------------------------------------------------------------------
@@ -216,7 +229,7 @@ def test_a_dropout_outside_its_range_is_refused(rate):
 )
 def test_shapes_that_do_not_belong_together_are_refused(q, k, v):
     with pytest.raises(ValueError, match=r"q is.*k is.*v is"):
-        attention(torch.zeros(q), torch.zeros(k), torch.zeros(v))
+        scaled_dot_product_attention(torch.zeros(q), torch.zeros(k), torch.zeros(v))
 
 
 @pytest.mark.parametrize("place", [0, 1, 2])
@@ -224,19 +237,19 @@ def test_q_k_and_v_must_be_tensors(place):
     inputs: list = qkv()
     inputs[place] = [[1.0]]
     with pytest.raises(TypeError, match=r"not a tensor"):
-        attention(*inputs)
+        scaled_dot_product_attention(*inputs)
 
 
 @pytest.mark.parametrize("kind", [torch.float32, torch.int64, torch.uint8])
 def test_a_mask_of_numbers_is_refused(kind):
     with pytest.raises(TypeError, match=f"{kind}; give booleans, True where a query may look"):
-        attention(*qkv(), torch.ones(5, 5, dtype=kind))
+        scaled_dot_product_attention(*qkv(), torch.ones(5, 5, dtype=kind))
 
 
 @pytest.mark.parametrize("mask", [[[True]], True, "mask"])
 def test_a_mask_that_is_no_tensor_is_refused(mask):
     with pytest.raises(TypeError, match=r"mask"):
-        attention(*qkv(), mask)
+        scaled_dot_product_attention(*qkv(), mask)
 
 
 @pytest.mark.parametrize(
@@ -246,19 +259,19 @@ def test_a_query_that_may_look_nowhere_is_refused(shape):
     mask = torch.ones(shape, dtype=torch.bool)
     mask[..., 2, :] = False
     with pytest.raises(ValueError, match=r"may look nowhere; let it see itself"):
-        attention(*qkv(), mask)
+        scaled_dot_product_attention(*qkv(), mask)
 
 
 @pytest.mark.parametrize("shape", [(4, 4), (5, 4), (3, 3, 5, 5), (2, 2, 5, 5)])
 def test_a_mask_of_another_size_is_refused(shape):
     with pytest.raises(ValueError, match=r"mask"):
-        attention(*qkv(), torch.ones(shape, dtype=torch.bool))
+        scaled_dot_product_attention(*qkv(), torch.ones(shape, dtype=torch.bool))
 
 
 @pytest.mark.parametrize("shape", [(7, 1, 5, 5), (1, 3, 5, 5), (2, 1, 1, 5, 5)])
 def test_a_mask_that_would_stretch_the_result_is_refused(shape):
     with pytest.raises(ValueError, match=r"mask"):
-        attention(*qkv(1, 1), torch.ones(shape, dtype=torch.bool))
+        scaled_dot_product_attention(*qkv(1, 1), torch.ones(shape, dtype=torch.bool))
 
 
 # MultiHeadAttention ------------------------------------------------------------------------------
@@ -288,7 +301,9 @@ def test_the_module_equals_torchs_multihead_attention(dim, heads, bias, masked):
     mask = some_mask(7, 7) if masked else None
     theirs_mask = ~mask if masked else None  # torch's True forbids, ours allows
     wanted = theirs(x, x, x, attn_mask=theirs_mask, average_attn_weights=False)
-    for result, other in zip(ours(x, mask), wanted, strict=True):
+    assert ours(x, mask).shape == (2, 7, dim)
+    close(ours(x, mask), wanted[0])
+    for result, other in zip(ours(x, mask, return_attention=True), wanted, strict=True):
         assert result.shape == other.shape
         close(result, other)
 
@@ -296,7 +311,7 @@ def test_the_module_equals_torchs_multihead_attention(dim, heads, bias, masked):
 def test_gradients_equal_those_of_torchs_multihead_attention():
     ours, x = MultiHeadAttention(12, 3), torch.randn(2, 7, 12)
     theirs = the_same_in_torch(ours, 3)
-    ours(x)[0].pow(2).sum().backward()
+    ours(x).pow(2).sum().backward()
     theirs(x, x, x)[0].pow(2).sum().backward()
     close(ours.qkv.weight.grad, theirs.in_proj_weight.grad, atol=1e-4)
     close(ours.proj.weight.grad, theirs.out_proj.weight.grad, atol=1e-4)
@@ -306,32 +321,35 @@ def test_the_wrong_number_of_heads_gives_other_numbers_from_the_same_weights():
     eight, twelve = MultiHeadAttention(24, 8), MultiHeadAttention(24, 12)
     twelve.load_state_dict(eight.state_dict())
     x = torch.randn(1, 5, 24)
-    assert (eight(x)[0] - twelve(x)[0]).abs().max() > 1e-3
+    assert (eight(x) - twelve(x)).abs().max() > 1e-3
 
 
-def test_module_gradients_are_right_in_double():
-    module = MultiHeadAttention(4, 2).double()
-    x = torch.randn(1, 3, 4, dtype=torch.float64, requires_grad=True)
-    assert torch.autograd.gradcheck(lambda x: module(x)[0], (x,))
+def test_the_module_gives_tokens_alone_unless_the_weights_are_asked_for():
+    module, x = MultiHeadAttention(12, 3), torch.randn(2, 7, 12)
+    assert isinstance(module(x), torch.Tensor)
+    result = module(x, return_attention=True)
+    assert isinstance(result, tuple)
+    assert [part.shape for part in result] == [(2, 7, 12), (2, 3, 7, 7)]
+    assert signature(module.forward).parameters["return_attention"].default is False
 
 
-def test_dropout_works_in_training_and_not_in_evaluation():
-    module, x = MultiHeadAttention(32, 4, dropout=0.5), torch.randn(2, 40, 32)
-    out, weights = module.train()(x)
-    assert (out == 0).float().mean().item() == pytest.approx(0.5, abs=0.05)  # on the output
-    close(weights.sum(-1), torch.ones(2, 4, 40))  # but returned before dropout
-    out, weights = module.eval()(x)
-    assert (out == 0).sum() == 0
-    again = module(x)
-    assert torch.equal(out, again[0])
-    assert torch.equal(weights, again[1])
+def test_its_layers_are_plain_linears():
+    module = MultiHeadAttention(12, 3)
+    assert type(module.qkv) is type(module.proj) is nn.Linear
+    assert module.qkv.weight.shape == (36, 12)
+    assert MultiHeadAttention(12, 3, qkv_bias=False).qkv.bias is None
 
 
-def test_dropout_also_falls_on_the_weights():
-    module = MultiHeadAttention(8, 2, dropout=0.5).train()
-    module.dropout.forward = lambda x: x  # none on the output
-    x = torch.randn(2, 10, 8)
-    assert not torch.equal(module(x)[0], module(x)[0])
+def test_the_rows_of_qkv_stand_in_the_order_qkv_then_head_then_width():
+    module = MultiHeadAttention(6, 3)
+    with torch.no_grad():  # head 1 of the values gives 1 and 2, all else is 0
+        module.qkv.weight.zero_()
+        module.qkv.bias.zero_()
+        module.qkv.bias[14:16] = torch.tensor([1.0, 2.0])
+        module.proj.weight.copy_(torch.eye(6))
+        module.proj.bias.zero_()
+    for out in (module(torch.randn(1, 2, 6)), module(torch.randn(1, 2, 6), None, True)[0]):
+        close(out[0, 0], torch.tensor([0.0, 0, 1, 2, 0, 0]))
 
 
 def test_parameters_of_b16():
@@ -341,13 +359,153 @@ def test_parameters_of_b16():
     assert set(module.state_dict()) == {"qkv.weight", "qkv.bias", "proj.weight", "proj.bias"}
 
 
+# Two ways, one result ----------------------------------------------------------------------------
+
+# None, and masks that name some of the axes of (B, h, N, N) = (2, 3, 7, 7)
+MASKS = [None, (7,), (1, 7), (7, 7), (3, 1, 7), (1, 1, 7, 7), (2, 1, 1, 7), (1, 3, 7, 7)]
+MASKS += [(2, 3, 7, 7)]
+each_mask = pytest.mark.parametrize("shape", MASKS, ids=str)
+both_ways = pytest.mark.parametrize("return_attention", [False, True], ids=["fused", "explicit"])
+
+
+def mask_of(shape):
+    """Random places to look, token 0 always among them."""
+    if shape is None:
+        return None
+    mask = torch.rand(shape) < 0.5
+    mask[..., 0] = True
+    return mask
+
+
+def gradients(out, module, x):
+    """Of one and the same loss of `out`, at the input and at every parameter."""
+    loss = (out * torch.linspace(-1, 1, out.numel()).view_as(out)).sum()
+    return torch.autograd.grad(loss, [x, *module.parameters()])
+
+
+@each_mask
+@pytest.mark.parametrize("training", [False, True])
+def test_fused_and_explicit_attention_have_equal_values_and_gradients(shape, training):
+    module = shake(MultiHeadAttention(12, 3)).train(training)
+    x, mask = torch.randn(2, 7, 12, requires_grad=True), mask_of(shape)
+    fused = module(x, mask)
+    explicit, _ = module(x, mask, return_attention=True)
+    close(fused, explicit)
+    pairs = zip(gradients(fused, module, x), gradients(explicit, module, x), strict=True)
+    for one, other in pairs:
+        close(one, other)
+
+
+@QUICK
+@given(h=small, n=st.integers(1, 9), d=st.integers(1, 9), bias=st.booleans())
+def test_the_two_ways_are_equal_at_any_size(h, n, d, bias):
+    module, x = MultiHeadAttention(h * d, h, qkv_bias=bias), torch.randn(2, n, h * d)
+    close(module(x), module(x, return_attention=True)[0])
+
+
+@pytest.mark.parametrize(("kind", "atol"), [(torch.float64, 1e-12), (torch.bfloat16, 0.02)])
+def test_the_two_ways_are_equal_in_other_floats(kind, atol):
+    module, x = MultiHeadAttention(12, 3).to(kind), torch.randn(2, 7, 12, dtype=kind)
+    fused, (explicit, weights) = module(x), module(x, return_attention=True)
+    assert fused.dtype == explicit.dtype == weights.dtype == kind
+    close(fused, explicit, atol=atol)
+
+
+@both_ways
+def test_module_gradients_are_right_in_double(return_attention):
+    module = MultiHeadAttention(4, 2).double()
+    x = torch.randn(1, 3, 4, dtype=torch.float64, requires_grad=True)
+    mask = some_mask(3, 3)
+    assert torch.autograd.gradcheck(lambda x: module(x, mask, return_attention), (x,))
+
+
+def test_the_fused_way_keeps_no_weights_for_backward_and_the_explicit_way_does():
+    module, x = MultiHeadAttention(12, 3), torch.randn(2, 37, 12)
+    kept = []
+
+    def keep(tensor):
+        kept.append(tuple(tensor.shape[-2:]))
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+        module(x)
+        assert (37, 37) not in kept
+        module(x, return_attention=True)
+        assert (37, 37) in kept
+
+
+# Dropout in the module ---------------------------------------------------------------------------
+
+
+def many_draws(module, x, **options):
+    """Tokens that the module gives in training, 20,000 times: each image has its own draw."""
+    out = module.train()(x.expand(20_000, -1, -1), **options)
+    return out[0] if isinstance(out, tuple) else out
+
+
+@pytest.mark.parametrize("masked", [False, True])
+@torch.no_grad()
+def test_dropout_changes_neither_the_mean_nor_its_spread_from_one_way_to_the_other(masked):
+    module, x = shake(MultiHeadAttention(8, 2, dropout=0.3)), torch.randn(1, 5, 8)
+    mask = some_mask(5, 5) if masked else None
+    wanted = module.eval()(x, mask)[0]
+    fused = many_draws(module, x, mask=mask)
+    explicit = many_draws(module, x, mask=mask, return_attention=True)
+    close(fused.mean(0), wanted, atol=0.015)
+    close(explicit.mean(0), wanted, atol=0.015)
+    torch.testing.assert_close(fused.std(0), explicit.std(0), rtol=0.03, atol=0)
+    assert fused.std(0).min() > 0.05  # so that equal means are not those of no dropout at all
+
+
+def tokens_of(module, x, return_attention):
+    out = module(x, return_attention=return_attention)
+    return out[0] if return_attention else out
+
+
+@both_ways
+def test_dropout_works_in_training_and_not_in_evaluation(return_attention):
+    module, x = MultiHeadAttention(32, 4, dropout=0.5), torch.randn(2, 40, 32)
+    module.train()
+    zeros = tokens_of(module, x, return_attention) == 0
+    assert zeros.float().mean().item() == pytest.approx(0.5, abs=0.05)  # on the output
+    module.eval()
+    out = tokens_of(module, x, return_attention)
+    assert (out == 0).sum() == 0
+    assert torch.equal(out, tokens_of(module, x, return_attention))
+    without = MultiHeadAttention(32, 4)
+    without.load_state_dict(module.state_dict())
+    close(out, without(x))
+
+
+def test_the_module_returns_its_weights_as_they_are_before_dropout():
+    module, x = MultiHeadAttention(32, 4, dropout=0.5), torch.randn(2, 40, 32)
+    _, weights = module.train()(x, return_attention=True)
+    close(weights.sum(-1), torch.ones(2, 4, 40))
+    assert torch.equal(weights, module.eval()(x, return_attention=True)[1])
+
+
+@both_ways
+def test_dropout_also_falls_on_the_weights(return_attention):
+    module, x = MultiHeadAttention(8, 2, dropout=0.5).train(), torch.randn(2, 10, 8)
+    module.dropout.forward = lambda x: x  # none on the output
+    one = tokens_of(module, x, return_attention)
+    assert not torch.equal(one, tokens_of(module, x, return_attention))
+
+
+# What the module refuses -------------------------------------------------------------------------
+
+
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
         ({"num_heads": 5}, ValueError, "12 does not divide into 5 heads"),
         ({"num_heads": 0}, ValueError, "num_heads"),
+        ({"num_heads": 3.0}, TypeError, "num_heads"),
+        ({"num_heads": None}, TypeError, "num_heads"),
+        ({"embed_dim": 0}, ValueError, "embed_dim"),
         ({"embed_dim": -12}, ValueError, "embed_dim"),
         ({"embed_dim": 12.0}, TypeError, "embed_dim"),
+        ({"embed_dim": "12"}, TypeError, "embed_dim"),
         ({"dropout": 1.0}, ValueError, "dropout"),
         ({"dropout": "some"}, TypeError, "dropout"),
     ],
@@ -357,7 +515,58 @@ def test_bad_options_are_refused_by_name(options, error, message):
         MultiHeadAttention(**({"embed_dim": 12, "num_heads": 3} | options))
 
 
+@both_ways
 @pytest.mark.parametrize("shape", [(2, 7, 11), (7, 12), (1, 2, 7, 12)])
-def test_tokens_of_another_shape_are_refused(shape):
+def test_tokens_of_another_shape_are_refused(shape, return_attention):
     with pytest.raises(ValueError, match=r"tokens is"):
-        MultiHeadAttention(12, 3)(torch.zeros(shape))
+        MultiHeadAttention(12, 3)(torch.zeros(shape), return_attention=return_attention)
+
+
+@both_ways
+@pytest.mark.parametrize("device", ["cpu", "meta"])
+@pytest.mark.parametrize(
+    ("mask", "error", "message"),
+    [
+        (torch.ones(7, 7), TypeError, "torch.float32; give booleans"),
+        (torch.ones(7, 7, dtype=torch.long), TypeError, "torch.int64; give booleans"),
+        ([[True]], TypeError, "mask holds list; give booleans"),
+        (torch.ones(6, 6, dtype=torch.bool), ValueError, r"broadcasts to \(2, 3, 7, 7\)"),
+        (torch.ones(4, 1, 7, 7, dtype=torch.bool), ValueError, r"mask is \(4, 1, 7, 7\)"),
+        (torch.ones(1, 2, 3, 7, 7, dtype=torch.bool), ValueError, "give one that broadcasts"),
+    ],
+    ids=["floats", "whole numbers", "a list", "another size", "another batch", "too many axes"],
+)
+def test_a_masks_type_and_shape_are_looked_at_on_every_device(
+    mask, error, message, device, return_attention
+):
+    mask = mask.to(device) if isinstance(mask, torch.Tensor) else mask
+    with torch.device(device):
+        module, x = MultiHeadAttention(12, 3), torch.zeros(2, 7, 12)
+    with pytest.raises(error, match=message):
+        module(x, mask, return_attention)
+
+
+def blind_row():
+    mask = torch.ones(7, 7, dtype=torch.bool)
+    mask[3] = False
+    return mask
+
+
+@both_ways
+def test_a_query_that_may_look_nowhere_is_refused_by_the_module_on_the_cpu(return_attention):
+    with pytest.raises(ValueError, match=r"may look nowhere; let it see itself"):
+        MultiHeadAttention(12, 3)(torch.zeros(2, 7, 12), blind_row(), return_attention)
+
+
+@both_ways
+def test_a_masks_content_is_not_looked_at_where_one_would_have_to_wait(return_attention):
+    with torch.device("meta"):
+        module, x = MultiHeadAttention(12, 3), torch.zeros(2, 7, 12)
+    module(x, blind_row().to("meta"), return_attention)  # no values there at all
+    module, x = MultiHeadAttention(12, 3), torch.zeros(2, 7, 12)
+    traced = torch.compile(module, fullgraph=True, backend="eager")  # refuses to wait for a value
+    traced(x, blind_row(), return_attention)
+    mask = some_mask(7, 7)
+    out, wanted = (run(x, mask, return_attention) for run in (traced, module))
+    for one, other in zip(out, wanted, strict=True):
+        close(one, other)

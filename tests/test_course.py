@@ -1,5 +1,6 @@
 """The course's own commands, its two README commands, and its setup cell on Colab."""
 
+import ast
 import os
 import shutil
 import subprocess
@@ -60,6 +61,17 @@ def test_running_a_notebook_leaves_it_clean(tmp_path):
     course.run([path])
     assert nbformat.read(path, as_version=4).cells[0].outputs[0].text == "42\n"
     assert hygiene.problems(path) == []
+
+
+def test_what_it_writes_has_gits_line_ends_on_windows_too():
+    """Only there would it show; so the source is looked at: one function writes, and says how."""
+    tree = ast.parse((course.ROOT / "course.py").read_text(encoding="utf-8"))
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    names = [node.func.attr for node in calls if isinstance(node.func, ast.Attribute)]
+    assert "write" not in names  # nbformat.write and file.write would translate
+    writes = [c for c in calls if isinstance(c.func, ast.Attribute) and c.func.attr == "write_text"]
+    assert len(writes) == 1
+    assert {k.arg: k.value.value for k in writes[0].keywords}["newline"] == "\n"
 
 
 def test_ci_runs_the_readmes_test_command():

@@ -1,13 +1,13 @@
-"""vit_steps.data: each set is what it says, split without a leak, or says what is wrong."""
+"""vit_steps.training.data: each set is what it says, split without a leak, or is refused."""
 
+import errno
 import gzip
 import hashlib
 import json
-import re
+import os
 import shutil
 import subprocess
 import sys
-import warnings
 from dataclasses import FrozenInstanceError
 from urllib.error import URLError
 
@@ -16,10 +16,13 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from PIL import Image
+from test_folders import plain
 
-from vit_steps import data
-from vit_steps.data import Images, digits, folder, load, openml, scattered, split
+from vit_steps.images import normalize
+from vit_steps.training import data
+from vit_steps.training.data import ImageDataset, digits, folder, load, openml, scattered, split
+from vit_steps.training.dataset import hold_out
+from vit_steps.training.devices import pick_device
 
 FEW = settings(deadline=None, max_examples=30, derandomize=True, database=None)
 
@@ -35,32 +38,33 @@ def rows(data):
     return {image.numpy().tobytes() for image in data.images}
 
 
-# Images ------------------------------------------------------------------------------------------
+# ImageDataset -------------------------------------------------------------------------------------
 
 GOOD = dict(
-    images=torch.zeros(3, 1, 4, 4),
+    pixels=torch.zeros(3, 1, 4, 4),
     labels=torch.tensor([0, 1, 1]),
     classes=("cat", "dog"),
     places=torch.zeros(3, 2, dtype=torch.int64),
 )
 
 
-def test_images_know_their_number_and_cannot_be_changed():
-    images = Images(**GOOD)
-    assert len(images) == 3
-    assert Images(GOOD["images"], GOOD["labels"], GOOD["classes"]).places is None
+def test_a_dataset_knows_its_number_and_cannot_be_changed():
+    whole = ImageDataset(**GOOD)
+    assert len(whole) == 3
+    assert whole.shape == (1, 4, 4)
+    assert ImageDataset(GOOD["pixels"], GOOD["labels"], GOOD["classes"]).places is None
     with pytest.raises(FrozenInstanceError):
-        images.labels = torch.zeros(3)
+        whole.labels = torch.zeros(3)
 
 
 @pytest.mark.parametrize(
     ("change", "error", "message"),
     [
-        (dict(images=np.zeros((3, 1, 4, 4))), TypeError, "images is a ndarray"),
-        (dict(images=torch.zeros(3, 1, 4, 4).byte()), TypeError, "not floats"),
-        (dict(images=torch.zeros(3, 4, 4)), ValueError, "batch axis is missing"),
-        (dict(images=torch.zeros(0, 1, 4, 4)), ValueError, "empty"),
-        (dict(images=torch.zeros(2, 1, 4, 4)), ValueError, "2 images need"),
+        (dict(pixels=np.zeros((3, 1, 4, 4))), TypeError, "images is a ndarray"),
+        (dict(pixels=torch.zeros(3, 1, 4, 4).int()), TypeError, r"give bytes \(uint8\) or floats"),
+        (dict(pixels=torch.zeros(3, 4, 4)), ValueError, "batch axis is missing"),
+        (dict(pixels=torch.zeros(0, 1, 4, 4)), ValueError, "empty"),
+        (dict(pixels=torch.zeros(2, 1, 4, 4)), ValueError, "2 images need"),
         (dict(labels=[0, 1, 1]), TypeError, "labels is a list"),
         (dict(labels=torch.tensor([0, 1, 1], dtype=torch.int32)), TypeError, "labels.long"),
         (dict(labels=torch.tensor([0.0, 1.0, 1.0])), TypeError, "labels holds torch.float32"),
@@ -71,11 +75,59 @@ def test_images_know_their_number_and_cannot_be_changed():
         (dict(classes=(0, 1)), TypeError, "tuple of names"),
         (dict(places=torch.zeros(3, 2)), TypeError, "places holds torch.float32"),
         (dict(places=torch.zeros(2, 3).long()), ValueError, r"places is \(2, 3\)"),
+        (dict(pixels=torch.full((3, 1, 4, 4), 17).byte(), white=16), ValueError, "go up to 17"),
+        (dict(pixels=torch.zeros(3, 1, 4, 4).byte(), white=0), ValueError, "white is 0"),
     ],
 )
-def test_images_refuse_what_does_not_fit_together(change, error, message):
+def test_a_dataset_refuses_what_does_not_fit_together(change, error, message):
     with pytest.raises(error, match=message):
-        Images(**(GOOD | change))
+        ImageDataset(**(GOOD | change))
+
+
+@pytest.mark.parametrize("white", [255, 16])
+def test_bytes_become_the_same_floats_however_they_are_asked_for(white):
+    pixels = torch.arange(white + 1).byte().view(-1, 1, 1, 1)
+    labels = torch.arange(white + 1)
+    whole = ImageDataset(pixels, labels, tuple(map(str, labels.tolist())), white=white)
+    wanted = normalize(pixels.float() / white)
+    assert torch.equal(whole.images, wanted)
+    assert (whole.images.min(), whole.images.max()) == (-1, 1)
+    image, label = whole[3]
+    assert torch.equal(image, wanted[3])
+    assert (label, type(label)) == (3, int)
+    for index in (slice(2, 7), [5, 0, 5], torch.tensor([4, 1]), labels % 3 == 0):
+        images, found = whole[index]
+        assert torch.equal(images, wanted[index])
+        assert torch.equal(found, labels[index])
+    with pytest.raises(IndexError):
+        whole[white + 1]
+    assert len(list(whole)) == white + 1  # a plain loop ends
+
+
+def test_floats_are_taken_as_they_are():
+    floats = torch.randn(4, 1, 2, 2)
+    whole = ImageDataset(floats, torch.tensor([0, 1, 0, 1]), ("a", "b"))
+    assert whole.images is floats
+    assert torch.equal(whole[1:3][0], floats[1:3])
+
+
+def test_a_part_and_another_device_keep_everything():
+    whole = scattered(10)
+    some = whole.part(torch.tensor([2, 5]))
+    assert torch.equal(some.images, whole.images[[2, 5]])
+    assert torch.equal(some.places, whole.places[[2, 5]])
+    assert some.classes == whole.classes
+    device = pick_device(None)
+    there = whole.to(device)
+    assert {x.device.type for x in (there.pixels, there.labels, there.places)} == {device.type}
+    assert torch.equal(there.images.cpu(), whole.images)
+
+
+def test_torchs_own_loader_takes_it():
+    train = digits()[0]
+    images, labels = next(iter(torch.utils.data.DataLoader(train, batch_size=5)))
+    assert torch.equal(images, train.images[:5])
+    assert torch.equal(labels, train.labels[:5])
 
 
 # The split ---------------------------------------------------------------------------------------
@@ -85,7 +137,7 @@ def numbered(*counts):
     """So many images of each class, all different."""
     labels = torch.arange(len(counts)).repeat_interleave(torch.tensor(counts))
     images = torch.arange(sum(counts)).float().view(-1, 1, 1, 1)
-    return Images(images, labels, tuple("abcdefgh"[: len(counts)]))
+    return ImageDataset(images, labels, tuple("abcdefgh"[: len(counts)]))
 
 
 @FEW
@@ -118,7 +170,9 @@ def test_a_class_that_cannot_be_split_is_named():
     with pytest.raises(ValueError, match="class 'b' has 1 picture; give it at least 2"):
         split(numbered(5, 1, 5), 0.2, 0)
     with pytest.raises(ValueError, match="class 'c' has 0 pictures"):
-        split(Images(torch.zeros(4, 1, 1, 1), torch.tensor([0, 0, 1, 1]), tuple("abc")), 0.2, 0)
+        split(
+            ImageDataset(torch.zeros(4, 1, 1, 1), torch.tensor([0, 0, 1, 1]), tuple("abc")), 0.2, 0
+        )
 
 
 @pytest.mark.parametrize(
@@ -157,6 +211,17 @@ def test_digits_are_scikit_learns_from_minus_one_to_one_a_fifth_held_out():
             assert source.target[where[image.numpy().tobytes()]] == label
     shares = test.labels.bincount() / (train.labels.bincount() + test.labels.bincount())
     assert (shares - 0.2).abs().max() < 0.005
+
+
+def test_the_split_is_the_one_that_the_stored_weights_were_trained_on():
+    from sklearn.datasets import load_digits
+
+    held = hold_out(torch.from_numpy(load_digits().target), data.DIGITS, 0.2, 0).nonzero()
+    assert held[:8, 0].tolist() == [1, 2, 6, 10, 13, 16, 22, 25]
+    assert (
+        hashlib.sha256(bytes(str(held[:, 0].tolist()), "ascii")).hexdigest()[:16]
+        == "816c645765dbf2ef"
+    )
 
 
 def test_digits_of_another_seed_or_share_are_another_split():
@@ -257,154 +322,12 @@ def test_scattered_digits_draw_from_a_generator_of_their_own():
         (dict(side=8, fragments=0), ValueError, "at least 9"),
         (dict(fragments=-1), ValueError, "0 for none"),
         (dict(fragments=1.5), ValueError, "0 for none"),
-        (dict(held_out="yes"), TypeError, "held_out is 'yes'"),
+        (dict(held_out="yes"), ValueError, "held_out is 'yes'"),
     ],
 )
 def test_scattered_digits_that_cannot_be_drawn_are_refused(options, error, message):
     with pytest.raises(error, match=message):
         scattered(**(dict(count=5) | options))
-
-
-# A folder of the learner's own -------------------------------------------------------------------
-
-
-def picture(path, colour=(200, 30, 30), size=(37, 23), mode="RGB", **options):
-    path.parent.mkdir(parents=True, exist_ok=True)
-    Image.new("RGB", size, colour).convert(mode).save(path, **options)
-
-
-def plain(path, **counts):
-    """A folder with so many pictures of each class, no two alike."""
-    for blue, (name, count) in enumerate(counts.items()):
-        (path / name).mkdir(parents=True)
-        for i in range(count):
-            picture(path / name / f"{i:02}.jpg", (250, 10 * i, 50 * blue), (20 + i, 31 - i))
-    return path
-
-
-def two_halves(path, **options):
-    """Left half red, right half blue."""
-    image = Image.new("RGB", (64, 32), "red")
-    image.paste("blue", (32, 0, 64, 32))
-    image.save(path, quality=95, **options)
-
-
-@pytest.fixture
-def messy(tmp_path):
-    """What is found on a disk: nothing here was prepared for training."""
-    path = plain(tmp_path / "pets", dog=3, cat=3)
-    picture(path / "cat" / "grey.jpeg", (90, 90, 90), (101, 7), "L")
-    picture(path / "cat" / "press.JPG", (90, 90, 90), (8, 300), "CMYK")
-    picture(path / "cat" / "palette.gif", (0, 200, 0), (5, 5))
-    turned = Image.Exif()
-    turned[0x0112] = 3  # upside down
-    two_halves(path / "dog" / "turned.jpg", exif=turned)
-    whole = (path / "dog" / "00.jpg").read_bytes()
-    (path / "dog" / "broken.jpg").write_bytes(whole[: len(whole) // 2])
-    (path / "dog" / "._00.jpg").write_bytes(b"left by a Mac")
-    (path / "dog" / "Thumbs.db").write_bytes(b"left by Windows")
-    (path / "dog" / "notes.txt").write_text("my dogs")
-    (path / "dog" / "older.jpg").mkdir()
-    (path / "list.csv").write_text("a file beside the classes")
-    for hidden in (".ipynb_checkpoints", "__MACOSX"):
-        (path / hidden).mkdir()
-    return path
-
-
-def test_a_folder_that_nobody_prepared_is_read_and_its_broken_picture_named(messy):
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        train, test = folder(messy, size=16)
-    said = sorted(str(warning.message) for warning in caught)
-    assert len(said) == 2
-    assert re.search(r"broken\.jpg.*; skipped", said[0])
-    assert re.search(r"older\.jpg is a folder inside a class; skipped", said[1])
-    assert {warning.filename for warning in caught} == {__file__}  # the learner's own line
-    assert train.classes == ("cat", "dog")
-    assert (train.labels.bincount() + test.labels.bincount()).tolist() == [6, 4]
-    assert test.labels.bincount().tolist() == [1, 1]
-    assert train.images.shape == (8, 3, 16, 16)
-    assert train.images.dtype == torch.float32
-    assert train.images.min() >= -1
-
-
-def test_each_picture_arrives_in_its_own_colours_turned_as_it_was_taken(messy):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        whole = data.read(messy, 16)
-    cats, dogs = whole.images[whole.labels == 0], whole.images[whole.labels == 1]
-    *_, grey, palette, press = cats  # sorted by name
-    for image in (grey, press):
-        torch.testing.assert_close(
-            image, torch.full((3, 16, 16), 90 / 127.5 - 1), atol=0.03, rtol=0
-        )
-    assert palette[1].min() > 0.5  # green
-    assert palette[0].max() < -0.9
-    turned = dogs[-1]
-    assert turned[2, :, :6].min() > 0.8  # upside down, blue is on the left
-    assert turned[0, :, 10:].min() > 0.8
-
-
-def test_a_folder_is_split_the_same_by_the_same_seed(tmp_path):
-    path = plain(tmp_path, a=10, b=10)
-    one, again, other = (folder(path, 8, 0.3, seed) for seed in (4, 4, 5))
-    assert same(one[0], again[0])
-    assert same(one[1], again[1])
-    assert not same(one[1], other[1])
-    assert one[1].labels.bincount().tolist() == [3, 3]
-    assert not rows(one[0]) & rows(one[1])
-
-
-def test_folders_named_train_and_test_are_the_split(tmp_path):
-    plain(tmp_path / "train", a=4, b=5)
-    plain(tmp_path / "test", a=1, b=2)  # one is enough here: nothing is to be split
-    train, test = folder(tmp_path, (8, 12))
-    assert train.labels.bincount().tolist() == [4, 5]
-    assert test.labels.bincount().tolist() == [1, 2]
-    assert test.images.shape == (3, 3, 8, 12)
-
-
-def test_train_and_test_must_hold_the_same_classes(tmp_path):
-    plain(tmp_path / "train", a=2, b=2, d=2)
-    plain(tmp_path / "test", a=2, b=2, c=2)
-    with pytest.raises(ValueError, match="only one has c, d"):
-        folder(tmp_path)
-
-
-def test_a_class_too_small_to_be_split_is_named(tmp_path):
-    path = plain(tmp_path, many=5, lonely=1)
-    with pytest.raises(ValueError, match="class 'lonely' has 1 picture;"):
-        folder(path, 8)
-    (path / "lonely" / "second.jpg").write_bytes(b"not a picture")
-    with pytest.warns(UserWarning, match=r"second\.jpg"), pytest.raises(ValueError, match="lonely"):
-        folder(path, 8)
-
-
-def test_a_class_without_pictures_is_named(tmp_path):
-    path = plain(tmp_path, full=3, empty=0)
-    with pytest.raises(ValueError, match=r"empty holds no picture that can be read"):
-        folder(path, 8)
-    (path / "empty" / "phone.heic").write_bytes(b"\0\0\0\x18ftypheic")
-    with (
-        pytest.warns(UserWarning, match=r"phone\.heic is not a picture in a known format"),
-        pytest.raises(ValueError, match=r"empty holds no picture"),
-    ):
-        folder(path, 8)
-
-
-def test_a_folder_that_is_none_or_has_no_two_classes_is_refused(tmp_path):
-    path = plain(tmp_path / "one", only=3)
-    picture(tmp_path / "loose" / "a.jpg")
-    for where, message in [
-        (tmp_path / "nowhere", "nowhere is not a folder"),
-        (path / "only" / "00.jpg", "is not a folder"),
-        (tmp_path / "loose", "holds no sub-folders"),
-        (path, "only the sub-folder 'only'"),
-    ]:
-        with pytest.raises(ValueError, match=message):
-            folder(where, 8)
-    with pytest.raises(ValueError, match="size is 0"):
-        folder(plain(tmp_path / "two", a=2, b=2), 0)
 
 
 # OpenML ------------------------------------------------------------------------------------------
@@ -422,9 +345,9 @@ def keep(home, number, table, labels, target="class"):
     features = [column | dict(index=str(i), name=c) for i, c in enumerate(columns)]
     last = dict(index=str(len(columns)), name=target, data_type="nominal", is_target="true")
     features.append(column | last)
-    address = f"data/v1/download/{number}/set{number}.arff"
+    address = f"data/v1/download/{number}"  # where old and new scikit-learn look
     about = dict(id=str(number), name=f"set{number}", version="1", format="ARFF", status="active")
-    about |= dict(description="", file_id="1", url=f"https://www.openml.org/{address}")
+    about |= dict(description="", file_id=str(number), url=f"https://www.openml.org/{address}")
     about |= dict(md5_checksum=hashlib.md5(text).hexdigest())
     quality = [dict(name="NumberOfInstances", value=str(float(len(table))))]
     api = "api/v1/json/data"
@@ -495,15 +418,15 @@ def test_a_set_is_downloaded_and_parsed_once(tmp_path, offline):
 
 
 def test_a_set_that_was_cut_off_while_being_kept_is_read_anew(tmp_path, offline, monkeypatch):
-    def full(file, **arrays):
-        file.write_bytes(b"half")
-        raise OSError("no space left on device")
+    def full(*args):
+        raise OSError(errno.ENOSPC, "No space left on device")
 
     keep(tmp_path, 554, np.zeros((10, 784), dtype=int), LABELS)
     with monkeypatch.context() as m:
-        m.setattr(np, "savez", full)
-        with pytest.raises(OSError, match="no space"):
+        m.setattr(os, "fsync", full)
+        with pytest.raises(ValueError, match=r"MNIST\.npz cannot be written: No space"):
             openml("MNIST", tmp_path)
+    assert list((tmp_path / "vit_steps").iterdir()) == []
     assert openml("MNIST", tmp_path)[0].labels.tolist() == LABELS[:6]
 
 
@@ -521,18 +444,38 @@ def test_an_unknown_set_gets_the_names_that_there_are():
 
 
 def test_load_finds_each_source_and_passes_its_options_on(tmp_path, offline, monkeypatch):
-    assert same(load("digits", fraction=0.3, seed=2)[1], digits(0.3, 2)[1])
-    train, test = load("scattered", seed=7, count=200)
+    train, val, test = load("digits", fraction=0.3, seed=2, val_fraction=0)
+    assert val is None
+    assert same(train, digits(0.3, 2)[0])
+    assert same(test, digits(0.3, 2)[1])
+    train, _, test = load("scattered", seed=7, count=200, val_fraction=0)
     assert same(train, scattered(200, 7))
     assert same(test, scattered(4, 7, held_out=True))
-    path = plain(tmp_path / "a:b", cat=4, dog=4)  # a colon in the path
-    wanted = folder(path, 12, 0.5, 3)
-    found = load(f"folder:{path}", size=12, fraction=0.5, seed=3)
-    assert same(found[0], wanted[0])
-    assert same(found[1], wanted[1])
-    keep(tmp_path, 554, np.zeros((10, 784), dtype=int), LABELS)
+    path = plain(tmp_path / "a:b", cat=6, dog=6)  # a colon in the path
+    wanted = folder(path, 12, 0.5, 3, 0.4)
+    found = load(f"folder:{path}", size=12, fraction=0.5, seed=3, val_fraction=0.4)
+    assert all(same(a, b) for a, b in zip(found, wanted, strict=True))
+    keep(tmp_path, 554, np.zeros((40, 784), dtype=int), LABELS * 4)
     monkeypatch.setenv("SCIKIT_LEARN_DATA", str(tmp_path))
-    assert load("openml:MNIST")[1].labels.tolist() == LABELS[-4:]
+    assert load("openml:MNIST", val_fraction=0).test.labels.tolist() == LABELS[-4:]
+
+
+@pytest.mark.parametrize("source", ["digits", "scattered"])
+def test_val_is_taken_from_train_and_test_stays_what_it_was(source):
+    whole = load(source, count=500, val_fraction=0)
+    train, val, test = load(source, count=500, val_fraction=0.1)
+    assert same(test, whole.test)
+    both = [image.numpy().tobytes() for part in (train, val) for image in part.pixels]
+    assert sorted(both) == sorted(image.numpy().tobytes() for image in whole.train.pixels)
+    shares = val.labels.bincount() / whole.train.labels.bincount()
+    assert (shares - 0.1).abs().max() < 0.02
+    assert (train.places is None) == (whole.train.places is None)
+
+
+def test_a_share_for_val_that_cannot_be_is_refused():
+    for share, error in ((1, ValueError), (-0.1, ValueError), ("some", TypeError)):
+        with pytest.raises(error, match="val_fraction is"):
+            load("digits", val_fraction=share)
 
 
 @pytest.mark.parametrize("source", ["", "digit", "digits:", "folder", "folder:", "openml:", "x:y"])
@@ -542,6 +485,6 @@ def test_load_says_what_it_knows(source):
 
 
 def test_scikit_learn_is_loaded_only_when_it_is_needed():
-    code = "import sys, vit_steps.data; print('sklearn' in sys.modules)"
+    code = "import sys, vit_steps.training.data; print('sklearn' in sys.modules)"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert out.stdout.strip() == "False"

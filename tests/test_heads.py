@@ -1,12 +1,13 @@
-"""vit_steps.heads: heads against slices, the fused Linear against three."""
+"""vit_steps.heads: heads against slices, one fused Linear against three."""
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-from vit_steps import QKV, merge_heads, split_heads
+from vit_steps import merge_heads, split_heads, split_qkv
 
 QUICK = settings(deadline=None, max_examples=40, derandomize=True, database=None)
 small = st.integers(1, 5)
@@ -74,29 +75,22 @@ def test_heads_are_made_of_tensors(x):
         merge_heads(x)
 
 
-# QKV ---------------------------------------------------------------------------------------------
+# split_qkv ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("bias", [True, False])
-def test_one_fused_linear_equals_three(bias):
-    qkv, x = QKV(12, 3, bias=bias), torch.randn(2, 5, 12)
-    results = qkv(x)
-    for i, result in enumerate(results):
-        one = nn.Linear(12, 12, bias=bias)
-        with torch.no_grad():
-            one.weight.copy_(qkv.weight[12 * i : 12 * (i + 1)])
-            if bias:
-                one.bias.copy_(qkv.bias[12 * i : 12 * (i + 1)])
-        assert result.shape == (2, 3, 5, 4)
-        torch.testing.assert_close(result, split_heads(one(x), 3), atol=1e-6, rtol=0)
+@QUICK
+@given(b=small, n=small, h=small, d=small)
+def test_queries_keys_and_values_are_the_three_thirds_each_split_into_heads(b, n, h, d):
+    qkv = torch.randn(b, n, 3 * h * d)
+    parts = split_qkv(qkv, h)
+    assert isinstance(parts, tuple)
+    for part, third in zip(parts, qkv.chunk(3, dim=-1), strict=True):
+        assert part.shape == (b, h, n, d)
+        assert torch.equal(part, split_heads(third, h))
 
 
-def test_the_rows_stand_in_the_order_qkv_then_head_then_width():
-    qkv = QKV(6, 3, bias=True)
-    with torch.no_grad():
-        qkv.weight.zero_()
-        qkv.bias.copy_(torch.arange(18.0))
-    q, k, v = qkv(torch.zeros(1, 1, 6))
+def test_the_width_stands_in_the_order_qkv_then_head_then_width():
+    q, k, v = split_qkv(torch.arange(18.0)[None, None], 3)
     assert q.flatten(1).tolist() == [[0, 1, 2, 3, 4, 5]]
     assert k.flatten(1).tolist() == [[6, 7, 8, 9, 10, 11]]
     assert v.flatten(1).tolist() == [[12, 13, 14, 15, 16, 17]]
@@ -104,58 +98,72 @@ def test_the_rows_stand_in_the_order_qkv_then_head_then_width():
 
 
 def test_the_head_first_order_has_the_same_shapes_and_other_numbers():
-    qkv, x = QKV(12, 3), torch.randn(2, 5, 12)
-    wrong = nn.functional.linear(x, qkv.weight, qkv.bias).unflatten(2, (3, 4, 3))  # (h d qkv)
-    wrong = wrong.permute(4, 0, 2, 1, 3)
-    for right, other in zip(qkv(x), wrong, strict=True):
+    qkv = torch.randn(2, 5, 36)
+    wrong = qkv.unflatten(2, (3, 4, 3)).permute(4, 0, 2, 1, 3)  # (h d qkv)
+    for right, other in zip(split_qkv(qkv, 3), wrong, strict=True):
         assert right.shape == other.shape
         assert (right - other).abs().max() > 0.1
 
 
-@pytest.mark.parametrize("heads", [8, 12])
-def test_parameters_of_b16_whatever_the_number_of_heads(heads):
-    with torch.device("meta"):
-        qkv, without = QKV(768, heads), QKV(768, heads, bias=False)
-    assert qkv.weight.shape == (2304, 768)
-    assert sum(p.numel() for p in qkv.parameters()) == 1_771_776
-    assert without.bias is None
-    assert set(without.state_dict()) == {"weight"}
-    assert set(qkv.state_dict()) == {"weight", "bias"}
+@pytest.mark.parametrize("bias", [True, False])
+def test_one_fused_linear_equals_three(bias):
+    fused, x = nn.Linear(12, 36, bias=bias), torch.randn(2, 5, 12)
+    for i, result in enumerate(split_qkv(fused(x), 3)):
+        one = nn.Linear(12, 12, bias=bias)
+        with torch.no_grad():
+            one.weight.copy_(fused.weight[12 * i : 12 * (i + 1)])
+            if bias:
+                one.bias.copy_(fused.bias[12 * i : 12 * (i + 1)])
+        torch.testing.assert_close(result, split_heads(one(x), 3), atol=1e-6, rtol=0)
+
+
+def test_gradients_pass_through_the_split():
+    qkv = torch.randn(2, 5, 36, requires_grad=True)
+    q, k, v = split_qkv(qkv, 3)
+    (q + 2 * k + 3 * v).sum().backward()
+    wanted = torch.tensor([1.0, 2, 3]).repeat_interleave(12).expand(2, 5, 36)
+    assert torch.equal(qkv.grad, wanted)
+
+
+def test_the_input_is_left_alone():
+    qkv = torch.randn(2, 5, 36)
+    before = qkv.clone()
+    split_qkv(qkv, 3)
+    assert torch.equal(qkv, before)
 
 
 @pytest.mark.parametrize(
-    ("dim", "heads", "message"),
+    ("shape", "h", "message"),
     [
-        (8, 3, "does not divide into 3 heads"),
-        (0, 1, "embed_dim is 0"),
-        (-8, 2, "embed_dim is -8"),
-        (8, 0, "num_heads is 0"),
+        ((2, 5, 35), 3, r"qkv is \(2, 5, 35\): its width .* q, k and v of 3 heads"),
+        ((2, 5, 36), 5, "5 heads each; give 3·D numbers a token, D a multiple of 5"),
+        ((2, 5, 12), 3, "does not divide"),  # tokens that no Linear has tripled
+        ((2, 5, 36), 0, "num_heads is 0"),
+        ((2, 5, 36), -3, "num_heads is -3"),
+        ((5, 36), 3, "give the axes"),
+        ((1, 2, 5, 36), 3, "give the axes"),
+        ((), 3, "give the axes"),
     ],
 )
-def test_sizes_that_do_not_fit_are_refused(dim, heads, message):
+def test_what_is_not_three_times_the_heads_is_refused(shape, h, message):
     with pytest.raises(ValueError, match=message):
-        QKV(dim, heads)
+        split_qkv(torch.zeros(shape), h)
 
 
-@pytest.mark.parametrize(("dim", "heads"), [(8.0, 2), (8, 2.0), ("8", 2), (8, None)])
-def test_sizes_must_be_whole_numbers(dim, heads):
-    with pytest.raises(TypeError, match=r"embed_dim|num_heads"):
-        QKV(dim, heads)
+@pytest.mark.parametrize("h", [2.0, "2", None, True])
+def test_the_number_of_heads_must_be_whole_here_too(h):
+    with pytest.raises(TypeError, match=r"num_heads"):
+        split_qkv(torch.zeros(2, 5, 36), h)
 
 
-@pytest.mark.parametrize(
-    ("shape", "message"),
-    [
-        ((2, 5, 11), "width 11 where 12"),
-        ((5, 12), "give the axes"),
-        ((1, 2, 5, 12), "give the axes"),
-    ],
-)
-def test_tokens_of_another_shape_are_refused(shape, message):
-    with pytest.raises(ValueError, match=message):
-        QKV(12, 3)(torch.zeros(shape))
-
-
-def test_tokens_must_be_a_tensor():
+@pytest.mark.parametrize("qkv", [None, [[1.0]], "x"])
+def test_what_is_split_must_be_a_tensor(qkv):
     with pytest.raises(TypeError, match=r"not a tensor"):
-        QKV(12, 3)([[1.0]])
+        split_qkv(qkv, 1)
+
+
+@pytest.mark.parametrize("split", [split_heads, split_qkv])
+def test_numpys_whole_numbers_count_heads(split):
+    x = torch.randn(2, 5, 36)
+    for one, other in zip(split(x, np.int64(3)), split(x, 3), strict=True):
+        assert torch.equal(one, other)

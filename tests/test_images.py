@@ -7,6 +7,7 @@ import random
 import re
 import struct
 import subprocess
+import sys
 import warnings
 import zlib
 from pathlib import Path
@@ -19,7 +20,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from PIL import Image
 
-from vit_steps import denormalize, load_image, normalize, sample_photo
+from vit_steps import denormalize, images, load_image, normalize, sample_photo
 
 RED, GREEN, BLUE, WHITE, BLACK = (1, 0, 0), (0, 1, 0), (0, 0, 1), (1, 1, 1), (0, 0, 0)
 STEP = 1 / 255  # the finest difference that 8 bits can show
@@ -167,18 +168,14 @@ def test_16_bit_grey_keeps_its_transparent_value(tmp_path):
     assert_colour(image[:, :, 1:], BLACK)
 
 
-@pytest.mark.parametrize("most", [65535, 1023])
-def test_a_grey_pgm_of_more_than_8_bits_is_right_or_refused_for_a_true_reason(tmp_path, most):
-    middle = (most + 1) // 2
-    data = f"P5 2 1 {most}\n".encode() + struct.pack(">HH", middle, most)
+@pytest.mark.parametrize("most", [65535, 1023, 255])
+def test_a_grey_pgm_of_8_bits_or_more(tmp_path, most):
+    middle, form = (most + 1) // 2, ">BB" if most < 256 else ">HH"
+    data = f"P5 2 1 {most}\n".encode() + struct.pack(form, middle, most)
     (tmp_path / "a.pgm").write_bytes(data)
-    try:
-        image = load_image(tmp_path / "a.pgm", size=None)
-    except ValueError:
-        assert "32 bits wide" not in refused(tmp_path / "a.pgm")  # they are 16
-    else:
-        wanted = torch.tensor([middle / most, 1.0]).expand(3, 1, 2)
-        torch.testing.assert_close(image, wanted, atol=STEP, rtol=0)
+    image = load_image(tmp_path / "a.pgm", size=None)
+    wanted = torch.tensor([middle / most, 1.0]).expand(3, 1, 2)
+    torch.testing.assert_close(image, wanted, atol=STEP, rtol=0)
 
 
 def test_16_bit_rgb(tmp_path):
@@ -391,6 +388,83 @@ def test_the_exif_turn_comes_before_the_crop(tmp_path):
     Image.new("RGB", (30, 50)).save(tmp_path / "a.png", exif=exif)
     assert load_image(tmp_path / "a.png", size=None).shape == (3, 30, 50)
     assert load_image(tmp_path / "a.png", size=(10, 20)).shape == (3, 10, 20)
+
+
+# Large JPEGs -------------------------------------------------------------------------------------
+
+
+def large_jpeg(folder, orientation=1):
+    """12 megapixels, as a phone makes them: smooth in the large, rough in the small."""
+    rng, shape = np.random.default_rng(0), (3000, 4000)
+    smooth, rough = (
+        np.asarray(Image.fromarray(rng.integers(0, 256, small, dtype=np.uint8)).resize(shape[::-1]))
+        for small in ((6, 8, 3), (1500, 2000, 3))
+    )
+    exif = Image.Exif()
+    exif[0x112] = orientation
+    pixels = (smooth * 0.8 + rough * 0.2).astype(np.uint8)
+    Image.fromarray(pixels).save(folder / "large.jpg", quality=90, exif=exif)
+    return folder / "large.jpg"
+
+
+@pytest.mark.parametrize("orientation", [1, 6])
+def test_a_large_jpeg_is_decoded_at_a_fraction_and_looks_the_same(
+    tmp_path, monkeypatch, orientation
+):
+    path, decoded = large_jpeg(tmp_path, orientation), []
+    plain = images.to_rgb
+
+    def spy(picture, of_16_bits):
+        decoded.append(picture.size)
+        return plain(picture, of_16_bits)
+
+    monkeypatch.setattr(images, "to_rgb", spy)
+    small, whole = load_image(path, size=(224, 160)), images.open_rgb(path, size=None)
+    wanted = images.ImageOps.fit(whole, (160, 224), Image.Resampling.BICUBIC)
+    assert decoded == (
+        [(500, 375), (4000, 3000)] if orientation == 1 else [(375, 500), (3000, 4000)]
+    )
+    assert (small - as_tensor(np.array(wanted))).abs().mean() < 0.005
+    assert images.open_rgb(path, size=2000).size == (2000, 2000)
+    assert max(decoded[2]) == 4000  # nothing is enlarged that was there to be decoded
+
+
+def test_a_photo_of_usual_size_is_decoded_as_it_is():
+    whole = images.open_rgb(sample_photo(), size=None)
+    wanted = images.ImageOps.fit(whole, (112, 112), Image.Resampling.BICUBIC)
+    assert torch.equal(load_image(sample_photo(), 112), as_tensor(np.array(wanted)))
+
+
+def test_a_large_jpeg_that_is_cut_off_is_refused(tmp_path):
+    path = large_jpeg(tmp_path)
+    path.write_bytes(path.read_bytes()[:200_000])
+    assert "truncated" in refused(path)
+
+
+# HEIC --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("brand", [b"heic", b"heix", b"mif1"])
+def test_without_its_package_heic_is_refused_by_its_name(tmp_path, monkeypatch, brand):
+    monkeypatch.setitem(sys.modules, "pillow_heif", None)  # as if it were not installed
+    start = b"\0\0\0\x18ftyp" + brand + b"\0\0\0\0mif1heic"
+    (tmp_path / "photo.jpg").write_bytes(start + bytes(200))
+    reason = refused(tmp_path / "photo.jpg")
+    assert "HEIC" in reason
+    assert "pip install pillow-heif" in reason
+    assert "JPEG" in reason
+
+
+def test_heic_is_read_where_its_package_is_installed(tmp_path):
+    pillow_heif = pytest.importorskip("pillow_heif", reason="pillow-heif is not installed")
+    picture = Image.new("RGB", (64, 48), (200, 40, 90))
+    pillow_heif.from_pillow(picture).save(tmp_path / "a.heic", quality=100)
+    image = load_image(tmp_path / "a.heic", size=None)
+    assert image.shape == (3, 48, 64)
+    assert_colour(image, (200 / 255, 40 / 255, 90 / 255), atol=0.03)
+
+
+# Odd ones ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("shape", [(1, 1), (1, 20000), (20000, 1)])

@@ -186,6 +186,14 @@ def test_what_goes_to_cls_does_not_count():
     assert maps.attention_distance([weights], (1, 2), 16).item() == pytest.approx(16)
 
 
+@QUICK
+@given(rows=st.integers(1, 20), cols=st.integers(1, 20), size=st.integers(1, 40))
+def test_distances_of_patches_are_the_nearest_floats_to_the_true_ones(rows, cols, size):
+    places = [(r * size, c * size) for r in range(rows) for c in range(cols)]
+    expected = torch.tensor([[math.dist(a, b) for b in places] for a in places])
+    assert torch.equal(maps.patch_distances((rows, cols), size), expected)
+
+
 def test_distances_of_patches_are_symmetric_and_in_pixels():
     apart = maps.patch_distances((2, 3), 4)
     assert apart.shape == (6, 6)
@@ -382,6 +390,68 @@ def test_what_equals_the_fill_says_nothing():
     found = maps.gradient_map(small_vit(), images, torch.tensor([0, 1]), fill=-1.0)
     assert found[:, 0, 0].eq(0).all()
     assert found[:, 1:].ne(0).all()
+
+
+# Without gradients -------------------------------------------------------------------------------
+
+USES = {
+    "rollout": lambda g: maps.rollout(g["attention"]),
+    "cls_map": lambda g: maps.cls_map(g["attention"][0], (2, 3)),
+    "patch_distances": lambda g: maps.patch_distances((2, 3), 4),
+    "attention_distance": lambda g: maps.attention_distance(g["attention"], (2, 3), 4),
+    "check_layers": lambda g: maps.check_layers(g["attention"]),
+    "check_weights": lambda g: maps.check_weights(g["attention"][0]),
+    "position_similarity": lambda g: maps.position_similarity(g["model"].tokens.pos_embed, (2, 3)),
+    "pca": lambda g: maps.pca(g["tokens"][0], 2),
+    "filters": lambda g: maps.filters(g["model"], 2),
+    "token_pca": lambda g: maps.token_pca(g["tokens"], 2),
+    "touched": lambda g: maps.touched(g["places"], 3, (2, 3), 4),
+    "cover": lambda g: maps.cover(g["images"], g["images"][:, 0, ::4, ::4] > 0, 4),
+    "gradient_map": lambda g: maps.gradient_map(g["model"], g["images"], g["labels"]),
+    "deletion": lambda g: maps.deletion(g["model"], g["images"], g["labels"], g["order"], 3),
+    "area_under": lambda g: maps.area_under(g["tokens"][0, 0]),
+    "differentiable": lambda g: maps.differentiable(g["model"])(torch.ones(2, 2, 8, 12)).detach(),
+    "check_labels": lambda g: maps.check_labels(g["labels"], g["images"], g["model"]),
+}
+
+
+def all_inputs():
+    torch.manual_seed(0)
+    return dict(
+        model=small_vit(),
+        attention=some_attention(),
+        images=torch.randn(2, 2, 8, 12),
+        labels=torch.tensor([0, 3]),
+        tokens=torch.randn(2, 7, 8),
+        places=torch.tensor([[0, 1], [2, 3]]),
+        order=torch.arange(6).expand(2, 6).clone(),
+    )
+
+
+def test_every_public_name_is_tried_without_gradients():
+    assert set(USES) == set(maps.__all__)
+
+
+@pytest.mark.parametrize("name", USES)
+@pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode])
+def test_the_same_comes_out_without_gradients(name, mode):
+    """Whether the call, or the making of what it is given, or both stand under that mode."""
+    wanted = USES[name](all_inputs())
+    outside = all_inputs()
+    with mode():
+        inside = all_inputs()
+        results = [USES[name](outside), USES[name](inside)]
+    results.append(USES[name](inside))
+    for found in results:
+        torch.testing.assert_close(found, wanted, atol=0, rtol=0)
+
+
+def test_inference_tensors_are_what_gradients_cannot_go_through():
+    """The test above can fail: this is what gradient_map has to see to."""
+    with torch.inference_mode():
+        inside = all_inputs()
+    with pytest.raises(RuntimeError, match="Inference tensors cannot be saved for backward"):
+        inside["model"](all_inputs()["images"].requires_grad_())
 
 
 # Errors ------------------------------------------------------------------------------------------

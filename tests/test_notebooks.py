@@ -17,21 +17,22 @@ LESSONS = sorted((course.ROOT / "notebooks").glob("*.ipynb"))
 SOLUTIONS = sorted((course.ROOT / "notebooks" / "solutions").glob("*.ipynb"))
 ALL = LESSONS + SOLUTIONS
 
-# What the learner builds in each lesson. The rest of a module is imported there: plumbing.
+# What the learner builds in each lesson, and the file of the package that holds it. The rest of a
+# file is imported in the lesson: plumbing.
 BUILT = {
-    "00_start_here": ("images", {"normalize", "denormalize"}),
-    "01_patches": ("patches", {"grid_size", "patchify", "unpatchify", "PatchEmbedding"}),
-    "02_tokens": ("tokens", {"TokenEmbedding", "resize_positions"}),
-    "03_heads": ("heads", {"split_heads", "merge_heads", "QKV"}),
-    "04_attention": ("attention", {"attention", "MultiHeadAttention"}),
-    "05_encoder": ("encoder", {"MLP", "EncoderBlock", "Encoder"}),
-    "06_vit": ("vit", {"Head", "ViT"}),
-    "07_training": ("training", {"train_step", "evaluate", "decay_groups", "warmup_cosine"}),
-    "08_looking_inside": (
-        "maps",
-        {"cls_map", "rollout", "patch_distances", "attention_distance", "gradient_map"},
-    ),
-    "09_published_weights": ("layouts", {"their_names", "rename"}),
+    "00_start_here": {"images": {"normalize", "denormalize"}},
+    "01_patches": {"patches": {"grid_size", "patchify", "unpatchify", "PatchEmbedding"}},
+    "02_tokens": {"tokens": {"TokenEmbedding", "resize_positions"}},
+    "03_heads": {"heads": {"split_heads", "merge_heads", "split_qkv"}},
+    "04_attention": {"attention": {"scaled_dot_product_attention", "MultiHeadAttention"}},
+    "05_encoder": {"encoder": {"MLP", "EncoderBlock", "Encoder"}},
+    "06_vit": {"vit": {"pool_tokens", "ViT"}},
+    "07_training": {"training/loop": {"train_step", "evaluate", "decay_groups", "warmup_cosine"}},
+    "08_looking_inside": {
+        "maps/attention": {"cls_map", "rollout", "patch_distances", "attention_distance"},
+        "maps/covering": {"gradient_map"},
+    },
+    "09_published_weights": {"pretrained/layouts": {"their_names", "rename"}},
 }
 
 
@@ -84,10 +85,10 @@ def test_no_address_but_the_one(path):
 
 
 @each_lesson
-def test_code_cells_are_few_and_short(path):
+def test_code_cells_are_short(path):
     cells = [cell.source.splitlines() for cell in hygiene.code_cells(read(path))]
     lengths = [len(lines) for lines in cells]
-    assert 15 <= len(cells) <= 25
+    assert len(cells) >= 15
     assert max(lengths) <= 25
     assert median(lengths) <= 6
     assert max(len(line) for lines in cells for line in lines) <= 90
@@ -121,9 +122,9 @@ def test_solutions_are_right(path):
 
 @each_lesson
 def test_what_the_lesson_builds_is_what_the_package_holds(path):
-    module, names = BUILT[path.stem]
-    source = (course.ROOT / "vit_steps" / f"{module}.py").read_text(encoding="utf-8")
-    assert names <= set(hygiene.finished(read(path)))
+    files = BUILT[path.stem]
+    source = "\n".join((course.ROOT / "vit_steps" / f"{f}.py").read_text("utf-8") for f in files)
+    assert set().union(*files.values()) <= set(hygiene.finished(read(path)))
     assert hygiene.drifted(read(path), source) == []
 
 
@@ -226,6 +227,50 @@ BAD = [
 
 def test_a_good_notebook_passes(tmp_path):
     assert hygiene.problems(written(good_book(), tmp_path)) == []
+
+
+PATHS = [
+    "'/home/someone/photo.jpg'",
+    "saved to /data/run.pt",
+    "line 3\n/mnt/x/y",
+    "<td>/opt/a/b.png</td>",
+    "PYTHONPATH=/usr/lib",
+    "[here](/srv/course/x.html)",
+    "**/Users/ann**",
+    "file:///x",
+    "~/photos/cat.jpg",
+    r"C:\Users\ann",
+    "D:/photos",
+    r"\\server\share\x",
+]
+NO_PATHS = [
+    "1/255, 3/4/5 and and/or",
+    "H/P · W/P patches, (H/P)/w/d, x[0]/a/b",
+    "ViT-B/16, /16 and /32, B/16/224",
+    "https://example.org/a/b and (https://example.org/a/b)",
+    "[lesson](../images/map/x.png), solutions/01_patches.ipynb, …/a/b",
+    r"$\frac{1}{\sqrt{d}}/h/d$, $x: \mathbb{R}$ and $a \\ b \cdot c$",
+    "a</b></i> text/plain km/h 03/04/2026",
+    "x = a // b // c, f'{a}/{b}/c'",
+]
+
+
+@pytest.mark.parametrize("text", PATHS)
+def test_a_machines_path_is_known_by_its_form(text):
+    printed = new_code_cell("x", outputs=[new_output("stream", name="stdout", text=text)])
+    shown = new_code_cell("x", outputs=[new_output("display_data", data={"text/html": text})])
+    for cell in (new_markdown_cell(text), new_code_cell(text), printed, shown):
+        assert hygiene.paths(new_notebook(cells=[cell])), cell
+
+
+@pytest.mark.parametrize("text", NO_PATHS)
+def test_what_only_holds_slashes_is_no_path(text):
+    assert hygiene.paths(new_notebook(cells=[new_markdown_cell(text)])) == []
+
+
+def test_a_picture_is_not_read_as_a_path():
+    drawing = new_code_cell("x", outputs=[new_output("display_data", data={"image/png": "/a/b"})])
+    assert hygiene.paths(new_notebook(cells=[drawing])) == []
 
 
 @pytest.mark.filterwarnings("ignore")  # nbformat warns of what is meant to be wrong here

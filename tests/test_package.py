@@ -1,6 +1,7 @@
 """The package as a whole: its public names, its docstrings, who imports whom, what import costs."""
 
 import ast
+import graphlib
 import importlib
 import inspect
 import subprocess
@@ -11,14 +12,17 @@ import pytest
 
 import vit_steps
 
-CORE = ["inputs", "images", "patches", "tokens", "heads", "attention", "encoder", "vit"]
-ORDER = [*CORE, "data", "checkpoints", "training", "command", "maps", "layouts"]
-ORDER += ["preprocess", "pretrained"]
 FOLDER = Path(vit_steps.__file__).parent
+CORE = ["inputs", "images", "patches", "tokens", "heads", "attention", "encoder", "vit"]
+# Who imports only goes up this list: the core's files, then the rooms.
+ORDER = [*CORE, "plots", "training", "maps", "pretrained", "checks"]
+FILES = {path.relative_to(FOLDER).as_posix(): path for path in sorted(FOLDER.rglob("*.py"))}
+LIBRARY = [name for name in FILES if not name.startswith("checks/")]
 PUBLIC = {  # what lessons, solutions and learners build on
-    *("ViTConfig", "ViT", "Head", "MLP", "EncoderBlock", "Encoder", "MultiHeadAttention"),
-    *("attention", "QKV", "split_heads", "merge_heads", "TokenEmbedding", "resize_positions"),
-    *("PatchEmbedding", "patchify", "unpatchify", "load_image", "normalize", "denormalize"),
+    *("ViTConfig", "ViT", "MLP", "EncoderBlock", "Encoder", "MultiHeadAttention", "pool_tokens"),
+    *("scaled_dot_product_attention", "split_heads", "merge_heads", "split_qkv", "TokenEmbedding"),
+    *("resize_positions", "PatchEmbedding", "patchify", "unpatchify", "load_image", "normalize"),
+    "denormalize",
 }
 
 
@@ -32,10 +36,27 @@ def test_the_public_names_are_listed_and_exist():
         assert callable(getattr(vit_steps, name)), name
 
 
-def test_a_star_import_brings_the_function_attention_and_not_the_module():
-    names = {}
-    exec("from vit_steps import *", names)
-    assert inspect.isfunction(names["attention"])
+def hidden_modules(package):
+    """The modules of a package that something else of the same name hides."""
+    folder = Path(package.__file__).parent
+    names = {path.stem for path in folder.glob("*.py")} | {
+        p.parent.name for p in folder.glob("*/__init__.py")
+    }
+    return [
+        name
+        for name in sorted(names - {"__init__", "__main__"})
+        if hasattr(package, name) and not inspect.ismodule(getattr(package, name))
+    ]
+
+
+@pytest.mark.parametrize("room", ["", ".plots", ".training", ".maps", ".pretrained", ".checks"])
+def test_no_function_hides_a_module(room):
+    assert hidden_modules(importlib.import_module(f"vit_steps{room}")) == []
+
+
+def test_the_search_for_hidden_modules_can_find_one(monkeypatch):
+    monkeypatch.setattr(vit_steps, "attention", lambda q, k, v: v)
+    assert hidden_modules(vit_steps) == ["attention"]
 
 
 @pytest.mark.parametrize("name", vit_steps.__all__)
@@ -71,58 +92,97 @@ def test_the_search_for_missing_docstrings_can_find_one():
     assert undocumented('"""m"""\ndef _f():\n    pass') == []
 
 
-@pytest.mark.parametrize("module", ORDER)
-def test_every_module_class_function_and_method_has_a_docstring(module):
-    assert undocumented((FOLDER / f"{module}.py").read_text("utf-8")) == []
+@pytest.mark.parametrize("file", LIBRARY)
+def test_every_module_class_function_and_method_has_a_docstring(file):
+    assert undocumented(FILES[file].read_text("utf-8")) == []
 
 
 # Who imports whom --------------------------------------------------------------------------------
 
 
-def imported(source):
-    """The modules of vit_steps that a source imports."""
+def imported(file, source):
+    """The modules of vit_steps that a file imports, as ("vit_steps", "training", "data")."""
+    place = ("vit_steps", *Path(file).parent.parts)
     found = set()
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
-            for alias in node.names:
-                if alias.name.split(".")[0] == "vit_steps":
-                    found.add((*alias.name.split("."), "the package")[1])
+            found |= {tuple(alias.name.split(".")) for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
-            parts = (node.module or "").split(".") if node.module else []
-            if node.level == 0:
-                if parts[0] != "vit_steps":
-                    continue
-                parts = parts[1:]
-            found.update([parts[0]] if parts else [alias.name for alias in node.names])
-    return found
+            start = place[: len(place) - node.level + 1] if node.level else ()
+            module = (*start, *(node.module or "").split(".")) if node.module else start
+            # `from . import data` brings a module, `from .data import split` a name of it.
+            for alias in node.names:
+                longer = "/".join((*module, alias.name)[1:])
+                is_module = f"{longer}.py" in FILES or f"{longer}/__init__.py" in FILES
+                found.add((*module, alias.name) if is_module else module)
+    return {module for module in found if module[0] == "vit_steps"}
 
 
-def imports_from_below(module, source):
-    above = ORDER[: ORDER.index(module)]
-    return sorted(imported(source) - set(above))
+def from_below(file, source):
+    """The imports of a file that go down the list, or to the package as a whole."""
+    own = Path(file).parts[0].removesuffix(".py")
+    if own == "__init__":
+        return sorted(m for m in imported(file, source) if m[1] not in CORE)
+    allowed = ORDER[: ORDER.index(own)]
+    if len(Path(file).parts) > 1:
+        allowed.append(own)  # within a room
+    return sorted(m for m in imported(file, source) if len(m) < 2 or m[1] not in allowed)
 
 
 def test_the_search_for_imports_can_find_them():
-    assert imported("from .heads import QKV\nfrom torch import nn\nimport torch") == {"heads"}
-    assert imported("from vit_steps.vit import ViT\nimport vit_steps.tokens") == {"vit", "tokens"}
-    assert imported("from . import plots\nfrom .checks.patches import x") == {"plots", "checks"}
-    assert imported("import vit_steps") == {"the package"}
-    assert imported("def f():\n    from .vit import ViT") == {"vit"}
-    assert imports_from_below("heads", "from .inputs import x\nfrom .attention import y") == [
-        "attention"
+    for file, source, found in (
+        ("heads.py", "from .tokens import TokenEmbedding\nfrom torch import nn", [("tokens",)]),
+        (
+            "vit.py",
+            "from vit_steps.heads import x\nimport vit_steps.tokens",
+            [("heads",), ("tokens",)],
+        ),
+        ("maps/covering.py", "from ..vit import ViT", [("vit",)]),
+        ("maps/covering.py", "from .. import plots", [("plots",)]),
+        ("maps/covering.py", "from ..training import data", [("training", "data")]),
+        ("maps/covering.py", "from ..training.data import split", [("training", "data")]),
+        ("training/loop.py", "from . import data", [("training", "data")]),
+        ("training/loop.py", "def f():\n    from .data import split", [("training", "data")]),
+        ("heads.py", "import vit_steps", [()]),
+        ("heads.py", "from . import ViT", [()]),
+    ):
+        assert imported(file, source) == {("vit_steps", *module) for module in found}, source
+    assert from_below("heads.py", "from .inputs import x\nfrom .attention import y") == [
+        ("vit_steps", "attention")
     ]
+    assert from_below("maps/covering.py", "from ..pretrained import load") == [
+        ("vit_steps", "pretrained")
+    ]
+    assert from_below("heads.py", "import vit_steps") == [("vit_steps",)]
 
 
-@pytest.mark.parametrize("module", ORDER)
-def test_a_module_imports_only_from_modules_above_it(module):
-    source = (FOLDER / f"{module}.py").read_text("utf-8")
-    source, _, _ = source.partition('if __name__ == "__main__":')  # a command, not the module
-    assert imports_from_below(module, source) == []
+@pytest.mark.parametrize("file", FILES)
+def test_a_file_imports_only_from_what_stands_above_it(file):
+    assert from_below(file, FILES[file].read_text("utf-8")) == []
 
 
-def test_the_order_names_every_module():
-    others = {"__init__", "plots"}  # these may import from all
-    assert {path.stem for path in FOLDER.glob("*.py")} - others == set(ORDER)
+@pytest.mark.parametrize("room", ["plots", "training", "maps", "pretrained", "checks"])
+def test_no_circle_within_a_room_and_no_one_imports_its_command(room):
+    inside = {
+        ("vit_steps", *Path(name).with_suffix("").parts): imported(name, path.read_text("utf-8"))
+        for name, path in FILES.items()
+        if name.startswith(f"{room}/") and not name.endswith("__init__.py")
+    }
+    for needed in inside.values():
+        assert ("vit_steps", room) not in needed  # the room as a whole
+        assert ("vit_steps", room, "__main__") not in needed
+    order = {module: needed & inside.keys() for module, needed in inside.items()}
+    list(graphlib.TopologicalSorter(order).static_order())  # raises CycleError
+
+
+def test_the_order_names_every_file_and_room():
+    found = {Path(name).parts[0].removesuffix(".py") for name in FILES} - {"__init__"}
+    assert found == set(ORDER)
+
+
+def test_a_file_is_read_in_one_sitting():
+    longest = {name: len(path.read_text("utf-8").splitlines()) for name, path in FILES.items()}
+    assert {name: n for name, n in longest.items() if n > 330} == {}
 
 
 # What import costs -------------------------------------------------------------------------------
@@ -152,6 +212,28 @@ def test_importing_the_package_brings_in_nothing_heavy():
     assert loaded & (heavy | {"transformers", "ipykernel", "vit_steps.checks"}) == set()
 
 
+def test_the_model_alone_needs_torch_einops_numpy_and_pillow():
+    """The other packages are not to be had: importing one raises, as if it were not installed."""
+    rooms = (
+        "matplotlib",
+        "torchinfo",
+        "sklearn",
+        "safetensors",
+        "tqdm",
+        "huggingface_hub",
+        "filelock",
+    )
+    code = f"""
+import torch, sys
+sys.modules.update(dict.fromkeys({rooms!r}))
+from vit_steps import ViT, ViTConfig, load_image, plots
+model = ViT(ViTConfig(image_size=16, patch_size=4, embed_dim=12, depth=1, num_heads=3))
+print(tuple(model(torch.zeros(1, 3, 16, 16)).shape))
+"""
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert result.stdout == "(1, 1000)\n", result.stderr
+
+
 # Cleanliness -------------------------------------------------------------------------------------
 
 
@@ -174,14 +256,14 @@ def test_no_core_module_prints(module):
     assert calls_of(source, "print") == []
 
 
-@pytest.mark.parametrize("module", ORDER)
-def test_no_core_function_swallows_a_misspelt_option(module):
+@pytest.mark.parametrize("file", LIBRARY)
+def test_no_function_swallows_a_misspelt_option(file):
     """`**kwargs` hides typos. `preset` and the checks take named values and look at each."""
-    for node in ast.walk(ast.parse((FOLDER / f"{module}.py").read_text("utf-8"))):
+    for node in ast.walk(ast.parse(FILES[file].read_text("utf-8"))):
         if isinstance(node, ast.FunctionDef) and node.args.kwarg:
             assert node.name == "preset" or node.name.startswith("check_"), node.name
 
 
-@pytest.mark.parametrize("module", ORDER)
-def test_each_core_module_can_be_imported_by_itself(module):
-    assert importlib.import_module(f"vit_steps.{module}").__doc__
+@pytest.mark.parametrize("name", ORDER)
+def test_each_file_and_room_can_be_imported_by_itself(name):
+    assert importlib.import_module(f"vit_steps.{name}").__doc__

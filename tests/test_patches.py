@@ -1,5 +1,6 @@
 """vit_steps.patches: against a loop of slices, F.unfold and a Linear."""
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
@@ -37,6 +38,14 @@ def by_unfold(images, p):
 )
 def test_grid_is_rows_then_columns(size, patch, grid):
     assert grid_size(size, patch) == grid
+
+
+@pytest.mark.parametrize("kind", [np.int64, np.int32, np.uint8, torch.tensor])
+def test_whole_numbers_of_other_libraries_are_sizes(kind):
+    assert grid_size((kind(48), kind(32)), kind(16)) == (3, 2)
+    grid = grid_size(kind(48), 16)
+    assert grid == (3, 3)
+    assert [type(side) for side in grid] == [int, int]
 
 
 def test_the_side_at_fault_is_named():
@@ -249,6 +258,14 @@ def test_a_token_depends_on_its_own_patch_alone():
     assert changed.tolist() == [False, False, False, True, False, False]
 
 
+def test_numpys_whole_numbers_make_the_same_embedding():
+    sizes = (np.int64(8), np.int64(12))
+    embed = PatchEmbedding(sizes, np.int64(4), np.int64(3), np.int64(16))
+    assert embed.image_size == (8, 12)
+    assert [type(side) for side in embed.image_size] == [int, int]
+    assert embed(torch.zeros(2, 3, 8, 12)).shape == (2, 6, 16)
+
+
 def test_shape_grid_and_parameters_of_b16():
     with torch.device("meta"):
         embed = PatchEmbedding()
@@ -294,9 +311,23 @@ def test_images_must_be_floats(kind):
         PatchEmbedding(4, 2, 3, 8)(torch.zeros(1, 3, 4, 4, dtype=kind))
 
 
-def test_images_of_another_float_type_than_the_weights_are_refused_with_what_to_do():
-    with pytest.raises((TypeError, ValueError), match=r"float64.*float32"):
-        PatchEmbedding(4, 2, 3, 8)(torch.zeros(1, 3, 4, 4, dtype=torch.float64))
+@pytest.mark.parametrize("kind", [torch.float64, torch.bfloat16, torch.float16])
+def test_images_of_another_float_type_than_the_weights_are_refused_with_what_to_do(kind):
+    images = torch.zeros(1, 3, 4, 4, dtype=kind)
+    with pytest.raises(
+        TypeError, match=rf"holds {kind}, the model torch.float32; use images.to\(torch.float32\)"
+    ):
+        PatchEmbedding(4, 2, 3, 8)(images)
+    assert PatchEmbedding(4, 2, 3, 8).to(kind)(images).dtype == kind
+
+
+@pytest.mark.parametrize("kind", [torch.float32, torch.bfloat16, torch.float16])
+def test_autocast_takes_images_of_any_float_type(kind):
+    embed, images = PatchEmbedding(4, 2, 3, 8), torch.randn(1, 3, 4, 4)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        tokens = embed(images.to(kind))
+    assert tokens.dtype == torch.bfloat16
+    torch.testing.assert_close(tokens.float(), embed(images), atol=0.05, rtol=0)
 
 
 @pytest.mark.parametrize("images", [None, "photo.jpg", [[1.0]]])

@@ -6,12 +6,21 @@ import os
 import pickle
 import re
 import shutil
+import subprocess
+import sys
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import SimpleNamespace
 
 import huggingface_hub
 import numpy as np
 import pytest
 import torch
-from huggingface_hub.errors import RepositoryNotFoundError
+from huggingface_hub.errors import (
+    GatedRepoError,
+    RepositoryNotFoundError,
+    RevisionNotFoundError,
+)
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
@@ -20,9 +29,12 @@ from torch.nn import functional as F
 
 from vit_steps import ViT, ViTConfig, load_image, normalize, sample_photo
 from vit_steps.pretrained import Preprocess, load, save_hugging_face
+from vit_steps.pretrained.finding import needed
+from vit_steps.pretrained.sizes import published_heads, read_config
 
 IMAGENET = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 D, L, P, SIDE, HIDDEN, CLASSES = 128, 2, 8, 24, 256, 5  # 2 heads of 64
+DEIT_AND_DINO = ("facebook/deit-tiny-patch16-224", "facebook/dino-vits16", "facebook/dino-vitb8")
 
 
 # Hugging Face: against transformers itself -------------------------------------------------------
@@ -122,7 +134,9 @@ def test_names_of_the_classes_come_from_config_json(tmp_path):
     names = tuple(f"kind {i}" for i in range(CLASSES))
     assert load(tmp_path).classes == load(tmp_path / "model.safetensors").classes == names
     other = (tmp_path / "model.safetensors").rename(tmp_path / "my_vit.safetensors")
-    assert load(other).classes == ()  # the config.json beside it may be another model's
+    assert (
+        load(other, num_heads=2).classes == ()
+    )  # the config.json beside it may be another model's
     other.rename(tmp_path / "model.safetensors")
     loaded = load(tmp_path, num_classes=3)
     assert loaded.classes == ()
@@ -179,6 +193,9 @@ def test_what_hugging_face_cannot_hold_is_not_written(tmp_path):
     with pytest.raises(ValueError, match="2 names for 3 classes"):
         save_hugging_face(ViT(config), tmp_path, ("ant", "bee"))
     assert os.listdir(tmp_path) == []
+    (tmp_path / "taken").write_text("a file")
+    with pytest.raises(ValueError, match="taken cannot be made"):
+        save_hugging_face(ViT(config), tmp_path / "taken")
 
 
 # The other layouts: against plain functions, each on its own names -------------------------------
@@ -344,6 +361,7 @@ FILES = {
     "torchvision": (torchvision_file, torchvision_logits, "vit.pth"),
     "Google": (google_file, google_logits, "vit.npz"),
 }
+HEADS = {"timm": 2, "torchvision": 2, "Google": None}  # Google's tensors say it themselves
 each_layout = pytest.mark.parametrize("layout", FILES)
 
 
@@ -351,7 +369,7 @@ each_layout = pytest.mark.parametrize("layout", FILES)
 def test_the_layout_is_recognised_and_gives_the_publishers_numbers(layout, tmp_path):
     make, logits, name = FILES[layout]
     tensors = make()
-    loaded = load(stored(tensors, tmp_path / name))
+    loaded = load(stored(tensors, tmp_path / name), num_heads=HEADS[layout])
     images = torch.randn(2, 3, SIDE, SIDE, generator=torch.Generator().manual_seed(1))
     expected = logits(tensors, images)
     assert loaded.layout == layout
@@ -366,7 +384,7 @@ def test_the_layout_is_recognised_and_gives_the_publishers_numbers(layout, tmp_p
 
 def test_torchvisions_older_names_load_too(tmp_path):
     new, old = torchvision_file(), torchvision_file("mlp.linear_1", "mlp.linear_2")
-    model = load(stored(old, tmp_path / "old.pth")).model
+    model = load(stored(old, tmp_path / "old.pth"), num_heads=2).model
     images = torch.randn(1, 3, SIDE, SIDE)
     assert (model(images) - torchvision_logits(new, images)).abs().max() <= 1e-5
 
@@ -374,19 +392,24 @@ def test_torchvisions_older_names_load_too(tmp_path):
 @pytest.mark.parametrize("wrapper", ["model", "state_dict"])
 def test_weights_inside_a_training_scripts_file_are_found(wrapper, tmp_path):
     torch.save({wrapper: timm_file(), "epoch": 300}, tmp_path / "deit.pth")
-    assert load(tmp_path / "deit.pth").layout == "timm"
+    assert load(tmp_path / "deit.pth", num_heads=2).layout == "timm"
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64])
 def test_other_floats_become_32_bits(dtype, tmp_path):
     tensors = {name: tensor.to(dtype) for name, tensor in timm_file().items()}
-    model = load(stored(tensors, tmp_path / "vit.safetensors")).model
+    model = load(stored(tensors, tmp_path / "vit.safetensors"), num_heads=2).model
     assert {p.dtype for p in model.parameters()} == {torch.float32}
 
 
-def test_heads_are_64_wide_unless_it_is_said(tmp_path):
+# How many heads ----------------------------------------------------------------------------------
+
+
+def test_heads_are_never_guessed(tmp_path):
+    """128 would make two heads of 64, and 24 none: either way somebody has to say it."""
     path = stored(timm_file(), tmp_path / "vit.safetensors")
-    assert load(path).config.num_heads == 2
+    with pytest.raises(ValueError, match="heads share the width 128; give num_heads"):
+        load(path)
     assert load(path, num_heads=4).config.num_heads == 4
     with pytest.raises(ValueError, match="does not divide into 3 heads"):
         load(path, num_heads=3)
@@ -394,10 +417,102 @@ def test_heads_are_64_wide_unless_it_is_said(tmp_path):
         load(stored(google_file(), tmp_path / "vit.npz"), num_heads=2)
     save_hugging_face(ViT(ViTConfig(8, 4, 3, 2, 24, 1, 4)), tmp_path)
     assert load(tmp_path).config.num_heads == 4
+    with pytest.raises(ValueError, match="num_heads is 2, but the checkpoint says 4"):
+        load(tmp_path, num_heads=2)
     (tmp_path / "config.json").unlink()
-    with pytest.raises(ValueError, match="nothing says how many heads share the width 24"):
+    with pytest.raises(ValueError, match="nothing says how many heads share the width 24; give"):
         load(tmp_path)
     assert load(tmp_path, num_heads=4).config.num_heads == 4
+
+
+def config_of(embed_dim, depth, hidden, settings=None, num_heads=None, layout="timm"):
+    """What `load` reads from a checkpoint of these sizes, without its numbers."""
+    with torch.device("meta"):
+        weights = {
+            "patch_embed.proj.weight": torch.empty(embed_dim, 3, 14, 14),
+            "tokens.pos_embed": torch.empty(1, 257, embed_dim),
+        }
+        for block in range(depth):
+            weights[f"blocks.{block}.mlp.fc1.weight"] = torch.empty(hidden, embed_dim)
+    return read_config(weights, layout, {}, settings or {}, num_heads)
+
+
+@pytest.mark.parametrize(
+    ("name", "size", "heads"),
+    [
+        ("B", (768, 12, 3072), 12),
+        ("timm's first S", (768, 8, 2304), 8),
+        ("L", (1024, 24, 4096), 16),
+        ("so400m", (1152, 27, 4304), 16),
+        ("H/14", (1280, 32, 5120), 16),
+        ("g/14", (1408, 40, 6144), 16),  # 64 wide they would be 22,
+        ("G/14", (1664, 48, 8192), 16),  # and these 26
+    ],
+)
+def test_the_heads_of_published_sizes_are_known(name, size, heads):
+    assert config_of(*size).num_heads == heads
+    assert config_of(*size, num_heads=4).num_heads == 4  # who says it knows better
+
+
+@pytest.mark.parametrize(
+    ("size", "message"),
+    [
+        ((320, 14, 1792), "the width 320; give num_heads"),  # 5 of 64 in timm's vit_little
+        ((768, 6, 3072), "the width 768; give num_heads"),
+        ((1536, 40, 6144), "the width 1536; give num_heads"),  # 24 in DINOv2's g, 16 in others
+        ((192, 12, 768), r"192 \(3 in DeiT-Ti and timm, 12 in MAE-Lite\); give num_heads"),
+        ((384, 12, 1536), r"384 \(6 in DeiT-S, DINO and timm, 12 in MoCo v3\); give num_heads"),
+    ],
+)
+def test_what_is_not_known_or_was_published_with_two_head_counts_is_asked_for(size, message):
+    with pytest.raises(ValueError, match=message):
+        published_heads(*size)
+    assert config_of(*size, num_heads=8).num_heads == 8
+
+
+@pytest.mark.parametrize(
+    ("size", "settings", "heads"),
+    [
+        ((384, 12, 1536), dict(num_attention_heads=12), 12),
+        ((192, 12, 768), dict(architecture="vit_tiny_patch16_224"), 3),
+        ((384, 12, 1536), dict(architecture="deit_small_patch16_224"), 6),
+        ((768, 6, 3072), dict(architecture="vit_base_patch16_224.augreg_in21k"), 12),
+        ((1408, 2, 6144), dict(architecture="vit_giant_patch14_224"), 16),
+        ((1664, 2, 8192), dict(architecture="vit_gigantic_patch14_224"), 16),
+        ((768, 2, 64), dict(architecture="vit_base_patch16_224", model_args=dict(num_heads=6)), 6),
+    ],
+    ids=str,
+)
+def test_config_json_says_the_heads_in_several_ways(size, settings, heads):
+    assert config_of(*size, settings).num_heads == heads
+    with pytest.raises(ValueError, match=f"num_heads is 1, but the checkpoint says {heads}"):
+        config_of(*size, settings, num_heads=1)
+
+
+@pytest.mark.parametrize(
+    "architecture", ["vit_base_patch16_plus_240", "vit_huge_patch14_224", "resnet50", None, 3]
+)
+def test_an_architecture_of_another_width_says_nothing(architecture):
+    with pytest.raises(ValueError, match="the width 896; give num_heads"):
+        config_of(896, 12, 3584, dict(architecture=architecture))
+
+
+def test_timms_word_for_mean_pooling_is_followed(tmp_path):
+    tensors = timm_file()
+    stored(tensors, tmp_path / "model.safetensors")
+    images = torch.randn(2, 3, SIDE, SIDE)
+    for word, pool in (("token", "cls"), ("avg", "mean")):
+        said = dict(model_args=dict(num_heads=2), global_pool=word)
+        (tmp_path / "config.json").write_text(json.dumps(said))
+        loaded = load(tmp_path)
+        assert loaded.config.pool == pool
+        tokens = loaded.model.features(images)
+        read = tokens[:, 0] if pool == "cls" else tokens[:, 1:].mean(dim=1)
+        expected = read @ tensors["head.weight"].T + tensors["head.bias"]
+        assert (loaded.model(images) - expected).abs().max() <= 1e-5
+    (tmp_path / "config.json").write_text(json.dumps(said | dict(global_pool="map")))
+    with pytest.raises(ValueError, match="its head reads the tokens by 'map'"):
+        load(tmp_path)
 
 
 def test_the_pre_logits_layer_of_older_google_files_goes_with_the_head(tmp_path):
@@ -416,23 +531,57 @@ def test_the_pre_logits_layer_of_older_google_files_goes_with_the_head(tmp_path)
 # Files that are not what they should be ----------------------------------------------------------
 
 
+def outside_block_1(tensors):
+    """The names of a whole model but for its last block: one of each kind is enough."""
+    last = re.compile(r"blocks\.1\.|encoder_layer_1\.|encoderblock_1/")
+    return [name for name in tensors if not last.search(name)]
+
+
 @each_layout
-def test_missing_extra_and_misshapen_tensors_are_named(layout, tmp_path):
+def test_missing_and_extra_tensors_are_named(layout, tmp_path):
     make, _, name = FILES[layout]
     tensors = make()
-    some = [
-        n for n in tensors if "blocks.1" not in n and "_1/" not in n.replace("Attention_1/", "")
-    ]
-    for lost in some:
+    for lost in outside_block_1(tensors):
         rest = {n: t for n, t in tensors.items() if n != lost}
-        with pytest.raises(ValueError, match=rf"missing: {re.escape(lost)}|{layout}"):
-            load(stored(rest, tmp_path / name))
-    with pytest.raises(ValueError, match="not ours: layer_scale"):
+        message = rf"{name} does not fit our ViT; missing: {re.escape(lost)}$"
+        with pytest.raises(ValueError, match=message):
+            load(stored(rest, tmp_path / name), num_heads=HEADS[layout])
+    with pytest.raises(ValueError, match=r"does not fit our ViT; not ours: layer_scale$"):
         load(stored(tensors | {"layer_scale": torch.ones(3)}, tmp_path / name))
-    for spoilt in some:
-        for bad in (torch.cat([tensors[spoilt]] * 2), tensors[spoilt].sum()):
-            with pytest.raises(ValueError, match=r"shape|positions|patches|head|layer_norm|width"):
-                load(stored(tensors | {spoilt: bad}, tmp_path / name))
+
+
+# The model's sizes are read from these: if one is wrong, it is others that do not fit.
+SETS_A_SIZE = {
+    "patch_embed.proj.weight": "patch_embed.proj.bias makes (128,) where (256,) is expected",
+    "conv_proj.weight": "conv_proj.bias makes (128,) where (256,) is expected",
+    "embedding/kernel": "patches are projected by (128, 3, 16, 8)",
+    "blocks.0.mlp.fc1.weight": "blocks.0.mlp.fc1.bias makes (256,) where (512,) is expected",
+    "encoder.layers.encoder_layer_0.mlp.0.weight": "encoder.layers.encoder_layer_0.mlp.0.bias "
+    "makes (256,) where (512,) is expected",
+    "head.weight": "head.bias makes (5,) where (10,) is expected",
+    "heads.head.weight": "heads.head.bias makes (5,) where (10,) is expected",
+}
+
+
+@each_layout
+def test_a_misshapen_tensor_is_named(layout, tmp_path):
+    make, _, name = FILES[layout]
+    tensors = make()
+    for spoilt in outside_block_1(tensors):
+        tensor = tensors[spoilt]
+        twice, none = torch.cat([tensor] * 2), tensor.sum()
+        with pytest.raises(ValueError, match=rf"belong together: .*{re.escape(spoilt)} \(\)"):
+            load(stored(tensors | {spoilt: none}, tmp_path / name), num_heads=HEADS[layout])
+        with pytest.raises(ValueError, match=f"^{name}: ") as caught:
+            load(stored(tensors | {spoilt: twice}, tmp_path / name), num_heads=HEADS[layout])
+        message = str(caught.value)
+        if spoilt in SETS_A_SIZE:
+            assert SETS_A_SIZE[spoilt] in message
+        elif "/query/" in spoilt or "/key/" in spoilt or "/value/" in spoilt:
+            assert "shapes that do not belong together" in message
+            assert f"{spoilt} {tuple(twice.shape)}" in message
+        else:
+            assert re.search(rf"wrong shapes: {re.escape(spoilt)} makes \(.*\) where", message)
 
 
 def test_the_message_names_the_tensor_as_the_file_does(tmp_path):
@@ -529,7 +678,8 @@ def test_other_mistakes_get_a_message(tmp_path):
         tmp_path / "nowhere.safetensors": "is not there",
         "no id at all": "is not there",
         "weights/lost.safetensors": "is not there",
-        tmp_path / "empty": "neither model.safetensors nor pytorch_model.bin",
+        "weights/model.safetensors.index.json": "is not there",
+        tmp_path / "empty": "holds no model.safetensors or .*another format .* is not read",
         tmp_path / "notes.txt": "its ending is not",
         tmp_path / "list.pth": "tensors by name",
         stored(timm_file() | {"dist_token": torch.zeros(1, 1, D)}, tmp_path / "a.pth"): "distilled",
@@ -539,7 +689,7 @@ def test_other_mistakes_get_a_message(tmp_path):
         stored(
             {"steps": torch.zeros(3).long()}, tmp_path / "c.pth"
         ): "not tensors of floats: steps",
-        stored(ours, tmp_path / "d.safetensors"): "load_model reads it",
+        stored(ours, tmp_path / "d.safetensors"): "vit_steps.training.load_model reads it",
         stored({}, tmp_path / "e.safetensors"): "in no layout",
     }
     for source, message in cases.items():
@@ -558,7 +708,153 @@ def test_counts_must_be_whole_numbers(name, tmp_path):
             load(tmp_path, **{name: value})
 
 
+PIECES = {
+    "reg_token": "register tokens",
+    "blocks.0.ls1.gamma": "LayerScale",
+    "blocks.1.gamma_1": "LayerScale",
+    "blocks.0.attn.relative_position_bias_table": "positions relative to each other",
+    "norm_pre.weight": "a norm before the first block",
+    "fc_norm.weight": "a norm between the mean of the tokens and the head",
+    "blocks.0.attn.q_norm.weight": "norms of queries and keys",
+    "blocks.0.mlp.w12.weight": "SwiGLU",
+    "mask_token": "a mask token, a decoder",
+    "decoder_blocks.0.norm1.weight": "a mask token, a decoder",
+}
+
+
+@pytest.mark.parametrize("name", PIECES)
+def test_a_model_with_a_piece_that_ours_has_not_is_told_which(name, tmp_path):
+    path = stored(timm_file() | {name: torch.ones(3)}, tmp_path / "vit.safetensors")
+    with pytest.raises(ValueError, match=f"vit.safetensors has .*{PIECES[name]}.*{name}"):
+        load(path, num_heads=2)
+
+
+# Shards ------------------------------------------------------------------------------------------
+
+
+def sharded(tensors, folder, start="model", ending=".safetensors", count=3):
+    """The tensors in several files, and the index that says which holds what."""
+    folder.mkdir(exist_ok=True)
+    places = {}
+    for number in range(count):
+        part = {name: tensors[name] for name in sorted(tensors)[number::count]}
+        shard = f"{start}-{number + 1:05}-of-{count:05}{ending}"
+        stored(part, folder / shard)
+        places |= dict.fromkeys(part, shard)
+    index = folder / f"{start}{ending}.index.json"
+    index.write_text(json.dumps(dict(metadata=dict(total_size=1), weight_map=places)))
+    return index
+
+
+def reindexed(index, **places):
+    """The same index with other places for some tensors; None takes one out."""
+    content = json.loads(index.read_text())
+    changed = content["weight_map"] | places
+    content["weight_map"] = {name: place for name, place in changed.items() if place is not None}
+    index.write_text(json.dumps(content))
+    return index
+
+
+@pytest.mark.parametrize("form", [("model", ".safetensors"), ("pytorch_model", ".bin")])
+def test_a_checkpoint_in_shards_is_the_same_as_in_one_file(form, tmp_path):
+    tensors = timm_file()
+    whole = load(stored(tensors, tmp_path / "vit.safetensors"), num_heads=2)
+    index = sharded(tensors, tmp_path / "shards", *form)
+    (tmp_path / "shards" / "config.json").write_text('{"model_args": {"num_heads": 2}}')
+    for source in (index, index.parent, str(index)):
+        loaded = load(source)
+        assert sorted(loaded.used) == sorted(whole.used)
+        for name, tensor in whole.model.state_dict().items():
+            assert torch.equal(loaded.model.state_dict()[name], tensor)
+    with pytest.raises(ValueError, match=r"is one shard of 3; give their folder, or the index"):
+        load(index.parent / f"{form[0]}-00002-of-00003{form[1]}")
+
+
+def test_what_transformers_writes_in_shards_is_read(tmp_path):
+    theirs = small(tmp_path)
+    (tmp_path / "model.safetensors").unlink()
+    theirs.save_pretrained(tmp_path, max_shard_size="300KB")
+    assert (tmp_path / "model.safetensors.index.json").is_file()
+    images = torch.randn(2, 3, SIDE, SIDE)
+    with torch.no_grad():
+        assert (load(tmp_path).model(images) - theirs(images).logits).abs().max() <= 1e-5
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        "../model-00001-of-00003.safetensors",
+        "/etc/passwd.safetensors",
+        "sub/model.safetensors",
+        "sub\\model.safetensors",
+        "C:model.safetensors",
+        "..",
+        "model-00001-of-00003.bin",
+        "",
+        7,
+    ],
+)
+def test_an_index_that_leads_out_of_its_folder_is_refused(place, tmp_path):
+    index = reindexed(sharded(timm_file(), tmp_path / "shards"), cls_token=place)
+    stored({"cls_token": torch.zeros(1, 1, D)}, tmp_path / "model-00001-of-00003.safetensors")
+    with pytest.raises(ValueError, match="is refused: it places cls_token in"):
+        load(index, num_heads=2)
+
+
+def test_shards_that_are_not_what_the_index_says_are_named(tmp_path):
+    folder = tmp_path / "shards"
+    index = sharded(timm_file(), folder)
+    first, second = (folder / f"model-0000{n}-of-00003.safetensors" for n in (1, 2))
+    name = min(load_file(first))
+
+    reindexed(index, lost_tensor=first.name)
+    with pytest.raises(ValueError, match=f"{first.name} lacks .* promises: lost_tensor$"):
+        load(folder, num_heads=2)
+    reindexed(index, lost_tensor=None, **{name: None})
+    with pytest.raises(ValueError, match=f"{first.name} holds .* not place there: {name}$"):
+        load(folder, num_heads=2)
+    reindexed(index, **{name: second.name})
+    with pytest.raises(ValueError, match=f"{first.name} holds tensors .*: {name}$"):
+        load(folder, num_heads=2)
+    reindexed(index, **{name: first.name})
+    assert load(folder, num_heads=2).layout == "timm"
+
+    data = second.read_bytes()
+    second.write_bytes(data[: len(data) // 2])
+    with pytest.raises(ValueError, match=f"{second.name} is refused"):
+        load(folder, num_heads=2)
+    second.unlink()
+    with pytest.raises(ValueError, match=f"names shards that are not beside it: {second.name}$"):
+        load(folder, num_heads=2)
+    for content, message in (
+        ("{}", "no weight_map"),
+        ('{"weight_map": []}', "no weight_map"),
+        ('{"weight_map": {}}', "no weight_map"),
+        ("[]", "not settings by name"),
+        ("{", "is not JSON"),
+    ):
+        index.write_text(content)
+        with pytest.raises(ValueError, match=rf"index\.json .*{message}"):
+            load(folder, num_heads=2)
+
+
+def test_a_hostile_pickle_among_shards_does_nothing(tmp_path):
+    index = sharded(timm_file(), tmp_path / "shards", "pytorch_model", ".bin")
+    torch.save(
+        {"cls_token": Hostile(tmp_path / "trace")},
+        tmp_path / "shards" / "pytorch_model-00001-of-00003.bin",
+    )
+    with pytest.raises(ValueError, match=r"holds more than weights.*nothing of it was"):
+        load(index, num_heads=2)
+    assert not (tmp_path / "trace").exists()
+
+
 # The hub -----------------------------------------------------------------------------------------
+
+
+def http_error(kind):
+    """One of the hub's errors, without the answer of a server in it."""
+    return kind.__new__(kind)
 
 
 @pytest.fixture
@@ -566,26 +862,26 @@ def hub(tmp_path, monkeypatch):
     """A hub with one model on it; `hub.down` and `hub.cached` say what can be reached."""
 
     class Hub:
-        down, cached, asked = False, False, []
+        down, cached, gated, asked, revision = False, False, False, [], None
+        files = ("config.json", "model.safetensors", "pytorch_model.bin", "flax_model.msgpack")
 
-    class File:
-        def __init__(self, name):
-            self.rfilename = name
-
-    class Info:
-        siblings = tuple(map(File, ("config.json", "model.safetensors", "flax_model.msgpack")))
-
-    def model_info(repo, timeout):
+    def model_info(repo, revision=None, timeout=None):
+        assert timeout, "a hub that never answers would be waited for without an end"
         if Hub.down:
             raise ConnectionError("[Errno -2] Name or service not known")
-        if repo != "someone/vit":
-            raise RepositoryNotFoundError.__new__(RepositoryNotFoundError)
-        return Info
+        if repo == "someone/vit" and revision not in (None, "main", "v2"):
+            raise http_error(RevisionNotFoundError)
+        if repo not in ("someone/vit", *DEIT_AND_DINO):
+            raise http_error(RepositoryNotFoundError)
+        return SimpleNamespace(siblings=[SimpleNamespace(rfilename=name) for name in Hub.files])
 
-    def snapshot_download(repo, allow_patterns=None, local_files_only=False):
-        Hub.asked = allow_patterns
+    def snapshot_download(repo, revision=None, allow_patterns=None, local_files_only=False):
+        assert local_files_only == Hub.down
+        Hub.asked, Hub.revision = allow_patterns, revision
         if local_files_only and not Hub.cached:
             raise FileNotFoundError("no such snapshot")
+        if Hub.gated:
+            raise http_error(GatedRepoError)
         return str(tmp_path / "hub")
 
     small(tmp_path / "hub")
@@ -596,7 +892,53 @@ def hub(tmp_path, monkeypatch):
 
 def test_a_hub_id_is_downloaded_and_only_what_is_needed(hub):
     assert load("someone/vit").layout == "Hugging Face"
-    assert hub.asked == ["model.safetensors", "config.json", "preprocessor_config.json"]
+    assert hub.asked == ["config.json", "preprocessor_config.json", "model.safetensors"]
+    assert hub.revision is None
+
+
+@pytest.mark.parametrize(
+    ("files", "wanted"),
+    [
+        (["pytorch_model.bin", "model.safetensors"], ["model.safetensors"]),
+        (["pytorch_model.bin", "tf_model.h5"], ["pytorch_model.bin"]),
+        (
+            [
+                "model-00001-of-00002.safetensors",
+                "model-00002-of-00002.safetensors",
+                "model.safetensors.index.json",
+                "other-00001-of-00001.safetensors",
+                "pytorch_model.bin",
+            ],
+            [
+                "model.safetensors.index.json",
+                "model-00001-of-00002.safetensors",
+                "model-00002-of-00002.safetensors",
+            ],
+        ),
+        (
+            ["pytorch_model-00001-of-00001.bin", "pytorch_model.bin.index.json"],
+            ["pytorch_model.bin.index.json", "pytorch_model-00001-of-00001.bin"],
+        ),
+        (["model-00001-of-00002.safetensors", "model.safetensors"], ["model.safetensors"]),
+        (["README.md"], ["model.safetensors"]),
+    ],
+    ids=str,
+)
+def test_the_best_form_of_the_weights_is_asked_for(files, wanted):
+    assert needed(files) == wanted
+
+
+def test_a_revision_is_passed_on_and_an_unknown_one_is_named(hub, tmp_path):
+    load("someone/vit", revision="v2")
+    assert hub.revision == "v2"
+    with pytest.raises(ValueError, match=r"someone/vit has no revision 'v3'.*a branch, a tag"):
+        load("someone/vit", revision="v3")
+    hub.down = True
+    with pytest.raises(ValueError, match="someone/vit at revision 'v3' is not in the cache"):
+        load("someone/vit", revision="v3")
+    for here in (tmp_path / "hub", tmp_path / "hub" / "model.safetensors"):
+        with pytest.raises(ValueError, match=r"revision is 'v2', but .* is a file or folder here"):
+            load(here, revision="v2")
 
 
 def test_without_a_network_the_cache_serves_or_one_line_says_so(hub):
@@ -610,9 +952,126 @@ def test_without_a_network_the_cache_serves_or_one_line_says_so(hub):
     assert load("someone/vit").layout == "Hugging Face"
 
 
-def test_an_unknown_name_is_no_model(hub):
+def test_an_unknown_name_is_no_model_and_a_gated_one_says_what_to_do(hub):
     with pytest.raises(ValueError, match="nobody/nothing is no folder here, and"):
         load("nobody/nothing")
+    hub.gated = True
+    with pytest.raises(ValueError, match="given only to those who accept its terms"):
+        load("someone/vit")
+
+
+def test_a_hub_without_weights_in_a_form_that_we_read_says_so(hub, tmp_path):
+    (tmp_path / "hub" / "model.safetensors").unlink()
+    with pytest.raises(ValueError, match=r"someone/vit holds no model.safetensors or .*Flax"):
+        load("someone/vit")
+
+
+SHAS = {"main": "a" * 40, "v2": "b" * 40}
+
+
+class SmallHub(BaseHTTPRequestHandler):
+    """A hub with one model, the files of `server.folder`; after a visit to /mute it is silent."""
+
+    def log_message(self, *_):
+        pass
+
+    def answer(self, code, body=b"", **headers):
+        self.send_response(code)
+        for name, value in headers.items():
+            self.send_header(name.replace("_", "-"), value)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        if self.command == "GET":
+            self.wfile.write(body)
+
+    def do_GET(self):
+        server, path = self.server, self.path.split("?")[0]
+        if path == "/mute":
+            server.mute = True
+            return self.answer(200)
+        if server.mute:
+            server.closing.wait()
+            return None
+        files = {file.name: file.read_bytes() for file in server.folder.iterdir()}
+        if found := re.fullmatch(r"/someone/vit/resolve/(\w+)/(.+)", path):
+            sha, name = found.groups()
+            if name not in files:
+                return self.answer(404, X_Error_Code="EntryNotFound")
+            return self.answer(200, files[name], X_Repo_Commit=sha, ETag=f'"{name}{sha}"')
+        found = re.fullmatch(r"/api/models/someone/vit(?:/(revision|tree)/(\w+))?", path)
+        if not found:
+            return self.answer(404, b"{}", X_Error_Code="RepoNotFound")
+        what, revision = found[1], found[2] or "main"
+        if revision not in (*SHAS, *SHAS.values()):
+            return self.answer(404, b"{}", X_Error_Code="RevisionNotFound")
+        said = [dict(type="file", path=n, size=len(d), oid="0" * 40) for n, d in files.items()]
+        if what != "tree":
+            names = [dict(rfilename=name) for name in files]
+            said = dict(id="someone/vit", sha=SHAS.get(revision, revision), siblings=names)
+        return self.answer(200, json.dumps(said).encode(), Content_Type="application/json")
+
+    do_HEAD = do_GET  # noqa: N815
+
+
+@pytest.fixture
+def small_hub(tmp_path):
+    folder = tmp_path / "published"
+    sharded(timm_file(), folder)
+    (folder / "config.json").write_text('{"model_args": {"num_heads": 2}}')
+    (folder / "README.md").write_text("not needed")
+    server = ThreadingHTTPServer(("127.0.0.1", 0), SmallHub)
+    server.folder, server.mute, server.closing = folder, False, threading.Event()
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.closing.set()
+    server.shutdown()
+    server.server_close()
+
+
+VISITS = """
+import os, sys, time, urllib.request
+from vit_steps.pretrained import finding, load
+
+def visit(**options):
+    try:
+        print(load("someone/vit", **options))
+    except ValueError as error:
+        print(error)
+
+visit()
+visit(revision="v2")
+visit(revision="v3")
+urllib.request.urlopen(sys.argv[1] + "/mute").close()
+finding.WAIT, start = 0.5, time.monotonic()
+visit()
+visit(revision="b" * 40)
+visit(revision="v4")
+print(time.monotonic() - start < 10)
+"""
+
+
+def test_huggingface_hub_itself_brings_shards_revisions_and_its_cache(small_hub, tmp_path):
+    """The real library, against a small hub of our own that falls silent in between."""
+    home = tmp_path / "home"
+    hub = dict(HF_ENDPOINT=small_hub, HF_HOME=str(home), HF_HUB_DISABLE_PROGRESS_BARS="1")
+    hub |= dict(HF_HUB_DISABLE_XET="1", HF_HUB_DISABLE_TELEMETRY="1", HF_HUB_OFFLINE="0")
+    command = [sys.executable, "-c", VISITS, small_hub]
+    ran = subprocess.run(command, env=os.environ | hub, capture_output=True, text=True, timeout=90)
+    assert ran.returncode == 0, ran.stderr
+    good = "timm layout: 32 tensors used, 0 left over"
+    unknown = "someone/vit has no revision 'v3' on huggingface.co; give a branch, a tag or a whole"
+    silent = (
+        "someone/vit at revision 'v4' is not in the cache, and huggingface.co cannot be reached"
+    )
+    expected = [good, good, unknown, good, good, silent, "True"]
+    printed = ran.stdout.splitlines()
+    assert len(printed) == len(expected)
+    for line, start in zip(printed, expected, strict=True):
+        assert line.startswith(start)
+    snapshots = home / "hub" / "models--someone--vit" / "snapshots"
+    assert sorted(path.name for path in snapshots.iterdir()) == sorted(SHAS.values())
+    held = {path.name for path in (snapshots / SHAS["main"]).iterdir()}
+    assert held == {path.name for path in (tmp_path / "published").iterdir()} - {"README.md"}
 
 
 # Pictures ----------------------------------------------------------------------------------------
@@ -671,7 +1130,8 @@ def test_each_layout_brings_its_own_preprocessing(tmp_path):
         "Google": Preprocess((SIDE, SIDE)),
     }
     for layout, (make, _, name) in FILES.items():
-        assert load(stored(make(), tmp_path / name)).preprocess == expected[layout]
+        loaded = load(stored(make(), tmp_path / name), num_heads=HEADS[layout])
+        assert loaded.preprocess == expected[layout]
     small(tmp_path / "hf")
     assert load(tmp_path / "hf").preprocess == Preprocess((SIDE, SIDE))
 
@@ -700,20 +1160,87 @@ def test_preprocessor_config_json_is_followed(tmp_path):
             load(tmp_path)
 
 
-def test_the_stored_files_of_dino_and_deit_are_not_followed(hub, tmp_path, monkeypatch):
-    stored_half = dict(image_mean=[0.5] * 3, image_std=[0.5] * 3, size=224)
-    (tmp_path / "hub" / "preprocessor_config.json").write_text(json.dumps(stored_half))
-    hub.down = hub.cached = True
-    for name in ("facebook/dino-vits16", "facebook/deit-tiny-patch16-224"):
-        assert load(name).preprocess.mean == IMAGENET[0]
+HALF = dict(image_mean=[0.5] * 3, image_std=[0.5] * 3, size=224, resample=2)
+TRAINED = dict(interpolation="bicubic", mean=IMAGENET[0], std=IMAGENET[1])
+DEIT = dict(hidden_size=192, num_attention_heads=3, num_labels=1000)
+DINO = dict(hidden_size=384, num_attention_heads=6)
+
+
+def published_folder(folder, kind="ViTForImageClassification", **sizes):
+    """A folder as the hub has it, with one block, and a file that says mean = std = 0.5."""
+    published(kind, folder, **(dict(num_hidden_layers=1, intermediate_size=64) | sizes))
+    (folder / "preprocessor_config.json").write_text(json.dumps(HALF))
+    return folder
+
+
+def test_the_hubs_deit_and_dino_are_prepared_as_they_were_trained(hub, tmp_path):
+    (tmp_path / "hub" / "preprocessor_config.json").write_text(json.dumps(HALF))
+    for name in DEIT_AND_DINO:
+        assert load(name).preprocess == Preprocess((SIDE, SIDE), 27, **TRAINED)
     assert load("someone/vit").preprocess.mean == (0.5,) * 3
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        "deit-tiny-patch16-224",
+        "facebook/deit-tiny-patch16-224",
+        "models--facebook--deit-tiny-patch16-224/snapshots/0123456789abcdef",
+    ],
+)
+def test_deit_in_a_folder_is_known_by_the_folders_name(place, tmp_path, monkeypatch):
+    folder = published_folder(tmp_path / place, **DEIT)
+    right = Preprocess((224, 224), 256, **TRAINED)
+    assert load(folder).preprocess == right
+    assert load(folder / "model.safetensors").preprocess == right
+    assert load(folder, num_classes=3).preprocess == right
+    monkeypatch.chdir(tmp_path)
+    assert load(place).preprocess == right
+    monkeypatch.chdir(folder)
+    assert load(".").preprocess == right
+
+
+def test_dino_in_a_folder_is_known_by_the_folders_name(tmp_path):
+    for name, patch in (("dino-vits16", 16), ("dino-vits8", 8)):
+        folder = published_folder(tmp_path / name, "ViTModel", patch_size=patch, **DINO)
+        assert load(folder, num_classes=3).preprocess == Preprocess((224, 224), 256, **TRAINED)
+
+
+def test_deit_at_384_is_cut_from_438(tmp_path):
+    sizes = dict(hidden_size=768, num_attention_heads=12, image_size=384, num_labels=1000)
+    folder = published_folder(tmp_path / "deit-base-patch16-384", **sizes)
+    assert load(folder).preprocess == Preprocess((384, 384), 438, **TRAINED)
+
+
+@pytest.mark.parametrize(
+    ("place", "kind", "sizes"),
+    [
+        ("vit-tiny-patch16-224", "ViTForImageClassification", DEIT),  # Google's, of the same shape
+        ("deit-tiny-patch16-224-pets", "ViTForImageClassification", DEIT),
+        ("deit-tiny-patch16-224/run/last", "ViTForImageClassification", DEIT),
+        ("models--me--deit-tiny-patch16-224/snapshots/01", "ViTForImageClassification", DEIT),
+        ("deit-tiny-patch16-224", "ViTForImageClassification", DEIT | dict(num_labels=37)),
+        ("deit-small-patch16-224", "ViTForImageClassification", DEIT),  # of another width
+        ("dino-vits16", "ViTForImageClassification", DINO | dict(num_labels=1000)),  # with a head
+        ("dino-vits16", "ViTModel", DINO | dict(patch_size=8)),
+    ],
+    ids=str,
+)
+def test_what_is_not_the_published_deit_or_dino_keeps_its_own_preprocessing(
+    place, kind, sizes, tmp_path
+):
+    loaded = load(published_folder(tmp_path / place, kind, **sizes), num_classes=3)
+    assert loaded.preprocess == Preprocess((224, 224))
 
 
 def test_timms_config_tells_its_preprocessing(tmp_path):
     stored(timm_file(), tmp_path / "model.safetensors")
     own = dict(crop_pct=0.9, interpolation="bicubic", mean=[0.5] * 3, std=[0.5] * 3)
-    (tmp_path / "config.json").write_text(json.dumps(dict(pretrained_cfg=own)))
-    assert load(tmp_path).preprocess == Preprocess((SIDE, SIDE), 26, "bicubic")
+    now = dict(model_args=dict(num_heads=2), pretrained_cfg=own)
+    older = dict(model_args=dict(num_heads=2), architecture="vit_base_patch16_224", **own)
+    for said in (now, older):
+        (tmp_path / "config.json").write_text(json.dumps(said))
+        assert load(tmp_path).preprocess == Preprocess((SIDE, SIDE), 26, "bicubic")
 
 
 # Anything at all ---------------------------------------------------------------------------------
@@ -724,12 +1251,13 @@ values = st.recursive(
     max_leaves=4,
 )
 ASKED = ("num_attention_heads", "layer_norm_eps", "hidden_act", "image_size", "id2label")
+TIMMS = ("pretrained_cfg", "architecture", "global_pool", "model_args", "mean")
 PICTURES = ("size", "resample", "do_center_crop", "do_normalize", "image_mean", "image_std")
 
 
 @settings(deadline=None, max_examples=80, derandomize=True, database=None)
 @given(
-    config=st.dictionaries(st.sampled_from([*ASKED, "pretrained_cfg"]), values),
+    config=st.dictionaries(st.sampled_from([*ASKED, *TIMMS]), values),
     pictures=st.dictionaries(st.sampled_from(PICTURES), values),
 )
 def test_any_settings_give_a_model_or_a_message(config, pictures, tmp_path_factory):
@@ -740,11 +1268,11 @@ def test_any_settings_give_a_model_or_a_message(config, pictures, tmp_path_facto
     (folder / "config.json").write_text(json.dumps(config))
     (folder / "preprocessor_config.json").write_text(json.dumps(pictures))
     try:
-        loaded = load(folder)
+        loaded = load(folder, num_heads=2)
     except ValueError as error:
         message = str(error)
     else:
         batch = loaded.preprocess(torch.rand(3, 30, 40))
         assert loaded.model(batch).isfinite().all()
         return
-    assert len(message) > 15
+    assert re.match(rf"model\.safetensors: .{{15}}|{re.escape(str(folder))}: its preproc", message)

@@ -1,5 +1,6 @@
 """vit_steps.tokens: cls first, positions after, and positions that fit another grid."""
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
@@ -50,6 +51,23 @@ def test_all_images_share_one_cls_token_and_their_gradients_add_up(batch):
     (embed(torch.randn(batch, 5, 8)) * weights).sum().backward()
     torch.testing.assert_close(embed.cls_token.grad, weights[:, :1].sum(0, keepdim=True))
     torch.testing.assert_close(embed.pos_embed.grad, weights.sum(0, keepdim=True))
+
+
+@pytest.mark.parametrize("batch", [1, 7])
+def test_the_number_of_images_is_not_fixed_by_tracing(batch):
+    embed, two = TokenEmbedding(5, 8), torch.randn(2, 5, 8)
+    any_batch = torch.export.Dim("batch", min=1, max=64)
+    traced = torch.export.export(embed, (two,), dynamic_shapes=({0: any_batch},)).module()
+    patches = torch.randn(batch, 5, 8)
+    assert torch.equal(traced(patches), embed(patches))
+
+
+def test_numpys_whole_numbers_are_sizes():
+    assert TokenEmbedding(np.int64(5), np.int32(8)).pos_embed.shape == (1, 6, 8)
+    positions = torch.randn(1, 10, 4)
+    wanted = resize_positions(positions, 3, (4, 5))
+    resized = resize_positions(positions, np.int64(3), (np.int64(4), np.int64(5)))
+    assert torch.equal(resized, wanted)
 
 
 def test_the_input_is_left_alone():

@@ -9,9 +9,9 @@ from safetensors import safe_open
 
 import vit_steps
 from vit_steps import ViT
-from vit_steps.command import arguments
-from vit_steps.data import scattered
 from vit_steps.training import evaluate, load_model
+from vit_steps.training.__main__ import arguments
+from vit_steps.training.data import scattered
 
 FOLDER = Path(vit_steps.__file__).parent / "weights"
 FILE = FOLDER / "scattered.safetensors"
@@ -60,3 +60,4 @@ def test_the_readme_gives_the_command_that_trains_it_again():
     command = re.search(r"python -m vit_steps\.training .*", README)[0]
     options = arguments().parse_args(command.split()[3:])
     assert options.data == "scattered"
+    assert (options.val_fraction, options.seed) == (0, 0)  # all canvases are trained on

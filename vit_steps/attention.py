@@ -4,11 +4,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from .heads import QKV, merge_heads
-from .inputs import check_fraction, check_tensor
+from .heads import merge_heads, split_qkv
+from .inputs import check_axes, check_fraction, check_heads, check_tokens
 
 
-def attention(
+def scaled_dot_product_attention(
     q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None, dropout: float = 0.0
 ) -> tuple[Tensor, Tensor]:
     """Mix the values by how well each query matches each key (Vaswani et al. 2017, eq. 1).
@@ -29,7 +29,7 @@ def attention(
     """
     check_attention(q, k, v, mask, dropout)
     scaled = q / q.shape[-1] ** 0.5  # the same as scaling the scores, but fewer numbers
-    scores = scaled @ k.transpose(-2, -1)  # (B, h, N, N)
+    scores = scaled @ k.mT  # (B, h, N, N)
     if mask is not None:
         scores = scores.masked_fill(~mask, float("-inf"))
     weights = scores.softmax(dim=-1)
@@ -40,7 +40,8 @@ def attention(
 def check_attention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, dropout: float) -> None:
     """Refuse shapes that would broadcast in silence, and masks that would give NaN."""
     check_fraction(dropout=dropout)
-    check_tensor(q=q, k=k, v=v)
+    for name, value in (("q", q), ("k", k), ("v", v)):
+        check_axes(name, value, "")
     flat = min(q.ndim, k.ndim, v.ndim) < 2 or q.shape[-1] == 0
     if (
         flat
@@ -52,16 +53,30 @@ def check_attention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, dropou
             f"q is {tuple(q.shape)}, k is {tuple(k.shape)}, v is {tuple(v.shape)}; give the same "
             "batch and heads to all, the same width to q and k, the same length to k and v"
         )
-    if mask is None:
-        return
+    if mask is not None:
+        check_mask(mask, (*q.shape[:-1], k.shape[-2]))
+
+
+def check_mask(mask: Tensor, shape: tuple[int, ...]) -> None:
+    """A mask must be boolean, fit weights of this shape, and let each query look somewhere.
+
+    The last is looked at on the CPU alone: elsewhere the values would have to be waited for, and a
+    query that may look nowhere gives NaN, or zeros where the attention is fused.
+
+    Raises:
+        TypeError: not a tensor of booleans.
+        ValueError: it does not broadcast to the weights, or a query may look nowhere.
+    """
     if not isinstance(mask, Tensor) or mask.dtype != torch.bool:
         kind = mask.dtype if isinstance(mask, Tensor) else type(mask).__name__
         raise TypeError(f"mask holds {kind}; give booleans, True where a query may look")
-    shape = (*q.shape[:-1], k.shape[-2])  # of the weights
-    fits = zip(reversed(mask.shape), reversed(shape), strict=False)
-    if mask.ndim > len(shape) or any(side not in (1, wanted) for side, wanted in fits):
+    last = shape[len(shape) - mask.ndim :]
+    if mask.ndim > len(shape) or any(
+        side not in (1, wanted) for side, wanted in zip(mask.shape, last, strict=True)
+    ):
         raise ValueError(f"mask is {tuple(mask.shape)}; give one that broadcasts to {shape}")
-    if not mask.any(dim=-1).all():
+    readable = mask.device.type == "cpu" and not torch.compiler.is_compiling()
+    if readable and not mask.any(dim=-1).all():
         raise ValueError(
             "mask has a row without True: that query may look nowhere; let it see itself"
         )
@@ -82,18 +97,34 @@ class MultiHeadAttention(nn.Module):
 
     def __init__(self, embed_dim: int, num_heads: int, qkv_bias: bool = True, dropout: float = 0.0):
         super().__init__()
+        check_heads(embed_dim, num_heads)
         check_fraction(dropout=dropout)
-        self.qkv = QKV(embed_dim, num_heads, bias=qkv_bias)
+        self.embed_dim, self.num_heads = embed_dim, num_heads
+        self.qkv = nn.Linear(embed_dim, 3 * embed_dim, bias=qkv_bias)  # rows (qkv h d)
         self.proj = nn.Linear(embed_dim, embed_dim)
         self.dropout = nn.Dropout(dropout)
 
-    def forward(self, x: Tensor, mask: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """Mix tokens (B, N, D).
+    def forward(self, x: Tensor, mask: Tensor | None = None, return_attention: bool = False):
+        """Mix tokens (B, N, D) by fused attention, or, to return the weights, by the equation.
+
+        Args:
+            x: the tokens.
+            mask: as in `scaled_dot_product_attention`.
+            return_attention: also give the weights, which the fused form (without dropout) never
+                stores.
 
         Returns:
-            The mixed tokens (B, N, D), and the weights (B, h, N, N).
+            The mixed tokens (B, N, D); with `return_attention`, a tuple of them and the weights
+            (B, h, N, N).
         """
-        q, k, v = self.qkv(x)  # each (B, h, N, d)
+        check_tokens(x, self.embed_dim)
+        q, k, v = split_qkv(self.qkv(x), self.num_heads)  # each (B, h, N, d)
         rate = self.dropout.p if self.training else 0.0
-        mixed, weights = attention(q, k, v, mask, rate)
-        return self.dropout(self.proj(merge_heads(mixed))), weights
+        if return_attention:
+            mixed, weights = scaled_dot_product_attention(q, k, v, mask, rate)
+            return self.dropout(self.proj(merge_heads(mixed))), weights
+        if mask is not None:
+            check_mask(mask, (*q.shape[:-1], k.shape[-2]))
+            mask = torch.atleast_2d(mask)  # the fused form takes no fewer axes
+        mixed = F.scaled_dot_product_attention(q, k, v, mask, rate)
+        return self.dropout(self.proj(merge_heads(mixed)))  # (B, N, D)

@@ -19,6 +19,7 @@ class MLP(nn.Module):
         super().__init__()
         check_sizes(embed_dim=embed_dim, hidden_dim=hidden_dim)
         check_fraction(dropout=dropout)
+        self.embed_dim = embed_dim
         self.fc1 = nn.Linear(embed_dim, hidden_dim)
         self.act = nn.GELU()
         self.fc2 = nn.Linear(hidden_dim, embed_dim)
@@ -26,7 +27,7 @@ class MLP(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Turn tokens (B, N, D) into tokens (B, N, D)."""
-        check_tokens(x, self.fc1.in_features)
+        check_tokens(x, self.embed_dim)
         x = self.dropout(self.act(self.fc1(x)))  # (B, N, hidden)
         return self.dropout(self.fc2(x))  # (B, N, D)
 
@@ -55,58 +56,54 @@ class EncoderBlock(nn.Module):
         super().__init__()
         hidden_dim = mlp_width(embed_dim, mlp_ratio)
         check_fraction(norm_eps=norm_eps)
+        self.embed_dim = embed_dim
         self.norm1 = nn.LayerNorm(embed_dim, eps=norm_eps)
         self.attn = MultiHeadAttention(embed_dim, num_heads, qkv_bias, dropout)
         self.norm2 = nn.LayerNorm(embed_dim, eps=norm_eps)
         self.mlp = MLP(embed_dim, hidden_dim, dropout)
 
-    def forward(self, x: Tensor, mask: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """Turn tokens (B, N, D) into tokens (B, N, D); also give the weights (B, h, N, N)."""
-        check_tokens(x, self.mlp.fc1.in_features)
-        mixed, weights = self.attn(self.norm1(x), mask)
+    def forward(self, x: Tensor, mask: Tensor | None = None, return_attention: bool = False):
+        """Turn tokens (B, N, D) into tokens (B, N, D).
+
+        Args:
+            x: the tokens.
+            mask: as in `scaled_dot_product_attention`.
+            return_attention: also give the attention weights.
+
+        Returns:
+            The tokens; with `return_attention`, a tuple of them and the weights (B, h, N, N).
+        """
+        check_tokens(x, self.embed_dim)
+        mixed = self.attn(self.norm1(x), mask, return_attention)
+        mixed, weights = mixed if return_attention else (mixed, None)
         x = x + mixed
         x = x + self.mlp(self.norm2(x))
-        return x, weights
+        return (x, weights) if return_attention else x
 
 
 class Encoder(nn.ModuleList):
     """A list of L encoder blocks that runs its tokens through all of them.
 
-    Args:
-        depth: L, the number of blocks.
-        embed_dim, num_heads, mlp_ratio, qkv_bias, dropout, norm_eps: as in `EncoderBlock`.
+    It is made from its blocks, `Encoder(EncoderBlock(768, 12) for _ in range(12))`, and a slice of
+    it is a shorter encoder: `encoder[:6](x)`.
     """
 
-    def __init__(
-        self,
-        depth: int,
-        embed_dim: int,
-        num_heads: int,
-        mlp_ratio: float = 4.0,
-        qkv_bias: bool = True,
-        dropout: float = 0.0,
-        norm_eps: float = 1e-6,
-    ):
-        check_sizes(depth=depth)
-        block = (embed_dim, num_heads, mlp_ratio, qkv_bias, dropout, norm_eps)
-        super().__init__(EncoderBlock(*block) for _ in range(depth))
-
-    def forward(
-        self, x: Tensor, mask: Tensor | None = None, return_attention: bool = True
-    ) -> tuple[Tensor, list[Tensor]]:
+    def forward(self, x: Tensor, mask: Tensor | None = None, return_attention: bool = False):
         """Turn tokens (B, N, D) into tokens (B, N, D).
 
         Args:
             x: the tokens.
-            mask: as in `attention`, the same for all blocks.
-            return_attention: False lets each block's weights go, which saves memory.
+            mask: as in `scaled_dot_product_attention`, the same for all blocks.
+            return_attention: also give the attention weights.
 
         Returns:
-            The tokens, and a list of each block's weights (B, h, N, N), empty if they are let go.
+            The tokens; with `return_attention`, a tuple of them and a list of each block's weights
+            (B, h, N, N).
         """
         attention = []
         for block in self:
-            x, weights = block(x, mask)
+            x = block(x, mask, return_attention)
             if return_attention:
+                x, weights = x
                 attention.append(weights)
-        return x, attention
+        return (x, attention) if return_attention else x

@@ -1,9 +1,9 @@
 """Lesson 03: each token asks, answers and offers (query, key, value), in several heads at once."""
 
 from einops import rearrange
-from torch import Tensor, nn
+from torch import Tensor
 
-from .inputs import check_axes, check_flag, check_heads, check_tokens
+from .inputs import check_axes, check_heads, check_sizes, check_tokens
 
 
 def split_heads(x: Tensor, num_heads: int) -> Tensor:
@@ -27,34 +27,26 @@ def merge_heads(x: Tensor) -> Tensor:
     return rearrange(x, "b h n d -> b n (h d)")
 
 
-class QKV(nn.Linear):
-    """One Linear that makes the queries, keys and values of all heads (Vaswani et al. 2017, 3.2.2).
-
-    Its weight is (3·D, D), rows in the order (qkv h d): all queries head by head, then all keys,
-    then all values.
+def split_qkv(qkv: Tensor, num_heads: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Cut what one Linear made into q, k and v of all heads (Vaswani et al. 2017, 3.2.2).
 
     Args:
-        embed_dim: D.
+        qkv: (B, N, 3·D), its width in the order (qkv h d): all queries head by head, then all keys,
+            then all values, as timm, DeiT and torchvision publish them.
         num_heads: h; divides D.
-        bias: whether the Linear adds one (the paper's ViT does).
+
+    Returns:
+        q, k and v, each (B, h, N, d).
 
     Raises:
-        ValueError: a size below 1, or h does not divide D.
+        ValueError: not three axes, or a width that is not three times h equal parts.
     """
-
-    def __init__(self, embed_dim: int, num_heads: int, bias: bool = True):
-        check_heads(embed_dim, num_heads)
-        check_flag(qkv_bias=bias)
-        super().__init__(embed_dim, 3 * embed_dim, bias=bias)
-        self.num_heads = num_heads
-
-    def forward(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Turn tokens (B, N, D) into q, k, v, each (B, h, N, d).
-
-        Raises:
-            ValueError: not three axes, or another width than D.
-        """
-        check_tokens(x, self.in_features)
-        qkv = super().forward(x)  # (B, N, 3·D)
-        q, k, v = rearrange(qkv, "b n (qkv h d) -> qkv b h n d", qkv=3, h=self.num_heads)
-        return q, k, v
+    check_axes("qkv", qkv, "B N 3·D")
+    check_sizes(num_heads=num_heads)
+    if qkv.shape[-1] % (3 * num_heads):
+        raise ValueError(
+            f"qkv is {tuple(qkv.shape)}: its width does not divide into q, k and v of "
+            f"{num_heads} heads each; give 3·D numbers a token, D a multiple of {num_heads}"
+        )
+    q, k, v = rearrange(qkv, "b n (qkv h d) -> qkv b h n d", qkv=3, h=num_heads)
+    return q, k, v

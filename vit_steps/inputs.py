@@ -1,88 +1,41 @@
 """What every module asks of its input, said where the learner stands.
 
-Each function returns quietly or raises: what came, what was expected, what to do.
+Each function returns quietly or raises: what came, what was expected, what to do. All look at types
+and shapes alone, never at a tensor's values, for which a GPU would have to be waited.
 """
 
-from math import isfinite, isqrt
+from math import isfinite
+from operator import index
 from typing import Any
 
+import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+
+
+def is_whole(number: Any) -> bool:
+    """Whether that is a whole number, Python's or NumPy's; True and False do not count as one."""
+    if isinstance(number, (bool, np.bool_)):
+        return False
+    try:
+        index(number)
+    except TypeError:
+        return False
+    return True
 
 
 def check_sizes(**sizes: int) -> None:
     """Each named size must be a whole number of at least 1.
 
     Raises:
-        TypeError: a size is not an int (True and False do not count as one).
+        TypeError: a size is no whole number.
         ValueError: a size is zero or negative.
     """
     for name, size in sizes.items():
-        if not isinstance(size, int) or isinstance(size, bool):
+        if not is_whole(size):
             raise TypeError(f"{name} is {size!r}, a {type(size).__name__}; give a whole number")
-        if size < 1:
+        if index(size) < 1:
             raise ValueError(f"{name} is {size}; give a whole number of at least 1")
-
-
-def check_tensor(**values: Any) -> None:
-    """Each named value must be a tensor.
-
-    Raises:
-        TypeError: it is something else.
-    """
-    for name, value in values.items():
-        if not isinstance(value, Tensor):
-            raise TypeError(f"{name} is a {type(value).__name__}, not a tensor")
-
-
-def check_axes(name: str, value: Any, axes: str) -> None:
-    """The named value must be a tensor with these axes, such as "B N D".
-
-    Raises:
-        TypeError: it is no tensor.
-        ValueError: it has another number of axes.
-    """
-    check_tensor(**{name: value})
-    if value.ndim != len(axes.split()):
-        wanted = ", ".join(axes.split())
-        raise ValueError(f"{name} is {tuple(value.shape)}; give the axes ({wanted})")
-
-
-def check_flag(**flags: bool) -> None:
-    """Each named flag must be True or False.
-
-    Raises:
-        TypeError: it is something else.
-    """
-    for name, value in flags.items():
-        if not isinstance(value, bool):
-            raise TypeError(f"{name} is {value!r}; give True or False")
-
-
-def check_pool(pool: str) -> None:
-    """The name of a way to read the tokens.
-
-    Raises:
-        ValueError: an unknown name.
-    """
-    if pool not in ("cls", "mean"):
-        raise ValueError(f'pool is {pool!r}; give "cls" or "mean"')
-
-
-def as_pair(size: int | tuple[int, int], name: str = "image_size") -> tuple[int, int]:
-    """Read a size as (height, width): 224 means (224, 224).
-
-    Raises:
-        TypeError: not an int and not a tuple of two ints.
-        ValueError: a side is zero or negative.
-    """
-    if isinstance(size, tuple) and len(size) == 2:
-        check_sizes(**{f"{name}[0]": size[0], f"{name}[1]": size[1]})
-        return size
-    if not isinstance(size, int):
-        raise TypeError(f"{name} is {size!r}; give one whole number, or a tuple (height, width)")
-    check_sizes(**{name: size})
-    return size, size
 
 
 def check_fraction(**fractions: float) -> None:
@@ -97,6 +50,32 @@ def check_fraction(**fractions: float) -> None:
             raise TypeError(f"{name} is {value!r}; give a number from 0 up to 1, such as 0.1")
         if not 0 <= value < 1:
             raise ValueError(f"{name} is {value}; give a number of at least 0 and below 1")
+
+
+def check_choice(name: str, value: Any, *choices: Any) -> None:
+    """The named value must be one of the choices.
+
+    Raises:
+        ValueError: it is something else.
+    """
+    if not any(type(value) is type(choice) and value == choice for choice in choices):
+        raise ValueError(f"{name} is {value!r}; give {' or '.join(map(repr, choices))}")
+
+
+def as_pair(size: int | tuple[int, int], name: str = "image_size") -> tuple[int, int]:
+    """Read a size as (height, width): 224 means (224, 224).
+
+    Raises:
+        TypeError: not a whole number and not a tuple of two.
+        ValueError: a side is zero or negative.
+    """
+    if isinstance(size, tuple) and len(size) == 2:
+        check_sizes(**{f"{name}[0]": size[0], f"{name}[1]": size[1]})
+        return index(size[0]), index(size[1])
+    if not is_whole(size):
+        raise TypeError(f"{name} is {size!r}; give one whole number, or a tuple (height, width)")
+    check_sizes(**{name: size})
+    return index(size), index(size)
 
 
 def mlp_width(embed_dim: int, mlp_ratio: float) -> int:
@@ -128,8 +107,7 @@ def check_heads(embed_dim: int, num_heads: int) -> None:
     """
     check_sizes(embed_dim=embed_dim, num_heads=num_heads)
     if embed_dim % num_heads:
-        small = [h for h in range(1, isqrt(embed_dim) + 1) if embed_dim % h == 0]
-        fits = sorted({*small, *(embed_dim // h for h in small)})
+        fits = [h for h in range(1, embed_dim + 1) if embed_dim % h == 0]
         near = sorted(sorted(fits, key=lambda h: abs(h - num_heads))[:3])
         raise ValueError(
             f"embed_dim {embed_dim} does not divide into {num_heads} heads of equal width; "
@@ -137,26 +115,39 @@ def check_heads(embed_dim: int, num_heads: int) -> None:
         )
 
 
-def check_images(
-    images: Tensor,
-    channels: int | None = None,
-    size: tuple[int, int] | None = None,
-    dtype: torch.dtype | None = None,
-) -> None:
-    """Images must be a batch (B, C, H, W); where given, in floats of these channels and this size.
+def check_axes(name: str, value: Any, axes: str) -> None:
+    """The named value must be a tensor with these axes, such as "B N D"; "" for any.
 
     Raises:
-        TypeError: not a tensor, or (where channels are given) not of floats, or of another type
-            of floats than the one given.
+        TypeError: it is no tensor.
+        ValueError: it has another number of axes.
+    """
+    if isinstance(value, torch.fx.Proxy):
+        raise TypeError(
+            f"{name} is a Proxy of torch.fx.symbolic_trace, which has no shape to check; "
+            "torch.export.export(model, (images,)).module() gives a torch.fx graph"
+        )
+    if not isinstance(value, Tensor):
+        load = "; vit_steps.images.load_image makes one from a picture file"
+        hint = load if name == "images" else ""
+        raise TypeError(f"{name} is a {type(value).__name__}, not a tensor{hint}")
+    if axes and value.ndim != len(axes.split()):
+        wanted = ", ".join(axes.split())
+        raise ValueError(f"{name} is {tuple(value.shape)}; give the axes ({wanted})")
+
+
+def check_images(
+    images: Tensor, channels: int | None = None, size: tuple[int, int] | None = None
+) -> None:
+    """Images must be a batch (B, C, H, W); where given, of floats in these channels and this size.
+
+    Raises:
+        TypeError: not a tensor, or (where channels are given) not of floats.
         ValueError: another number of axes, no images or no pixels, other channels or another size.
     """
-    if not isinstance(images, Tensor):
-        raise TypeError(
-            f"images is a {type(images).__name__}, not a tensor; "
-            "vit_steps.images.load_image makes one from a picture file"
-        )
+    check_axes("images", images, "")
     shape = tuple(images.shape)
-    if images.ndim == 3:
+    if len(shape) == 3:
         raise ValueError(f"images is {shape}: the batch axis is missing; use images[None]")
     check_axes("images", images, "B C H W")
     if 0 in shape:
@@ -180,8 +171,17 @@ def check_images(
             f"{size[0]}×{size[1]}; resize them (vit_steps.images.load_image), "
             "or the model (ViT.at_size)"
         )
-    if dtype is not None and images.dtype != dtype:
-        raise TypeError(f"images holds {images.dtype}, the model {dtype}; use images.to({dtype})")
+
+
+def check_dtype(images: Tensor, module: nn.Module) -> None:
+    """Images must hold the same floats as the module's weights, unless autocast sees to it.
+
+    Raises:
+        TypeError: they hold others, such as 16 bits where the weights have 32.
+    """
+    wanted = next(module.parameters()).dtype
+    if images.dtype != wanted and not torch.is_autocast_enabled(images.device.type):
+        raise TypeError(f"images holds {images.dtype}, the model {wanted}; use images.to({wanted})")
 
 
 def check_tokens(tokens: Tensor, embed_dim: int | None = None, count: int | None = None) -> None:

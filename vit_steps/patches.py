@@ -3,7 +3,7 @@
 from einops import rearrange
 from torch import Tensor, nn
 
-from .inputs import as_pair, check_axes, check_images, check_sizes
+from .inputs import as_pair, check_axes, check_dtype, check_images, check_sizes
 
 
 def grid_size(image_size: int | tuple[int, int], patch_size: int) -> tuple[int, int]:
@@ -101,6 +101,7 @@ class PatchEmbedding(nn.Module):
     ):
         super().__init__()
         check_sizes(in_channels=in_channels, embed_dim=embed_dim)
+        self.in_channels = in_channels
         self.image_size = as_pair(image_size)
         self.grid = grid_size(image_size, patch_size)
         self.proj = nn.Conv2d(in_channels, embed_dim, patch_size, stride=patch_size)
@@ -109,10 +110,10 @@ class PatchEmbedding(nn.Module):
         """Turn images (B, C, H, W), floats, into tokens (B, N, D).
 
         Raises:
-            TypeError: not a tensor of floats.
+            TypeError: not a tensor of floats, or of other floats than the weights.
             ValueError: other channels or another size than this embedding was made for.
         """
-        weight = self.proj.weight
-        check_images(images, weight.shape[1], self.image_size, weight.dtype)
+        check_images(images, self.in_channels, self.image_size)
+        check_dtype(images, self)
         x = self.proj(images)  # (B, D, rows, cols)
         return x.flatten(2).transpose(1, 2)  # (B, N, D)

@@ -41,7 +41,7 @@ class TokenEmbedding(nn.Module):
         """
         _, tokens, embed_dim = self.pos_embed.shape
         check_tokens(patches, embed_dim, count=tokens - 1)
-        cls = self.cls_token.expand(len(patches), -1, -1)  # (B, 1, D)
+        cls = self.cls_token.expand(patches.shape[0], -1, -1)  # (B, 1, D)
         x = torch.cat([cls, patches], dim=1)  # (B, N, D)
         return self.dropout(x + self.pos_embed)
 
@@ -72,8 +72,10 @@ def resize_positions(
         raise TypeError(f"pos_embed holds {pos_embed.dtype}, not floats")
     cls, patches = pos_embed[:, :1], pos_embed[:, 1:]
     picture = rearrange(patches, "b (row col) d -> b d row col", row=rows)
-    # At least 32 bits, contiguous: torch 2.13 gets other layouts wrong for one column.
-    picture = picture.to(torch.promote_types(picture.dtype, torch.float32)).contiguous()
+    # At least 32 bits, contiguous: torch 2.13 gets other layouts wrong for one column. On the CPU
+    # for MPS, which learnt it late.
+    device = "cpu" if picture.device.type == "mps" else picture.device
+    picture = picture.to(device, torch.promote_types(picture.dtype, torch.float32)).contiguous()
     picture = F.interpolate(picture, size=new, mode="bicubic", antialias=True)
-    patches = rearrange(picture, "b d row col -> b (row col) d").to(cls.dtype)
+    patches = rearrange(picture, "b d row col -> b (row col) d").to(cls)
     return torch.cat([cls, patches], dim=1)

@@ -1,19 +1,22 @@
 """Lesson 06: the head, and the whole Vision Transformer."""
 
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from math import prod
+from operator import index
 from typing import Any
 
 from torch import Tensor, nn
 
-from .encoder import Encoder
+from .encoder import Encoder, EncoderBlock
 from .inputs import (
-    check_flag,
+    as_pair,
+    check_choice,
     check_fraction,
     check_heads,
-    check_pool,
     check_sizes,
     check_tokens,
+    is_whole,
     mlp_width,
 )
 from .patches import PatchEmbedding, grid_size
@@ -68,13 +71,18 @@ class ViTConfig:
     norm_eps: float = 1e-6
 
     def __post_init__(self):
+        for name, value in vars(self).items():  # NumPy's whole numbers become Python's
+            if is_whole(value):
+                object.__setattr__(self, name, index(value))
+        if isinstance(self.image_size, tuple):
+            object.__setattr__(self, "image_size", as_pair(self.image_size))
         grid_size(self.image_size, self.patch_size)
         check_sizes(in_channels=self.in_channels, num_classes=self.num_classes, depth=self.depth)
         check_heads(self.embed_dim, self.num_heads)
         check_fraction(dropout=self.dropout, norm_eps=self.norm_eps)
         mlp_width(self.embed_dim, self.mlp_ratio)
-        check_flag(qkv_bias=self.qkv_bias)
-        check_pool(self.pool)
+        check_choice("qkv_bias", self.qkv_bias, True, False)
+        check_choice("pool", self.pool, "cls", "mean")
 
     @classmethod
     def preset(cls, name: str, **changes) -> "ViTConfig":
@@ -89,19 +97,6 @@ class ViTConfig:
         return replace(cls(**PRESETS[name]), **changes)
 
 
-def as_config(config: ViTConfig) -> ViTConfig:
-    """The config itself.
-
-    Raises:
-        TypeError: something else, such as a preset's name.
-    """
-    if not isinstance(config, ViTConfig):
-        raise TypeError(
-            f'config is {config!r}; give a ViTConfig, as ViTConfig.preset("B/16") makes'
-        )
-    return config
-
-
 def init_weights(module: nn.Module) -> None:
     """Start every Linear from a truncated normal of standard deviation 0.02 and a zero bias."""
     if isinstance(module, nn.Linear):
@@ -110,26 +105,19 @@ def init_weights(module: nn.Module) -> None:
             nn.init.zeros_(module.bias)
 
 
-class Head(nn.Linear):
-    """Read the tokens once, and give a logit for each class (Dosovitskiy et al. 2021, eq. 4).
+def pool_tokens(tokens: Tensor, pool: str = "cls") -> Tensor:
+    """What the head reads of the tokens (Dosovitskiy et al. 2021, eq. 4 and appendix D.3).
 
     Args:
-        embed_dim: D.
-        num_classes: how many logits.
-        pool: "cls" reads the cls token, "mean" the mean of the patch tokens.
+        tokens: (B, N, D), cls first.
+        pool: "cls" for the cls token, "mean" for the mean of the patch tokens.
+
+    Returns:
+        (B, D).
     """
-
-    def __init__(self, embed_dim: int, num_classes: int, pool: str = "cls"):
-        check_sizes(embed_dim=embed_dim, num_classes=num_classes)
-        check_pool(pool)
-        super().__init__(embed_dim, num_classes)
-        self.pool = pool
-
-    def forward(self, tokens: Tensor) -> Tensor:
-        """Turn normalised tokens (B, N, D), cls first, into logits (B, classes)."""
-        check_tokens(tokens, self.in_features)
-        pooled = tokens[:, 0] if self.pool == "cls" else tokens[:, 1:].mean(dim=1)
-        return super().forward(pooled)  # (B, D) to (B, classes)
+    check_tokens(tokens)
+    check_choice("pool", pool, "cls", "mean")
+    return tokens[:, 0] if pool == "cls" else tokens[:, 1:].mean(dim=1)
 
 
 class ViT(nn.Module):
@@ -137,29 +125,40 @@ class ViT(nn.Module):
 
     Args:
         config: its sizes; `ViTConfig.preset("B/16")` gives a published one.
+
+    Raises:
+        TypeError: config is something else, such as a preset's name.
     """
 
     def __init__(self, config: ViTConfig):
         super().__init__()
-        self.config = c = as_config(config)
-        dim = c.embed_dim
-        self.patch_embed = PatchEmbedding(c.image_size, c.patch_size, c.in_channels, dim)
-        self.tokens = TokenEmbedding(prod(self.patch_embed.grid), dim, c.dropout)
-        block = (dim, c.num_heads, c.mlp_ratio, c.qkv_bias, c.dropout, c.norm_eps)
-        self.blocks = Encoder(c.depth, *block)
-        self.norm = nn.LayerNorm(dim, eps=c.norm_eps)
-        self.head = Head(dim, c.num_classes, c.pool)
+        if not isinstance(config, ViTConfig):
+            raise TypeError(
+                f'config is {config!r}; give a ViTConfig, as ViTConfig.preset("B/16") makes'
+            )
+        c = self.config = config
+        self.patch_embed = PatchEmbedding(c.image_size, c.patch_size, c.in_channels, c.embed_dim)
+        self.tokens = TokenEmbedding(prod(self.patch_embed.grid), c.embed_dim, c.dropout)
+        self.blocks = Encoder(
+            EncoderBlock(c.embed_dim, c.num_heads, c.mlp_ratio, c.qkv_bias, c.dropout, c.norm_eps)
+            for _ in range(c.depth)
+        )
+        self.norm = nn.LayerNorm(c.embed_dim, eps=c.norm_eps)
+        self.head = nn.Linear(c.embed_dim, c.num_classes)
         self.apply(init_weights)
 
-    def encode(self, images: Tensor, return_attention: bool = True):
-        """Turn images (B, C, H, W) into normalised tokens (B, N, D) and each block's weights."""
-        x = self.tokens(self.patch_embed(images))  # (B, N, D)
-        x, attention = self.blocks(x, return_attention=return_attention)
-        return self.norm(x), attention
+    def features(self, images: Tensor, return_attention: bool = False) -> Any:
+        """Turn images (B, C, H, W) into normalised tokens (B, N, D), cls first.
 
-    def features(self, images: Tensor) -> Tensor:
-        """Turn images (B, C, H, W) into normalised tokens (B, N, D), cls first."""
-        return self.encode(images, return_attention=False)[0]
+        Returns:
+            The tokens; with `return_attention`, a tuple of them and a list of the weights of each
+            block (B, h, N, N).
+        """
+        x = self.tokens(self.patch_embed(images))  # (B, N, D)
+        x = self.blocks(x, return_attention=return_attention)
+        x, attention = x if return_attention else (x, [])
+        x = self.norm(x)
+        return (x, attention) if return_attention else x
 
     def forward(self, images: Tensor, return_attention: bool = False):
         """Turn images (B, C, H, W) into logits (B, classes).
@@ -172,19 +171,22 @@ class ViT(nn.Module):
             TypeError: images are not a tensor of floats.
             ValueError: images have other channels or another size than the config says.
         """
-        tokens, attention = self.encode(images, return_attention)
-        logits = self.head(tokens)
+        tokens = self.features(images, return_attention)
+        tokens, attention = tokens if return_attention else (tokens, [])
+        logits = self.head(pool_tokens(tokens, self.config.pool))
         return (logits, attention) if return_attention else logits
 
     def at_size(self, image_size: int | tuple[int, int]) -> "ViT":
-        """The same weights in a new model for images of another size, its positions resized.
+        """A copy of this model for images of another size, its positions resized.
 
         Raises:
             ValueError: the patch size does not divide the new size.
         """
-        model = ViT(replace(self.config, image_size=image_size))
-        weights = self.state_dict()
-        positions, grid = weights["tokens.pos_embed"], self.patch_embed.grid
-        weights["tokens.pos_embed"] = resize_positions(positions, grid, model.patch_embed.grid)
-        model.load_state_dict(weights)
-        return model.to(positions).train(self.training)
+        model = deepcopy(self)
+        model.config = replace(self.config, image_size=image_size)
+        patches, tokens = model.patch_embed, model.tokens
+        patches.image_size = as_pair(image_size)
+        patches.grid = grid_size(image_size, self.config.patch_size)
+        positions = resize_positions(tokens.pos_embed.detach(), self.patch_embed.grid, patches.grid)
+        tokens.pos_embed = nn.Parameter(positions, tokens.pos_embed.requires_grad)
+        return model

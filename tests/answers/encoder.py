@@ -51,17 +51,27 @@ def norm_in_place(x, weight, bias, eps=1e-6):
 def changes_as_differences(encoder, x):
     written = []
     for block in encoder:
-        middle = x + block.attn(block.norm1(x))[0]
-        end, _ = block(x)
+        middle = x + block.attn(block.norm1(x))
+        end = block(x)
         written += [middle - x, end - middle]
         x = end
     return written
 
 
+def changes_by_the_equation(encoder, x):
+    written = []
+    for block in encoder:
+        a, _ = block.attn(block.norm1(x), return_attention=True)
+        m = block.mlp(block.norm2(x + a))
+        written += [a, m]
+        x = x + a + m
+    return tuple(written)
+
+
 def changes_with_first_x(encoder, x):
     written = []
     for block in encoder:
-        a, _ = block.attn(block.norm1(x))
+        a = block.attn(block.norm1(x))
         written += [a, block.mlp(block.norm2(x + a))]
     return written
 
@@ -69,7 +79,7 @@ def changes_with_first_x(encoder, x):
 def changes_parallel(encoder, x):
     written = []
     for block in encoder:
-        a, _ = block.attn(block.norm1(x))
+        a = block.attn(block.norm1(x))
         m = block.mlp(block.norm2(x))
         written += [a, m]
         x = x + a + m
@@ -81,7 +91,6 @@ def changes_unnormalised(encoder, x):
     for block in encoder:
         for layer in (block.attn, block.mlp):
             change = layer(x)
-            change = change[0] if isinstance(change, tuple) else change
             written.append(change)
             x = x + change
     return written
@@ -90,7 +99,7 @@ def changes_unnormalised(encoder, x):
 def changes_a_block(encoder, x):
     written = []
     for block in encoder:
-        out = block(x)[0]
+        out = block(x)
         written.append(out - x)
         x = out
     return written
@@ -99,7 +108,7 @@ def changes_a_block(encoder, x):
 def changes_in_place(encoder, x):
     written = []
     for block in encoder:
-        written.append(block.attn(block.norm1(x))[0])
+        written.append(block.attn(block.norm1(x)))
         x += written[-1]
         written.append(block.mlp(block.norm2(x)))
         x += written[-1]
@@ -109,7 +118,7 @@ def changes_in_place(encoder, x):
 def changes_as_streams(encoder, x):
     written = []
     for block in encoder:
-        x = x + block.attn(block.norm1(x))[0]
+        x = x + block.attn(block.norm1(x))
         written.append(x)
         x = x + block.mlp(block.norm2(x))
         written.append(x)
@@ -118,19 +127,19 @@ def changes_as_streams(encoder, x):
 
 def unheard_by_nudging(encoder, x):
     with torch.no_grad():
-        usual = encoder(x)[0]
+        usual = encoder(x)
         found = []
         for number in range(len(encoder)):
             nudged = copy.deepcopy(encoder)
             for weight in nudged[number].parameters():
                 weight += 0.1
-            if torch.equal(usual, nudged(x)[0]):
+            if torch.equal(usual, nudged(x)):
                 found.append(number)
     return found
 
 
 def unheard_by_autograd(encoder, x):
-    tokens = encoder(x.clone().requires_grad_())[0]
+    tokens = encoder(x.clone().requires_grad_())
     found = []
     for number, block in enumerate(encoder):
         weights = list(block.parameters())
@@ -144,30 +153,30 @@ def unheard_by_spoiling(encoder, x):
     found = []
     with torch.no_grad():
         for number, block in enumerate(encoder):
-            usual = encoder(x)[0]
+            usual = encoder(x)
             for weight in block.parameters():
                 weight += 0.1
-            if torch.equal(usual, encoder(x)[0]):
+            if torch.equal(usual, encoder(x)):
                 found.append(number)
     return found
 
 
 def unheard_without_clearing(encoder, x):
-    tokens = encoder(x)[0]
+    tokens = encoder(x)
     if tokens.grad_fn is not None:
         tokens.mean().backward()
     return [n for n, b in enumerate(encoder) if all(p.grad is None for p in b.parameters())]
 
 
 def unheard_with_attention(encoder, x):
-    usual = encoder(x)
+    usual = encoder(x, return_attention=True)
     found = []
     with torch.no_grad():
         for number in range(len(encoder)):
             nudged = copy.deepcopy(encoder)
             for weight in nudged[number].parameters():
                 weight += 0.1
-            tokens, attention = nudged(x)
+            tokens, attention = nudged(x, return_attention=True)
             same_maps = all(map(torch.equal, attention, usual[1]))
             if torch.equal(tokens, usual[0]) and same_maps:
                 found.append(number)
@@ -188,7 +197,7 @@ def unheard_from_one(encoder, x):
 
 RIGHT = {
     "layer_norm": [norm_by_moments, norm_by_std_and_mean],
-    "contributions": [changes_as_differences],
+    "contributions": [changes_as_differences, changes_by_the_equation],
     "unheard_blocks": [unheard_by_nudging, unheard_by_autograd],
 }
 WRONG = {

@@ -139,24 +139,24 @@ def walk(a, b, images):
     if not near(x, y):
         return "tokens"
     for i in range(len(a.blocks)):
-        x, y = a.blocks[i](x)[0], b.blocks[i](y)[0]
+        x, y = a.blocks[i](x), b.blocks[i](y)
         if not near(x, y):
             return "blocks." + str(i)
     x, y = a.norm(x), b.norm(y)
     if not near(x, y):
         return "norm"
-    return None if near(a.head(x), b.head(y)) else "head"
+    pooled_x = vit_steps.pool_tokens(x, a.config.pool)
+    pooled_y = vit_steps.pool_tokens(y, b.config.pool)
+    return None if near(a.head(pooled_x), b.head(pooled_y)) else "head"
 
 
 def walk_with_one_stream(a, b, images):
     x = images
     for name in ("patch_embed", "tokens", *(f"blocks.{i}" for i in range(len(a.blocks))), "norm"):
         x, y = a.get_submodule(name)(x), b.get_submodule(name)(x)
-        if name.startswith("blocks"):
-            x, y = x[0], y[0]
         if not torch.equal(x, y):
             return name
-    return None if torch.equal(a.head(x), b.head(x)) else "head"
+    return None if torch.equal(a(images), b(images)) else "head"
 
 
 def by_weights(a, b, images):
@@ -186,6 +186,14 @@ def some_block(a, b, images):
 def by_features(a, b, images):
     name = walk(a, b, images)
     return name if not torch.allclose(a.features(images), b.features(images)) else None
+
+
+def head_on_all_tokens(a, b, images):
+    name = walk(a, b, images)
+    if name != "head":
+        return name
+    x = a.features(images)
+    return None if torch.allclose(a.head(x), b.head(x)) else "head"
 
 
 RIGHT = {
@@ -222,5 +230,6 @@ WRONG = {
         (counted_from_one, "numbered from 0"),
         (some_block, "which block"),
         (by_features, "the head is never compared"),
+        (head_on_all_tokens, "is given all tokens"),
     ],
 }

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from ..attention import attention
+from ..attention import scaled_dot_product_attention
 from .engine import Check, Mistake, Trial, call
 
 
@@ -237,7 +237,7 @@ def verdict(*answers: str) -> Callable:
 
 RIGHT, AFTER, SCALE = "right", "scaled after softmax", "wrong scale"
 SUSPECTS = (
-    ("a right function", attention),
+    ("a right function", scaled_dot_product_attention),
     ("another right function, which rounds otherwise", attend_by(divided_first)),
     ("softmax(qk) / √D", attend_by(weigh(model_root, after=True))),
     ("softmax(qk) / √d", attend_by(weigh(after=True))),

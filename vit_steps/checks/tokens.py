@@ -1,6 +1,7 @@
 """Exercises of lesson 02."""
 
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from einops import rearrange
@@ -158,7 +159,13 @@ def small_vit(set_positions: Callable[[Tensor], Tensor]) -> Read:
     config = ViTConfig(SIZE, PATCH_SIZE, num_classes=2, embed_dim=16, depth=2, num_heads=2)
     model = ViT(config).double().eval()
     model.tokens.pos_embed.data = set_positions(torch.randn(1, 25, 16).double())
-    return torch.no_grad()(lambda images: model.features(images)[:, 0])
+
+    @torch.no_grad()
+    def read(images: Tensor) -> Tensor:
+        tokens: Any = model.features(images)
+        return tokens[:, 0]
+
+    return read
 
 
 def alike_in_front(positions: Tensor) -> Tensor:

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from ..inputs import mlp_width
 from ..patches import grid_size
-from ..vit import ViT, ViTConfig
+from ..vit import ViT, ViTConfig, pool_tokens
 from .engine import Check, Mistake, Trial
 
 TINY = ViTConfig(
@@ -212,10 +212,9 @@ def stages(model: ViT, images: Tensor) -> dict[str, Tensor]:
     given = {"patch_embed": x}
     given["tokens"] = x = model.tokens(x)
     for i, block in enumerate(model.blocks):
-        x, _ = block(x)
-        given[f"blocks.{i}"] = x
+        given[f"blocks.{i}"] = x = block(x)
     given["norm"] = x = model.norm(x)
-    given["head"] = model.head(x)
+    given["head"] = model.head(pool_tokens(x, model.config.pool))
     return given
 
 
@@ -283,7 +282,8 @@ where_they_part = Check(
             renamed(lambda name: name.partition(".")[0]),
         ),
         Mistake(
-            "the head is never compared: two ViTs that pool differently part only there",
+            "the head is never compared, or is given all tokens: two ViTs that pool differently "
+            "part only there; give it what pool_tokens gives, or compare the logits",
             renamed(lambda name: None if name == "head" else name),
         ),
     ],

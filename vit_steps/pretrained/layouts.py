@@ -1,4 +1,4 @@
-"""Lesson 09: whose names a checkpoint's tensors have, and what we call them."""
+"""Whose names a checkpoint's tensors have, and what we call them."""
 
 import re
 from itertools import product
@@ -68,6 +68,17 @@ LAYOUTS = {
     "torchvision": TORCHVISION,
     "Google": GOOGLE,
 }
+# What other models of these names have beside ours, by a part of a tensor's name.
+UNSUPPORTED = {
+    r"(^|\.)(reg_token|register_tokens)$": "register tokens, as DINOv2 and DINOv3 have them",
+    r"\.(ls1\.gamma|gamma_1|lambda_1|layer_scale1\.)": "a learned scale on each branch, LayerScale",
+    r"relative_position": "positions relative to each other, as BEiT and Swin have them",
+    r"(^|\.)(norm_pre|pre_layrnorm)\.": "a norm before the first block, as CLIP has it",
+    r"(^|\.)fc_norm\.": "a norm between the mean of the tokens and the head, fc_norm",
+    r"\.(q_norm|k_norm)\.": "norms of queries and keys",
+    r"\.mlp\.(w12|w3|fc1_g|weights_in)\.": "an MLP with a gate, SwiGLU",
+    r"(^|\.)(decoder|mask_token)": "pieces of training by masked patches (a mask token, a decoder)",
+}
 
 
 def listed(names) -> str:
@@ -86,7 +97,7 @@ def recognise(tensors: dict[str, Tensor], path: Path) -> tuple[str, dict[str, tu
     """Whose names these are, and for each of our tensors the names of theirs that make it.
 
     Raises:
-        ValueError: nobody's, or those of a distilled DeiT.
+        ValueError: nobody's, or those of a model with a piece that ours has not.
     """
     if odd := [n for n in tensors if n.endswith(("dist_token", "distillation_token"))]:
         raise ValueError(
@@ -95,11 +106,12 @@ def recognise(tensors: dict[str, Tensor], path: Path) -> tuple[str, dict[str, tu
             "values; take the DeiT that is not distilled, such as facebook/deit-tiny-patch16-224"
         )
     if "tokens.cls_token" in tensors:
-        raise ValueError(f"{path.name} is our own: vit_steps.checkpoints.load_model reads it")
+        raise ValueError(f"{path.name} is our own: vit_steps.training.load_model reads it")
     for layout, table in tables():
         start = table["patch_embed.proj.*"].removesuffix("*")
         if not any(name.startswith(start) for name in tensors):
             continue
+        check_pieces(tensors, path)
         block = re.escape(table["blocks.#.norm1.*"].removesuffix("*")).replace(r"\#", r"(\d{1,4})")
         found = [re.match(block, name) for name in tensors]
         depth = max((1 + int(match[1]) for match in found if match), default=0)
@@ -113,6 +125,17 @@ def recognise(tensors: dict[str, Tensor], path: Path) -> tuple[str, dict[str, tu
     raise ValueError(
         f"{path.name} is in no layout that is known ({', '.join(LAYOUTS)}): {listed(tensors)}"
     )
+
+
+def check_pieces(tensors: dict[str, Tensor], path: Path) -> None:
+    """No tensor may belong to a piece that is known, and that our ViT has not.
+
+    Raises:
+        ValueError: one does; the message says what it is.
+    """
+    for (pattern, what), name in product(UNSUPPORTED.items(), tensors):
+        if re.search(pattern, name):
+            raise ValueError(f"{path.name} has {what}: our ViT has no place for {name}")
 
 
 def tables():

@@ -1,17 +1,24 @@
-"""Lesson 07: the command line of `python -m vit_steps.training`."""
+"""Lesson 07: the command line of `python -m vit_steps.training`; no module imports it."""
 
 import argparse
 import sys
 import warnings
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Any
 
 import torch
 from tqdm import tqdm
 
+from ..vit import ViT, ViTConfig
+from .augment import augment_digits, augment_photos
+from .checkpoints import load_model, own_folder
 from .data import load
-from .training import History, augment_digits, augment_photos, fit, pick_device
-from .vit import ViT, ViTConfig
+from .dataset import Pictures
+from .devices import pick_device
+from .fitting import fit
+from .folders import Parts
+from .loop import History, evaluate
 
 # What suits each data set on a laptop's CPU. In these small models the patches start far louder
 # than positions of spread 0.02, and drown them: twelve epochs on digits, without augmentation,
@@ -39,8 +46,10 @@ examples:
   %(prog)s --data folder:my_photos --epochs 20
       your own pictures, one sub-folder a class
   %(prog)s --data openml:Fashion-MNIST --out runs/fashion
-      10,000 pictures of clothes held out, 60,000 to train on, from openml.org
+      60,000 pictures of clothes to train on, 10,000 to test on, from openml.org
 
+The best epoch is chosen on val: a folder's own, or a share of what there is to train
+on. The pictures to test on are used once, at the end.
 Stop it by Ctrl-C when you like: the same command goes on from the last finished epoch.
 In Python, vit_steps.training.load_model("runs/digits/best.safetensors") is the model.
 """,
@@ -60,6 +69,10 @@ In Python, vit_steps.training.load_model("runs/digits/best.safetensors") is the 
     parser.add_argument("--device", choices=("cpu", "cuda", "mps"), help="default: cuda or mps if "
                         "there is one, else cpu")  # fmt: skip
 
+    add(parser, "--val-fraction", "share to choose the best epoch by; 0: take the last epoch",
+        0.1, float, "X")  # fmt: skip
+    add(parser, "--workers", "processes that read pictures, where memory cannot hold them", 2)
+
     run = parser.add_argument_group("training (what has no default here suits the data)")
     add(run, "--epochs", "how often each training image is seen")
     add(run, "--batch-size", "images in a step", 64)
@@ -70,6 +83,7 @@ In Python, vit_steps.training.load_model("runs/digits/best.safetensors") is the 
     add(run, "--seed", "of the first weights, the order and the augmentation", 0)
     run.add_argument("--augment", choices=AUGMENT, help="what is done to training images; digits: "
                      "turn, scale and shift a little; photos: mirror, zoom in")  # fmt: skip
+    run.add_argument("--amp", action="store_true", help="mixed precision, 16 bits where they do")
 
     model = parser.add_argument_group("model (what has no default here suits the data)")
     add(model, "--image-size", "side to which a folder's pictures are brought, in pixels (64)")
@@ -85,16 +99,19 @@ In Python, vit_steps.training.load_model("runs/digits/best.safetensors") is the 
 def main(argv: list[str] | None = None) -> int:
     """Train as the command line says; give 0, or 130 if it was stopped by Ctrl-C."""
     options = arguments().parse_args(argv)
+    # A name that the terminal cannot print is printed as \\udc.., rather than ending the training.
+    if isinstance(sys.stdout, TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
     try:
         return train_as(options)
     except (ValueError, OSError) as error:  # an option, a file or the network: say it in one line
         sys.exit(f"vit_steps.training: {error}")
     except KeyboardInterrupt:
-        sys.exit("vit_steps.training: stopped before the training began")
+        sys.exit("vit_steps.training: stopped")
 
 
 def train_as(options: argparse.Namespace) -> int:
-    """Load the data, build the model, train it, and say where the weights are."""
+    """Load the data, build the model, train it, measure it, and say where the weights are."""
     kind, _, name = options.data.partition(":")
     recipe = RECIPES.get(options.data) or RECIPES.get(kind, {})
     for key, value in recipe.items():
@@ -102,18 +119,82 @@ def train_as(options: argparse.Namespace) -> int:
             setattr(options, key, value)
     if options.image_size is not None and kind != "folder":
         raise ValueError(f"--image-size is for folders; the pictures of {options.data} have theirs")
-    folder = options.out or Path("runs") / (Path(name).resolve().name if name else kind)
+    place = options.out or Path("runs") / (Path(name).resolve().name if name else kind)
 
+    parts = load_parts(options)
+    device = pick_device(options.device)
+    model = make_model(options, parts.train)
+    print(f"ViT with {sum(p.numel() for p in model.parameters()):,} parameters, on {device}")
+    last, best = place / "last.safetensors", place / "best.safetensors"
+    if options.restart and place.exists():
+        with own_folder(place):
+            last.unlink(missing_ok=True)
+            best.unlink(missing_ok=True)
+    elif last.exists():
+        print(f"going on from {last}")
+
+    done = []  # the history after each epoch
+
+    def report(history: History) -> None:
+        done.append(history)
+        line = f"epoch {len(history):3} of {options.epochs}: "
+        line += f"training loss {history.train_loss[-1]:.3f}"
+        if history.val_loss:
+            line += f", val loss {history.val_loss[-1]:.3f}"
+            line += f", val accuracy {history.val_accuracy[-1]:.1%}"
+        with tqdm.external_write_mode():  # above the bar
+            print(line, flush=True)
+
+    try:
+        history = fit(
+            model,
+            parts.train,
+            parts.val,
+            epochs=options.epochs,
+            batch_size=options.batch_size,
+            lr=options.lr,
+            weight_decay=options.weight_decay,
+            warmup=options.warmup,
+            label_smoothing=options.label_smoothing,
+            augment=AUGMENT[options.augment],
+            seed=options.seed,
+            device=device,
+            folder=place,
+            progress=sys.stderr.isatty(),
+            report=report,
+            amp=options.amp,
+            workers=options.workers,
+        )
+    except KeyboardInterrupt:
+        if done or last.exists():
+            epoch = f"after epoch {len(done[-1])}" if done else "before another epoch was finished"
+            print(f"Stopped {epoch}; the same command goes on from there.")
+        else:
+            print("Stopped before the end of the first epoch: nothing is saved.")
+        return 130
+    tell_result(options, history, parts.test, device, last, best)
+    return 0
+
+
+def load_parts(options: argparse.Namespace) -> Parts:
+    """Load the data that are asked for, and say what they are."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        train, test = load(options.data, size=options.image_size or 64)
+        parts = load(options.data, size=options.image_size or 64, val_fraction=options.val_fraction)
     for warning in caught:
         print(f"note: {warning.message}")
-    _, channels, height, width = train.images.shape
+    _, height, width = parts.train.shape
+    val = "" if parts.val is None else f", {len(parts.val):,} for val"
     print(
-        f"{options.data}: {len(train):,} images to train on, {len(test):,} held out; "
-        f"{len(train.classes)} classes; {height}×{width} pixels"
+        f"{options.data}: {len(parts.train):,} images to train on{val}, {len(parts.test):,} to "
+        f"test on; {len(parts.train.classes)} classes; {height}×{width} pixels"
     )
+    return parts
+
+
+def make_model(options: argparse.Namespace, train: Pictures) -> ViT:
+    """An untrained ViT for these pictures."""
+    channels, height, width = train.shape
     config = ViTConfig(
         image_size=(height, width),
         patch_size=options.patch_size,
@@ -128,53 +209,29 @@ def train_as(options: argparse.Namespace) -> int:
     model = ViT(config)
     with torch.no_grad():
         model.tokens.pos_embed.mul_(options.position_std / 0.02)
-    device = pick_device(options.device)
-    print(f"ViT with {sum(p.numel() for p in model.parameters()):,} parameters, on {device}")
+    return model
 
-    def report(history: History) -> None:
-        line = (
-            f"epoch {len(history):3} of {options.epochs}: "
-            f"training loss {history.train_loss[-1]:.3f}, "
-            f"held-out loss {history.test_loss[-1]:.3f}, "
-            f"held-out accuracy {history.test_accuracy[-1]:.1%}"
-        )
-        with tqdm.external_write_mode():  # above the bar
-            print(line, flush=True)
 
-    last = folder / "last.safetensors"
-    if options.restart:
-        for path in (last, folder / "best.safetensors"):
-            path.unlink(missing_ok=True)
-    elif last.exists():
-        print(f"going on from {last}")
-    history = fit(
-        model,
-        train,
-        test,
-        epochs=options.epochs,
-        batch_size=options.batch_size,
-        lr=options.lr,
-        weight_decay=options.weight_decay,
-        warmup=options.warmup,
-        label_smoothing=options.label_smoothing,
-        augment=AUGMENT[options.augment],
-        seed=options.seed,
-        device=device,
-        folder=folder,
-        progress=sys.stderr.isatty(),
-        report=report,
-    )
-    stopped = len(history) < options.epochs
-    if not history:
-        print("Stopped before the end of the first epoch: nothing is saved.")
-        return 130
-    if stopped:
-        print(f"Stopped after epoch {len(history)}; the same command goes on from there.")
-    best = history.best
+def tell_result(
+    options: argparse.Namespace,
+    history: History,
+    test: Pictures,
+    device: torch.device,
+    last: Path,
+    best: Path,
+) -> None:
+    """Measure the best epoch's weights on the test part, once, and say where the weights are."""
+    model = load_model(best).to(device)
+    _, accuracy = evaluate(model, test, amp=options.amp, workers=options.workers)
+    if history.val_accuracy:
+        val_accuracy = history.val_accuracy[history.best - 1]
+        print(f"best epoch: {history.best}, by its val accuracy of {val_accuracy:.1%}")
     print(
-        f"{history.test_accuracy[-1]:.1%} of the held-out images right after epoch {len(history)}\n"
-        f"weights: {last}\n"
-        f"         {folder / 'best.safetensors'} (epoch {best}, "
-        f"{history.test_accuracy[best - 1]:.1%}; chosen on the held-out images)"
+        f"test accuracy of epoch {history.best}, measured once: {accuracy:.1%}\n"
+        f"weights: {best} (epoch {history.best})\n"
+        f"         {last} (epoch {len(history)})"
     )
-    return 130 if stopped else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

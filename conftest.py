@@ -1,0 +1,28 @@
+"""Settings of all tests, a single lesson's too, wherever they are started from."""
+
+import os
+
+# Each worker one thread: more would only wait for each other. Kernels inherit it.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+import matplotlib
+import pytest
+import torch
+
+matplotlib.use("Agg")  # not by the environment, which the notebooks' kernels would inherit
+
+
+def pytest_xdist_auto_num_workers(config):
+    """How many workers `-n auto` means; unlike a number, it also lets `--pdb` do without any.
+
+    Two: more, each with a B/16 or two, fill a small machine's memory. None where one file is asked
+    for: a file is one worker's in any case.
+    """
+    files = [name.split("::")[0] for name in config.args]
+    return 0 if len(files) == 1 and os.path.isfile(files[0]) else 2
+
+
+@pytest.fixture(autouse=True)
+def seed():
+    torch.manual_seed(0)
+    torch.set_num_threads(1)  # a test may have changed it

@@ -1,0 +1,667 @@
+"""What outlives a training: files that are whole, stopping and going on, one run in a folder."""
+
+import errno
+import json
+import os
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from safetensors import safe_open
+from safetensors.torch import save_file
+from tiny_training import fit, pictures, same, tiny
+from torch import nn
+
+from vit_steps import ViT, training
+from vit_steps.training import checkpoints
+
+ROOT = Path(__file__).parent.parent
+PATHS = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "tests")])}
+
+
+# Files -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "changes", [{}, dict(image_size=(4, 6), pool="mean", qkv_bias=False, dropout=0.1)]
+)
+def test_a_model_comes_back_from_its_file(tmp_path, changes):
+    model, path = tiny(**changes), tmp_path / "model.safetensors"
+    training.save_model(model, path)
+    state = torch.get_rng_state()
+    back = training.load_model(path)
+    assert torch.equal(torch.get_rng_state(), state)
+    assert back.config == model.config
+    assert same(back, model)
+    assert not back.training
+    assert all(p.requires_grad for p in back.parameters())
+    assert {p.name for p in tmp_path.iterdir()} == {path.name}
+    images = torch.randn(2, 1, *((4, 6) if changes else (4, 4)))
+    assert torch.equal(back(images), model.eval()(images))
+    with safe_open(path, framework="pt") as file:  # what anyone can read
+        assert json.loads(file.metadata()["config"])["embed_dim"] == 8
+        assert set(file.keys()) == set(model.state_dict())
+
+
+def test_half_precision_stays_half(tmp_path):
+    model = tiny().to(torch.bfloat16)
+    training.save_model(model, tmp_path / "m")
+    assert same(training.load_model(tmp_path / "m"), model)
+
+
+def not_checkpoints(folder):
+    """Files that must be refused, by name."""
+    training.save_model(tiny(), folder / "whole")
+    whole = (folder / "whole").read_bytes()
+    for name, size in (("cut", len(whole) - 1), ("header", 50), ("length", 5), ("empty", 0)):
+        (folder / name).write_bytes(whole[:size])
+    torch.save(tiny().state_dict(), folder / "torch")
+    (folder / "pickle").write_bytes(pickle.dumps(Bomb(folder / "exploded")))
+    checkpoints.write_file(folder / "plain", tiny().state_dict(), {})
+    other = dict(config=checkpoints.config_of(tiny(depth=2)))
+    checkpoints.write_file(folder / "other", tiny().state_dict(), other)
+    odd = dict(config=checkpoints.config_of(tiny()) | {"colour": "red"})
+    checkpoints.write_file(folder / "odd", tiny().state_dict(), odd)
+    (folder / "folder").mkdir()
+    return [
+        "cut",
+        "header",
+        "length",
+        "empty",
+        "torch",
+        "pickle",
+        "plain",
+        "other",
+        "odd",
+        "folder",
+    ]
+
+
+class Bomb:
+    """Unpickled, it makes a file."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return (Path.touch, (self.path,))
+
+
+def test_what_is_not_a_whole_checkpoint_is_refused(tmp_path):
+    pickle.loads(pickle.dumps(Bomb(tmp_path / "works")))
+    assert (tmp_path / "works").exists()
+    for name in not_checkpoints(tmp_path):
+        with pytest.raises(ValueError, match=f"{name} (cannot be read|does not hold)"):
+            training.load_model(tmp_path / name)
+    assert not (tmp_path / "exploded").exists()
+    with pytest.raises(ValueError, match="missing is not there"):
+        training.load_model(tmp_path / "missing")
+
+
+def test_a_model_without_a_config_cannot_be_saved(tmp_path):
+    with pytest.raises(TypeError, match="needs a ViTConfig"):
+        training.save_model(nn.Linear(2, 2), tmp_path / "model")
+    with pytest.raises(TypeError, match="needs a ViTConfig"):
+        fit(nn.Sequential(nn.Flatten(), nn.Linear(16, 3)), tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def full(*args, **kwargs):
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+
+@pytest.mark.parametrize("call", ["fsync", "replace"])
+def test_a_full_disk_leaves_the_old_file(tmp_path, monkeypatch, call):
+    path = tmp_path / "model"
+    training.save_model(tiny(), path)
+    before = path.read_bytes()
+    monkeypatch.setattr(os, call, full)
+    with pytest.raises(ValueError, match="model cannot be written: No space left"):
+        training.save_model(tiny(1), path)
+    assert path.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_write_that_the_system_cuts_short_leaves_the_old_file(tmp_path):
+    resource = pytest.importorskip("resource")  # not on Windows
+    path = tmp_path / "model"
+    training.save_model(tiny(), path)
+    before, limits = path.read_bytes(), resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (len(before) // 2, limits[1]))
+    try:
+        with pytest.raises(ValueError, match="cannot be written"):
+            training.save_model(tiny(1), path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert path.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_full_disk_ends_a_training_at_its_last_whole_checkpoint(tmp_path, monkeypatch):
+    def fill(history):
+        if len(history) == 2:
+            monkeypatch.setattr(os, "fsync", full)
+
+    with pytest.raises(ValueError, match="cannot be written: No space left"):
+        fit(tiny(), tmp_path, report=fill)
+    monkeypatch.undo()
+    assert len(history_in(tmp_path)) == 2
+    unbroken, resumed = tiny(), tiny()
+    fit(unbroken)
+    fit(resumed, tmp_path)
+    assert same(unbroken, resumed)
+
+
+def test_a_folder_that_cannot_be_written_to_is_refused_before_the_training(tmp_path, monkeypatch):
+    def never(history):
+        raise AssertionError("it trained")
+
+    (tmp_path / "file").touch()
+    with pytest.raises(ValueError, match="file cannot be written to"):
+        fit(tiny(), tmp_path / "file", report=never)
+    closed = tmp_path / "closed"
+    closed.mkdir(mode=0o555)
+    if os.access(closed, os.W_OK):  # root may write anywhere
+
+        def denied(dir):
+            raise PermissionError(errno.EACCES, "Permission denied")
+
+        monkeypatch.setattr(checkpoints, "TemporaryFile", denied)
+    with pytest.raises(ValueError, match="closed cannot be written to: Permission denied"):
+        fit(tiny(), closed, report=never)
+
+
+# To stop, and to go on ---------------------------------------------------------------------------
+
+ALL = dict(
+    epochs=6, lr=1e-2, label_smoothing=0.1, augment=training.augment_photos, weight_decay=0.1
+)
+
+
+class StopError(Exception):
+    """Stands for anything that ends a training."""
+
+
+def stop_at(epoch, folder, error=StopError, **options):
+    def stop(history):
+        if len(history) == epoch:
+            raise error
+
+    return fit(tiny(dropout=0.1), folder, report=stop, **(ALL | options))
+
+
+def history_in(folder, name="last"):
+    with safe_open(folder / f"{name}.safetensors", framework="pt") as file:
+        return training.History(**json.loads(file.metadata()["history"]))
+
+
+def test_resumed_at_every_epoch_it_ends_like_an_unbroken_run(tmp_path):
+    unbroken = tiny(dropout=0.1)
+    history = fit(unbroken, **ALL)
+    for epoch in range(1, 6):
+        with pytest.raises(StopError):
+            stop_at(epoch, tmp_path)
+        assert len(history_in(tmp_path)) == epoch
+        seen = []
+        torch.rand(epoch)  # the generator's state does not matter
+    resumed = tiny(seed=9, dropout=0.1)  # nor do its first weights
+    assert fit(resumed, tmp_path, report=lambda h: seen.append(len(h)), **ALL) == history
+    assert seen == [6]
+    assert same(resumed, unbroken)
+    assert same(training.load_model(tmp_path / "last.safetensors"), unbroken)
+    best = training.load_model(tmp_path / "best.safetensors")
+    assert training.evaluate(best, pictures(9, 1))[1] == max(history.val_accuracy)
+    assert len(history_in(tmp_path, "best")) == history.best
+    names = {p.name for p in tmp_path.iterdir()} - {".lock"}
+    assert names == {"last.safetensors", "best.safetensors"}
+
+
+def test_a_finished_run_is_not_trained_again(tmp_path):
+    first = tiny()
+    history = fit(first, tmp_path)
+    before = (tmp_path / "last.safetensors").read_bytes()
+    again = tiny(seed=9)
+    assert fit(again, tmp_path) == history
+    assert same(first, again)
+    assert (tmp_path / "last.safetensors").read_bytes() == before
+
+
+def test_ctrl_c_reaches_the_caller_and_the_run_can_go_on(tmp_path):
+    unbroken, model = tiny(dropout=0.1), tiny(dropout=0.1)
+    whole = fit(unbroken, **ALL)
+    with pytest.raises(KeyboardInterrupt):
+        stop_at(2, tmp_path, KeyboardInterrupt)
+    assert history_in(tmp_path).train_loss == whole.train_loss[:2]
+
+    steps, seen = [], []
+
+    def press(module, images):  # in the middle of the fourth epoch
+        if module.training:
+            steps.append(1)
+        if len(steps) == 5:
+            raise KeyboardInterrupt
+
+    hook = model.register_forward_pre_hook(press)
+    with pytest.raises(KeyboardInterrupt):
+        fit(model, tmp_path, report=lambda history: seen.append(len(history)), **ALL)
+    hook.remove()
+    assert seen == [3]
+    assert len(history_in(tmp_path)) == 3
+    assert not model.training
+    assert fit(model, tmp_path, **ALL) == whole
+    assert same(model, unbroken)
+
+
+@pytest.mark.parametrize("call", ["fsync", "replace"])
+def test_ctrl_c_while_a_file_is_written_leaves_the_epoch_before(tmp_path, monkeypatch, call):
+    def press(*args):
+        raise KeyboardInterrupt
+
+    def arm(history):
+        if len(history) == 2:
+            monkeypatch.setattr(os, call, press)
+
+    with pytest.raises(KeyboardInterrupt):
+        fit(tiny(), tmp_path, report=arm)
+    monkeypatch.undo()
+    assert len(history_in(tmp_path)) == 2
+    assert not list(tmp_path.glob("*.half"))
+    unbroken, resumed = tiny(), tiny()
+    fit(unbroken)
+    fit(resumed, tmp_path)
+    assert same(unbroken, resumed)
+
+
+def test_without_val_the_last_epoch_is_the_best(tmp_path):
+    options = dict(epochs=3, batch_size=8, progress=False, device="cpu", folder=tmp_path)
+    model = tiny()
+    history = training.fit(model, pictures(), **options)
+    assert len(history) == 3 == history.best
+    assert history.val_loss == history.val_accuracy == []
+    for name in ("last", "best"):
+        assert same(training.load_model(tmp_path / f"{name}.safetensors"), model)
+    assert training.fit(tiny(9), pictures(), **options) == history
+    with pytest.raises(ValueError, match="val was None, is '9 images"):
+        fit(tiny(), tmp_path)
+
+
+def test_frozen_parameters_are_resumed_too(tmp_path):
+    def head_only():
+        model = tiny()
+        for p in model.blocks.parameters():
+            p.requires_grad_(False)
+        return model
+
+    def stop(history):
+        raise StopError
+
+    unbroken, resumed = head_only(), head_only()
+    fit(unbroken)
+    with pytest.raises(StopError):
+        fit(resumed, tmp_path, report=stop)
+    fit(resumed, tmp_path)
+    assert same(unbroken, resumed)
+    with pytest.raises(ValueError, match="of another model"):
+        fit(tiny(), tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (dict(epochs=7), "epochs was 3, is 7"),
+        (dict(batch_size=4), "batch_size was 8, is 4"),
+        (dict(lr=1e-3), "lr was 0.002, is 0.001"),
+        (dict(weight_decay=0.0), "weight_decay was 0.05, is 0.0"),
+        (dict(warmup=0.2), "warmup was 0.1, is 0.2"),
+        (dict(label_smoothing=0.1), "label_smoothing was 0.0, is 0.1"),
+        (dict(augment=training.augment_photos), "augment was None, is 'augment_photos'"),
+        (dict(seed=1), "seed was 0, is 1"),
+        (dict(amp=True), "amp was False, is True"),
+    ],
+)
+def test_another_runs_checkpoint_is_refused(tmp_path, changes, message):
+    fit(tiny(), tmp_path)
+    before, model = (tmp_path / "last.safetensors").read_bytes(), tiny()
+    with pytest.raises(ValueError, match=rf"of another run \({message}\); give another folder"):
+        fit(model, tmp_path, **changes)
+    assert (tmp_path / "last.safetensors").read_bytes() == before
+    assert same(model, tiny())
+
+
+def test_another_models_and_other_datas_checkpoint_is_refused(tmp_path):
+    fit(tiny(), tmp_path)
+    before = (tmp_path / "last.safetensors").read_bytes()
+    with pytest.raises(ValueError, match=r"another run \(embed_dim was 8, is 16\)"):
+        fit(tiny(embed_dim=16), tmp_path)
+    with pytest.raises(ValueError, match=r"another run \(image_size was 4, is \[4, 4\]\)"):
+        fit(tiny(image_size=(4, 4)), tmp_path)
+    other = pictures(seed=2)
+    with pytest.raises(ValueError, match=r"another run \(train was '20 images, .*'\);"):
+        training.fit(
+            tiny(), other, pictures(9, 1), epochs=3, batch_size=8, folder=tmp_path, device="cpu"
+        )
+    assert (tmp_path / "last.safetensors").read_bytes() == before
+
+
+def test_a_model_of_the_same_config_and_other_names_is_refused(tmp_path):
+    class Renamed(ViT):
+        def __init__(self, config):
+            super().__init__(config)
+            self.final = self.norm
+            del self.norm
+
+    fit(tiny(), tmp_path)
+    with pytest.raises(ValueError, match="of another model"):
+        fit(Renamed(tiny().config), tmp_path)
+
+
+def test_resuming_from_what_is_no_checkpoint_is_refused(tmp_path):
+    names = [name for name in not_checkpoints(tmp_path) if name != "folder"]
+    for name in [*names, "whole"]:
+        last = tmp_path / "run" / "last.safetensors"
+        last.parent.mkdir(exist_ok=True)
+        before = (tmp_path / name).read_bytes()
+        last.write_bytes(before)
+        with pytest.raises(ValueError, match=r"last\.safetensors (cannot be|holds weights)"):
+            fit(tiny(), last.parent)
+        assert last.read_bytes() == before
+    assert not (tmp_path / "exploded").exists()
+
+
+def rewrite(path, change):
+    """Change the run that a checkpoint tells of, checksums and all."""
+    tensors, info = checkpoints.read_file(path)
+    change(info["run"])
+    checkpoints.write_file(path, tensors, info)
+
+
+def test_a_run_with_a_key_too_many_or_too_few_is_named(tmp_path):
+    last = tmp_path / "last.safetensors"
+    fit(tiny(), tmp_path)
+    rewrite(last, lambda run: run.update(colour="red"))
+    with pytest.raises(ValueError, match=r"run \(colour was 'red', and is not known\); give"):
+        fit(tiny(), tmp_path)
+    rewrite(last, lambda run: run.pop("colour"))
+    fit(tiny(), tmp_path)
+    rewrite(last, lambda run: run.pop("warmup"))
+    with pytest.raises(ValueError, match=r"run \(warmup is 0.1, and was not known\); give"):
+        fit(tiny(), tmp_path)
+
+
+def first_edition(path, model, **more):
+    """A file as the first edition of the package wrote it: no checksums, measured on test."""
+    history = dict(train_loss=[1.1], test_loss=[1.0], test_accuracy=[0.5], learning_rate=[0.0])
+    run = checkpoints.config_of(model) | dict(epochs=1, train="20 images", test="9 images")
+    info = dict(config=checkpoints.config_of(model), run=run, history=history) | more
+    save_file(model.state_dict(), path, {name: json.dumps(value) for name, value in info.items()})
+
+
+def test_files_of_the_first_edition_load_and_resuming_says_what_changed(tmp_path):
+    model, path = tiny(), tmp_path / "last.safetensors"
+    first_edition(path, model)
+    assert same(training.load_model(path), model)
+    message = r"older edition .* chose the best epoch on test; load_model still reads .* give ano"
+    with pytest.raises(ValueError, match=message):
+        fit(tiny(), tmp_path)
+    assert same(training.load_model(path), model)
+
+
+def test_numpys_whole_numbers_are_numbers(tmp_path):
+    three, seed = np.int64(3), np.int64(0)
+    history = fit(tiny(), tmp_path, epochs=three, seed=seed)
+    assert fit(tiny(), tmp_path, epochs=3, seed=0) == history
+
+
+# Damaged -----------------------------------------------------------------------------------------
+
+
+def content(path):
+    """A checkpoint's content as bytes; None where it is refused."""
+    try:
+        tensors, info = checkpoints.read_file(path)
+    except ValueError:
+        return None
+    held = [(name, str(t.dtype), t.tolist()) for name, t in sorted(tensors.items())]
+    return json.dumps([held, info], sort_keys=True)
+
+
+def test_any_byte_that_is_changed_is_refused_or_changes_nothing(tmp_path):
+    """Each byte of a file, header, metadata and tensors, three of its bits one at a time."""
+    path = tmp_path / "model"
+    tensors = {"head.weight": torch.randn(3, 8), "head.bias": torch.ones(3).bfloat16()}
+    run = dict(epochs=3, lr=0.002, classes=["a", "b"])
+    checkpoints.write_file(path, tensors | {"step": torch.tensor(4.0)}, dict(config={}, run=run))
+    whole, wanted, refused = path.read_bytes(), content(path), 0
+    for place in range(len(whole)):
+        for bit in (0, 3, 5):
+            damaged = bytearray(whole)
+            damaged[place] ^= 1 << bit
+            path.write_bytes(damaged)
+            found = content(path)
+            assert found in (None, wanted), (place, bit)
+            refused += found is None
+    assert refused > 2.9 * len(whole)  # what is left are blanks at the end of the header
+
+
+def test_a_damaged_tensor_and_damaged_metadata_are_named(tmp_path):
+    fit(tiny(), tmp_path)
+    last = tmp_path / "last.safetensors"
+    whole = last.read_bytes()
+    weight = training.load_model(last).blocks[0].attn.qkv.weight
+    damaged = bytearray(whole)
+    damaged[whole.index(weight.detach().numpy().tobytes()) + 7] ^= 1
+    last.write_bytes(damaged)
+    for use in (lambda: training.load_model(last), lambda: fit(tiny(), tmp_path)):
+        message = r"tensor blocks\.0\.attn\.qkv\.weight of .*last\.safetensors is damaged; take"
+        with pytest.raises(ValueError, match=message):
+            use()
+    last.write_bytes(whole.replace(b"epochs", b"ehochs", 1))
+    with pytest.raises(ValueError, match=r"the metadata of .*last\.safetensors is damaged; take"):
+        training.load_model(last)
+    last.write_bytes(whole.replace(b'"checksums"', b'"checkrums"', 1))
+    with pytest.raises(ValueError, match=r"the checksums of .*last\.safetensors are damaged"):
+        training.load_model(last)
+
+
+# Compiled ----------------------------------------------------------------------------------------
+
+
+def test_a_compiled_model_is_saved_by_its_own_names_and_goes_on_in_either_form(tmp_path):
+    def compiled(model):
+        return torch.compile(model, backend="eager")
+
+    unbroken = tiny()
+    fit(unbroken, epochs=4)
+    for number, forms in enumerate([(compiled, as_it_is), (as_it_is, compiled)]):
+        folder = tmp_path / str(number)
+        first, second = tiny(), tiny(seed=9)
+        with pytest.raises(StopError):
+            stop_compiled(forms[0](first), folder)
+        half = training.load_model(folder / "last.safetensors")
+        assert same(half, first)
+        fit(forms[1](second), folder, epochs=4)
+        assert same(second, unbroken)
+    training.save_model(compiled(unbroken), tmp_path / "saved")
+    assert same(training.load_model(tmp_path / "saved"), unbroken)
+
+
+def as_it_is(model):
+    return model
+
+
+def stop_compiled(model, folder):
+    def stop(history):
+        if len(history) == 2:
+            raise StopError
+
+    fit(model, folder, epochs=4, report=stop)
+
+
+@pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor")  # torch.compile's own
+def test_compiled_blocks_are_saved_by_their_own_names_too(tmp_path):
+    model = tiny(depth=2)
+    model.blocks[1] = torch.compile(model.blocks[1], backend="eager")
+    fit(model, tmp_path)
+    back = training.load_model(tmp_path / "last.safetensors")
+    images = pictures().images
+    torch.testing.assert_close(back(images), model(images), atol=1e-5, rtol=0)
+    fit(tiny(seed=9, depth=2), tmp_path)  # it goes on, uncompiled
+
+
+# One run in a folder -----------------------------------------------------------------------------
+
+
+def test_a_second_run_in_the_same_folder_is_refused_and_the_first_goes_on(tmp_path):
+    refused = []
+
+    def second(history):
+        with pytest.raises(ValueError, match="is in use by another training; wait"):
+            fit(tiny(), tmp_path)
+        refused.append(len(history))
+
+    model, alone = tiny(), tiny()
+    fit(model, tmp_path, report=second)
+    assert refused == [1, 2, 3]
+    fit(alone)
+    assert same(model, alone)
+    fit(tiny(), tmp_path)  # afterwards the folder is free
+
+
+HOLDER = """
+import sys, time
+import tiny_training as t
+def hold(history):
+    print("at work", flush=True)
+    time.sleep(60)
+t.fit(t.tiny(), sys.argv[1], report=hold)
+"""
+
+
+def test_a_killed_run_leaves_the_folder_open(tmp_path):
+    words = [sys.executable, "-c", HOLDER, str(tmp_path)]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True, env=PATHS) as process:
+        assert process.stdout.readline() == "at work\n"
+        with pytest.raises(ValueError, match="is in use by another training"):
+            fit(tiny(), tmp_path)
+        process.kill()
+        process.wait()
+    assert len(fit(tiny(), tmp_path)) == 3
+
+
+# Killed at any moment ----------------------------------------------------------------------------
+
+# One process that has torch loaded makes a child for each training, and kills it: first at each of
+# its calls that touch the disk in turn, before and after it, then at random moments.
+KILLER = """
+import builtins, os, random, signal, sys, threading, time
+from pathlib import Path
+import torch
+from tqdm import tqdm
+import tiny_training as t
+from test_checkpoints import ALL, history_in
+
+torch.set_num_threads(1)
+tqdm.set_lock(threading.RLock())  # its own is shared by all children, and dies with its holder
+t.fit(t.tiny())  # what torch loads late, it loads here
+
+def child(work):
+    pid = os.fork()
+    if pid == 0:
+        try: work()
+        finally: os._exit(1)
+    return pid
+
+def train(folder):
+    t.fit(t.tiny(dropout=0.1), folder, **ALL)
+    os._exit(0)
+
+def train_to_call(folder, number, after):
+    count = 0
+    def wrap(call):
+        def wrapped(*args, **more):
+            nonlocal count
+            count += 1
+            if count == number and not after: os.kill(os.getpid(), signal.SIGKILL)
+            result = call(*args, **more)
+            if count == number: os.kill(os.getpid(), signal.SIGKILL)
+            return result
+        return wrapped
+    builtins.open = wrap(open)
+    for name in ("fsync", "replace", "open", "close"):
+        setattr(os, name, wrap(getattr(os, name)))
+    train(folder)
+
+def killed_at_calls(folder):
+    for i in range(1000):
+        yield child(lambda: train_to_call(folder, 1 + i // 2 % 13, i % 2 == 1))
+
+def killed_at_random(folder):
+    random.seed(0)
+    start = time.perf_counter()
+    os.waitpid(child(lambda: train(folder / "once")), 0)
+    longest = (time.perf_counter() - start) / 10
+    for i in range(1000):
+        pid = child(lambda: train(folder))
+        time.sleep(random.uniform(0, longest))
+        os.kill(pid, signal.SIGKILL)
+        longest *= 1.1
+        yield pid
+
+for name, killed in (("calls", killed_at_calls), ("random", killed_at_random)):
+    folder, kills, epoch = Path(sys.argv[1], name), 0, 0
+    for pid in killed(folder):
+        _, status = os.waitpid(pid, 0)
+        assert status in (0, signal.SIGKILL), status
+        for path in folder.glob("*.safetensors"):
+            t.training.load_model(path)
+        last = folder / "last.safetensors"
+        done = len(history_in(folder)) if last.exists() else 0
+        assert done >= epoch, "a finished epoch was lost"
+        epoch = done
+        if status == 0: break
+        kills += 1
+    print(name, kills)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_killed_again_and_again_it_ends_like_an_unbroken_run(tmp_path):
+    unbroken = tiny(dropout=0.1)
+    history = fit(unbroken, tmp_path / "unbroken", **ALL)
+    words = [sys.executable, "-c", KILLER, tmp_path]
+    result = subprocess.run(words, capture_output=True, text=True, env=PATHS)
+    assert result.returncode == 0, result.stderr
+    kills = dict(line.split() for line in result.stdout.splitlines())
+    assert int(kills["calls"]) >= 20
+    assert int(kills["random"]) >= 3
+    for name in kills:
+        folder = tmp_path / name
+        assert same(training.load_model(folder / "last.safetensors"), unbroken)
+        assert history_in(folder) == history
+        for file in ("last.safetensors", "best.safetensors"):  # what AdamW remembers too
+            tensors, info = checkpoints.read_file(folder / file)
+            wanted, told = checkpoints.read_file(tmp_path / "unbroken" / file)
+            assert info == told
+            assert tensors.keys() == wanted.keys()
+            assert all(torch.equal(tensors[key], wanted[key]) for key in wanted)
+        fit(tiny(dropout=0.1), folder, **ALL)
+        assert list(folder.glob("*.half")) == []  # what the killed ones left is swept
+
+
+# CUDA ---
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs CUDA")
+def test_on_cuda_the_model_comes_home(tmp_path):
+    model = tiny()
+    whole = fit(model, device=None, epochs=4)
+    assert next(model.parameters()).device.type == "cpu"
+    with pytest.raises(StopError):
+        stop_at(2, tmp_path, device="cuda", epochs=4)
+    assert fit(tiny(), tmp_path, device="cuda", epochs=4).train_loss == pytest.approx(
+        whole.train_loss, abs=1e-3
+    )

@@ -1,0 +1,178 @@
+"""What people put on a ViT works on ours: adapters, export, attribution, quantisation, pruning.
+
+What torch itself brings is always tested; the other libraries are where they are installed, by
+`pip install -e ".[libraries]"`. With LIBRARIES=all in the environment, as in CI, they must be.
+"""
+
+import importlib
+import io
+import os
+
+import pytest
+import torch
+from helpers import close, shake
+from torch import nn
+from torch.nn import functional as F
+from torch.nn.utils import prune
+from torch.optim.swa_utils import AveragedModel
+
+from vit_steps import ViT, ViTConfig
+
+theirs = pytest.mark.filterwarnings("default")  # a library's own warnings are not our errors
+LAYERS = ("qkv", "proj", "fc1", "fc2", "head")
+
+
+@pytest.fixture
+def model():
+    return shake(ViT(ViTConfig(32, 8, 3, 10, embed_dim=48, depth=2, num_heads=4))).eval()
+
+
+@pytest.fixture
+def images():
+    return torch.randn(5, 3, 32, 32)
+
+
+def library(name):
+    """The library. Where it is not installed the test is skipped, or fails if all must be."""
+    if os.environ.get("LIBRARIES") == "all":
+        return importlib.import_module(name)
+    return pytest.importorskip(name, reason="pip install -e '.[libraries]' brings it")
+
+
+def linears(model):
+    """The last part of the name of each Linear."""
+    return [n.split(".")[-1] for n, m in model.named_modules() if isinstance(m, nn.Linear)]
+
+
+# torch's own -------------------------------------------------------------------------------------
+
+
+@pytest.mark.filterwarnings("ignore:torch.ao.quantization is deprecated:DeprecationWarning")
+@pytest.mark.filterwarnings("ignore:torch.quantize_per_tensor:UserWarning")
+def test_every_linear_is_quantised(model, images):
+    from torch.ao.nn.quantized.dynamic import Linear as QuantisedLinear
+    from torch.ao.quantization import quantize_dynamic
+
+    small = quantize_dynamic(model, {nn.Linear}, dtype=torch.qint8)
+    quantised = [n for n, m in small.named_modules() if isinstance(m, QuantisedLinear)]
+    assert len(quantised) == len(linears(model)) == 4 * 2 + 1
+    assert {name.split(".")[-1] for name in quantised} == set(LAYERS)
+    wanted, got = model(images), small(images)
+    assert F.cosine_similarity(wanted, got).min() > 0.99
+    assert not torch.equal(wanted, got)
+
+
+def test_averaged_weights_are_the_mean_of_the_models(model, images):
+    averaged = AveragedModel(model)
+    averaged.update_parameters(model)
+    first = {name: p.detach().clone() for name, p in model.named_parameters()}
+    shake(model)
+    averaged.update_parameters(model)
+    for name, p in averaged.module.named_parameters():
+        close(p, (first[name] + model.get_parameter(name)) / 2)
+    assert averaged(images).shape == (5, 10)
+
+
+@pytest.mark.parametrize("name", ["blocks.0.attn.qkv", "head"])
+def test_a_pruned_layer_loses_its_smallest_weights_and_still_learns(name, model, images):
+    layer = model.get_submodule(name)
+    before = model(images)
+    prune.l1_unstructured(layer, "weight", amount=0.5)
+    assert (layer.weight == 0).float().mean() == 0.5
+    after = model(images)
+    assert not torch.equal(before, after)
+    after.sum().backward()
+    kept = layer.weight_mask.bool()
+    assert layer.weight_orig.grad[kept].abs().sum() > 0
+    assert layer.weight_orig.grad[~kept].abs().sum() == 0
+    prune.remove(layer, "weight")
+    close(model(images), after)
+
+
+def test_symbolic_trace_is_refused_with_a_way_out(model):
+    with pytest.raises(TypeError, match=r"torch\.export\.export\(model"):
+        torch.fx.symbolic_trace(model)
+
+
+def test_that_way_out_gives_an_fx_graph_that_runs(model, images):
+    graph = torch.export.export(model, (images,)).module()
+    assert isinstance(graph, torch.fx.GraphModule)
+    assert any(node.op == "call_function" for node in graph.graph.nodes)
+    close(graph(images), model(images))
+
+
+# Other libraries ---------------------------------------------------------------------------------
+
+
+@theirs
+@pytest.mark.parametrize("targets", [["qkv", "proj", "fc1", "head"], ["qkv"], ["head"]])
+def test_lora_learns_by_its_adapters_alone_and_merges(targets, model, images):
+    peft = library("peft")
+    before = model(images).detach()
+    # "proj" is the attention's Linear and the convolution of the patch embedding.
+    wrapped = peft.get_peft_model(model, peft.LoraConfig(r=4, target_modules=targets))
+    close(wrapped(images), before)  # an adapter starts at zero
+    optimizer = torch.optim.AdamW((p for p in wrapped.parameters() if p.requires_grad), lr=0.01)
+    labels = torch.arange(5)
+    losses = []
+    for _ in range(4):
+        loss = F.cross_entropy(wrapped(images), labels)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    assert losses[-1] < losses[0]
+    learnt = {name for name, p in wrapped.named_parameters() if p.grad is not None}
+    assert all("lora_" in name for name in learnt)
+    for target in targets:
+        assert any(f".{target}.lora_B" in name for name in learnt)
+    assert any("patch_embed.proj.lora_B" in name for name in learnt) is ("proj" in targets)
+    after = wrapped(images)
+    assert not torch.allclose(after, before)
+    merged = wrapped.merge_and_unload()
+    assert isinstance(merged, ViT)
+    assert set(linears(merged)) == set(LAYERS)
+    close(merged(images), after)
+
+
+@theirs
+def test_torchao_quantises_every_linear(model, images):
+    ao = library("torchao.quantization")
+    before = model(images)
+    ao.quantize_(model, ao.Int8DynamicActivationInt8WeightConfig())
+    layers = [m for m in model.modules() if isinstance(m, nn.Linear)]
+    assert len(layers) == 4 * 2 + 1
+    assert all(type(layer.weight.data).__module__.startswith("torchao.") for layer in layers)
+    after = model(images)
+    assert F.cosine_similarity(before, after).min() > 0.99
+    assert not torch.equal(before, after)
+
+
+@theirs
+@pytest.mark.parametrize("pool", ["cls", "mean"])
+def test_onnx_gives_the_same_logits_at_any_batch(pool, images):
+    runtime = library("onnxruntime")
+    library("onnxscript")
+    config = ViTConfig(32, 8, 3, 10, embed_dim=48, depth=2, num_heads=4, pool=pool)
+    model = shake(ViT(config)).eval()
+    shapes = {"images": {0: torch.export.Dim("batch")}}
+    program = torch.onnx.export(model, (images,), dynamo=True, dynamic_shapes=shapes)
+    file = io.BytesIO()
+    program.save(file)
+    session = runtime.InferenceSession(file.getvalue(), providers=["CPUExecutionProvider"])
+    for count in (1, 5, 8):
+        others = torch.randn(count, 3, 32, 32)
+        (logits,) = session.run(None, {"images": others.numpy()})
+        close(torch.from_numpy(logits), model(others))
+
+
+@theirs
+def test_integrated_gradients_add_up_to_the_difference_of_the_logits(model, images):
+    attr = library("captum.attr")
+    dark = torch.zeros_like(images)
+    target = torch.arange(5)
+    given = attr.IntegratedGradients(model).attribute(images, dark, target=target, n_steps=200)
+    rows = torch.arange(5)
+    difference = model(images)[rows, target] - model(dark)[rows, target]
+    close(given.sum(dim=(1, 2, 3)), difference, atol=1e-3)
+    assert difference.abs().max() > 0.1

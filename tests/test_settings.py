@@ -1,0 +1,50 @@
+"""The tests' own settings hold for a part of them too: one file, one lesson, `--pdb`."""
+
+import os
+import shutil
+import subprocess
+import sys
+from types import SimpleNamespace
+
+import nbformat
+from nbformat.v4 import new_code_cell, new_notebook, new_output
+
+import conftest
+import course
+
+
+def test_a_lesson_by_name_has_the_settings_of_the_whole_and_the_debugger_opens(tmp_path):
+    for name in ("pyproject.toml", "conftest.py"):
+        shutil.copy(course.ROOT / name, tmp_path)
+    cell = new_code_cell("import os; print(os.environ['OMP_NUM_THREADS'])", execution_count=1)
+    cell.outputs = [new_output("stream", name="stdout", text="1\n")]
+    nbformat.write(new_notebook(cells=[cell]), tmp_path / "lesson.ipynb")
+    bad = "def test_bad():\n    a = 41\n    assert a == 42\n"
+    (tmp_path / "test_bad.py").write_text(bad, encoding="utf-8")
+    options = ["-o", "filterwarnings=default"]  # old packages warn of new ones
+    result = subprocess.run(
+        [sys.executable, "-m", "pytest", *options, "--pdb", "lesson.ipynb", "test_bad.py"],
+        cwd=tmp_path,
+        env={k: v for k, v in os.environ.items() if not k.startswith(("OMP", "PYTEST"))},
+        input="p a + 1000\nq\n",
+        capture_output=True,
+        text=True,
+    )
+    assert "(Pdb) 1041" in result.stdout, result.stdout
+    assert "1 failed, 1 passed" in result.stdout
+
+
+def test_workers_share_the_whole_and_are_spared_one_file():
+    def workers(*names):
+        return conftest.pytest_xdist_auto_num_workers(SimpleNamespace(args=names))
+
+    assert workers("tests", "notebooks") == workers(__file__, __file__) == 2
+    assert workers(__file__) == workers(f"{__file__}::test_workers") == 0
+
+
+def test_the_workflow_runs_the_readmes_windows_command_and_names_no_package_host():
+    readme = (course.ROOT / "README.md").read_text(encoding="utf-8").splitlines()
+    (line,) = [line for line in readme if line.startswith("py ") and line.endswith("pytest")]
+    workflow = (course.ROOT / ".github" / "workflows" / "tests.yml").read_text(encoding="utf-8")
+    assert f"- run: {line}\n        shell: cmd\n" in workflow
+    assert "://" not in workflow

@@ -1,0 +1,294 @@
+"""The model survives what people do to a model: each test does it, and looks for the same numbers.
+
+Other people's libraries (peft, ONNX, captum, quantisation, pruning) stand in test_libraries.py.
+"""
+
+import copy
+import io
+import pickle
+
+import pytest
+import torch
+from helpers import close, shake
+from torch import nn
+from torch.nn import functional as F
+from torch.utils.checkpoint import checkpoint
+
+from vit_steps import Encoder, ViT, ViTConfig
+
+TINY = dict(image_size=16, patch_size=4, embed_dim=12, depth=4, num_heads=3, num_classes=5)
+
+
+@pytest.fixture
+def model():
+    return shake(ViT(ViTConfig(**TINY))).eval()
+
+
+@pytest.fixture
+def images():
+    return torch.randn(3, 3, 16, 16)
+
+
+# Taking it apart ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("part", [slice(2), slice(-2, None), slice(None, None, 2), slice(0)])
+def test_a_slice_of_the_blocks_is_an_encoder_of_the_same_blocks(model, part):
+    x = torch.randn(2, 17, 12)
+    some = model.blocks[part]
+    assert isinstance(some, Encoder)
+    wanted = x
+    for block in list(model.blocks)[part]:
+        wanted = block(wanted)
+    assert torch.equal(some(x), wanted)
+
+
+def test_a_model_with_fewer_blocks_runs(model, images):
+    model.blocks = model.blocks[:-2]
+    logits, attention = model(images, return_attention=True)
+    assert len(attention) == 2
+    close(model(images), logits)
+
+
+def test_blocks_can_stand_in_a_sequential(model):
+    x = torch.randn(2, 17, 12)
+    assert torch.equal(nn.Sequential(*model.blocks)(x), model.blocks(x))
+
+
+def test_frozen_blocks_get_no_gradient_and_pass_it_on(model, images):
+    model.blocks[:3].requires_grad_(False)
+    model(images).sum().backward()
+    assert all(p.grad is None for p in model.blocks[:3].parameters())
+    assert all(
+        p.grad.any() for p in (*model.blocks[3].mlp.parameters(), *model.tokens.parameters())
+    )
+
+
+def test_a_hook_sees_the_tokens_of_each_block(model, images):
+    seen = []
+    for block in model.blocks:
+        block.register_forward_hook(lambda module, inputs, output: seen.append(output))
+    features = model.features(images)
+    assert [x.shape for x in seen] == [(3, 17, 12)] * 4
+    assert torch.equal(model.norm(seen[-1]), features)
+
+
+class LoRA(nn.Module):
+    """A Linear with a low-rank addition (Hu et al. 2021, eq. 3), as people wrap it by hand."""
+
+    def __init__(self, linear, rank=2):
+        super().__init__()
+        self.linear = linear.requires_grad_(False)
+        self.down = nn.Parameter(torch.randn(rank, linear.in_features) * 0.1)
+        self.up = nn.Parameter(torch.zeros(linear.out_features, rank))
+
+    def forward(self, x):
+        return self.linear(x) + x @ self.down.T @ self.up.T
+
+
+def test_qkv_and_head_can_be_wrapped_by_lora(model, images):
+    before = model(images)
+    model.requires_grad_(False)
+    for block in model.blocks:
+        block.attn.qkv = LoRA(block.attn.qkv)
+    model.head = LoRA(model.head)
+    assert torch.equal(model(images), before)  # the additions start at zero
+    wrapped = [m for m in model.modules() if isinstance(m, LoRA)]
+    assert len(wrapped) == 5
+    model(images).square().sum().backward()
+    assert all(m.up.grad.any() for m in wrapped)
+    with torch.no_grad():
+        wrapped[-1].up.add_(1.0)
+    assert (model(images) - before).abs().max() > 0.01
+
+
+def test_a_head_can_be_replaced(model, images):
+    model.head = nn.Identity()
+    assert torch.equal(model(images), model.features(images)[:, 0])
+
+
+# Copies ------------------------------------------------------------------------------------------
+
+
+def through_pickle(model):
+    return pickle.loads(pickle.dumps(model))
+
+
+def through_a_file(model):
+    file = io.BytesIO()
+    torch.save(model.state_dict(), file)
+    file.seek(0)
+    fresh = ViT(model.config)
+    fresh.load_state_dict(torch.load(file, weights_only=True), strict=True)
+    return fresh.eval()
+
+
+@pytest.mark.parametrize("clone", [copy.deepcopy, through_pickle, through_a_file])
+def test_a_copy_gives_the_same_logits_and_lives_alone(model, images, clone):
+    other, before = clone(model), model(images)
+    assert other.config == model.config
+    assert torch.equal(other(images), before)
+    with torch.no_grad():
+        for p in other.parameters():
+            p.zero_()
+    assert torch.equal(model(images), before)
+
+
+@pytest.mark.parametrize("change", ["missing", "extra", "shape"])
+def test_a_state_that_does_not_fit_is_refused(model, change):
+    state = model.state_dict()
+    if change == "missing":
+        del state["head.weight"]
+    elif change == "extra":
+        state["head.scale"] = torch.ones(1)
+    else:
+        state["head.weight"] = torch.ones(6, 12)
+    with pytest.raises(RuntimeError, match="head"):
+        model.load_state_dict(state)
+
+
+# Compilers ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("training", [False, True])
+@pytest.mark.parametrize("return_attention", [False, True])
+def test_it_compiles_as_one_graph(model, images, training, return_attention):
+    model.train(training)
+    compiled = torch.compile(model, fullgraph=True, backend="aot_eager")
+    one = compiled(images, return_attention=return_attention)
+    other = model(images, return_attention=return_attention)
+    torch.testing.assert_close(one, other, atol=1e-5, rtol=0)
+
+
+def test_the_compiled_gradients_are_the_same(model, images):
+    torch.compile(model, fullgraph=True, backend="aot_eager")(images).square().sum().backward()
+    compiled = {name: p.grad.clone() for name, p in model.named_parameters()}
+    model.zero_grad()
+    model(images).square().sum().backward()
+    for name, p in model.named_parameters():
+        torch.testing.assert_close(compiled[name], p.grad, atol=1e-5, rtol=1e-4)
+
+
+def test_a_mask_does_not_break_the_graph(model):
+    x, mask = torch.randn(2, 17, 12), torch.ones(17, 17, dtype=torch.bool).tril()
+    compiled = torch.compile(model.blocks, fullgraph=True, backend="aot_eager")
+    close(compiled(x, mask), model.blocks(x, mask))
+
+
+def test_it_is_exported_with_a_dynamic_batch(model, images):
+    batch = torch.export.Dim("batch")
+    program = torch.export.export(model, (images,), dynamic_shapes=({0: batch},))
+    for size in (1, 2, 9):
+        other = torch.randn(size, 3, 16, 16)
+        close(program.module()(other), model(other))
+
+
+# Devices, types and layouts ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("return_attention", [False, True])
+def test_autocast_takes_images_of_32_and_of_16_bits(model, images, dtype, return_attention):
+    wanted = model(images)
+    with torch.autocast("cpu", dtype=dtype):
+        for given in (images, images.to(dtype)):
+            logits = model(given, return_attention=return_attention)
+            logits = logits[0] if return_attention else logits
+            assert logits.dtype == dtype
+            assert (logits.float() - wanted).abs().max() < 0.05 * wanted.abs().max()
+
+
+def test_without_autocast_images_of_other_floats_are_refused(model, images):
+    with pytest.raises(TypeError, match=r"images holds torch.bfloat16, .* use images.to"):
+        model(images.bfloat16())
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float64])
+def test_the_whole_model_in_another_type(model, images, dtype):
+    wanted = model(images)
+    logits = model.to(dtype)(images.to(dtype))
+    assert logits.dtype == dtype
+    assert (logits - wanted).abs().max() < 0.05 * wanted.abs().max()
+
+
+@pytest.mark.parametrize("masked", [False, True])
+def test_on_the_meta_device_shapes_alone_go_through(masked):
+    with torch.device("meta"):
+        model = ViT(ViTConfig(**TINY))
+        assert model(torch.empty(2, 3, 16, 16)).shape == (2, 5)
+        mask = torch.empty(17, 17, dtype=torch.bool) if masked else None
+        x, weights = model.blocks(torch.empty(2, 17, 12), mask, return_attention=True)
+        assert model.blocks(torch.empty(2, 17, 12), mask).shape == x.shape == (2, 17, 12)
+    assert [w.shape for w in weights] == [(2, 3, 17, 17)] * 4
+
+
+def test_channels_last(model, images):
+    wanted = model(images)
+    close(model(images.to(memory_format=torch.channels_last)), wanted)
+    close(model.to(memory_format=torch.channels_last)(images), wanted)
+
+
+@pytest.mark.filterwarnings("ignore:There is a performance drop")  # torch's, of its own kernel
+def test_vmap_over_batches_and_over_models(model, images):
+    batches = torch.randn(4, 2, 3, 16, 16)
+    close(torch.func.vmap(model)(batches), torch.stack([model(x) for x in batches]))
+    models = [shake(ViT(ViTConfig(**TINY))).eval() for _ in range(3)]
+    weights, buffers = torch.func.stack_module_state(models)
+
+    def run(weights, buffers, images):
+        return torch.func.functional_call(model, (weights, buffers), images)
+
+    together = torch.func.vmap(run, in_dims=(0, 0, None))(weights, buffers, images)
+    close(together, torch.stack([one(images) for one in models]))
+
+
+@pytest.mark.filterwarnings("ignore:There is a performance drop")
+def test_gradients_of_each_image_by_itself(model, images):
+    """As differential privacy wants them: vmap over grad."""
+    labels = torch.tensor([0, 3, 4])
+    weights = {name: p.detach() for name, p in model.named_parameters()}
+
+    def loss(weights, image, label):
+        logits = torch.func.functional_call(model, weights, image[None])
+        return F.cross_entropy(logits, label[None])
+
+    each = torch.func.vmap(torch.func.grad(loss), in_dims=(None, 0, 0))(weights, images, labels)
+    F.cross_entropy(model(images), labels).backward()
+    for name, p in model.named_parameters():
+        torch.testing.assert_close(each[name].mean(0), p.grad, atol=1e-5, rtol=1e-4)
+
+
+def test_activation_checkpointing_gives_the_same_gradients(model, images):
+    model.train()
+    model(images).square().sum().backward()
+    plain = {name: p.grad.clone() for name, p in model.named_parameters()}
+    model.zero_grad()
+    x = model.tokens(model.patch_embed(images))
+    for block in model.blocks:
+        x = checkpoint(block, x, use_reentrant=False)
+    model.head(model.norm(x)[:, 0]).square().sum().backward()
+    for name, p in model.named_parameters():
+        close(p.grad, plain[name])
+
+
+@pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode])
+def test_without_gradients_the_numbers_are_the_same(model, images, mode):
+    wanted = model(images)
+    with mode():
+        assert torch.equal(model(images), wanted)
+
+
+@pytest.mark.parametrize("device", ["cuda", "mps"])
+def test_on_an_accelerator_the_numbers_are_the_same(model, images, device):
+    there = torch.cuda.is_available() if device == "cuda" else torch.backends.mps.is_available()
+    if not there:
+        pytest.skip(f"there is no {device} here")
+    wanted, attention = model(images, return_attention=True)
+    mask = torch.ones(17, 17, dtype=torch.bool).tril()
+    x = torch.randn(2, 17, 12)
+    masked = model.blocks(x, mask)
+    other = model.to(device)
+    close(other(images.to(device)).cpu(), wanted, atol=1e-3)
+    close(other(images.to(device), return_attention=True)[1][0].cpu(), attention[0], atol=1e-3)
+    close(other.blocks(x.to(device), mask.to(device)).cpu(), masked, atol=1e-3)
+    assert other.at_size(32).tokens.pos_embed.device.type == device

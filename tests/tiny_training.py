@@ -1,0 +1,32 @@
+"""A model and pictures so small that a whole training takes a moment."""
+
+import torch
+
+from vit_steps import ViT, ViTConfig, training
+from vit_steps.training.data import ImageDataset
+
+SIZES = dict(image_size=4, patch_size=2, in_channels=1, num_classes=3, embed_dim=8, depth=1)
+
+
+def tiny(seed=0, **changes):
+    torch.manual_seed(seed)
+    return ViT(ViTConfig(**(SIZES | dict(num_heads=2) | changes)))
+
+
+def pictures(n=20, seed=0, classes=("a", "b", "c")):
+    """Some noise, and each class brighter than the one before."""
+    generator = torch.Generator().manual_seed(seed)
+    labels = torch.arange(n) % len(classes)
+    images = torch.randn(n, 1, 4, 4, generator=generator) * 0.1
+    return ImageDataset(images + labels[:, None, None, None] - 1, labels, classes)
+
+
+def fit(model, folder=None, **options):
+    options = dict(epochs=3, batch_size=8, progress=False, device="cpu") | options
+    return training.fit(model, pictures(), pictures(9, 1), folder=folder, **options)
+
+
+def same(a, b):
+    """Bit for bit, names and all."""
+    a, b = a.state_dict(), b.state_dict()
+    return a.keys() == b.keys() and all(torch.equal(a[name], b[name]) for name in a)

@@ -1,0 +1,45 @@
+"""Lesson 08: where a ViT looks, what its weights hold, and whether that explains its answers.
+
+All functions take what `model(images, return_attention=True)` gives, or the model itself, in eval
+mode; none of them keeps anything or draws (`vit_steps.plots` does). They work under torch.no_grad
+and torch.inference_mode.
+"""
+
+from .attention import (
+    attention_distance,
+    check_layers,
+    check_weights,
+    cls_map,
+    patch_distances,
+    rollout,
+)
+from .components import filters, pca, position_similarity, token_pca
+from .covering import (
+    area_under,
+    check_labels,
+    cover,
+    deletion,
+    differentiable,
+    gradient_map,
+    touched,
+)
+
+__all__ = [
+    "area_under",
+    "attention_distance",
+    "check_labels",
+    "check_layers",
+    "check_weights",
+    "cls_map",
+    "cover",
+    "deletion",
+    "differentiable",
+    "filters",
+    "gradient_map",
+    "patch_distances",
+    "pca",
+    "position_similarity",
+    "rollout",
+    "token_pca",
+    "touched",
+]

@@ -1,0 +1,6 @@
+"""Lesson 09: weights that others trained, renamed into our ViT; nothing of theirs is run."""
+
+from .loading import Loaded, load, save_hugging_face
+from .preprocess import Preprocess
+
+__all__ = ["Loaded", "Preprocess", "load", "save_hugging_face"]

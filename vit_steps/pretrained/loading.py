@@ -1,0 +1,178 @@
+"""Loading a published checkpoint, and writing one."""
+
+import json
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import torch
+from safetensors.torch import save
+from torch import nn
+
+from ..inputs import check_sizes
+from ..training.files import write_whole
+from ..vit import ViT, ViTConfig, init_weights
+from .finding import find, read_settings
+from .layouts import (
+    HUGGING_FACE,
+    TO_OURS,
+    check_names,
+    check_shapes,
+    listed,
+    recognise,
+    rename,
+    their_names,
+    unchanged,
+)
+from .preprocess import Preprocess, is_deit_or_dino, read_preprocess
+from .reading import read
+from .sizes import read_classes, read_config
+
+
+@dataclass(frozen=True, eq=False)
+class Loaded:
+    """A published checkpoint in our class, and what became of each of its tensors.
+
+    Args:
+        model: in eval mode.
+        config: the model's.
+        preprocess: how it wants its pictures: `model(loaded.preprocess("cat.jpg"))`.
+        classes: the classes' names, where a config.json says them; else empty.
+        layout: whose names the tensors had, a key of `layouts.LAYOUTS`.
+        used: the names of the tensors that the model holds now.
+        unused: those left over: Hugging Face's `pooler`, and a head that was replaced.
+    """
+
+    model: ViT
+    config: ViTConfig
+    preprocess: Preprocess
+    classes: tuple[str, ...]
+    layout: str
+    used: tuple[str, ...]
+    unused: tuple[str, ...]
+
+    def __str__(self) -> str:
+        left = f"{len(self.unused)} left over"
+        left += f" ({listed(self.unused)})" if self.unused else ""
+        return f"{self.layout} layout: {len(self.used)} tensors used, {left}"
+
+
+def load(
+    source: str | Path,
+    num_classes: int | None = None,
+    num_heads: int | None = None,
+    revision: str | None = None,
+) -> Loaded:
+    """Load published weights into our ViT, and check that each tensor has its place.
+
+    Args:
+        source: a file (.safetensors; Google's .npz; .pth, .pt or .bin, of which only tensors are
+            read), a folder with config.json and model.safetensors, that model.safetensors itself,
+            the model.safetensors.index.json of several shards, or the id of a model on
+            huggingface.co, such as "google/vit-base-patch16-224". What a hub id needs is downloaded
+            once and kept in huggingface_hub's cache.
+        num_classes: for a new, untrained head of so many classes; None keeps the checkpoint's own.
+        num_heads: h, where neither the tensors (Google's do) nor a config.json say it. No shape
+            tells it: known are B, L, H, g and G as they were published (`sizes.PUBLISHED_HEADS`).
+        revision: of a model on the hub: a branch, a tag or a commit hash; None takes its main one.
+
+    Returns:
+        `Loaded`: the model, its config, its preprocessing, class names, and what was used.
+        LayerNorm's eps is config.json's, else 1e-12 for Hugging Face's layout and 1e-6 for others.
+        Preprocessing is what the files beside it say, else what its layout usually wants; a file
+        alone cannot say it, so compare with its publisher's page (a file in timm's names is taken
+        for one trained on ImageNet's mean and std, as DeiT was; Google's own, in any names, were
+        trained on mean = std = 0.5). The hub's DeiT and DINO, whose stored preprocessing is not
+        always that of their training, are known by the hub's id or by their folder's name
+        (`preprocess.is_deit_or_dino`), and get that of their training.
+
+    Raises:
+        TypeError: num_classes or num_heads is no whole number.
+        ValueError: nothing there, no network, a file that is broken or holds more than weights, a
+            layout or a model that is not ours, a number of heads that nothing says, or tensors
+            that are missing, left over or of a wrong shape; the message names them.
+    """
+    for name, number in (("num_classes", num_classes), ("num_heads", num_heads)):
+        if number is not None:
+            check_sizes(**{name: number})
+    path = find(source, revision)
+    settings, pictures = read_settings(path)
+    tensors = read(path)
+    layout, names = recognise(tensors, path)
+    head = {*names["head.weight"], *names["head.bias"]}
+    classes = next((len(tensors[name]) for name in head & {*tensors} if tensors[name].ndim), None)
+    unused = [name for name in tensors if "pooler." in name]
+    if num_classes is not None:
+        unused += [name for name in tensors if name in head or "pre_logits" in name]
+        del names["head.weight"], names["head.bias"]
+    elif not head & {*tensors}:
+        raise ValueError(
+            f"{path.name} has no head, only the body; give num_classes for a new, untrained head"
+        )
+    used = {name: tensor for name, tensor in tensors.items() if name not in unused}
+    check_names(used, names, path)
+    try:
+        weights = rename(used, names, TO_OURS.get(layout, unchanged))
+        config = read_config(weights, layout, used, settings, num_heads)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{path.name}: {error}") from error
+    corrected = layout == "Hugging Face" and is_deit_or_dino(
+        str(source), path.parent, config, classes
+    )
+    if num_classes is not None:
+        config = replace(config, num_classes=num_classes)
+        fresh = nn.Linear(config.embed_dim, num_classes)
+        init_weights(fresh)
+        weights |= {f"head.{name}": tensor for name, tensor in fresh.state_dict().items()}
+    with torch.device("meta"):  # shapes without numbers: the weights are about to come
+        model = ViT(config)
+    check_shapes(weights, model.state_dict(), names, path)
+    model.load_state_dict(weights, assign=True)
+    preprocess = read_preprocess(str(source), layout, config, settings, pictures, corrected)
+    labels = read_classes(settings, config.num_classes) if num_classes is None else ()
+    return Loaded(model.eval(), config, preprocess, labels, layout, tuple(used), tuple(unused))
+
+
+def save_hugging_face(model: ViT, folder: str | Path, classes: tuple[str, ...] = ()) -> None:
+    """Write a model as Hugging Face's library does: config.json and model.safetensors.
+
+    Args:
+        folder: made if it is not there.
+        classes: a name for each class; by default LABEL_0, LABEL_1, …, as theirs are.
+
+    Raises:
+        ValueError: a model that their class cannot hold (mean pooling), another number of names, or
+            a folder that cannot be made or written.
+    """
+    c, weights = model.config, model.state_dict()
+    if c.pool != "cls":
+        raise ValueError("pool is 'mean'; Hugging Face's ViT reads the cls token")
+    classes = classes or tuple(f"LABEL_{number}" for number in range(c.num_classes))
+    if len(classes) != c.num_classes:
+        raise ValueError(f"there are {len(classes)} names for {c.num_classes} classes")
+    tensors = {}
+    for ours, theirs in their_names(HUGGING_FACE, c.depth).items():
+        if ours in weights:  # all but a qkv bias that the model may lack
+            parts = weights[ours].detach().cpu().chunk(len(theirs))
+            tensors |= {n: p.clone() for n, p in zip(theirs, parts, strict=True)}
+    settings = dict(
+        architectures=["ViTForImageClassification"],
+        model_type="vit",
+        image_size=c.image_size,
+        patch_size=c.patch_size,
+        num_channels=c.in_channels,
+        hidden_size=c.embed_dim,
+        num_hidden_layers=c.depth,
+        num_attention_heads=c.num_heads,
+        intermediate_size=round(c.embed_dim * c.mlp_ratio),
+        hidden_act="gelu",
+        qkv_bias=c.qkv_bias,
+        layer_norm_eps=c.norm_eps,
+        id2label={str(number): name for number, name in enumerate(classes)},
+        label2id={name: number for number, name in enumerate(classes)},
+    )
+    try:
+        Path(folder).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ValueError(f"{folder} cannot be made: {error.strerror or error}") from error
+    write_whole(Path(folder, "model.safetensors"), save(tensors, metadata={"format": "pt"}))
+    write_whole(Path(folder, "config.json"), json.dumps(settings, indent=2).encode())

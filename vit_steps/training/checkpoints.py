@@ -1,0 +1,260 @@
+"""Lesson 07: weights in files that are whole, or not there; no pickle."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from operator import index
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import Any
+from zlib import crc32
+
+import torch
+from filelock import FileLock, Timeout
+from safetensors import SafetensorError
+from safetensors.torch import load, save
+from torch import Tensor, nn
+from torch.optim import Optimizer
+
+from ..vit import ViT, ViTConfig
+from .files import write_whole
+from .identity import crc
+
+
+def save_model(model: nn.Module, path: str | Path) -> None:
+    """Write a ViT's weights as safetensors, with its `ViTConfig` as JSON in the metadata.
+
+    Raises:
+        TypeError: the model's `config` is no `ViTConfig`.
+        ValueError: the file cannot be written; one that was there is as it was.
+    """
+    write_file(Path(path), weights_of(model), {"config": config_of(model)})
+
+
+def load_model(path: str | Path) -> ViT:
+    """Build the ViT that `save_model` or `fit` wrote: on the CPU, in evaluation mode.
+
+    Raises:
+        ValueError: no such file, one that is not whole or was damaged, or not of a ViT of this
+            package.
+    """
+    tensors, info = read_file(Path(path))
+    weights = {name: t for name, t in tensors.items() if not name.startswith("optimizer.")}
+    try:
+        config = info["config"]
+        if isinstance(config["image_size"], list):  # JSON has no tuples
+            config["image_size"] = tuple(config["image_size"])
+        with torch.device("meta"):  # shapes alone; the numbers come from the file
+            model = ViT(ViTConfig(**config))
+        model.load_state_dict(weights, assign=True)
+    except (KeyError, TypeError, ValueError, RuntimeError) as error:
+        raise ValueError(f"{path} does not hold a ViT of vit_steps: {error}") from error
+    return model.eval()
+
+
+def config_of(model: nn.Module) -> dict[str, Any]:
+    """The model's `ViTConfig`, as a dict.
+
+    Raises:
+        TypeError: it has none.
+    """
+    config = getattr(model, "config", None)
+    if not isinstance(config, ViTConfig):
+        raise TypeError(
+            f"{type(model).__name__}.config is {config!r}; to be saved, and built again from the "
+            "file, a model needs a ViTConfig there"
+        )
+    return asdict(config)
+
+
+def bare(name: str) -> str:
+    """A weight's name in the model itself, where `torch.compile` wrapped the model or a block."""
+    return name.replace("_orig_mod.", "")
+
+
+def weights_of(model: nn.Module) -> dict[str, Tensor]:
+    """The model's weights by their names, the same whether it is compiled or not."""
+    return {bare(name): tensor for name, tensor in model.state_dict().items()}
+
+
+# A file ------------------------------------------------------------------------------------------
+
+
+def write_file(path: Path, tensors: dict[str, Tensor], info: dict[str, Any]) -> None:
+    """Write tensors, and JSON as metadata, whole or not at all, with a checksum of each.
+
+    Raises:
+        ValueError: it cannot be written (disk full, no permission); the old file is as it was.
+    """
+    on_cpu = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    texts = {name: as_json(value) for name, value in info.items()}
+    sums = {"metadata": text_sum(texts), "tensors": {name: crc(t) for name, t in on_cpu.items()}}
+    write_whole(path, save(on_cpu, texts | {"checksums": json.dumps(sums)}))
+
+
+def as_json(value: Any) -> str:
+    """A value as JSON; NumPy's whole numbers are numbers too."""
+    return json.dumps(value, default=index)
+
+
+def text_sum(texts: dict[str, str]) -> int:
+    """A checksum of the metadata, in any order."""
+    return crc32(repr(sorted(texts.items())).encode())
+
+
+def read_file(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """The tensors, and the metadata's JSON, of a file that `write_file` wrote.
+
+    Raises:
+        ValueError: no such file, not such a one, or a byte of it was changed; a pickle is not
+            opened.
+    """
+    try:
+        data = path.read_bytes()
+        tensors = load(data)  # checks the header, before its metadata are taken from it
+        header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
+        texts = header.get("__metadata__") or {}
+        sums = json.loads(texts.pop("checksums", "null"))
+        info = {name: json.loads(text) for name, text in texts.items()}
+    except FileNotFoundError:
+        raise ValueError(f"{path} is not there; check the path") from None
+    except (SafetensorError, OSError, ValueError) as error:
+        raise ValueError(
+            f"{path} cannot be read; it is not a safetensors file of this package, or a part of "
+            f"one ({error})"
+        ) from error
+    check_sums(path, tensors, texts, sums)
+    return tensors, info
+
+
+def check_sums(path: Path, tensors: dict[str, Tensor], texts: dict[str, str], sums: Any) -> None:
+    """Refuse a file whose content is not what was written.
+
+    Files of the first edition have no checksums, and nothing but these three as metadata.
+    """
+    if sums is None and texts.keys() <= {"config", "run", "history"}:
+        return
+    advice = "take a copy that is whole"
+    if not isinstance(sums, dict) or not isinstance(sums.get("tensors"), dict):
+        raise ValueError(f"the checksums of {path} are damaged; {advice}")
+    if sums.get("metadata") != text_sum(texts):
+        raise ValueError(f"the metadata of {path} is damaged; {advice}")
+    wanted = sums["tensors"]
+    for name in sorted(tensors.keys() | wanted.keys()):
+        if name not in tensors or crc(tensors[name]) != wanted.get(name):
+            raise ValueError(f"tensor {name} of {path} is damaged; {advice}")
+
+
+# To stop, and to go on ---------------------------------------------------------------------------
+
+ADAMW = ("step", "exp_avg", "exp_avg_sq")  # what it remembers of each parameter
+ADVICE = "give another folder, or the model, data and options that it was trained with"
+
+
+@contextmanager
+def own_folder(folder: str | Path) -> Iterator[Path]:
+    """Make the folder if it is not there, keep other runs out of it, and sweep it.
+
+    The lock is the system's, on a file `.lock` in it; a run that is killed leaves it open.
+
+    Raises:
+        ValueError: it cannot be made or written to, or another run is at work in it.
+    """
+    folder = Path(folder)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with TemporaryFile(dir=folder):
+            pass
+        lock = FileLock(folder / ".lock", timeout=0)
+        lock.acquire()
+    except Timeout:
+        raise ValueError(
+            f"{folder} is in use by another training; wait for its end, or give another folder"
+        ) from None
+    except OSError as error:
+        raise ValueError(f"{folder} cannot be written to: {error.strerror or error}") from error
+    try:
+        for left in folder.glob("*.safetensors.*.half"):  # by a run that was killed
+            left.unlink(missing_ok=True)
+        yield folder
+    finally:
+        lock.release()
+
+
+def save_epoch(
+    folder: Path, model: nn.Module, optimizer: Optimizer, info: dict[str, Any], best: bool
+) -> None:
+    """Write `best.safetensors`, if this epoch is the best, then `last.safetensors`.
+
+    In this order, so that a crash between the two loses nothing: resumed from the epoch before,
+    the training comes to the same best epoch again.
+
+    Args:
+        folder: where to.
+        model: its weights go into both files.
+        optimizer: AdamW; what it remembers of each parameter goes into the last.
+        info: "run", what may not change when it is resumed, "history" and "scaler".
+        best: whether this epoch is the best so far.
+    """
+    info = {"config": config_of(model), **info}
+    tensors = weights_of(model)
+    if best:
+        write_file(folder / "best.safetensors", tensors, info)
+    for name, p in model.named_parameters():
+        for key, tensor in optimizer.state.get(p, {}).items():
+            tensors[f"optimizer.{key}.{bare(name)}"] = tensor
+    write_file(folder / "last.safetensors", tensors, info)
+
+
+def resume(
+    folder: Path, model: nn.Module, optimizer: Optimizer, run: dict[str, Any]
+) -> dict[str, Any]:
+    """Bring model and optimizer to where `last.safetensors` was written; give its metadata.
+
+    Without that file nothing changes, and there is none.
+
+    Raises:
+        ValueError: the file cannot be read, or is of another model, another run or an older
+            edition of this package.
+    """
+    path = folder / "last.safetensors"
+    if not path.exists():
+        return {}
+    tensors, info = read_file(path)
+    check_run(path, info, json.loads(as_json(run)))
+    try:
+        state = {
+            p: {key: tensors.pop(f"optimizer.{key}.{bare(name)}").to(p.device) for key in ADAMW}
+            for name, p in model.named_parameters()
+            if p.requires_grad
+        }
+        own_names = {bare(name): name for name in model.state_dict()}
+        model.load_state_dict({own_names.get(name, name): t for name, t in tensors.items()})
+    except (KeyError, RuntimeError) as error:
+        raise ValueError(f"{path} is of another model ({error}); {ADVICE}") from error
+    for p, remembered in state.items():
+        optimizer.state[p] = remembered
+    return info
+
+
+def check_run(path: Path, info: dict[str, Any], now: dict[str, Any]) -> None:
+    """Refuse to go on with another run than the one that wrote the file, and say what differs."""
+    was, history = info.get("run"), info.get("history")
+    if was is None or history is None:
+        raise ValueError(f"{path} holds weights, but no run to go on with; give another folder")
+    if "test_loss" in history:
+        raise ValueError(
+            f"{path} was trained by an older edition of vit_steps, which chose the best epoch on "
+            "test; load_model still reads its weights, but to train on give another folder"
+        )
+    other = []
+    for key in {**now, **was}:
+        if key not in was:
+            other.append(f"{key} is {now[key]!r}, and was not known")
+        elif key not in now:
+            other.append(f"{key} was {was[key]!r}, and is not known")
+        elif was[key] != now[key]:
+            other.append(f"{key} was {was[key]!r}, is {now[key]!r}")
+    if other:
+        raise ValueError(f"{path} is of another run ({'; '.join(other)}); {ADVICE}")

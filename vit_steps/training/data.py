@@ -1,0 +1,216 @@
+"""Lesson 07: labelled pictures to learn from, some of each set held out."""
+
+import warnings
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+from urllib.error import URLError
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ..inputs import check_choice, check_fraction, check_sizes, is_whole
+from .dataset import FileDataset, ImageDataset, split
+from .files import write_whole
+from .folders import Parts, folder
+
+__all__ = [
+    "FileDataset",
+    "ImageDataset",
+    "Parts",
+    "digits",
+    "folder",
+    "load",
+    "openml",
+    "scattered",
+    "split",
+]
+
+DIGITS = tuple("0123456789")
+INK = 16  # the byte of the darkest ink in scikit-learn's digits
+DIGIT = 8  # side of scikit-learn's digits, in pixels
+FRAGMENT = 3  # side of the pieces of other digits that scattered ones lie among
+HELD_OUT = 10_000  # the last ones of each set of OpenML's are the usual test set
+CLOTHES = "T-shirt/top trouser pullover dress coat sandal shirt sneaker bag ankle-boot"
+THINGS = "airplane automobile bird cat deer dog frog horse ship truck"
+OPENML = {  # OpenML's number, (C, H, W) of a row of its table, and the names of labels 0 to 9
+    "Fashion-MNIST": (40996, (1, 28, 28), tuple(CLOTHES.split())),
+    "MNIST": (554, (1, 28, 28), DIGITS),
+    "CIFAR-10": (40927, (3, 32, 32), tuple(THINGS.split())),  # all reds, all greens, all blues
+}
+
+
+def digits(fraction: float = 0.2, seed: int = 0) -> tuple[ImageDataset, ImageDataset]:
+    """The 1,797 handwritten digits that scikit-learn ships, of 8×8 pixels, split by class.
+
+    Args:
+        fraction: the share of each digit to hold out.
+        seed: the same seed draws the same split.
+
+    Returns:
+        The train part and the held-out part; images (n, 1, 8, 8), from -1 (paper) to 1 (ink).
+        Source: UCI, "Optical Recognition of Handwritten Digits" (Alpaydin and Kaynak 1998).
+    """
+    from sklearn.datasets import load_digits
+
+    bunch: Any = load_digits()
+    pixels = torch.from_numpy(bunch.images).byte()[:, None]
+    labels = torch.from_numpy(bunch.target).long()
+    return split(ImageDataset(pixels, labels, DIGITS, white=INK), fraction, seed)
+
+
+def scattered(
+    count: int, seed: int = 0, side: int = 16, fragments: int = 6, held_out: bool = False
+) -> ImageDataset:
+    """Digits placed at random on a larger canvas, among pieces of others: where to look is known.
+
+    Every fifth place on the canvas, a knight's move apart, is kept for the held-out digits: so
+    neither the digit nor its place was there to train on. The digits are split as `digits()` does,
+    whatever the seed.
+
+    Args:
+        count: how many canvases.
+        seed: the same seed draws the same canvases.
+        side: of the canvas, in pixels.
+        fragments: how many pieces of 3×3 pixels lie around each digit, never on it. They are
+            drawn without regard to its class, so they tell nothing about it.
+        held_out: draw the held-out digits, at the held-out places.
+
+    Returns:
+        Images (count, 1, side, side), from -1 to 1, with `places`.
+
+    Raises:
+        TypeError: count or side is not a whole number.
+        ValueError: a canvas too small for a digit and its fragments, no whole number of them, or
+            held_out is neither True nor False.
+    """
+    check_sizes(count=count, side=side)
+    if not is_whole(fragments) or fragments < 0:
+        raise ValueError(f"fragments is {fragments!r}; give a whole number, 0 for none")
+    check_choice("held_out", held_out, True, False)
+    least = DIGIT + 2 * FRAGMENT - 1 if fragments else DIGIT + 1
+    if side < least:
+        raise ValueError(f"side is {side}; with {fragments} fragments give at least {least}")
+    source = digits()[held_out]
+    generator = torch.Generator().manual_seed(seed)
+
+    def draw(high: int, *shape: int) -> Tensor:
+        return torch.randint(high, shape, generator=generator)
+
+    steps = torch.arange(side - DIGIT + 1)
+    fits = torch.cartesian_prod(steps, steps)  # every (row, column) where a digit fits
+    kept = (fits[:, 0] + 2 * fits[:, 1]) % 5 == 0
+    fits = fits[kept] if held_out else fits[~kept]
+    chosen, places = draw(len(source), count), fits[draw(len(fits), count)]
+
+    canvas = torch.zeros(count, side, side, dtype=torch.uint8)
+    canvas[window(places, DIGIT)] = source.pixels[chosen, 0]
+    for _ in range(fragments):
+        corner = draw(side - FRAGMENT + 1, count, 2)
+        # Those that would touch the digit are drawn again.
+        while (hit := (corner > places - FRAGMENT) & (corner < places + DIGIT)).all(dim=1).any():
+            again = hit.all(dim=1)
+            corner[again] = draw(side - FRAGMENT + 1, int(again.sum()), 2)
+        cut = window(draw(DIGIT - FRAGMENT + 1, count, 2), FRAGMENT)
+        piece = source.pixels[draw(len(source), count), 0][cut]
+        there = window(corner, FRAGMENT)
+        canvas[there] = canvas[there].maximum(piece)  # where fragments meet, the darker ink
+    return ImageDataset(canvas[:, None], source.labels[chosen], DIGITS, places, INK)
+
+
+def window(corners: Tensor, size: int) -> tuple[Tensor, Tensor, Tensor]:
+    """The index of a square in each of n pictures (n, H, W), from its top-left corner (n, 2)."""
+    steps = torch.arange(size)
+    rows = corners[:, 0, None, None] + steps[:, None]  # (n, size, 1)
+    columns = corners[:, 1, None, None] + steps  # (n, 1, size)
+    return torch.arange(len(corners))[:, None, None], rows, columns
+
+
+def openml(name: str, data_home: str | Path | None = None) -> tuple[ImageDataset, ImageDataset]:
+    """A larger public set by name, from openml.org: "Fashion-MNIST", "MNIST" or "CIFAR-10".
+
+    The first call downloads it and reads its text, which takes minutes; both results are kept.
+
+    Args:
+        name: one of `OPENML`.
+        data_home: the folder to keep it in; None is scikit-learn's own, ~/scikit_learn_data.
+
+    Returns:
+        The train part and the held-out part, which is the usual one, the last 10,000; images
+        (n, C, H, W), from -1 to 1.
+
+    Raises:
+        ValueError: an unknown name, or the folder cannot be written to.
+        ConnectionError: it is not kept yet, and openml.org cannot be reached.
+    """
+    from sklearn.datasets import fetch_openml, get_data_home
+
+    if name not in OPENML:
+        raise ValueError(f"no data set {name!r}; there are {', '.join(OPENML)}")
+    number, shape, classes = OPENML[name]
+    home = Path(get_data_home(data_home))
+    kept = home / "vit_steps" / f"{name}.npz"
+    if not kept.exists():
+        try:
+            with warnings.catch_warnings():
+                warnings.filterwarnings("ignore", "A network error")  # it tries four times
+                bunch: Any = fetch_openml(
+                    data_id=number, data_home=home, as_frame=False, parser="liac-arff"
+                )
+        except (URLError, TimeoutError, ConnectionError) as error:
+            raise ConnectionError(
+                f"{name} is not in {home} and openml.org cannot be reached ({error}); call this "
+                "once with a network, or take vit_steps.training.data.digits(), which needs none"
+            ) from error
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        archive = BytesIO()
+        np.savez(archive, images=bunch.data.astype(np.uint8), labels=bunch.target.astype(np.int64))
+        write_whole(kept, archive.getvalue())
+    with np.load(kept) as arrays:
+        pixels = torch.from_numpy(arrays["images"]).view(-1, *shape)
+        whole = ImageDataset(pixels, torch.from_numpy(arrays["labels"]), classes)
+    return whole.part(slice(-HELD_OUT)), whole.part(slice(-HELD_OUT, None))
+
+
+def load(
+    source: str,
+    fraction: float = 0.2,
+    seed: int = 0,
+    size: int | tuple[int, int] = 224,
+    count: int = 100_000,
+    val_fraction: float = 0.1,
+) -> Parts:
+    """A data set by what stands after --data on the command line, in three parts.
+
+    Args:
+        source: "digits", "scattered", "folder:PATH" or "openml:NAME".
+        fraction, seed: of the split, for digits and a folder; the seed draws scattered ones too.
+        size: of a folder's pictures, in pixels.
+        count: of scattered digits to train on (of fewer, a model learns the canvases by heart); a
+            fiftieth as many are held out.
+        val_fraction: the share of train, class by class, that becomes val; 0 for none. A folder
+            that has its own val keeps it.
+
+    Returns:
+        (train, val, test); val is None where there is none.
+
+    Raises:
+        ValueError: an unknown source, or what the source itself raises.
+    """
+    check_fraction(val_fraction=val_fraction)
+    kind, _, rest = source.partition(":")
+    if kind == "folder" and rest:
+        return folder(rest, size, fraction, seed, val_fraction)
+    if source == "digits":
+        train, test = digits(fraction, seed)
+    elif source == "scattered":
+        train, test = scattered(count, seed), scattered(max(count // 50, 1), seed, held_out=True)
+    elif kind == "openml" and rest:
+        train, test = openml(rest)
+    else:
+        raise ValueError(f'{source!r}: give "digits", "scattered", "folder:PATH" or "openml:NAME"')
+    val = None
+    if val_fraction:
+        train, val = split(train, val_fraction, seed)
+    return Parts(train, val, test)

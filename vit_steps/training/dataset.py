@@ -1,0 +1,265 @@
+"""Lesson 07: labelled pictures, held in memory or read as they are needed."""
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.utils.data import Dataset
+
+from ..images import MEAN, STD, open_rgb
+from ..inputs import as_pair, check_axes, check_fraction, check_images, check_sizes, is_whole
+
+Index = slice | Sequence[int] | Tensor  # of a batch
+
+
+@dataclass(frozen=True, eq=False)
+class ImageDataset(Dataset):
+    """Pictures with their labels, held in memory. It checks itself.
+
+    `data[i]` is an image (C, H, W), normalised, and its label; `data[a:b]`, or a list or a tensor
+    of numbers, a batch: images (B, C, H, W) and labels (B,).
+
+    Args:
+        pixels: (n, C, H, W), bytes as a file holds them, a quarter of the memory; or floats, which
+            are taken as normalised already.
+        labels: (n,), int64, each the number of a class.
+        classes: the name of each class.
+        places: (n, 2), int64, or None: row and column of each digit's top-left corner, in pixels,
+            where that is known.
+        white: the byte that stands for 1.0.
+
+    Raises:
+        TypeError: a value of the wrong kind.
+        ValueError: no images, or pixels, labels and classes that do not fit together.
+    """
+
+    pixels: Tensor
+    labels: Tensor
+    classes: tuple[str, ...]
+    places: Tensor | None = None
+    white: int = 255
+
+    def __post_init__(self):
+        check_images(self.pixels)
+        if self.pixels.dtype != torch.uint8 and not self.pixels.is_floating_point():
+            raise TypeError(f"pixels holds {self.pixels.dtype}; give bytes (uint8) or floats")
+        if self.pixels.dtype == torch.uint8:
+            check_sizes(white=self.white)
+            if self.white < 255 and self.pixels.max() > self.white:
+                raise ValueError(f"pixels go up to {self.pixels.max()}, but white is {self.white}")
+        check_labels(self.labels, self.classes, len(self))
+        if self.places is not None:
+            check_whole("places", self.places, (len(self), 2))
+
+    def __len__(self) -> int:
+        return len(self.pixels)
+
+    def __getitem__(self, index: Any) -> tuple[Tensor, Any]:
+        pixels, labels, _ = self.take(index)
+        return normalised(pixels, self.white), int(labels) if is_one(index) else labels
+
+    def take(self, index: Any) -> tuple[Tensor, Tensor, list[str]]:
+        """The pixels as they are held, the labels, and what could not be read: nothing here."""
+        return self.pixels[index], self.labels[index], []
+
+    def part(self, index: Index) -> "ImageDataset":
+        """The data set of these pictures alone."""
+        places = None if self.places is None else self.places[index]
+        return replace(self, pixels=self.pixels[index], labels=self.labels[index], places=places)
+
+    def to(self, device: str | torch.device) -> "ImageDataset":
+        """The same pictures and labels on a device."""
+        places = None if self.places is None else self.places.to(device)
+        return replace(
+            self, pixels=self.pixels.to(device), labels=self.labels.to(device), places=places
+        )
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """(C, H, W) of each picture."""
+        return tuple(self.pixels.shape[1:])
+
+    @property
+    def images(self) -> Tensor:
+        """All of them, normalised: (n, C, H, W), floats, made anew where bytes are held."""
+        return normalised(self.pixels, self.white)
+
+
+@dataclass(frozen=True, eq=False)
+class FileDataset(Dataset):
+    """Pictures with their labels, each read from its file whenever it is asked for.
+
+    The indices and what they give are those of `ImageDataset`. A file that cannot be read is left
+    out of its batch, and named in one warning; asked for alone, it raises.
+
+    Args:
+        files: of the pictures.
+        labels: (n,), int64, each the number of a class.
+        classes: the name of each class.
+        size: to crop and resize to, in pixels.
+
+    Raises:
+        TypeError: a value of the wrong kind.
+        ValueError: no files, or files, labels and classes that do not fit together.
+    """
+
+    files: tuple[Path, ...]
+    labels: Tensor
+    classes: tuple[str, ...]
+    size: int | tuple[int, int] = 224
+    broken: set[str] = field(default_factory=set, repr=False)  # named in a warning already
+    white = 255
+
+    def __post_init__(self):
+        if not self.files:
+            raise ValueError("files is empty; give at least one")
+        as_pair(self.size, "size")
+        check_labels(self.labels, self.classes, len(self))
+
+    def __len__(self) -> int:
+        return len(self.files)
+
+    def __getitem__(self, index: Any) -> tuple[Tensor, Any]:
+        if is_one(index):
+            image = normalised(read_picture(self.files[index], self.size), self.white)
+            return image, int(self.labels[index])
+        pixels, labels, broken = self.take(index)
+        self.name(broken)
+        return normalised(pixels, self.white), labels
+
+    def take(self, index: Index) -> tuple[Tensor, Tensor, list[str]]:
+        """The bytes (B, 3, H, W), the labels, and for each unreadable file what is wrong."""
+        pixels, labels, broken = [], [], []
+        for i in torch.arange(len(self))[index].tolist():
+            try:
+                pixels.append(read_picture(self.files[i], self.size))
+            except ValueError as error:
+                broken.append(str(error))
+            else:
+                labels.append(int(self.labels[i]))
+        batch = torch.stack(pixels) if pixels else torch.empty(0, *self.shape, dtype=torch.uint8)
+        return batch, torch.tensor(labels, dtype=torch.int64), broken
+
+    def name(self, broken: list[str]) -> None:
+        """Warn of files that cannot be read, of each once."""
+        for message in broken:
+            if message not in self.broken:
+                self.broken.add(message)
+                warnings.warn(f"{message}; skipped", stacklevel=3)
+
+    def part(self, index: Index) -> "FileDataset":
+        """The data set of these pictures alone."""
+        chosen = torch.arange(len(self))[index]
+        files = tuple(self.files[i] for i in chosen.tolist())
+        return replace(self, files=files, labels=self.labels[chosen], broken=set())
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """(C, H, W) of each picture."""
+        return 3, *as_pair(self.size, "size")
+
+
+Pictures = ImageDataset | FileDataset
+
+
+def is_one(index: Any) -> bool:
+    """Whether that is the number of one picture; a tensor of one number is a batch."""
+    return is_whole(index) and getattr(index, "ndim", 0) == 0
+
+
+def normalised(pixels: Tensor, white: int) -> Tensor:
+    """Bytes from 0 to white as floats from -1 to 1 (`vit_steps.images.normalize`); floats as is."""
+    if pixels.is_floating_point():
+        return pixels
+    return pixels.float().div_(white).sub_(MEAN).div_(STD)
+
+
+def read_picture(file: Path, size: int | tuple[int, int]) -> Tensor:
+    """A file's bytes, (3, H, W), cropped and resized.
+
+    Raises:
+        ValueError: it cannot be read.
+    """
+    return torch.from_numpy(np.array(open_rgb(file, size))).permute(2, 0, 1)
+
+
+def check_labels(labels: Tensor, classes: tuple[str, ...], count: int) -> None:
+    """Labels must be the numbers of classes, one for each of `count` pictures."""
+    if not isinstance(classes, tuple) or not all(isinstance(name, str) for name in classes):
+        raise TypeError(f"classes is {classes!r}; give a tuple of names")
+    check_whole("labels", labels, (count,))
+    low, high = labels.min().item(), labels.max().item()
+    if low < 0 or high >= len(classes):
+        raise ValueError(
+            f"labels run from {low} to {high}; {len(classes)} classes have the numbers "
+            f"0 to {len(classes) - 1}"
+        )
+
+
+def check_whole(name: str, value: Any, shape: tuple[int, ...]) -> None:
+    """The named value must be an int64 tensor of this shape, which begins with the images."""
+    check_axes(name, value, "")
+    if value.dtype != torch.int64:
+        raise TypeError(f"{name} holds {value.dtype}; use {name}.long()")
+    if value.shape != shape:
+        raise ValueError(f"{name} is {tuple(value.shape)}; {shape[0]} images need {shape}")
+
+
+# To hold some out --------------------------------------------------------------------------------
+
+
+def split(data: Pictures, fraction: float, seed: int) -> tuple[Any, Any]:
+    """Hold out the same share of each class, at least one picture, and leave at least one.
+
+    Args:
+        data: what to split.
+        fraction: the share to hold out, above 0 and below 1.
+        seed: the same seed draws the same pictures.
+
+    Returns:
+        The train part and the held-out part, each in the order of the data, and of its kind.
+
+    Raises:
+        TypeError: the fraction is not a number.
+        ValueError: a fraction outside (0, 1), or a class of fewer than 2 pictures, named.
+    """
+    held = hold_out(data.labels, data.classes, fraction, seed)
+    return data.part(~held), data.part(held)
+
+
+def hold_out(labels: Tensor, classes: tuple[str, ...], fraction: float, seed: int) -> Tensor:
+    """Which pictures `split` holds out: (n,), True or False.
+
+    The draw is our own, not scikit-learn's: the stored weights were trained on what it gives.
+    """
+    check_fraction(fraction=fraction)
+    if fraction == 0:
+        raise ValueError("fraction is 0: nothing would be held out; give a share such as 0.2")
+    labels = labels.cpu()
+    check_enough(labels, classes, 2, "one to train on and one to hold out")
+    generator = torch.Generator().manual_seed(seed)
+    held = torch.zeros(len(labels), dtype=torch.bool)
+    for label in range(len(classes)):
+        members = (labels == label).nonzero()[:, 0]
+        n = len(members)
+        count = min(max(round(n * fraction), 1), n - 1)
+        held[members[torch.randperm(n, generator=generator)[:count]]] = True
+    return held
+
+
+def check_enough(labels: Tensor, classes: tuple[str, ...], least: int, why: str) -> None:
+    """Each class must have so many pictures.
+
+    Raises:
+        ValueError: one has fewer; it is named.
+    """
+    counts = labels.bincount(minlength=len(classes)).tolist()
+    for name, n in zip(classes, counts, strict=True):
+        if n < least:
+            pictures = "picture" if n == 1 else "pictures"
+            raise ValueError(f"class {name!r} has {n} {pictures}; give it at least {least}, {why}")

@@ -1,0 +1,220 @@
+"""Lesson 07: the whole training in one call, which outlives a crash."""
+
+from collections.abc import Callable, Iterable
+from contextlib import nullcontext
+from dataclasses import asdict
+from math import ceil, inf, isfinite
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+from torch.optim import AdamW, Optimizer
+from tqdm import tqdm
+
+from ..inputs import check_choice, check_fraction, check_sizes, is_whole
+from ..vit import ViTConfig
+from .checkpoints import config_of, own_folder, resume, save_epoch
+from .dataset import Pictures
+from .devices import bring, make_scaler, mixed_step, pick_device
+from .identity import fingerprint, name_augmentation
+from .loader import batches
+from .loop import History, decay_groups, evaluate, train_step, warmup_cosine
+
+
+def fit(
+    model: nn.Module,
+    train: Pictures,
+    val: Pictures | None = None,
+    *,
+    epochs: int = 30,
+    batch_size: int = 64,
+    lr: float = 2e-3,
+    weight_decay: float = 0.05,
+    warmup: float = 0.1,
+    label_smoothing: float = 0.0,
+    augment: Callable[[Tensor, torch.Generator], Tensor] | None = None,
+    seed: int = 0,
+    device: str | torch.device | None = None,
+    folder: str | Path | None = None,
+    progress: bool = True,
+    report: Callable[[History], None] | None = None,
+    amp: bool = False,
+    workers: int = 0,
+) -> History:
+    """Train a model in place, by AdamW with warm-up and cosine, and measure it after each epoch.
+
+    With a folder, each epoch ends with a checkpoint, `last.safetensors`, and the best epoch's
+    weights are kept as `best.safetensors`; `load_model` reads both. The same call again goes on
+    from there, and ends with the weights of a training that was never stopped, bit for bit (on a
+    CPU with as many threads; a GPU may differ in the last bits). A second training in the same
+    folder is refused while the first is at work.
+
+    Ctrl-C, a notebook's stop button, ends it early: the folder holds the last finished epoch, the
+    model keeps what it learned up to that moment, and the KeyboardInterrupt goes on to the caller.
+
+    Args:
+        model: a ViT, or anything that turns images (B, C, H, W) into logits; compiled or not. It
+            comes back to the device where it was, in evaluation mode, ready to be used.
+        train: what it learns from.
+        val: what it is measured on after each epoch, to choose the best; without, that is the last.
+            Not what you report in the end: for that keep a test part, and measure it once.
+        epochs: how often it sees each training image.
+        batch_size: images in a step; an epoch's last step has what is left.
+        lr: the highest learning rate.
+        weight_decay: for the weights that decay, see `decay_groups`.
+        warmup: share of all steps in which the learning rate rises, see `warmup_cosine`.
+        label_smoothing: see `train_step`.
+        augment: changes a batch of training images on the device, such as `augment_digits`; it
+            must draw its random numbers from the generator that it is given, which is the CPU's.
+            A run goes on only with an equal one (`identity.name_augmentation` says what that is).
+        seed: of the order, the augmentation and dropout; not of the model's first weights, which
+            are there already. Torch's global generator is seeded anew at each epoch.
+        device: where to train; None takes CUDA or MPS where there is one, else the CPU.
+        folder: where the checkpoints go; it is made if it is not there.
+        progress: show a bar.
+        report: called with the history after each epoch, once it is saved.
+        amp: mixed precision, see `vit_steps.training.devices`; the weights stay in 32 bits.
+        workers: how many processes read ahead, where pictures are read as they are needed.
+
+    Raises:
+        TypeError: a value of the wrong kind; a folder, but a model without a `ViTConfig`.
+        ValueError: a value out of its range, data that do not fit together or to the model, a
+            folder that holds another model's or another run's checkpoint, that another training
+            uses or that cannot be written, or a loss that is no longer a number.
+        KeyboardInterrupt: it was stopped.
+    """
+    check_sizes(epochs=epochs, batch_size=batch_size)
+    check_fraction(warmup=warmup, label_smoothing=label_smoothing)
+    check_choice("amp", amp, True, False)
+    check_data(model, train, val)
+    check_numbers(lr, weight_decay, seed, workers)
+    home, device = next(model.parameters()).device, pick_device(device)
+    scaler = make_scaler(device, amp)
+    history, run = History(), {}
+    if folder is not None:
+        run = config_of(model) | dict(  # what may not change when it is resumed
+            epochs=epochs,
+            batch_size=batch_size,
+            lr=lr,
+            weight_decay=weight_decay,
+            warmup=warmup,
+            label_smoothing=label_smoothing,
+            augment=name_augmentation(augment),
+            seed=seed,
+            amp=amp,
+            train=fingerprint(train),
+            val=None if val is None else fingerprint(val),
+        )
+    steps_an_epoch = ceil(len(train) / batch_size)
+    steps = epochs * steps_an_epoch
+    rates = [lr * warmup_cosine(step, steps, warmup) for step in range(steps)]
+    try:
+        optimizer = AdamW(decay_groups(model.to(device), weight_decay), lr=lr, fused=True)
+        near, val_near = bring(train, device), bring(val, device)
+        with own_folder(folder) if folder is not None else nullcontext() as place:
+            if place is not None:
+                saved = resume(place, model, optimizer, run)
+                history = History(**saved.get("history", {}))
+                if saved.get("scaler"):
+                    scaler.load_state_dict(saved["scaler"])
+            done = len(history) * steps_an_epoch
+            with tqdm(total=steps, initial=done, unit="step", disable=not progress) as bar:
+                for epoch in range(len(history), epochs):
+                    bar.set_description(f"epoch {epoch + 1}/{epochs}")
+                    # A seed for each epoch: order, augmentation and dropout are the same, whether
+                    # the training was stopped before it or not.
+                    generator = torch.manual_seed(1_000_003 * seed + epoch)
+                    drawn = batches(near, batch_size, generator, augment, device, workers)
+                    now = rates[epoch * steps_an_epoch : (epoch + 1) * steps_an_epoch]
+                    loss = train_epoch(
+                        model, optimizer, drawn, now, label_smoothing, scaler if amp else None, bar
+                    )
+                    check_loss(loss, epoch + 1, lr)
+                    history.train_loss.append(loss)
+                    history.learning_rate.append(now[-1])
+                    if val_near is not None:
+                        loss, accuracy = evaluate(model, val_near, amp=amp, workers=workers)
+                        history.val_loss.append(loss)
+                        history.val_accuracy.append(accuracy)
+                        bar.set_postfix(accuracy=f"{accuracy:.1%}")
+                    if place is not None:
+                        info = {"run": run, "history": asdict(history)}
+                        info["scaler"] = scaler.state_dict()
+                        save_epoch(place, model, optimizer, info, history.best == len(history))
+                    if report is not None:
+                        report(history)
+    finally:
+        model.to(home).eval()
+    return history
+
+
+def train_epoch(
+    model: nn.Module,
+    optimizer: Optimizer,
+    drawn: Iterable[tuple[Tensor, Tensor]],
+    rates: list[float],
+    label_smoothing: float,
+    scaler: torch.amp.GradScaler | None,
+    bar: tqdm,
+) -> float:
+    """One pass over the batches that are drawn, each with its learning rate; the mean loss.
+
+    With a scaler, in mixed precision.
+    """
+    model.train()
+    total = torch.zeros((), device=next(model.parameters()).device)
+    seen = 0
+    for (images, labels), rate in zip(drawn, rates, strict=False):  # files may be unreadable
+        for group in optimizer.param_groups:
+            group["lr"] = rate
+        if scaler is None:
+            loss = train_step(model, optimizer, images, labels, label_smoothing)
+        else:
+            loss = mixed_step(model, optimizer, images, labels, label_smoothing, scaler)
+        total += loss * len(labels)
+        seen += len(labels)
+        bar.update()
+    return total.item() / seen
+
+
+# What cannot work is refused before it starts ----------------------------------------------------
+
+
+def check_loss(loss: float, epoch: int, lr: float) -> None:
+    """Refuse to go on when the loss is no longer a number."""
+    if not isfinite(loss):
+        raise ValueError(
+            f"the loss of epoch {epoch} is {loss}: the learning rate {lr} is too high, or an "
+            "image holds something that is not a number"
+        )
+
+
+def check_data(model: nn.Module, train: Pictures, val: Pictures | None) -> None:
+    """Refuse data that do not belong together or to the model."""
+    for name, data in (("train", train), ("val", val)):
+        if not isinstance(data, Pictures) and not (name == "val" and data is None):
+            raise TypeError(
+                f"{name} is a {type(data).__name__}; give a vit_steps.training.data.ImageDataset"
+            )
+    if val is not None and train.classes != val.classes:
+        raise ValueError(f"train has the classes {train.classes}, val {val.classes}")
+    config = getattr(model, "config", None)
+    if isinstance(config, ViTConfig) and config.num_classes != len(train.classes):
+        raise ValueError(
+            f"the model gives {config.num_classes} logits for {len(train.classes)} classes; make "
+            f"it with num_classes={len(train.classes)}"
+        )
+
+
+def check_numbers(lr: float, weight_decay: float, seed: int, workers: int) -> None:
+    """Refuse rates, a seed and a number of processes that cannot be."""
+    for name, value in (("lr", lr), ("weight_decay", weight_decay)):
+        if not isinstance(value, (int, float)) or isinstance(value, bool):
+            raise TypeError(f"{name} is {value!r}; give a number")
+        if not 0 <= value < inf:
+            raise ValueError(f"{name} is {value}; give a number of at least 0")
+    for name, value in (("seed", seed), ("workers", workers)):
+        if not is_whole(value):
+            raise TypeError(f"{name} is {value!r}; give a whole number")
+        if not 0 <= value < 2**32:
+            raise ValueError(f"{name} is {value}; give one from 0 to {2**32 - 1}")

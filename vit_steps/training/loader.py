@@ -1,0 +1,73 @@
+"""Lesson 07: pictures in batches, on the device that learns from them."""
+
+from collections.abc import Callable, Iterator
+
+import torch
+from torch import Tensor
+from torch.utils.data import DataLoader, Dataset
+
+from .dataset import FileDataset, Pictures, normalised
+
+
+def batches(
+    data: Pictures,
+    batch_size: int,
+    generator: torch.Generator | None = None,
+    augment: Callable[..., Tensor] | None = None,
+    device: torch.device | None = None,
+    workers: int = 0,
+) -> Iterator[tuple[Tensor, Tensor]]:
+    """Each image once, augmented: pairs of images (B, C, H, W) and labels (B,), by a DataLoader.
+
+    Bytes are moved, and become floats on the device. A file that cannot be read is missing from
+    its batch.
+
+    Args:
+        data: what to draw from.
+        batch_size: B; the last batch holds what is left.
+        generator: where order and augmentation come from; without one, the order of the data.
+        augment: changes the images of a batch, such as `augment_digits`.
+        device: where the batch is wanted; None leaves it where the data are.
+        workers: how many processes read files ahead, for a `FileDataset`.
+
+    Raises:
+        ValueError: no picture at all can be read.
+    """
+    order = torch.arange(len(data))
+    if generator is not None:
+        order = torch.randperm(len(data), generator=generator)
+    device = data.labels.device if device is None else device
+    loader = DataLoader(
+        AsHeld(data),
+        sampler=order.to(data.labels.device).split(batch_size),
+        batch_size=None,  # the sampler gives the numbers of a whole batch
+        num_workers=workers if isinstance(data, FileDataset) else 0,
+        pin_memory=device.type == "cuda" and data.labels.device.type == "cpu",
+        generator=torch.Generator(),  # one of its own, or it draws from torch's global one
+    )
+    given = 0
+    for pixels, labels, broken in loader:
+        if isinstance(data, FileDataset):
+            data.name(broken)
+            if not len(labels):
+                continue
+        images = normalised(pixels.to(device, non_blocking=True), data.white)
+        if augment is not None:
+            images = augment(images, generator)
+        yield images, labels.to(device, non_blocking=True)
+        given += 1
+    if not given:
+        raise ValueError(f"none of {len(data)} pictures can be read; see the warnings before this")
+
+
+class AsHeld(Dataset):
+    """What a DataLoader asks: it gets the bytes, not the floats that indexing gives."""
+
+    def __init__(self, data: Pictures):
+        self.data = data
+
+    def __getitem__(self, index: Tensor) -> tuple[Tensor, Tensor, list[str]]:
+        return self.data.take(index)
+
+    def __len__(self) -> int:
+        return len(self.data)

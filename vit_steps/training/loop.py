@@ -1,0 +1,138 @@
+"""Lesson 07: the pieces of the training loop, and what makes it work."""
+
+from dataclasses import dataclass, field
+from math import cos, pi
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+from torch.optim import Optimizer
+
+from ..inputs import check_sizes
+from .dataset import Pictures
+from .devices import autocast
+from .loader import batches
+
+
+@dataclass
+class History:
+    """What `fit` measured, one number an epoch.
+
+    Args:
+        train_loss: mean loss of the training steps, under augmentation and label smoothing.
+        val_loss: mean cross-entropy of val's images after the epoch, in nats; empty without val.
+        val_accuracy: share of val's images named rightly after the epoch, from 0 to 1.
+        learning_rate: that of the epoch's last step.
+    """
+
+    train_loss: list[float] = field(default_factory=list)
+    val_loss: list[float] = field(default_factory=list)
+    val_accuracy: list[float] = field(default_factory=list)
+    learning_rate: list[float] = field(default_factory=list)
+
+    def __len__(self) -> int:
+        """The number of finished epochs."""
+        return len(self.train_loss)
+
+    @property
+    def best(self) -> int:
+        """The epoch of the highest accuracy on val, from 1; of several, that of the lowest loss.
+
+        Without val it is the last.
+        """
+        if not self.val_accuracy:
+            return len(self)
+        score = [(a, -loss) for a, loss in zip(self.val_accuracy, self.val_loss, strict=True)]
+        return 1 + score.index(max(score))
+
+
+def train_step(
+    model: nn.Module,
+    optimizer: Optimizer,
+    images: Tensor,
+    labels: Tensor,
+    label_smoothing: float = 0.0,
+) -> Tensor:
+    """Show the model one batch, and move its weights a step against the gradient.
+
+    Args:
+        images: (B, C, H, W).
+        labels: (B,), whole numbers.
+        label_smoothing: share of the target that is spread over all classes (Szegedy et al. 2016,
+            section 7).
+
+    Returns:
+        The loss before the step, a scalar without a gradient.
+    """
+    loss = F.cross_entropy(model(images), labels, label_smoothing=label_smoothing)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    return loss.detach()
+
+
+@torch.no_grad()
+def evaluate(
+    model: nn.Module, data: Pictures, batch_size: int = 256, amp: bool = False, workers: int = 0
+) -> tuple[float, float]:
+    """How well the model does on data that it does not learn from, dropout off.
+
+    Args:
+        data: moved to the model's device batch by batch.
+        batch_size: how many images go through at once.
+        amp: in mixed precision.
+        workers: see `batches`.
+
+    Returns:
+        The mean cross-entropy in nats, and the accuracy from 0 to 1.
+    """
+    check_sizes(batch_size=batch_size)
+    device, was_training = next(model.parameters()).device, model.training
+    model.eval()
+    loss = right = torch.zeros((), device=device)
+    seen = 0
+    for images, labels in batches(data, batch_size, device=device, workers=workers):
+        with autocast(device, amp):
+            logits = model(images)  # (B, classes)
+        loss = loss + F.cross_entropy(logits.float(), labels, reduction="sum")
+        right = right + (logits.argmax(dim=1) == labels).sum()
+        seen += len(labels)
+    model.train(was_training)
+    return loss.item() / seen, right.item() / seen
+
+
+def decay_groups(model: nn.Module, weight_decay: float) -> list[dict]:
+    """Parameters for AdamW in two groups: weights that decay, and all that should not.
+
+    Only the matrices of Linears and convolutions decay. Norms, biases, the cls token and the
+    positions do not: they are few, and a norm's scale belongs near 1, not 0. The number of axes
+    alone would not tell them apart, since cls token and positions have three.
+
+    Returns:
+        Two dicts with "params" and "weight_decay"; parameters that are frozen stand in neither.
+    """
+    decayed, others = [], []
+    for name, p in model.named_parameters():
+        if p.requires_grad:
+            (decayed if name.endswith("weight") and p.ndim > 1 else others).append(p)
+    return [
+        {"params": decayed, "weight_decay": weight_decay},
+        {"params": others, "weight_decay": 0.0},
+    ]
+
+
+def warmup_cosine(step: int, steps: int, warmup: float) -> float:
+    """The learning rate's share of its peak: a straight rise, then half a cosine down to 0.
+
+    Args:
+        step: from 0 to steps - 1.
+        steps: of the whole training.
+        warmup: share of the steps that the rise takes.
+
+    Returns:
+        Above 0, at most 1.
+    """
+    rise = int(warmup * steps)
+    if step < rise:
+        return (step + 1) / (rise + 1)
+    return (1 + cos(pi * (step - rise) / (steps - rise))) / 2
