@@ -459,6 +459,9 @@ def test_a_damaged_tensor_and_damaged_metadata_are_named(tmp_path):
         message = r"tensor blocks\.0\.attn\.qkv\.weight of .*last\.safetensors is damaged; take"
         with pytest.raises(ValueError, match=message):
             use()
+    last.write_bytes(whole.replace(b'"dtype":"F32"', b'"dtype":"I32"', 1))  # of as many bytes
+    with pytest.raises(ValueError, match=r"tensor \w.* of .*last\.safetensors is damaged"):
+        training.load_model(last)
     last.write_bytes(whole.replace(b"epochs", b"ehochs", 1))
     with pytest.raises(ValueError, match=r"the metadata of .*last\.safetensors is damaged; take"):
         training.load_model(last)

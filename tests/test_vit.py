@@ -693,7 +693,9 @@ def test_one_whole_number_of_numpy_is_a_square_image():
     assert ViT(tiny()).at_size(np.int64(32)).config == tiny(image_size=32)
 
 
-@pytest.mark.parametrize("value", [np.float64(2), np.bool_(True), np.str_("4"), np.array([4, 4])])
+@pytest.mark.parametrize(
+    "value", [np.float64(2), np.bool_(True), np.str_("4"), np.array([4]), torch.tensor([4])]
+)
 @pytest.mark.parametrize("name", ["depth", "image_size"])
 def test_other_numbers_of_numpy_are_refused(name, value):
     with pytest.raises(TypeError, match=name):

@@ -14,8 +14,8 @@ from torch import Tensor, nn
 
 
 def is_whole(number: Any) -> bool:
-    """Whether that is a whole number, Python's or NumPy's; True and False do not count as one."""
-    if isinstance(number, (bool, np.bool_)):
+    """Whether that is one whole number, Python's or NumPy's; True and False do not count as one."""
+    if isinstance(number, (bool, np.bool_)) or getattr(number, "ndim", 0):
         return False
     try:
         index(number)

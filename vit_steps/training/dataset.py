@@ -61,7 +61,7 @@ class ImageDataset(Dataset):
 
     def __getitem__(self, index: Any) -> tuple[Tensor, Any]:
         pixels, labels, _ = self.take(index)
-        return normalised(pixels, self.white), int(labels) if is_one(index) else labels
+        return normalised(pixels, self.white), int(labels) if is_whole(index) else labels
 
     def take(self, index: Any) -> tuple[Tensor, Tensor, list[str]]:
         """The pixels as they are held, the labels, and what could not be read: nothing here."""
@@ -125,7 +125,7 @@ class FileDataset(Dataset):
         return len(self.files)
 
     def __getitem__(self, index: Any) -> tuple[Tensor, Any]:
-        if is_one(index):
+        if is_whole(index):
             image = normalised(read_picture(self.files[index], self.size), self.white)
             return image, int(self.labels[index])
         pixels, labels, broken = self.take(index)
@@ -165,11 +165,6 @@ class FileDataset(Dataset):
 
 
 Pictures = ImageDataset | FileDataset
-
-
-def is_one(index: Any) -> bool:
-    """Whether that is the number of one picture; a tensor of one number is a batch."""
-    return is_whole(index) and getattr(index, "ndim", 0) == 0
 
 
 def normalised(pixels: Tensor, white: int) -> Tensor:
