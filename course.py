@@ -34,7 +34,7 @@ NOISE = (
 
 def address() -> str:
     """The repository's public address, which stands in pyproject.toml alone."""
-    return tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["urls"]["Repository"]
+    return tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["urls"]["Repository"]
 
 
 def run(paths: list[Path]) -> None:

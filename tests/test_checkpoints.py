@@ -126,6 +126,21 @@ def test_a_full_disk_leaves_the_old_file(tmp_path, monkeypatch, call):
     assert list(tmp_path.iterdir()) == [path]
 
 
+def test_a_drive_that_cannot_sync_a_folder_keeps_the_new_file(tmp_path, monkeypatch):
+    path, sync, calls = tmp_path / "model", os.fsync, []
+
+    def picky(number):
+        calls.append(number)
+        if len(calls) == 2:  # the file's own comes first
+            full()
+        sync(number)
+
+    monkeypatch.setattr(os, "fsync", picky)
+    training.save_model(tiny(), path)
+    assert len(calls) == 2
+    assert same(training.load_model(path), tiny())
+
+
 def test_a_write_that_the_system_cuts_short_leaves_the_old_file(tmp_path):
     resource = pytest.importorskip("resource")  # not on Windows
     path = tmp_path / "model"
@@ -305,8 +320,47 @@ def test_frozen_parameters_are_resumed_too(tmp_path):
         fit(resumed, tmp_path, report=stop)
     fit(resumed, tmp_path)
     assert same(unbroken, resumed)
-    with pytest.raises(ValueError, match="of another model"):
+    with pytest.raises(ValueError, match=r"other frozen weights .8 tensors.*, not 20 tensors"):
         fit(tiny(), tmp_path)
+
+
+def test_a_weight_that_never_gets_a_gradient_does_not_stop_a_resumption(tmp_path):
+    class Spare(ViT):
+        def __init__(self, config):
+            super().__init__(config)
+            self.spare = nn.Linear(2, 2)
+
+    def stop(history):
+        raise StopError
+
+    unbroken, resumed = Spare(tiny().config), Spare(tiny().config)
+    resumed.load_state_dict(unbroken.state_dict())
+    fit(unbroken)
+    with pytest.raises(StopError):
+        fit(resumed, tmp_path, report=stop)
+    fit(resumed, tmp_path)
+    assert same(unbroken, resumed)
+
+
+@pytest.mark.parametrize("changes", [dict(num_classes=3, embed_dim=4), dict(depth=2)])
+def test_a_refused_checkpoint_leaves_the_model_as_it_was(tmp_path, changes):
+    fit(tiny(), tmp_path)
+    model, before = tiny(1, **changes), tiny(1, **changes)
+    optimizer = torch.optim.AdamW(model.parameters())
+    stored = checkpoints.read_file(tmp_path / "last.safetensors")[1]["run"]
+    with pytest.raises(ValueError, match="of another model, by blocks"):
+        checkpoints.resume(tmp_path, model, optimizer, stored)
+    assert same(model, before)
+    assert not optimizer.state
+
+
+@pytest.mark.parametrize("with_val", [False, True])
+def test_weights_that_are_no_longer_numbers_are_not_saved(tmp_path, with_val):
+    val = pictures(9, 1) if with_val else None
+    options = dict(epochs=1, batch_size=20, warmup=0.0, lr=1e38, progress=False, device="cpu")
+    with pytest.raises(ValueError, match=r"is no longer a number|loss of epoch 1 is nan"):
+        training.fit(tiny(), pictures(), val, folder=tmp_path, **options)
+    assert list(tmp_path.glob("*.safetensors")) == []
 
 
 @pytest.mark.parametrize(

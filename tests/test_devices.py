@@ -32,6 +32,8 @@ def test_autocast_does_nothing_unless_it_is_asked():
         assert (a @ a).dtype == torch.float32
     with autocast(CPU, amp=True):
         assert (a @ a).dtype == torch.bfloat16
+    with torch.autocast("cpu", torch.bfloat16), autocast(CPU, amp=False):
+        assert (a @ a).dtype == torch.bfloat16  # somebody else asked for it
 
 
 def test_a_mixed_step_is_a_step_but_for_rounding():

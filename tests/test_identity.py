@@ -1,9 +1,10 @@
 """What a run is known by: two augmentations are told apart by what they are, and so are data."""
 
+import functools
 import random
 import subprocess
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -113,6 +114,38 @@ def test_augmentations_that_are_equal_are_the_same(make):
     assert name_augmentation(make()) == name_augmentation(make())
 
 
+BY, CALLS = 1, []
+
+
+def helper(images):
+    return images + BY
+
+
+def helped(images, generator):
+    CALLS.append(len(images))
+    return helper(images)
+
+
+def test_what_a_function_looks_up_counts_unless_it_changes_while_it_runs(monkeypatch):
+    before = name_augmentation(helped)
+    CALLS.append(1)
+    assert name_augmentation(helped) == before
+    monkeypatch.setitem(globals(), "BY", 2)  # two calls away
+    assert name_augmentation(helped) != before
+
+
+def test_a_wrapper_of_ours_is_not_ours():
+    def wrapped(by):
+        @functools.wraps(training.augment_digits)
+        def wrapper(images, generator):
+            return training.augment_digits(images, generator) + by
+
+        return wrapper
+
+    names = {name_augmentation(f) for f in (training.augment_digits, wrapped(1), wrapped(2))}
+    assert len(names) == 3
+
+
 def test_the_order_of_a_partials_names_does_not_matter():
     one, other = partial(shift, by=1, also=2), partial(shift, also=2, by=1)
     assert name_augmentation(one) == name_augmentation(other)
@@ -187,6 +220,8 @@ def test_other_data_have_another_fingerprint(tmp_path):
     assert fingerprint(one).startswith("20 images, sum ")
     assert fingerprint(one) not in map(fingerprint, others)
     assert fingerprint(digits()[0]) == fingerprint(digits()[0])
+    darker = replace(digits()[0], white=255)  # the same bytes, normalised otherwise
+    assert fingerprint(darker) != fingerprint(digits()[0])
 
 
 def test_files_that_were_exchanged_are_noticed(tmp_path):

@@ -203,6 +203,17 @@ def test_without_autocast_images_of_other_floats_are_refused(model, images):
         model(images.bfloat16())
 
 
+def test_a_copy_without_parameters_is_not_asked_for_their_type(model, images):
+    """As nn.DataParallel makes them, one for each GPU: its weights are plain tensors."""
+    embed = model.patch_embed
+    copy_of_it = embed._replicate_for_data_parallel()
+    copy_of_it.proj = embed.proj._replicate_for_data_parallel()
+    for name, p in embed.proj.named_parameters():
+        setattr(copy_of_it.proj, name, p.detach().clone())
+    assert next(copy_of_it.parameters(), None) is None
+    assert torch.equal(copy_of_it(images), embed(images))
+
+
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float64])
 def test_the_whole_model_in_another_type(model, images, dtype):
     wanted = model(images)

@@ -25,7 +25,8 @@ def scaled_dot_product_attention(
 
     Raises:
         TypeError: the mask is not boolean.
-        ValueError: shapes that do not belong together, or a query that may look nowhere.
+        ValueError: shapes that do not belong together, or (seen on the CPU alone) a query that may
+            look nowhere.
     """
     check_attention(q, k, v, mask, dropout)
     scaled = q / q.shape[-1] ** 0.5  # the same as scaling the scores, but fewer numbers

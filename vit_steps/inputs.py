@@ -179,8 +179,11 @@ def check_dtype(images: Tensor, module: nn.Module) -> None:
     Raises:
         TypeError: they hold others, such as 16 bits where the weights have 32.
     """
-    wanted = next(module.parameters()).dtype
-    if images.dtype != wanted and not torch.is_autocast_enabled(images.device.type):
+    weight = next(module.parameters(), None)  # None in the copies that nn.DataParallel makes
+    if weight is None or weight.dtype == images.dtype:
+        return
+    if not torch.is_autocast_enabled(images.device.type):
+        wanted = weight.dtype
         raise TypeError(f"images holds {images.dtype}, the model {wanted}; use images.to({wanted})")
 
 

@@ -107,7 +107,8 @@ def main(argv: list[str] | None = None) -> int:
     except (ValueError, OSError) as error:  # an option, a file or the network: say it in one line
         sys.exit(f"vit_steps.training: {error}")
     except KeyboardInterrupt:
-        sys.exit("vit_steps.training: stopped")
+        print("vit_steps.training: stopped", file=sys.stderr)
+        return 130
 
 
 def train_as(options: argparse.Namespace) -> int:

@@ -172,8 +172,9 @@ def own_folder(folder: str | Path) -> Iterator[Path]:
         raise ValueError(
             f"{folder} is in use by another training; wait for its end, or give another folder"
         ) from None
-    except OSError as error:
-        raise ValueError(f"{folder} cannot be written to: {error.strerror or error}") from error
+    except (OSError, NotImplementedError) as error:  # the latter where nothing can be locked
+        reason = getattr(error, "strerror", None) or error
+        raise ValueError(f"{folder} cannot be written to: {reason}") from error
     try:
         for left in folder.glob("*.safetensors.*.half"):  # by a run that was killed
             left.unlink(missing_ok=True)
@@ -223,18 +224,23 @@ def resume(
         return {}
     tensors, info = read_file(path)
     check_run(path, info, json.loads(as_json(run)))
-    try:
-        state = {
-            p: {key: tensors.pop(f"optimizer.{key}.{bare(name)}").to(p.device) for key in ADAMW}
-            for name, p in model.named_parameters()
-            if p.requires_grad
-        }
-        own_names = {bare(name): name for name in model.state_dict()}
-        model.load_state_dict({own_names.get(name, name): t for name, t in tensors.items()})
-    except (KeyError, RuntimeError) as error:
-        raise ValueError(f"{path} is of another model ({error}); {ADVICE}") from error
-    for p, remembered in state.items():
-        optimizer.state[p] = remembered
+    weights = {name: t for name, t in tensors.items() if not name.startswith("optimizer.")}
+    here = {name: tuple(tensor.shape) for name, tensor in weights_of(model).items()}
+    there = {name: tuple(tensor.shape) for name, tensor in weights.items()}
+    if here != there:  # said before anything of the model is changed
+        odd = [name for name in sorted({*here, *there}) if here.get(name) != there.get(name)]
+        raise ValueError(f"{path} is of another model, by {', '.join(odd[:3])}; {ADVICE}")
+    was, now = info["run"].get("trained"), run["trained"]
+    if was != now:
+        raise ValueError(
+            f"{path} is of a run with other frozen weights ({was}, not {now}); {ADVICE}"
+        )
+    model.load_state_dict({name: weights[bare(name)] for name in model.state_dict()})
+    for name, p in model.named_parameters():
+        remembered = {key: tensors.get(f"optimizer.{key}.{bare(name)}") for key in ADAMW}
+        state = {key: t.to(p.device) for key, t in remembered.items() if t is not None}
+        if len(state) == len(ADAMW):  # of what is frozen, or never got a gradient, there is none
+            optimizer.state[p] = state
     return info
 
 
@@ -250,6 +256,8 @@ def check_run(path: Path, info: dict[str, Any], now: dict[str, Any]) -> None:
         )
     other = []
     for key in {**now, **was}:
+        if key == "trained":  # said later, in words of its own
+            continue
         if key not in was:
             other.append(f"{key} is {now[key]!r}, and was not known")
         elif key not in now:

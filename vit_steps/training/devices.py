@@ -1,5 +1,6 @@
 """Lesson 07: where a training runs, and in how many bits."""
 
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import torch
@@ -51,10 +52,9 @@ def half_dtype(device: torch.device) -> torch.dtype:
     return torch.bfloat16
 
 
-def autocast(device: torch.device, amp: bool) -> torch.autocast:
+def autocast(device: torch.device, amp: bool) -> AbstractContextManager:
     """Within this, if `amp`, matrices are multiplied in 16 bits; without, it does nothing."""
-    dtype = half_dtype(device) if amp else None
-    return torch.autocast(device.type, dtype, enabled=amp)
+    return torch.autocast(device.type, half_dtype(device)) if amp else nullcontext()
 
 
 def make_scaler(device: torch.device, amp: bool) -> torch.amp.GradScaler:

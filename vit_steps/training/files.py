@@ -1,6 +1,8 @@
 """Lesson 07: the one way of writing a file whole."""
 
 import os
+import time
+from contextlib import suppress
 from pathlib import Path
 from uuid import uuid4
 
@@ -22,15 +24,28 @@ def write_whole(path: str | Path, data: bytes) -> None:
                 file.write(data)
                 file.flush()
                 os.fsync(file.fileno())
-            os.replace(half, path)
+            replace(half, path)
         except BaseException:  # Ctrl-C too
             half.unlink(missing_ok=True)
             raise
-        if hasattr(os, "O_DIRECTORY"):  # Windows has no way to sync a folder
-            folder = os.open(path.parent, os.O_DIRECTORY)
-            try:
-                os.fsync(folder)
-            finally:
-                os.close(folder)
     except OSError as error:
         raise ValueError(f"{path} cannot be written: {error.strerror or error}") from error
+    with suppress(OSError):  # Windows and some network drives cannot sync a folder
+        folder = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+
+def replace(half: Path, path: Path) -> None:
+    """Give the file its name; on Windows again and again for a second, if somebody reads it.
+
+    Raises:
+        OSError: it cannot be done.
+    """
+    for _ in range(10 if os.name == "nt" else 0):
+        with suppress(PermissionError):
+            return os.replace(half, path)
+        time.sleep(0.1)
+    return os.replace(half, path)

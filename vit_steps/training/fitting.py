@@ -16,7 +16,7 @@ from ..vit import ViTConfig
 from .checkpoints import config_of, own_folder, resume, save_epoch
 from .dataset import Pictures
 from .devices import bring, make_scaler, mixed_step, pick_device
-from .identity import fingerprint, name_augmentation
+from .identity import fingerprint, fingerprint_names, name_augmentation
 from .loader import batches
 from .loop import History, decay_groups, evaluate, train_step, warmup_cosine
 
@@ -102,6 +102,7 @@ def fit(
             augment=name_augmentation(augment),
             seed=seed,
             amp=amp,
+            trained=fingerprint_names(model),
             train=fingerprint(train),
             val=None if val is None else fingerprint(val),
         )
@@ -129,11 +130,12 @@ def fit(
                     loss = train_epoch(
                         model, optimizer, drawn, now, label_smoothing, scaler if amp else None, bar
                     )
-                    check_loss(loss, epoch + 1, lr)
+                    check_epoch(model, loss, epoch + 1, lr)
                     history.train_loss.append(loss)
                     history.learning_rate.append(now[-1])
                     if val_near is not None:
                         loss, accuracy = evaluate(model, val_near, amp=amp, workers=workers)
+                        check_epoch(model, loss, epoch + 1, lr)
                         history.val_loss.append(loss)
                         history.val_accuracy.append(accuracy)
                         bar.set_postfix(accuracy=f"{accuracy:.1%}")
@@ -180,13 +182,14 @@ def train_epoch(
 # What cannot work is refused before it starts ----------------------------------------------------
 
 
-def check_loss(loss: float, epoch: int, lr: float) -> None:
-    """Refuse to go on when the loss is no longer a number."""
+def check_epoch(model: nn.Module, loss: float, epoch: int, lr: float) -> None:
+    """Refuse to go on, and to save, when the loss or a weight is no longer a number."""
+    cause = f"the learning rate {lr} is too high, or an image holds something that is not a number"
     if not isfinite(loss):
-        raise ValueError(
-            f"the loss of epoch {epoch} is {loss}: the learning rate {lr} is too high, or an "
-            "image holds something that is not a number"
-        )
+        raise ValueError(f"the loss of epoch {epoch} is {loss}: {cause}")
+    whole = torch.stack([weights.isfinite().all() for weights in model.parameters()])
+    if not whole.all():
+        raise ValueError(f"after epoch {epoch} a weight is no longer a number: {cause}")
 
 
 def check_data(model: nn.Module, train: Pictures, val: Pictures | None) -> None:

@@ -1,5 +1,6 @@
 """Lesson 07: what a run is known by, so that one is never taken for another."""
 
+import sys
 import zlib
 from functools import partial
 from hashlib import sha256
@@ -8,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from .dataset import FileDataset, Pictures
 
@@ -24,8 +25,15 @@ def fingerprint(data: Pictures) -> str:
             about = f"{file.parent.name}/{file.name} {file.stat().st_size}"
             total = zlib.crc32(about.encode("utf-8", "surrogatepass"), total)
     else:
-        total = crc(data.pixels, total)
+        total = crc(data.pixels, zlib.crc32(str(data.white).encode(), total))
     return f"{len(data)} images, sum {total:08x}"
+
+
+def fingerprint_names(model: nn.Module) -> str:
+    """The number of tensors that are trained, and a sum over their names: others may be frozen."""
+    names = [name for name, p in model.named_parameters() if p.requires_grad]
+    text = " ".join(names).replace("_orig_mod.", "")  # what torch.compile puts in
+    return f"{len(names)} tensors, sum {zlib.crc32(text.encode()):08x}"
 
 
 def crc(tensor: Tensor, start: int = 0) -> int:
@@ -39,8 +47,9 @@ def name_augmentation(augment: Any) -> str | None:
     """What an augmentation is known by: its name, and a sum over all that it consists of.
 
     Its code, what it has bound or holds, and the same of the functions in that; so two lambdas
-    are told apart, and a function that was edited. Those of vit_steps go by their name alone. What
-    a function only looks up when it is called (a global) is not part of it.
+    are told apart, and a function that was edited. Those of vit_steps go by their name alone. Of
+    the globals that a function looks up, other functions, numbers and texts are part of it; lists
+    and other things that change while it runs are not.
     """
     if augment is None or is_ours(augment):
         return augment and name_of(augment)
@@ -57,9 +66,11 @@ def name_of(value: Any) -> str:
 
 
 def is_ours(value: Any) -> bool:
-    """Whether that is a function or class of this package."""
+    """Whether that is a function or class of this package, not one that only has its name."""
     module = getattr(value, "__module__", None) or ""
-    return isinstance(value, (FunctionType, type)) and module.split(".")[0] == "vit_steps"
+    if not isinstance(value, (FunctionType, type)) or module.split(".")[0] != "vit_steps":
+        return False
+    return getattr(sys.modules.get(module), value.__name__, None) is value
 
 
 def describe(value: Any, above: tuple[int, ...]) -> str:
@@ -99,12 +110,24 @@ def describe(value: Any, above: tuple[int, ...]) -> str:
         return f"{getattr(value, '__module__', '')}.{name_of(value)}"
     if isinstance(value, FunctionType):
         held = [contents(cell) for cell in value.__closure__ or ()]
-        return f"function({each((value.__code__, value.__defaults__, value.__kwdefaults__, held))})"
+        parts = (value.__code__, value.__defaults__, value.__kwdefaults__, held, looked_up(value))
+        return f"function({each(parts)})"
     try:
         made_of = value.__reduce_ex__(4)
     except Exception:  # what cannot be pickled is known by its class alone
         made_of = ()
     return f"object({each((type(value), own_code(type(value)), made_of))})"
+
+
+def looked_up(function: FunctionType) -> dict[str, Any]:
+    """Of the globals that a function names, those that stand still: functions, numbers, texts."""
+    names, codes = set(), [function.__code__]
+    for code in codes:  # those of inner functions are added while they are found
+        names.update(code.co_names)
+        codes += [inner for inner in code.co_consts if isinstance(inner, CodeType)]
+    still = (FunctionType, partial, type, bool, int, float, str, bytes, tuple)
+    found = function.__globals__
+    return {name: found[name] for name in names if isinstance(found.get(name), still)}
 
 
 def contents(cell: CellType) -> Any:

@@ -51,10 +51,12 @@ def batches(
             data.name(broken)
             if not len(labels):
                 continue
-        images = normalised(pixels.to(device, non_blocking=True), data.white)
+        # Elsewhere than on CUDA the bytes could be read before they have arrived.
+        ahead = device.type == "cuda"
+        images = normalised(pixels.to(device, non_blocking=ahead), data.white)
         if augment is not None:
             images = augment(images, generator)
-        yield images, labels.to(device, non_blocking=True)
+        yield images, labels.to(device, non_blocking=ahead)
         given += 1
     if not given:
         raise ValueError(f"none of {len(data)} pictures can be read; see the warnings before this")
