@@ -34,7 +34,8 @@ NOISE = (
 
 def address() -> str:
     """The repository's public address, which stands in pyproject.toml alone."""
-    return tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["urls"]["Repository"]
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    return settings["project"]["urls"]["Repository"]
 
 
 def run(paths: list[Path]) -> None:
