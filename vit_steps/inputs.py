@@ -179,12 +179,10 @@ def check_dtype(images: Tensor, module: nn.Module) -> None:
     Raises:
         TypeError: they hold others, such as 16 bits where the weights have 32.
     """
-    weight = next(module.parameters(), None)  # None in the copies that nn.DataParallel makes
-    if weight is None or weight.dtype == images.dtype:
+    types = [weight.dtype for weight in module.parameters()]  # none in nn.DataParallel's copies
+    if not types or images.dtype in types or torch.is_autocast_enabled(images.device.type):
         return
-    if not torch.is_autocast_enabled(images.device.type):
-        wanted = weight.dtype
-        raise TypeError(f"images holds {images.dtype}, the model {wanted}; use images.to({wanted})")
+    raise TypeError(f"images holds {images.dtype}, the model {types[0]}; use images.to({types[0]})")
 
 
 def check_tokens(tokens: Tensor, embed_dim: int | None = None, count: int | None = None) -> None:
