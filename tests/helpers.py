@@ -13,3 +13,12 @@ def shake(module):
         for p in module.parameters():
             p.add_(torch.randn_like(p) * 0.1)
     return module
+
+
+def mask_of(shape):
+    """Random places to look, token 0 always among them."""
+    if shape is None:
+        return None
+    mask = torch.rand(shape) < 0.5
+    mask[..., 0] = True
+    return mask

@@ -5,7 +5,7 @@ from inspect import signature
 
 import pytest
 import torch
-from helpers import close, shake
+from helpers import close, mask_of, shake
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
@@ -366,15 +366,6 @@ MASKS = [None, (7,), (1, 7), (7, 7), (3, 1, 7), (1, 1, 7, 7), (2, 1, 1, 7), (1, 
 MASKS += [(2, 3, 7, 7)]
 each_mask = pytest.mark.parametrize("shape", MASKS, ids=str)
 both_ways = pytest.mark.parametrize("return_attention", [False, True], ids=["fused", "explicit"])
-
-
-def mask_of(shape):
-    """Random places to look, token 0 always among them."""
-    if shape is None:
-        return None
-    mask = torch.rand(shape) < 0.5
-    mask[..., 0] = True
-    return mask
 
 
 def gradients(out, module, x):

@@ -6,7 +6,7 @@ from inspect import signature
 import numpy as np
 import pytest
 import torch
-from helpers import close, shake
+from helpers import close, mask_of, shake
 from torch import nn
 
 from vit_steps import MLP, Encoder, EncoderBlock
@@ -249,15 +249,6 @@ def test_tokens_must_be_a_tensor(make):
 
 
 # Two ways, one result ----------------------------------------------------------------------------
-
-
-def mask_of(shape):
-    """Random places to look, token 0 always among them."""
-    if shape is None:
-        return None
-    mask = torch.rand(shape) < 0.5
-    mask[..., 0] = True
-    return mask
 
 
 @pytest.mark.parametrize("shape", [None, (7,), (7, 7), (3, 1, 7), (2, 1, 1, 7), (2, 3, 7, 7)])

@@ -4,7 +4,7 @@ Each function returns quietly or raises: what came, what was expected, what to d
 and shapes alone, never at a tensor's values, for which a GPU would have to be waited.
 """
 
-from math import isfinite
+from math import isfinite, isqrt
 from operator import index
 from typing import Any
 
@@ -107,8 +107,9 @@ def check_heads(embed_dim: int, num_heads: int) -> None:
     """
     check_sizes(embed_dim=embed_dim, num_heads=num_heads)
     if embed_dim % num_heads:
-        fits = [h for h in range(1, embed_dim + 1) if embed_dim % h == 0]
-        near = sorted(sorted(fits, key=lambda h: abs(h - num_heads))[:3])
+        small = [h for h in range(1, isqrt(embed_dim) + 1) if embed_dim % h == 0]
+        fits = [*small, *(embed_dim // h for h in small)]
+        near = sorted(sorted(set(fits), key=lambda h: abs(h - num_heads))[:3])
         raise ValueError(
             f"embed_dim {embed_dim} does not divide into {num_heads} heads of equal width; "
             f"nearest head counts that do: {', '.join(map(str, near))}"

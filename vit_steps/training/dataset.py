@@ -129,7 +129,7 @@ class FileDataset(Dataset):
             image = normalised(read_picture(self.files[index], self.size), self.white)
             return image, int(self.labels[index])
         pixels, labels, broken = self.take(index)
-        self.name(broken)
+        self.warn_of(broken)
         return normalised(pixels, self.white), labels
 
     def take(self, index: Index) -> tuple[Tensor, Tensor, list[str]]:
@@ -145,7 +145,7 @@ class FileDataset(Dataset):
         batch = torch.stack(pixels) if pixels else torch.empty(0, *self.shape, dtype=torch.uint8)
         return batch, torch.tensor(labels, dtype=torch.int64), broken
 
-    def name(self, broken: list[str]) -> None:
+    def warn_of(self, broken: list[str]) -> None:
         """Warn of files that cannot be read, of each once."""
         for message in broken:
             if message not in self.broken:

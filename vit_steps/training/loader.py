@@ -48,7 +48,7 @@ def batches(
     given = 0
     for pixels, labels, broken in loader:
         if isinstance(data, FileDataset):
-            data.name(broken)
+            data.warn_of(broken)
             if not len(labels):
                 continue
         # Elsewhere than on CUDA the bytes could be read before they have arrived.
