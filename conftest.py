@@ -1,6 +1,9 @@
 """Settings of all tests, a single lesson's too, wherever they are started from."""
 
 import os
+import tempfile
+
+MY_VIT_FOLDER = tempfile.mkdtemp()
 
 # Each worker one thread: more would only wait for each other. Kernels inherit it.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -20,6 +23,14 @@ def pytest_xdist_auto_num_workers(config):
     """
     files = [name.split("::")[0] for name in config.args]
     return 0 if len(files) == 1 and os.path.isfile(files[0]) else 2
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item):
+    """Each notebook, and each test, begins without a `my_vit.py`, and leaves none behind."""
+    name = f"{os.getpid()}-{item.path.parent.name}-{item.path.stem}"
+    os.environ["MY_VIT"] = os.path.join(MY_VIT_FOLDER, name, "my_vit.py")
+    os.makedirs(os.path.dirname(os.environ["MY_VIT"]), exist_ok=True)
 
 
 @pytest.fixture(autouse=True)

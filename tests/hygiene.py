@@ -91,8 +91,12 @@ def metadata(book) -> list[str]:
     found = [f"metadata {key!r}" for key in set(book.metadata) - {"kernelspec", "language_info"}]
     if set(book.metadata.get("language_info", {})) - {"name"}:
         found.append("metadata tells the version of Python")
-    for cell in book.cells:
-        found += [f"cell metadata {key!r}" for key in set(cell.metadata) - {"tags", "reason"}]
+    folded = {"cellView": "form", "jupyter": {"source_hidden": True}}  # in Colab, in JupyterLab
+    for number, cell in enumerate(book.cells):
+        other = {key: value for key, value in cell.metadata.items() if folded.get(key) != value}
+        found += [f"cell metadata {key!r}" for key in set(other) - {"tags", "reason"}]
+        if cell.metadata.get("jupyter") and "Setup" not in cell.source[:10]:
+            found.append(f"cell {number} is folded, and is not the setup")
     return found
 
 
@@ -142,6 +146,45 @@ def links(book, path: Path) -> list[str]:
             if local and not (path.parent / unquote(target.split("#")[0])).exists():
                 found.append(f"a link to {target}, which is not there")
     return found
+
+
+MINUTES = re.compile(r"\((\d+) minutes?\)")
+
+
+def tasks(book) -> list:
+    """The cells that a learner fills: those whose stored run says that nothing was attempted."""
+    return [
+        cell
+        for cell in code_cells(book)
+        if any("not attempted yet" in output.get("text", "") for output in cell.outputs)
+    ]
+
+
+def reading_minutes(book) -> float:
+    """What reading and running take: words / 150, lines of code / 7, and one a prediction.
+
+    The setup, the learner's own cells, folded answers and exercises are not counted: a lesson's
+    title says the minutes for building and exercises beside these.
+    """
+    words = lines = predictions = 0
+    section, filled = "", {cell.id for cell in tasks(book)}
+    for cell in book.cells:
+        if cell.cell_type == "markdown":
+            text = re.sub(r"<details>.*?</details>", "", cell.source, flags=re.DOTALL)
+            for part in re.split(r"(?m)^(?=## )", text):
+                section = part.splitlines()[0] if part.startswith("## ") else section
+                if "Exercises" not in section:
+                    words += len(part.split())
+                    predictions += part.count("**Predict")
+        elif cell.id not in filled and "jupyter" not in cell.metadata:
+            lines += sum(bool(line.strip()) for line in cell.source.splitlines())
+    return words / 150 + lines / 7 + predictions
+
+
+def building_minutes(book) -> int:
+    """What the build cells and exercises say that they take, "(10 minutes)", together."""
+    texts = (cell.source for cell in book.cells[1:] if cell.cell_type == "markdown")
+    return sum(int(minutes) for text in texts for minutes in MINUTES.findall(text))
 
 
 def definitions(source: str) -> dict[str, str]:

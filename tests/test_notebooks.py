@@ -28,11 +28,11 @@ BUILT = {
     "05_encoder": {"encoder": {"MLP", "EncoderBlock", "Encoder"}},
     "06_vit": {"vit": {"pool_tokens", "ViT"}},
     "07_training": {"training/loop": {"train_step", "evaluate", "decay_groups", "warmup_cosine"}},
-    "08_looking_inside": {
+    "09_looking_inside": {
         "maps/attention": {"cls_map", "rollout", "patch_distances", "attention_distance"},
         "maps/covering": {"gradient_map"},
     },
-    "09_published_weights": {"pretrained/layouts": {"their_names", "rename"}},
+    "10_published_weights": {"pretrained/layouts": {"their_names", "rename"}},
 }
 
 

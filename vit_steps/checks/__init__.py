@@ -1,10 +1,11 @@
 """Exercise feedback: `checks.patchify(my_patchify)` says whether it is right, or what is wrong."""
 
 from .attention import find_fault, local_mask, scaled_weights
+from .compare import difference
 from .encoder import contributions, layer_norm, unheard_blocks
-from .engine import difference
 from .heads import reorder_rows, rows_of, trust_split
 from .images import channels_first, normalize_channels, picture_test
+from .keeping import mine, pieces
 from .maps import cls_rollout, pointing, trust_rollout
 from .patches import conv_weight, grid, patchify
 from .pretrained import audit_weights, google_qkv, torchvision_name
@@ -29,10 +30,12 @@ __all__ = [
     "is_order_blind",
     "layer_norm",
     "local_mask",
+    "mine",
     "multiply_adds",
     "normalize_channels",
     "patchify",
     "picture_test",
+    "pieces",
     "pointing",
     "prepend_cls",
     "reorder_rows",

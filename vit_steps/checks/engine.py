@@ -2,20 +2,23 @@
 
 A `Check` holds the reference answer, the trials that any answer must pass, and the known wrong
 answers, each with what to tell who gave it. A wrong attempt is recognised by its results: it does
-what a known wrong answer does.
+what a known wrong answer does, in every trial or in at least two of those that it fails.
 """
 
-import linecache
-import math
-import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from operator import and_
 from typing import Any
+from zlib import crc32
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-TOLERANCE = 1e-5
+from .compare import Raised, Verdict, compare, raised
+from .keeping import judges, keep
+from .sources import dotted_lines
+
+LEFT = "not attempted yet"
 
 
 @dataclass(frozen=True)
@@ -39,31 +42,27 @@ class Mistake:
     wrong: Callable
 
 
-@dataclass(frozen=True)
-class Raised:
-    """The result of an attempt that raised."""
-
-    kind: str
-    message: str
-    line: str
-
-
 class InputChangedError(Exception):
     """The attempt wrote into a tensor that it was given."""
 
 
+def untouched(use: Callable, *inputs: Any, **options: Any) -> Any:
+    """What `use` gives for copies of these inputs.
+
+    Raises:
+        InputChangedError: it wrote into one of them.
+    """
+    given = [x.clone() if isinstance(x, Tensor) else x for x in inputs]
+    result = use(*given, **options)
+    for before, after in zip(inputs, given, strict=True):
+        if isinstance(before, Tensor) and not same(after, before):
+            raise InputChangedError
+    return result
+
+
 def call(what: str, *inputs: Any, **options: Any) -> Trial:
     """A trial that calls the answer with these inputs, and makes sure that it leaves them alone."""
-
-    def run(answer: Callable) -> Any:
-        given = [x.clone() if isinstance(x, Tensor) else x for x in inputs]
-        result = answer(*given, **options)
-        for before, after in zip(inputs, given, strict=True):
-            if isinstance(before, Tensor) and not torch.equal(before, after):
-                raise InputChangedError
-        return result
-
-    return Trial(what, run)
+    return Trial(what, lambda answer: untouched(answer, *inputs, **options))
 
 
 def refuse(what: str, *inputs: Any, **options: Any) -> Trial:
@@ -73,10 +72,95 @@ def refuse(what: str, *inputs: Any, **options: Any) -> Trial:
         try:
             result = answer(*inputs, **options)
         except ValueError:
-            return "a ValueError"
-        return result if result is ... else "no ValueError"
+            return Verdict("it raises a ValueError")
+        except (AssertionError, KeyError, IndexError) as error:
+            return Verdict(f"it raises {type(error).__name__} where a ValueError is asked for")
+        return result if result is ... else Verdict("it raises no ValueError, and must")
 
     return Trial(what, run)
+
+
+def trust(what: str, candidate: Any, right: bool, why: str = "") -> Trial:
+    """A trial of a learner's own test: does it trust what is right, and refuse what is not?
+
+    Args:
+        what: the candidate in words, "a split by view(B, h, N, d)".
+        candidate: what the learner's test is called with.
+        right: whether the test should say True.
+        why: what is wrong with the candidate, or what the test should see, for the message.
+    """
+
+    def run(answer: Callable) -> Any:
+        verdict = answer(candidate)
+        if isinstance(verdict, Tensor) and verdict.numel() == 1:
+            verdict = verdict.item()
+        if isinstance(verdict, bool) or type(verdict).__name__ == "bool":  # NumPy's too
+            if bool(verdict) == right:
+                return Verdict("as it should")
+            said = "refuses it, though it is right" if right else "trusts it, though it is wrong"
+            return Verdict(f"your test {said}{'; ' if why else ''}{why}")
+        if verdict is ... or verdict is None:
+            return verdict
+        return Verdict(f"your test gives {verdict!r}; it must give one True or False")
+
+    return Trial(what, run)
+
+
+def module(
+    what: str, sizes: Sequence[Any], use: Callable[[nn.Module], Any], **options: Any
+) -> Trial:
+    """A trial of a module: made with these sizes, given known weights by their names, and used.
+
+    Compared are the names and shapes of its parameters, what `use` gives, and which parameters
+    would learn from it.
+
+    Args:
+        sizes: what the class is called with, in order.
+        use: takes the module, calls it, and gives a tensor or a tuple whose first is a tensor.
+        options: what the class is called with by name.
+    """
+
+    def run(answer: Callable) -> Any:
+        made = answer(*sizes, **options)
+        if not isinstance(made, nn.Module):
+            return made
+        fill(made.eval())
+        result = use(made)
+        tensor = result[0] if isinstance(result, tuple) else result
+        idle = Verdict("")
+        if isinstance(tensor, Tensor) and tensor.is_floating_point():
+            idle = Verdict(unlearned(made, tensor))
+        shapes = {name: tuple(p.shape) for name, p in made.named_parameters()}
+        return Parts(shapes, result, idle)
+
+    return Trial(what, run)
+
+
+class Parts(tuple):
+    """Several results of one trial, compared one by one, and not counted in the message."""
+
+    def __new__(cls, *parts: Any):
+        return super().__new__(cls, parts)
+
+
+def fill(made: nn.Module) -> None:
+    """Give each parameter numbers that depend on its name and shape alone."""
+    with torch.no_grad():
+        for name, p in made.named_parameters():
+            generator = torch.Generator().manual_seed(crc32(name.encode()))
+            p.copy_(torch.randn(p.shape, generator=generator) * 0.4)
+
+
+def unlearned(made: nn.Module, result: Tensor) -> str:
+    """Which parameters would get no gradient from this result, in words; "" where all get one."""
+    with torch.enable_grad():
+        pull = torch.randn(result.shape, generator=torch.Generator().manual_seed(1))
+        if result.requires_grad:
+            (result * pull).sum().backward()
+    idle = [name for name, p in made.named_parameters() if p.grad is None]
+    if not idle:
+        return ""
+    return f"no gradient reaches `{'`, `'.join(idle[:3])}`: is the result cut off from it?"
 
 
 class Check:
@@ -86,23 +170,34 @@ class Check:
         reference: a right answer.
         trials: what to try an attempt on, the simplest first.
         mistakes: known wrong answers, each with its message.
+        keeps: the piece of the learner's own model, `my_vit.py`, that a right answer is.
 
-    Calling it with an attempt prints "right", "not attempted yet", or what is wrong, and returns
-    True or False. It never raises on account of the attempt.
+    Calling it with an attempt prints "right", "not attempted yet", or what is wrong. It never
+    raises on account of the attempt.
     """
 
-    def __init__(self, reference: Callable, trials: Sequence[Trial], mistakes: Sequence[Mistake]):
+    def __init__(
+        self,
+        reference: Callable,
+        trials: Sequence[Trial],
+        mistakes: Sequence[Mistake],
+        keeps: str | None = None,
+    ):
         self.reference, self.trials, self.mistakes = reference, trials, mistakes
+        self.keeps = keeps
+        if keeps:
+            judges[keeps] = self.judge
 
-    def __call__(self, attempt: Callable) -> bool:
+    def __call__(self, attempt: Callable) -> None:
         message = self.judge(attempt)
+        if message == "right" and self.keeps:
+            message = f"right: {keep(self.keeps, attempt)}"
         print(message)
-        return message == "right"
 
     def judge(self, attempt: Callable) -> str:
         """The message for an attempt."""
         if attempt is ...:
-            return "not attempted yet"
+            return LEFT
         if not callable(attempt):
             kind = type(attempt).__name__
             return f"this is a {kind}: give the function or class itself, by its name, not called"
@@ -111,19 +206,31 @@ class Check:
             problem = compare(result, outcome(trial, self.reference))
             if problem is None:
                 continue
-            if not_attempted(result, attempt):
-                return "not attempted yet"
-            return self.recognise(attempt, number, result) or f"{trial.what}: {problem}"
+            if left := not_attempted(result, attempt):
+                return left
+            return self.recognise(attempt, number) or f"{trial.what}: {problem}"
         return "right"
 
-    def recognise(self, attempt: Callable, number: int, result: Any) -> str | None:
-        """The message of the known mistake that does the same: in all trials, or else in this."""
-        alike = [m for m in self.mistakes if same(result, outcome(self.trials[number], m.wrong))]
-        for mistake in alike:
-            if all(same(outcome(t, attempt), outcome(t, mistake.wrong)) for t in self.trials):
-                return mistake.message
-        # One True or False alone is like half of all mistakes, and says nothing about which.
-        return alike[0].message if alike and not isinstance(result, bool) else None
+    def recognise(self, attempt: Callable, first: int) -> str | None:
+        """What the known mistakes say that do the same in all trials; else in two that it fails.
+
+        One trial alone may agree by chance. Mistakes with the same results cannot be told apart,
+        so all of them are named.
+        """
+        results = [outcome(trial, attempt) for trial in self.trials]
+        rights = [outcome(trial, self.reference) for trial in self.trials]
+        failed = [not same(a, b) for a, b in zip(results, rights, strict=True)]
+        telling = not isinstance(results[first], (bool, Verdict))  # a yes or no has many causes
+        whole, part = [], []
+        for mistake in self.mistakes:
+            theirs = [outcome(trial, mistake.wrong) for trial in self.trials]
+            agrees = [same(a, b) for a, b in zip(results, theirs, strict=True)]
+            if all(agrees):
+                whole.append(mistake.message)
+            elif telling and agrees[first] and sum(map(and_, agrees, failed)) >= 2:
+                part.append(mistake.message)
+        named = list(dict.fromkeys(whole or part[:1]))
+        return "\nor: ".join(named) or None
 
 
 def outcome(trial: Trial, answer: Callable) -> Any:
@@ -133,30 +240,20 @@ def outcome(trial: Trial, answer: Callable) -> Any:
         try:
             return trial.run(answer)
         except Exception as error:
-            return Raised(type(error).__name__, first_line(error), guilty_line(error, answer))
+            return raised(error, answer)
 
 
-def first_line(error: Exception) -> str:
-    return (str(error).strip().splitlines() or [""])[0][:200]
-
-
-def guilty_line(error: Exception, answer: Callable) -> str:
-    """The last line of the learner's own code that the error passed through, or ''."""
-    methods = vars(answer).values() if isinstance(answer, type) else (answer,)
-    files = {m.__code__.co_filename for m in methods if hasattr(m, "__code__")}
-    own = [f for f in traceback.extract_tb(error.__traceback__) if f.filename in files]
-    return linecache.getline(own[-1].filename, own[-1].lineno or 0).strip() if own else ""
-
-
-def not_attempted(result: Any, attempt: Callable) -> bool:
-    """Whether the stub was left as it is: it gives `...`, or has no body, or says so itself."""
-    if isinstance(result, Raised):
-        return result.kind == "NotImplementedError"
-    if isinstance(result, (tuple, list)):
-        return any(not_attempted(part, attempt) for part in result)
-    if result is None and hasattr(attempt, "__code__"):
-        return attempt.__code__.co_code in (empty.__code__.co_code, documented.__code__.co_code)
-    return result is ...
+def not_attempted(result: Any, attempt: Callable) -> str:
+    """What to say where the stub, or a line of it, was left as it is; "" where it was not."""
+    if lines := dotted_lines(attempt):
+        alone = len(lines) == 1 and "=" not in lines[0]
+        still = "one line still holds" if len(lines) == 1 else f"{len(lines)} lines still hold"
+        return LEFT if alone else f"{LEFT}: {still} `...`"
+    code = getattr(attempt, "__code__", empty.__code__).co_code
+    without_body = result is None and code in (empty.__code__.co_code, documented.__code__.co_code)
+    not_written = isinstance(result, Raised) and result.kind == "NotImplementedError"
+    dots = result is ... or (isinstance(result, (tuple, list)) and any(r is ... for r in result))
+    return LEFT if dots or not_written or without_body else ""
 
 
 def empty(): ...
@@ -168,80 +265,3 @@ def documented():
 
 def same(a: Any, b: Any) -> bool:
     return compare(a, b) is None
-
-
-def compare(result: Any, expected: Any) -> str | None:
-    """None if the two are the same to 1e-5; else what differs, in the learner's terms."""
-    if isinstance(result, Raised):
-        alike = isinstance(expected, Raised) and result.kind == expected.kind
-        return None if alike else describe(result)
-    if isinstance(expected, Raised):
-        return f"it gives {kind_of(result)} where {expected.kind} is expected"
-    if result is None and expected is not None:
-        return "it returns nothing; is the `return` missing?"
-    if isinstance(expected, Tensor):
-        return compare_tensors(result, expected)
-    if isinstance(expected, (tuple, list)):
-        if not isinstance(result, (tuple, list)) or len(result) != len(expected):
-            return f"it gives {kind_of(result)} where {kind_of(expected)} is expected"
-        parts = zip(result, expected, strict=True)
-        problems = ((i, compare(a, b)) for i, (a, b) in enumerate(parts, 1))
-        return next((f"result {i} of {len(expected)}: {p}" for i, p in problems if p), None)
-    if isinstance(result, Tensor) and result.numel() == 1:
-        result = result.item()
-    if isinstance(expected, (int, float)) and not isinstance(expected, bool):
-        if isinstance(result, bool) or not isinstance(result, (int, float)):
-            return f"it gives {kind_of(result)} where a number is expected"
-        close = math.isclose(result, expected, rel_tol=TOLERANCE, abs_tol=TOLERANCE)
-        return None if close else f"it gives {result:.6g}, expected {expected:.6g}"
-    if not isinstance(result, type(expected)):
-        return f"it gives {kind_of(result)} where {kind_of(expected)} is expected"
-    return None if result == expected else f"it gives {result!r}, expected {expected!r}"
-
-
-def compare_tensors(result: Any, expected: Tensor) -> str | None:
-    """As `compare`, where a tensor is expected."""
-    if not isinstance(result, Tensor):
-        return f"it gives {kind_of(result)} where a tensor is expected"
-    if result.shape != expected.shape:
-        return f"its shape is {tuple(result.shape)}, expected {tuple(expected.shape)}"
-    if (result.dtype == torch.bool) != (expected.dtype == torch.bool):
-        return f"it holds {result.dtype}, expected {expected.dtype}"
-    a, b = result.detach().double(), expected.detach().double()
-    wrong = ~torch.isclose(a, b, rtol=TOLERANCE, atol=TOLERANCE, equal_nan=True)
-    if not wrong.any():
-        return None
-    first = tuple(wrong.nonzero()[0].tolist())
-    where = f" at {list(first)}" if first else ""
-    share = f"{wrong.sum()} of {wrong.numel()} numbers are wrong"
-    return f"{share}; the first{where} is {a[first]:.4g}, expected {b[first]:.4g}"
-
-
-def describe(raised: Raised) -> str:
-    """What to tell a learner whose code raised."""
-    if raised.kind == "InputChangedError":
-        return "your code changes the tensor that it was given; make a new one (x + y, not x += y)"
-    where = f" in the line `{raised.line}`" if raised.line else ""
-    return f"your code raises {raised.kind}{where}: {raised.message}"
-
-
-def kind_of(value: Any) -> str:
-    """What a value is, in words: "a tensor of shape (2, 3)", "2 results", "a text"."""
-    if isinstance(value, Tensor):
-        return f"a tensor of shape {tuple(value.shape)}"
-    if isinstance(value, (tuple, list)):
-        return f"{len(value)} results"
-    words = {type(None): "nothing", bool: "True or False", int: "a number", str: "a text"}
-    return words.get(type(value), f"a {type(value).__name__}")
-
-
-def difference(a: Tensor, b: Tensor) -> str:
-    """How far two tensors are apart, as the lessons print it: "< 1e-5", or the largest difference.
-
-    Raises:
-        ValueError: their shapes differ, which broadcasting would hide.
-    """
-    if a.shape != b.shape:
-        raise ValueError(f"shapes differ: {tuple(a.shape)} and {tuple(b.shape)}")
-    largest = (a - b).abs().max().item()
-    return "< 1e-5" if largest < TOLERANCE else f"up to {largest:.2g}"

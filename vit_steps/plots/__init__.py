@@ -10,6 +10,7 @@ from .figures import (
     FAINT,
     INK,
     KEY,
+    NAMED,
     PAPER,
     PATCH,
     POSITION,
@@ -18,11 +19,13 @@ from .figures import (
     VALUE,
     WEIGHTS,
     lines,
+    mark_patches,
     matrix,
     new_axes,
     over_photo,
     patch_grid,
     picture,
+    sharp,
 )
 from .road import STAGES, course_map
 
@@ -31,6 +34,7 @@ __all__ = [
     "FAINT",
     "INK",
     "KEY",
+    "NAMED",
     "PAPER",
     "PATCH",
     "POSITION",
@@ -41,9 +45,11 @@ __all__ = [
     "WEIGHTS",
     "course_map",
     "lines",
+    "mark_patches",
     "matrix",
     "new_axes",
     "over_photo",
     "patch_grid",
     "picture",
+    "sharp",
 ]

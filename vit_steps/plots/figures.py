@@ -16,6 +16,29 @@ INK, FAINT, PAPER = "#222222", "#B8B8B8", "#F4F4F4"
 WEIGHTS = "cividis"
 
 
+# Patches of the sample photo (224×224, P = 16) that the lessons call by a name.
+NAMED = {
+    "star": 16,
+    "cap": 34,
+    "eye": 50,
+    "cheek": 78,
+    "mouth": 91,
+    "wall": 68,
+    "flag": 114,
+    "coat": 150,
+    "ribbons": 178,
+}
+
+
+def sharp() -> None:
+    """In a notebook, draw figures with twice the pixels a side, for dense screens."""
+    from IPython import get_ipython
+    from matplotlib_inline.backend_inline import set_matplotlib_formats
+
+    if get_ipython() is not None:
+        set_matplotlib_formats("retina")
+
+
 def new_axes(width: float, height: float) -> Any:
     """One axes on a new figure of this size, in inches of 100 pixels."""
     import matplotlib.pyplot as plt
@@ -45,6 +68,28 @@ def patch_grid(
     rows, cols = height // patch_size, width // patch_size
     flat = rearrange(tiles, "n c p1 p2 -> 1 n (p1 p2 c)")
     picture(unpatchify(flat, side, (rows * side, cols * side))[0], title, ax or new_axes(4, 4))
+
+
+def mark_patches(
+    image: Tensor, places: dict[str, int], patch_size: int = 16, title: str = "", ax: Any = None
+) -> None:
+    """Show an image (C, H, W) with some patches framed and named.
+
+    Args:
+        places: a name and the patch's number, counted row by row from 0; `NAMED` has some.
+    """
+    from matplotlib.patches import Rectangle
+
+    ax = ax or new_axes(4, 4)
+    picture(image, title, ax)
+    columns = image.shape[2] // patch_size
+    for name, number in places.items():
+        x, y = number % columns * patch_size - 0.5, number // columns * patch_size - 0.5
+        for colour, width in (("black", 3), (PAPER, 1.5)):  # seen on dark and on light
+            frame = Rectangle((x, y), patch_size, patch_size, fill=False, ec=colour, lw=width)
+            ax.add_patch(frame)
+        box = dict(facecolor="white", edgecolor="none", alpha=0.85, pad=1)
+        ax.text(x + patch_size / 2, y - 3, name, ha="center", va="bottom", size=8, bbox=box)
 
 
 def matrix(

@@ -21,7 +21,7 @@ def course_map(lesson: int | None = None, shapes: dict[str, str] | None = None) 
     """Draw the road of a picture through the ViT, with one lesson's piece lit.
 
     Args:
-        lesson: 0 to 12; the piece that it builds is drawn in colour, the others in grey. Lesson 0,
+        lesson: 0 to 13; the piece that it builds is drawn in colour, the others in grey. Lesson 0,
             the lessons from 7 on, which use the whole, and None light everything.
         shapes: other shapes to write below the stages, by the stage's name.
 
@@ -29,8 +29,8 @@ def course_map(lesson: int | None = None, shapes: dict[str, str] | None = None) 
         ValueError: no such lesson, or no stage of that name.
     """
     names = [name for _, name, *_ in STAGES]
-    if lesson not in (None, *range(13)):
-        raise ValueError(f"lesson is {lesson}; the map has lessons 0 to 12")
+    if lesson not in (None, *range(14)):
+        raise ValueError(f"lesson is {lesson}; the map has lessons 0 to 13")
     if unknown := set(shapes or ()) - set(names):
         raise ValueError(f"no stage {unknown.pop()!r} on the map; there are {', '.join(names)}")
     ax = new_axes(9.6, 2.5)

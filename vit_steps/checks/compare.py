@@ -1,0 +1,186 @@
+"""What an attempt gave beside what is expected, in the learner's terms."""
+
+import linecache
+import math
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+TOLERANCE = 1e-5
+
+
+@dataclass(frozen=True)
+class Raised:
+    """The result of an attempt that raised, or whose result could not be used.
+
+    Args:
+        kind: the name of the exception.
+        message: its text, on one line.
+        line: the last line of the learner's own code that it passed through, or "".
+        own: whether the learner's code raised it, or was called in a way that it does not allow.
+    """
+
+    kind: str
+    message: str
+    line: str
+    own: bool
+
+
+class Verdict(str):
+    """A result that is a sentence about the attempt: told as it stands where it is not expected."""
+
+
+def raised(error: Exception, answer: Callable) -> Raised:
+    """What to remember of an error."""
+    text = " ".join(str(error).split())[:300]
+    line, reached = guilty_line(error, answer)
+    called_wrongly = isinstance(error, TypeError) and "argument" in text
+    own = reached or called_wrongly or type(error).__name__ == "InputChangedError"
+    return Raised(type(error).__name__, text, line, own)
+
+
+def guilty_line(error: Exception, answer: Callable) -> tuple[str, bool]:
+    """The last line of the learner's own code that the error passed through, and whether one is."""
+    methods = vars(answer).values() if isinstance(answer, type) else (answer,)
+    files = {m.__code__.co_filename for m in methods if hasattr(m, "__code__")}
+    own = [f for f in traceback.extract_tb(error.__traceback__) if f.filename in files]
+    if not own:
+        return "", False
+    return linecache.getline(own[-1].filename, own[-1].lineno or 0).strip(), True
+
+
+def compare(result: Any, expected: Any) -> str | None:
+    """None if the two are the same to 1e-5; else what differs, in the learner's terms."""
+    if isinstance(result, Raised):
+        alike = isinstance(expected, Raised) and result.kind == expected.kind
+        return None if alike else describe(result)
+    if isinstance(expected, Raised):
+        return f"it gives {kind_of(result)} where {expected.kind} is expected"
+    if isinstance(result, Verdict) or isinstance(expected, Verdict):
+        if isinstance(result, Verdict) and isinstance(expected, Verdict) and result == expected:
+            return None
+        return str(result) if isinstance(result, Verdict) else f"it gives {kind_of(result)}"
+    if result is None and expected is not None:
+        return "it returns nothing; is the `return` missing?"
+    if isinstance(expected, Tensor):
+        return compare_tensors(result, expected)
+    if isinstance(expected, (tuple, list)):
+        return compare_parts(result, expected)
+    if isinstance(expected, dict):
+        return compare_named(result, expected)
+    if isinstance(result, Tensor) and result.numel() == 1:
+        result = result.item()
+    if isinstance(expected, (int, float)) and not isinstance(expected, bool):
+        return compare_numbers(result, expected)
+    if not isinstance(result, type(expected)):
+        return f"it gives {kind_of(result)} where {kind_of(expected)} is expected"
+    return None if result == expected else f"it gives {result!r}, expected {expected!r}"
+
+
+def compare_numbers(result: Any, expected: int | float) -> str | None:
+    """As `compare`, where a number is expected; a count must be a whole number, not 3.0."""
+    if isinstance(result, bool) or not isinstance(result, (int, float)):
+        return f"it gives {kind_of(result)} where a number is expected"
+    if isinstance(expected, int) and isinstance(result, float):
+        return f"it gives {result:.6g}, a float, where the whole number {expected} is expected"
+    close = math.isclose(result, expected, rel_tol=TOLERANCE, abs_tol=TOLERANCE)
+    return None if close else f"it gives {result:.6g}, expected {expected:.6g}"
+
+
+def compare_parts(result: Any, expected: tuple | list) -> str | None:
+    """As `compare`, where several results are expected. What a trial itself took apart is `Parts`:
+    those are not counted in the message, since the learner gave them as one."""
+    if not isinstance(result, (tuple, list)) or len(result) != len(expected):
+        return f"it gives {kind_of(result)} where {kind_of(expected)} is expected"
+    for number, (a, b) in enumerate(zip(result, expected, strict=True), 1):
+        if problem := compare(a, b):
+            counted = type(expected).__name__ != "Parts"
+            return f"result {number} of {len(expected)}: {problem}" if counted else problem
+    return None
+
+
+def compare_named(result: Any, expected: dict) -> str | None:
+    """As `compare`, where a dictionary is expected."""
+    if not isinstance(result, dict):
+        return f"it gives {kind_of(result)} where a dictionary is expected"
+    missing = [name for name in expected if name not in result]
+    extra = [name for name in result if name not in expected]
+    if missing or extra:
+        lacks = f"it lacks {listed(missing)}" if missing else ""
+        has = f"it has {listed(extra)}, which is not asked for" if extra else ""
+        return "; ".join(filter(None, (lacks, has)))
+    for name, value in expected.items():
+        if problem := compare(result[name], value):
+            return f"`{name}`: {problem}"
+    return None
+
+
+def listed(names: list) -> str:
+    shown = ", ".join(f"`{name}`" for name in names[:3])
+    return f"{shown} and {len(names) - 3} more" if len(names) > 3 else shown
+
+
+def compare_tensors(result: Any, expected: Tensor) -> str | None:
+    """As `compare`, where a tensor is expected."""
+    if not isinstance(result, Tensor):
+        return f"it gives {kind_of(result)} where a tensor is expected"
+    if result.shape != expected.shape:
+        return f"its shape is {tuple(result.shape)}, expected {tuple(expected.shape)}"
+    if result.dtype.is_floating_point != expected.dtype.is_floating_point or (
+        torch.bool in (result.dtype, expected.dtype) and result.dtype != expected.dtype
+    ):
+        return f"it holds {result.dtype}, expected {expected.dtype}"
+    a, b = result.detach().double(), expected.detach().double()
+    wrong = ~torch.isclose(a, b, rtol=TOLERANCE, atol=TOLERANCE, equal_nan=True)
+    if not wrong.any():
+        return None
+    if wrong.numel() == 1:
+        return f"it gives {a.item():.4g}, expected {b.item():.4g}"
+    first = tuple(wrong.nonzero()[0].tolist())
+    share = f"{wrong.sum()} of {wrong.numel()} numbers are wrong"
+    if wrong.all():
+        share = f"all {wrong.numel()} numbers are wrong"
+    return f"{share}; the first, at {list(first)}, is {a[first]:.4g}, expected {b[first]:.4g}"
+
+
+def describe(raised: Raised) -> str:
+    """What to tell a learner whose code raised."""
+    if raised.kind == "InputChangedError":
+        return "your code changes the tensor that it was given; make a new one (x + y, not x += y)"
+    if not raised.own:
+        return f"what it gives cannot be used here ({raised.kind}: {raised.message})"
+    where = f" in the line `{raised.line}`" if raised.line else ""
+    return f"your code raises {raised.kind}{where}: {raised.message}"
+
+
+def kind_of(value: Any) -> str:
+    """What a value is, in words: "a tensor of shape (2, 3)", "2 results", "a text"."""
+    if isinstance(value, Tensor):
+        return f"a tensor of shape {tuple(value.shape)}"
+    if isinstance(value, (tuple, list)):
+        return f"{len(value)} results"
+    words = {
+        type(None): "nothing",
+        bool: "True or False",
+        int: "a number",
+        float: "a number",
+        str: "a text",
+        dict: "a dictionary",
+    }
+    return words.get(type(value), f"a {type(value).__name__}")
+
+
+def difference(a: Tensor, b: Tensor) -> str:
+    """How far two tensors are apart, as the lessons print it: "< 1e-5", or the largest difference.
+
+    Raises:
+        ValueError: their shapes differ, which broadcasting would hide.
+    """
+    if a.shape != b.shape:
+        raise ValueError(f"shapes differ: {tuple(a.shape)} and {tuple(b.shape)}")
+    largest = (a - b).abs().max().item()
+    return "< 1e-5" if largest < TOLERANCE else f"up to {largest:.2g}"
