@@ -1,4 +1,6 @@
-"""For contributors and teachers: run lessons, and point the course at its address.
+"""The course's own commands: for learners, and for contributors and teachers.
+
+python course.py start                            lay the learner's copy in my_course, and open it
 
 python course.py run notebooks/01_patches.ipynb   execute a lesson in place, and clean it
 python course.py run                              the same for all lessons and solutions
@@ -8,18 +10,24 @@ python course.py address https://github.com/ME/MY-FORK
 """
 
 import argparse
+import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 import tomllib
 from base64 import b64decode, b64encode
+from hashlib import sha256
 from io import BytesIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 ROOT = Path(__file__).parent
-NOTEBOOKS = sorted(ROOT.glob("notebooks/**/[0-9]*.ipynb"))
+NOTEBOOKS = sorted(ROOT.glob("notebooks/[0-9]*.ipynb"))
+NOTEBOOKS += sorted(ROOT.glob("notebooks/solutions/[0-9]*.ipynb"))
+COPY = ROOT / "my_course"
+FIRST = "00_start_here.ipynb"
 # What differs from run to run or machine to machine, and is never shown.
 LANGUAGE = (
     "codemirror_mode",
@@ -40,6 +48,166 @@ def address() -> str:
     """The repository's public address, which stands in pyproject.toml alone."""
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     return settings["project"]["urls"]["Repository"]
+
+
+def start(folder: Path, lab_options: list[str]) -> None:
+    """Lay or refresh the learner's copy, and open JupyterLab on it."""
+    for line in lay(folder):
+        print(line)
+    raise SystemExit(open_lab(folder, lab_options))
+
+
+def lay(folder: Path) -> list[str]:
+    """Bring the lessons, without outputs, and their solutions into the learner's folder.
+
+    A file that the learner changed is left alone; one that is as it was laid is refreshed, or
+    taken away if the course has it no more. `laid.json` knows the hash of all that was ever laid:
+    it is written before the files, so that a copy that was stopped in the middle goes on rightly.
+
+    Returns:
+        What to tell the learner.
+
+    Raises:
+        ValueError: it cannot be written.
+    """
+    from vit_steps.training.files import write_whole
+
+    record = folder / ".jupyter" / "laid.json"
+    record.parent.mkdir(parents=True, exist_ok=True)
+    laid = json.loads(record.read_text(encoding="utf-8")) if record.exists() else {}
+    wanted = {copy_name(path): without_outputs(path) for path in NOTEBOOKS}
+    for name, content in wanted.items():
+        laid[name] = sorted({*laid.get(name, []), hash_of(content)})
+    write_whole(record, json.dumps(laid, indent=1).encode())
+    kept = []
+    for name in sorted(laid):
+        path, content = folder / name, wanted.get(name)
+        here = path.read_bytes() if path.exists() else None
+        if here is not None and hash_of(here) not in laid[name]:
+            kept.append(name)
+        elif content is None:
+            path.unlink(missing_ok=True)
+        elif here is None or hash_of(here) != hash_of(content):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_whole(path, content)
+    told = [f"{folder.name} holds {len(wanted)} notebooks: the lessons, and solutions in a folder."]
+    if kept:
+        told.append("As you changed them, these were left alone: " + ", ".join(kept))
+        told.append("To see the course's version again, rename yours and start once more.")
+    return told
+
+
+def copy_name(path: Path) -> str:
+    """Where a notebook stands in the learner's copy; a solution's tab tells it from its lesson."""
+    if path.parent.name == "solutions":
+        return f"solutions/{path.stem}_solutions.ipynb"
+    return path.name
+
+
+def without_outputs(path: Path) -> bytes:
+    """A notebook as a learner gets it: nothing run yet, links to solutions by their names there."""
+    book = json.loads(path.read_text(encoding="utf-8"))
+    for cell in book["cells"]:
+        if cell["cell_type"] == "code":
+            cell |= {"outputs": [], "execution_count": None}
+    text = json.dumps(book, indent=1, ensure_ascii=False) + "\n"
+    text = re.sub(r"\(solutions/(\d\d_\w+)\.ipynb\)", r"(solutions/\1_solutions.ipynb)", text)
+    return text.encode()
+
+
+def hash_of(content: bytes) -> str:
+    """What tells whether a learner changed a notebook: its cells, not what running leaves behind.
+
+    JupyterLab also writes to a notebook that is only opened.
+    """
+    try:
+        cells = [(c["cell_type"], "".join(c["source"])) for c in json.loads(content)["cells"]]
+        content = json.dumps(cells).encode()
+    except (ValueError, LookupError, TypeError):
+        pass  # no longer a notebook, so the learner's
+    return sha256(content).hexdigest()
+
+
+def open_lab(folder: Path, options: list[str]) -> int:
+    """Run JupyterLab on a folder until it is stopped: the first lesson, its contents on the left.
+
+    Its settings stand in the folder: no news, and the layout that the learner left. The kernel and
+    the terminal's `python` are the one that runs this.
+    """
+    own = folder / ".jupyter"
+    settings = {
+        "@jupyterlab/apputils-extension:notification": {
+            "fetchNews": "false",
+            "checkForUpdates": False,
+        },
+    }
+    (own / "settings").mkdir(exist_ok=True)
+    (own / "settings" / "overrides.json").write_text(json.dumps(settings), encoding="utf-8")
+    lay_workspace(own / "workspaces")
+    environment = os.environ | {
+        "JUPYTER_PREFER_ENV_PATH": "1",
+        "JUPYTERLAB_WORKSPACES_DIR": str(own / "workspaces"),
+    }
+    command = [sys.executable, "-m", "jupyterlab", f"--ServerApp.root_dir={folder}"]
+    command += [f"--LabApp.app_settings_dir={own / 'settings'}"]
+    command += terminal(own, environment)
+    try:
+        return subprocess.run([*command, *options], env=environment, cwd=folder).returncode
+    except KeyboardInterrupt:
+        return 0
+
+
+def terminal(own: Path, environment: dict[str, str]) -> list[str]:
+    """Make `python` in JupyterLab's terminal the one that runs this, whatever the shell sets up.
+
+    Returns:
+        The options that JupyterLab needs for it.
+    """
+    programs = str(Path(sys.executable).parent)
+    environment["PATH"] = programs + os.pathsep + environment.get("PATH", "")
+    shell = environment.get("SHELL", "sh")
+    kind = Path(shell).name
+    if os.name == "nt" or kind not in ("bash", "zsh"):
+        return []
+    # The learner's own settings first; they may put another Python in front.
+    settings = f'[ -f ~/.{kind}rc ] && . ~/.{kind}rc\nexport PATH={shlex.quote(programs)}:"$PATH"\n'
+    (own / f".{kind}rc").write_text(settings, encoding="utf-8")
+    if kind == "zsh":
+        environment["ZDOTDIR"] = str(own)
+    else:
+        shell += f" --rcfile {shlex.quote(str(own / '.bashrc'))}"
+    return [f"--ServerApp.terminado_settings=shell_command={shell}"]
+
+
+def lay_workspace(folder: Path) -> None:
+    """How JupyterLab looks at the first start; later it keeps what the learner makes of it."""
+    from jupyterlab_server.workspaces_handler import WorkspacesManager
+
+    if folder.exists():
+        return
+    widget = f"notebook:{FIRST}"
+    contents = "@jupyterlab/toc:plugin"
+    layout = {
+        "main": {
+            "dock": {"type": "tab-area", "currentIndex": 0, "widgets": [widget]},
+            "current": widget,
+        },
+        "left": {
+            "collapsed": False,
+            "visible": True,
+            "current": contents,
+            "widgets": ["filebrowser", "running-sessions", contents, "extensionmanager.main-view"],
+        },
+        "relativeSizes": [0.2, 0.8, 0],
+    }
+    data = {
+        "layout-restorer:data": layout,
+        widget: {"data": {"path": FIRST, "factory": "Notebook"}},
+    }
+    folder.mkdir(parents=True)
+    WorkspacesManager(str(folder)).save(
+        "default", json.dumps({"data": data, "metadata": {"id": "default"}})
+    )
 
 
 def run(paths: list[Path]) -> None:
@@ -104,6 +272,8 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     commands = parser.add_subparsers(dest="command", required=True)
+    starter = commands.add_parser("start", help="lay the learner's copy, and open JupyterLab on it")
+    starter.add_argument("--folder", type=Path, default=COPY, help="by default my_course")
     for name, help in (
         ("run", "execute lessons in place, and clean them"),
         ("clean", "only clean"),
@@ -114,8 +284,12 @@ def main() -> None:
         )
     pointer = commands.add_parser("address", help="point badges and setup cells at a fork")
     pointer.add_argument("url", help="https://github.com/OWNER/REPOSITORY")
-    options = parser.parse_args()
-    if options.command == "run":
+    options, rest = parser.parse_known_args()
+    if options.command == "start":
+        start(options.folder.absolute(), rest)  # the rest is JupyterLab's, such as --no-browser
+    elif rest:
+        parser.error(f"unrecognized arguments: {' '.join(rest)}")
+    elif options.command == "run":
         run(options.paths)
     elif options.command == "clean":
         clean(options.paths)
