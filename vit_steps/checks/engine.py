@@ -125,7 +125,10 @@ def module(
         if not isinstance(made, nn.Module):
             return made
         fill(made.eval())
-        result = use(made)
+        try:
+            result = use(made)
+        except Exception as error:  # wrong names, if there are any, are told first
+            result = raised(error, answer)
         tensor = result[0] if isinstance(result, tuple) else result
         idle = Verdict("")
         if isinstance(tensor, Tensor) and tensor.is_floating_point():
@@ -251,8 +254,9 @@ def not_attempted(result: Any, attempt: Callable) -> str:
         return LEFT if alone else f"{LEFT}: {still} `...`"
     code = getattr(attempt, "__code__", empty.__code__).co_code
     without_body = result is None and code in (empty.__code__.co_code, documented.__code__.co_code)
-    not_written = isinstance(result, Raised) and result.kind == "NotImplementedError"
-    dots = result is ... or (isinstance(result, (tuple, list)) and any(r is ... for r in result))
+    parts = result if isinstance(result, (tuple, list)) else [result]
+    dots = any(part is ... for part in parts)
+    not_written = any(isinstance(p, Raised) and p.kind == "NotImplementedError" for p in parts)
     return LEFT if dots or not_written or without_body else ""
 
 

@@ -1,0 +1,154 @@
+"""The engine behind the checks, on checks made for it, and `difference`."""
+
+import pytest
+import torch
+from torch import nn
+
+from vit_steps import checks
+from vit_steps.checks.engine import Check, Mistake, Trial, call, module, refuse, trust, untouched
+
+
+def thirds(n):
+    return 3 * n
+
+
+tripled = Check(
+    thirds,
+    [call("2", 2), call("5", 5), call("7", 7)],
+    [
+        Mistake("this is one more", lambda n: 3 * n + 1),
+        Mistake("this is the square plus two", lambda n: n * n + 2),
+        Mistake("this always says 9", lambda n: 9),
+        Mistake("this is nine, whatever comes", lambda n: 9),
+    ],
+)
+
+
+def test_a_mistake_is_named_by_all_trials_or_by_two_that_fail_never_by_one():
+    assert tripled.judge(lambda n: 3 * n + 1) == "this is one more"
+    assert tripled.judge(lambda n: 3 * n + 1 if n < 6 else 0) == "this is one more"
+    assert tripled.judge(lambda n: 7 if n == 2 else 0) == "2: it gives 7, expected 6"  # by chance
+
+
+def test_mistakes_with_the_same_results_are_all_named():
+    assert tripled.judge(lambda n: 9) == "this always says 9\nor: this is nine, whatever comes"
+
+
+def test_a_whole_number_must_not_be_a_float():
+    assert "a float, where the whole number 6 is expected" in tripled.judge(lambda n: 3.0 * n)
+
+
+def test_a_fault_of_the_result_is_not_called_a_fault_of_the_code():
+    check = Check(lambda: torch.ones(1), [Trial("it", lambda answer: answer().item())], [])
+    learners = {"torch": torch}
+    exec(compile("def three(): return torch.ones(3)", "a cell", "exec"), learners)
+    said = check.judge(learners["three"])
+    assert said.startswith("it: what it gives cannot be used here (RuntimeError: ")
+    assert "your code" not in said
+
+
+def test_only_a_value_error_refuses():
+    check = Check(thirds, [refuse("a text", "a")], [])
+    check.reference = lambda n: int(n)
+
+    def asserting(n):
+        assert n == 1
+
+    assert check.judge(asserting) == (
+        "a text: it raises AssertionError where a ValueError is asked for"
+    )
+    assert check.judge(lambda n: 1) == "a text: it raises no ValueError, and must"
+
+
+def test_a_learners_own_test_is_told_which_candidate_it_got_wrong():
+    check = Check(
+        lambda f: f(2) == 6, [trust("f", thirds, True), trust("g", abs, False, "no 3")], []
+    )
+    assert check.judge(lambda f: True) == "g: your test trusts it, though it is wrong; no 3"
+    assert check.judge(lambda f: False) == "f: your test refuses it, though it is right"
+    assert check.judge(lambda f: torch.tensor(f(2) == 6)) == "right"
+    assert "must give one True or False" in check.judge(lambda f: torch.ones(2))
+
+
+class Doubling(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.proj = nn.Linear(width, 2 * width)
+
+    def forward(self, x):
+        return self.proj(x)
+
+
+class Cut(Doubling):
+    def forward(self, x):
+        return self.proj(x).detach()
+
+
+class Changing(Doubling):
+    def forward(self, x):
+        x *= 1.5
+        return self.proj(x)
+
+
+class Renamed(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.linear = nn.Linear(width, 2 * width)
+
+    def forward(self, x):
+        return self.linear(x)
+
+
+class HalfWritten(Doubling):
+    def forward(self, x):
+        x = self.proj(x)
+        x = ...
+        return x.relu()
+
+
+class UntouchedStub(Doubling):
+    def forward(self, x):
+        y = ...
+        x = ...
+        return y + x
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (Cut, "no gradient reaches `proj.weight`, `proj.bias`"),
+        (Changing, "your code changes the tensor that it was given"),
+        (Renamed, "it lacks `proj.weight`, `proj.bias`; it has `linear.weight`"),
+        (HalfWritten, "not attempted yet: one line still holds `...`"),
+        (UntouchedStub, "not attempted yet: 2 lines still hold `...`"),
+        (lambda width: 3, "a number"),
+    ],
+)
+def test_a_module_is_compared_by_names_results_and_gradients(wrong, message):
+    x = torch.randn(2, 3)
+    check = Check(Doubling, [module("a row", (3,), lambda made: untouched(made, x))], [])
+    assert message in check.judge(wrong)
+    assert check.judge(Doubling) == "right"
+
+
+def test_the_whole_message_of_an_exception_is_told():
+    def loading(n):
+        nn.Linear(1, 1).load_state_dict({})
+
+    assert "Missing key(s) in state_dict" in tripled.judge(loading)
+
+
+def test_a_check_prints_one_message_and_returns_nothing(capsys):
+    assert tripled(thirds) is None
+    assert capsys.readouterr().out == "right\n"
+    assert tripled(...) is None
+    assert capsys.readouterr().out == "not attempted yet\n"
+
+
+def test_difference_says_how_far_apart_and_refuses_to_broadcast():
+    a = torch.zeros(2, 3)
+    assert checks.difference(a, a + 1e-6) == "< 1e-5"
+    assert checks.difference(a, a + 0.25) == "up to 0.25"
+    assert checks.difference(a, a * float("nan")) == "up to nan"
+    with pytest.raises(ValueError, match="shapes differ"):
+        checks.difference(a, a[:1])
