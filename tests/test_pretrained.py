@@ -653,7 +653,7 @@ def edited(folder, **changes):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        (dict(hidden_act="gelu_new"), "trained with gelu_new"),
+        (dict(hidden_act="gelu_new"), "asks for gelu_new"),
         (dict(num_attention_heads=7), "does not divide into 7 heads"),
         (dict(num_attention_heads="two"), "num_heads is 'two'"),
         (dict(image_size=32), "images of 32×32, but there are positions for 9 patches"),

@@ -71,7 +71,7 @@ def read_config(
     options = timm_options(settings)
     act = settings.get("hidden_act", options.get("act_layer", "gelu"))
     if act != "gelu":
-        raise ValueError(f"it was trained with {act}; ours is GELU by erf")
+        raise ValueError(f"its config.json asks for {act}; ours is GELU by erf")
     said = said_heads(layout, tensors, settings, embed_dim)
     if said and num_heads and said != num_heads:
         raise ValueError(f"num_heads is {num_heads}, but the checkpoint says {said}")
