@@ -42,7 +42,7 @@ def differing(notebooks: list[Path], setting: dict[str, str]) -> list[str]:
     command = [sys.executable, "-m", "pytest", *settings, "-q", "--tb=no", *notebooks]
     environment = os.environ | {"OMP_NUM_THREADS": "1"} | setting
     ran = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
-    failed = re.findall(r"(?m)^FAILED (\S+::Cell \d+)", ran.stdout)
+    failed = re.findall(r"(?m)^FAILED (?:\S*/)?([^/\s]+::Cell \d+)", ran.stdout)
     if ran.returncode not in (0, 1) or (ran.returncode and not failed):
         raise RuntimeError(ran.stdout + ran.stderr)
     return failed

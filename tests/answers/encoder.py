@@ -1,8 +1,552 @@
-"""Answers to lesson 05's exercises, as learners would write them."""
+"""Answers to lesson 05's build cells and exercises, as learners would write them."""
 
 import copy
 
 import torch
+from einops import reduce
+from torch import nn
+from torch.nn import functional as F
+
+from vit_steps.attention import MultiHeadAttention
+from vit_steps.encoder import MLP
+
+# MLP -----------------------------------------------------------------------------------------
+
+
+class OneLineMLP(nn.Module):
+    def __init__(self, embed_dim, hidden_dim):
+        super().__init__()
+        self.fc1 = nn.Linear(embed_dim, hidden_dim)
+        self.act = nn.GELU()
+        self.fc2 = nn.Linear(hidden_dim, embed_dim)
+
+    def forward(self, x):
+        return self.fc2(self.act(self.fc1(x)))
+
+
+class FunctionalMLP(nn.Module):
+    def __init__(self, embed_dim: int, hidden_dim: int):
+        super().__init__()
+        self.fc1, self.fc2 = nn.Linear(embed_dim, hidden_dim), nn.Linear(hidden_dim, embed_dim)
+
+    def forward(self, x):
+        h = F.linear(x, self.fc1.weight, self.fc1.bias)
+        return F.linear(F.gelu(h), self.fc2.weight, self.fc2.bias)
+
+
+class MLPByErf(nn.Module):
+    def __init__(self, d, hidden):
+        super().__init__()
+        self.fc1 = nn.Linear(d, hidden, bias=True)
+        self.act = lambda x: x * 0.5 * (1 + torch.erf(x / 2**0.5))
+        self.fc2 = nn.Linear(hidden, d, bias=True)
+
+    def forward(self, x):
+        x = self.fc1(x)
+        x = self.act(x)
+        x = self.fc2(x)
+        return x
+
+
+class MLPTokenByToken(OneLineMLP):
+    def forward(self, x):
+        return torch.stack([super(MLPTokenByToken, self).forward(t) for t in x.unbind(1)], dim=1)
+
+
+class MLPWithRelu(OneLineMLP):
+    def __init__(self, embed_dim, hidden_dim):
+        super().__init__(embed_dim, hidden_dim)
+        self.act = nn.ReLU()
+
+
+class MLPWithTanhForm(OneLineMLP):
+    def __init__(self, embed_dim, hidden_dim):
+        super().__init__(embed_dim, hidden_dim)
+        self.act = nn.GELU(approximate="tanh")
+
+
+class MLPWithoutBend(OneLineMLP):
+    def forward(self, x):
+        return self.fc2(self.fc1(x))
+
+
+class MLPBentTwice(OneLineMLP):
+    def forward(self, x):
+        return self.act(self.fc2(self.act(self.fc1(x))))
+
+
+class MLPBentAtTheEnd(OneLineMLP):
+    def forward(self, x):
+        return self.act(self.fc2(self.fc1(x)))
+
+
+class MLPBentAtTheStart(OneLineMLP):
+    def forward(self, x):
+        return self.fc2(self.fc1(self.act(x)))
+
+
+class MLPThatAdds(OneLineMLP):
+    def forward(self, x):
+        return x + self.fc2(self.act(self.fc1(x)))
+
+
+class MLPWithResultDropped(OneLineMLP):
+    def forward(self, x):
+        h = self.fc1(x)
+        self.act(h)
+        return self.fc2(h)
+
+
+class MLPFourTimes(OneLineMLP):
+    def __init__(self, embed_dim, hidden_dim):
+        super().__init__(embed_dim, 4 * embed_dim)
+
+
+class MLPWithoutBias(OneLineMLP):
+    def __init__(self, embed_dim, hidden_dim):
+        super().__init__(embed_dim, hidden_dim)
+        self.fc1 = nn.Linear(embed_dim, hidden_dim, bias=False)
+        self.fc2 = nn.Linear(hidden_dim, embed_dim, bias=False)
+
+
+class MLPAllOneWidth(nn.Module):
+    def __init__(self, embed_dim, hidden_dim):
+        super().__init__()
+        self.fc1 = nn.Linear(embed_dim, embed_dim)
+        self.act = nn.GELU()
+        self.fc2 = nn.Linear(embed_dim, embed_dim)
+
+    def forward(self, x):
+        return self.fc2(self.act(self.fc1(x)))
+
+
+class MLPTurnedRound(nn.Module):
+    def __init__(self, embed_dim, hidden_dim):
+        super().__init__()
+        self.fc1 = nn.Linear(hidden_dim, embed_dim)
+        self.act = nn.GELU()
+        self.fc2 = nn.Linear(embed_dim, hidden_dim)
+
+    def forward(self, x):
+        return self.fc2(self.act(self.fc1(x)))
+
+
+class MLPEndingWide(nn.Module):
+    def __init__(self, embed_dim, hidden_dim):
+        super().__init__()
+        self.fc1 = nn.Linear(embed_dim, hidden_dim)
+        self.act = nn.GELU()
+        self.fc2 = nn.Linear(hidden_dim, hidden_dim)
+
+    def forward(self, x):
+        return self.fc2(self.act(self.fc1(x)))
+
+
+class MLPSecondFromWide(nn.Module):
+    def __init__(self, embed_dim, hidden_dim):
+        super().__init__()
+        self.fc1 = nn.Linear(embed_dim, hidden_dim)
+        self.act = nn.GELU()
+        self.fc2 = nn.Linear(embed_dim, embed_dim)
+
+    def forward(self, x):
+        return self.fc2(self.act(self.fc1(x)))
+
+
+class MLPAsSequential(nn.Module):
+    def __init__(self, embed_dim, hidden_dim):
+        super().__init__()
+        self.net = nn.Sequential(
+            nn.Linear(embed_dim, hidden_dim), nn.GELU(), nn.Linear(hidden_dim, embed_dim)
+        )
+
+    def forward(self, x):
+        return self.net(x)
+
+
+class MLPWithNorm(OneLineMLP):
+    def __init__(self, embed_dim, hidden_dim):
+        super().__init__(embed_dim, hidden_dim)
+        self.norm = nn.LayerNorm(embed_dim)
+
+    def forward(self, x):
+        return super().forward(self.norm(x))
+
+
+class MLPWithSigmoid(OneLineMLP):
+    def __init__(self, embed_dim, hidden_dim):
+        super().__init__(embed_dim, hidden_dim)
+        self.act = nn.Sigmoid()
+
+
+class MLPWithoutReturn(OneLineMLP):
+    def forward(self, x):
+        x = self.act(self.fc1(x))
+        x = self.fc2(x)
+
+
+class MLPWithoutSuper(nn.Module):
+    def __init__(self, embed_dim, hidden_dim):
+        self.fc1 = nn.Linear(embed_dim, hidden_dim)
+        self.fc2 = nn.Linear(hidden_dim, embed_dim)
+
+    def forward(self, x):
+        return self.fc2(F.gelu(self.fc1(x)))
+
+
+class MLPHalfWritten(OneLineMLP):
+    def forward(self, x):
+        x = self.act(self.fc1(x))
+        return ...
+
+
+# EncoderBlock --------------------------------------------------------------------------------
+
+
+class Parts(nn.Module):
+    """The four parts, made as the exercise says."""
+
+    def __init__(self, embed_dim, num_heads, mlp_ratio=4.0):
+        super().__init__()
+        self.norm1 = nn.LayerNorm(embed_dim, eps=1e-6)
+        self.attn = MultiHeadAttention(embed_dim, num_heads)
+        self.norm2 = nn.LayerNorm(embed_dim, eps=1e-6)
+        self.mlp = MLP(embed_dim, round(mlp_ratio * embed_dim))
+
+
+class PlainBlock(Parts):
+    def forward(self, x, mask=None, return_attention=False):
+        mixed, weights = self.attn(self.norm1(x), mask, return_attention=True)
+        x = x + mixed
+        x = x + self.mlp(self.norm2(x))
+        return (x, weights) if return_attention else x
+
+
+class BlockWithIf(Parts):
+    def forward(self, x, mask=None, return_attention=False):
+        start = x
+        if return_attention:
+            out, attention = self.attn(self.norm1(x), mask=mask, return_attention=True)
+        else:
+            out = self.attn(self.norm1(x), mask=mask)
+        middle = torch.add(start, out)
+        end = torch.add(middle, self.mlp(self.norm2(middle)))
+        if return_attention:
+            return end, attention
+        return end
+
+
+class BlockOfClones(Parts):
+    def forward(self, x, mask=None, return_attention=False):
+        x = x.clone()
+        y, w = self.attn(self.norm1(x), mask, True)
+        x += y
+        x += self.mlp(self.norm2(x))
+        if return_attention:
+            return x, w
+        else:
+            return x
+
+
+class BlockWithOwnNorm(nn.Module):
+    class Norm(nn.Module):
+        def __init__(self, width):
+            super().__init__()
+            self.weight, self.bias = (
+                nn.Parameter(torch.ones(width)),
+                nn.Parameter(torch.zeros(width)),
+            )
+
+        def forward(self, x):
+            variance, mean = torch.var_mean(x, -1, correction=0, keepdim=True)
+            return (x - mean) / (variance + 1e-6) ** 0.5 * self.weight + self.bias
+
+    def __init__(self, embed_dim, num_heads, mlp_ratio=4.0):
+        super().__init__()
+        self.norm1, self.norm2 = self.Norm(embed_dim), self.Norm(embed_dim)
+        self.attn = MultiHeadAttention(embed_dim, num_heads)
+        self.mlp = OneLineMLP(embed_dim, round(embed_dim * mlp_ratio))
+
+    def forward(self, x, mask=None, return_attention=False):
+        a, weights = self.attn(self.norm1(x), mask, return_attention=True)
+        m = self.mlp(self.norm2(x + a))
+        return (x + a + m, weights) if return_attention else x + a + m
+
+
+class PostNormBlock(Parts):
+    def forward(self, x, mask=None, return_attention=False):
+        mixed, weights = self.attn(x, mask, return_attention=True)
+        x = self.norm1(x + mixed)
+        x = self.norm2(x + self.mlp(x))
+        return (x, weights) if return_attention else x
+
+
+class NormOnBranchEndBlock(Parts):
+    def forward(self, x, mask=None, return_attention=False):
+        mixed, weights = self.attn(x, mask, return_attention=True)
+        x = x + self.norm1(mixed)
+        x = x + self.norm2(self.mlp(x))
+        return (x, weights) if return_attention else x
+
+
+class NormedStreamBlock(Parts):
+    def forward(self, x, mask=None, return_attention=False):
+        x = self.norm1(x)
+        mixed, weights = self.attn(x, mask, return_attention=True)
+        x = x + mixed
+        x = self.norm2(x)
+        x = x + self.mlp(x)
+        return (x, weights) if return_attention else x
+
+
+class BlockWithoutResiduals(Parts):
+    def forward(self, x, mask=None, return_attention=False):
+        x, weights = self.attn(self.norm1(x), mask, return_attention=True)
+        x = self.mlp(self.norm2(x))
+        return (x, weights) if return_attention else x
+
+
+class BlockWithoutFirstResidual(Parts):
+    def forward(self, x, mask=None, return_attention=False):
+        x, weights = self.attn(self.norm1(x), mask, return_attention=True)
+        x = x + self.mlp(self.norm2(x))
+        return (x, weights) if return_attention else x
+
+
+class BlockWithoutSecondResidual(Parts):
+    def forward(self, x, mask=None, return_attention=False):
+        mixed, weights = self.attn(self.norm1(x), mask, return_attention=True)
+        x = x + mixed
+        x = self.mlp(self.norm2(x))
+        return (x, weights) if return_attention else x
+
+
+class OneResidualBlock(Parts):
+    def forward(self, x, mask=None, return_attention=False):
+        mixed, weights = self.attn(self.norm1(x), mask, return_attention=True)
+        out = x + self.mlp(self.norm2(mixed))
+        return (out, weights) if return_attention else out
+
+
+class MLPReadsAttentionBlock(Parts):
+    def forward(self, x, mask=None, return_attention=False):
+        mixed, weights = self.attn(self.norm1(x), mask, return_attention=True)
+        x = x + mixed
+        x = x + self.mlp(self.norm2(mixed))
+        return (x, weights) if return_attention else x
+
+
+class ParallelBlock(Parts):
+    def forward(self, x, mask=None, return_attention=False):
+        mixed, weights = self.attn(self.norm1(x), mask, return_attention=True)
+        thought = self.mlp(self.norm2(x))
+        x = x + mixed + thought
+        return (x, weights) if return_attention else x
+
+
+class BlockWithoutNorms(Parts):
+    def forward(self, x, mask=None, return_attention=False):
+        mixed, weights = self.attn(x, mask, return_attention=True)
+        x = x + mixed
+        x = x + self.mlp(x)
+        return (x, weights) if return_attention else x
+
+
+class BlockWithoutSecondNorm(Parts):
+    def forward(self, x, mask=None, return_attention=False):
+        mixed, weights = self.attn(self.norm1(x), mask, return_attention=True)
+        x = x + mixed
+        x = x + self.mlp(x)
+        return (x, weights) if return_attention else x
+
+
+class OneNormTwiceBlock(Parts):
+    def forward(self, x, mask=None, return_attention=False):
+        mixed, weights = self.attn(self.norm1(x), mask, return_attention=True)
+        x = x + mixed
+        x = x + self.mlp(self.norm1(x))
+        return (x, weights) if return_attention else x
+
+
+class SwappedNormsBlock(Parts):
+    def forward(self, x, mask=None, return_attention=False):
+        mixed, weights = self.attn(self.norm2(x), mask, return_attention=True)
+        x = x + mixed
+        x = x + self.mlp(self.norm1(x))
+        return (x, weights) if return_attention else x
+
+
+class MLPFirstBlock(Parts):
+    def forward(self, x, mask=None, return_attention=False):
+        x = x + self.mlp(self.norm2(x))
+        mixed, weights = self.attn(self.norm1(x), mask, return_attention=True)
+        x = x + mixed
+        return (x, weights) if return_attention else x
+
+
+class MasklessBlock(Parts):
+    def forward(self, x, mask=None, return_attention=False):
+        mixed, weights = self.attn(self.norm1(x), return_attention=True)
+        x = x + mixed
+        x = x + self.mlp(self.norm2(x))
+        return (x, weights) if return_attention else x
+
+
+class AlwaysTwoBlock(Parts):
+    def forward(self, x, mask=None, return_attention=False):
+        mixed, weights = self.attn(self.norm1(x), mask, return_attention=True)
+        x = x + mixed
+        return x + self.mlp(self.norm2(x)), weights
+
+
+class NeverTwoBlock(Parts):
+    def forward(self, x, mask=None, return_attention=False):
+        x = x + self.attn(self.norm1(x), mask)
+        return x + self.mlp(self.norm2(x))
+
+
+class PlusEqualsBlock(Parts):
+    def forward(self, x, mask=None, return_attention=False):
+        mixed, weights = self.attn(self.norm1(x), mask, return_attention=True)
+        x += mixed
+        x += self.mlp(self.norm2(x))
+        return (x, weights) if return_attention else x
+
+
+class TupleAddedBlock(Parts):
+    def forward(self, x, mask=None, return_attention=False):
+        x = x + self.attn(self.norm1(x), mask, return_attention=True)
+        x = x + self.mlp(self.norm2(x))
+        return x
+
+
+class DefaultEpsBlock(PlainBlock):
+    def __init__(self, embed_dim, num_heads, mlp_ratio=4.0):
+        super().__init__(embed_dim, num_heads, mlp_ratio)
+        self.norm1, self.norm2 = nn.LayerNorm(embed_dim), nn.LayerNorm(embed_dim)
+
+
+class CutWidthBlock(PlainBlock):
+    def __init__(self, embed_dim, num_heads, mlp_ratio=4.0):
+        super().__init__(embed_dim, num_heads, mlp_ratio)
+        self.mlp = MLP(embed_dim, int(mlp_ratio * embed_dim))
+
+
+class NarrowBlock(PlainBlock):
+    def __init__(self, embed_dim, num_heads, mlp_ratio=4.0):
+        super().__init__(embed_dim, num_heads, mlp_ratio)
+        self.mlp = MLP(embed_dim, embed_dim)
+
+
+class FourTimesBlock(PlainBlock):
+    def __init__(self, embed_dim, num_heads, mlp_ratio=4.0):
+        super().__init__(embed_dim, num_heads, mlp_ratio)
+        self.mlp = MLP(embed_dim, 4 * embed_dim)
+
+
+class RatioAsWidthBlock(PlainBlock):
+    def __init__(self, embed_dim, num_heads, mlp_ratio=4.0):
+        super().__init__(embed_dim, num_heads, mlp_ratio)
+        self.mlp = MLP(embed_dim, round(mlp_ratio))
+
+
+class FloatWidthBlock(PlainBlock):
+    def __init__(self, embed_dim, num_heads, mlp_ratio=4.0):
+        super().__init__(embed_dim, num_heads, mlp_ratio)
+        self.mlp = MLP(embed_dim, mlp_ratio * embed_dim)
+
+
+class OneHeadBlock(PlainBlock):
+    def __init__(self, embed_dim, num_heads, mlp_ratio=4.0):
+        super().__init__(embed_dim, num_heads, mlp_ratio)
+        self.attn = MultiHeadAttention(embed_dim, 1)
+
+
+class FixedHeadsBlock(PlainBlock):
+    def __init__(self, embed_dim, num_heads, mlp_ratio=4.0):
+        super().__init__(embed_dim, num_heads, mlp_ratio)
+        self.attn = MultiHeadAttention(768, 12)
+
+
+class OtherNamesBlock(nn.Module):
+    def __init__(self, embed_dim, num_heads, mlp_ratio=4.0):
+        super().__init__()
+        self.ln1 = nn.LayerNorm(embed_dim, eps=1e-6)
+        self.attention = MultiHeadAttention(embed_dim, num_heads)
+        self.ln2 = nn.LayerNorm(embed_dim, eps=1e-6)
+        self.mlp = MLP(embed_dim, round(mlp_ratio * embed_dim))
+
+    def forward(self, x, mask=None, return_attention=False):
+        mixed, weights = self.attention(self.ln1(x), mask, return_attention=True)
+        x = x + mixed
+        x = x + self.mlp(self.ln2(x))
+        return (x, weights) if return_attention else x
+
+
+class SharedNormBlock(nn.Module):
+    def __init__(self, embed_dim, num_heads, mlp_ratio=4.0):
+        super().__init__()
+        self.norm = nn.LayerNorm(embed_dim, eps=1e-6)
+        self.attn = MultiHeadAttention(embed_dim, num_heads)
+        self.mlp = MLP(embed_dim, round(mlp_ratio * embed_dim))
+
+    def forward(self, x, mask=None, return_attention=False):
+        mixed, weights = self.attn(self.norm(x), mask, return_attention=True)
+        x = x + mixed
+        x = x + self.mlp(self.norm(x))
+        return (x, weights) if return_attention else x
+
+
+class WithFinalNormBlock(Parts):
+    def forward(self, x, mask=None, return_attention=False):
+        mixed, weights = self.attn(self.norm1(x), mask, return_attention=True)
+        x = x + mixed
+        x = self.norm2(x + self.mlp(x))
+        return (x, weights) if return_attention else x
+
+
+class NormThrownAwayBlock(Parts):
+    def forward(self, x, mask=None, return_attention=False):
+        mixed, weights = self.attn(self.norm1(x), mask, return_attention=True)
+        x = x + mixed
+        self.norm2(x)
+        x = x + self.mlp(x)
+        return (x, weights) if return_attention else x
+
+
+class MeanWeightsBlock(Parts):
+    def forward(self, x, mask=None, return_attention=False):
+        mixed, weights = self.attn(self.norm1(x), mask, return_attention=True)
+        x = x + mixed
+        x = x + self.mlp(self.norm2(x))
+        return (x, weights.mean(dim=1)) if return_attention else x
+
+
+class WeightsFirstBlock(Parts):
+    def forward(self, x, mask=None, return_attention=False):
+        mixed, weights = self.attn(self.norm1(x), mask, return_attention=True)
+        x = x + mixed
+        x = x + self.mlp(self.norm2(x))
+        return (weights, x) if return_attention else x
+
+
+class StreamNotPassedBlock(Parts):
+    def forward(self, x, mask=None, return_attention=False):
+        mixed, weights = self.attn(self.norm1(x), mask, return_attention=True)
+        y = x + mixed
+        y = x + self.mlp(self.norm2(y))
+        return (y, weights) if return_attention else y
+
+
+class BlockHalfWritten(Parts):
+    def forward(self, x, mask=None, return_attention=False):
+        mixed, weights = self.attn(self.norm1(x), mask, return_attention=True)
+        x = x + mixed
+        x = ...
+        return (x, weights) if return_attention else x
+
+
+# layer_norm ----------------------------------------------------------------------------------
 
 
 def norm_by_moments(x, weight, bias, eps=1e-6):
@@ -11,9 +555,35 @@ def norm_by_moments(x, weight, bias, eps=1e-6):
     return weight * (x - mean) * (variance + eps) ** -0.5 + bias
 
 
-def norm_by_std_and_mean(x, weight, bias, eps=1e-6):
+def norm_by_var_mean(x, weight, bias, eps=1e-6):
     variance, mean = torch.var_mean(x, dim=-1, unbiased=False, keepdim=True)
     return torch.addcmul(bias, (x - mean) * torch.rsqrt(variance + eps), weight)
+
+
+def norm_by_sums(x, weight, bias, eps=1e-6):
+    width = x.shape[-1]
+    mu = x.sum(dim=-1)[..., None] / width
+    sigma2 = ((x - mu) ** 2).sum(dim=-1)[..., None] / width
+    return (x - mu) / torch.sqrt(sigma2 + eps) * weight + bias
+
+
+def norm_by_einops(x, weight, bias, eps=1e-6):
+    x = x - reduce(x, "... d -> ... 1", "mean")
+    spread = (reduce(x**2, "... d -> ... 1", "mean") + eps).sqrt()
+    return weight * x / spread + bias
+
+
+def norm_row_by_row(x, weight, bias, eps=1e-6):
+    rows = []
+    for row in x.reshape(-1, x.shape[-1]):
+        centred = row - row.mean()
+        rows.append(centred / (centred.square().mean() + eps).sqrt() * weight + bias)
+    return torch.stack(rows).reshape(x.shape)
+
+
+def norm_by_std_squared(x, weight, bias, eps=1e-6):
+    std = x.std(-1, correction=0, keepdim=True)
+    return (x - x.mean(-1, keepdim=True)) / torch.sqrt(std**2 + eps) * weight + bias
 
 
 def norm_unbiased(x, weight, bias, eps=1e-6):
@@ -28,10 +598,33 @@ def norm_over_tokens(x, weight, bias, eps=1e-6):
     return weight * (x - mean) / torch.sqrt(variance + eps) + bias
 
 
+def norm_over_axis_one(x, weight, bias, eps=1e-6):
+    mean = x.mean(1, keepdim=True)
+    variance = x.var(1, correction=0, keepdim=True)
+    return weight * (x - mean) / torch.sqrt(variance + eps) + bias
+
+
+def norm_over_everything(x, weight, bias, eps=1e-6):
+    return weight * (x - x.mean()) / torch.sqrt(x.var(correction=0) + eps) + bias
+
+
 def norm_eps_outside(x, weight, bias, eps=1e-6):
     mean = x.mean(-1, keepdim=True)
     std = ((x - mean) ** 2).mean(-1, keepdim=True).sqrt()
     return weight * (x - mean) / (std + eps) + bias
+
+
+def norm_eps_fixed(x, weight, bias, eps=1e-6):
+    mean = x.mean(-1, keepdim=True)
+    return weight * (x - mean) / (x.var(-1, correction=0, keepdim=True) + 1e-6).sqrt() + bias
+
+
+def norm_without_eps(x, weight, bias, eps=1e-6):
+    return weight * (x - x.mean(-1, keepdim=True)) / x.std(-1, correction=0, keepdim=True) + bias
+
+
+def norm_unbiased_eps_outside(x, weight, bias, eps=1e-6):
+    return (x - x.mean(-1, keepdim=True)) / (x.std(-1, keepdim=True) + eps) * weight + bias
 
 
 def norm_without_root(x, weight, bias, eps=1e-6):
@@ -39,13 +632,46 @@ def norm_without_root(x, weight, bias, eps=1e-6):
     return weight * (x - mean) / (((x - mean) ** 2).mean(-1, keepdim=True) + eps) + bias
 
 
+def norm_uncentred(x, weight, bias, eps=1e-6):
+    return weight * x / (x.square().mean(-1, keepdim=True) + eps).sqrt() + bias
+
+
+def norm_without_mean_above(x, weight, bias, eps=1e-6):
+    return weight * x / (x.var(-1, correction=0, keepdim=True) + eps).sqrt() + bias
+
+
 def norm_without_weights(x, weight, bias, eps=1e-6):
     return norm_by_moments(x, 1, 0, eps)
+
+
+def norm_without_bias(x, weight, bias, eps=1e-6):
+    return norm_by_moments(x, weight, 0, eps)
+
+
+def norm_bias_first(x, weight, bias, eps=1e-6):
+    return (norm_by_moments(x, 1, 0, eps) + bias) * weight
+
+
+def norm_without_keepdim(x, weight, bias, eps=1e-6):
+    mean, variance = x.mean(-1), x.var(-1, correction=0)
+    return weight * (x - mean) / (variance + eps).sqrt() + bias
 
 
 def norm_in_place(x, weight, bias, eps=1e-6):
     x -= x.mean(-1, keepdim=True)
     return weight * x / ((x * x).mean(-1, keepdim=True) + eps).sqrt() + bias
+
+
+def norm_width_four(x, weight, bias, eps=1e-6):
+    return F.layer_norm(x, (4,), weight, bias, eps)
+
+
+def norm_for_three_axes(x, weight, bias, eps=1e-6):
+    B, N, D = x.shape
+    return norm_by_moments(x, weight, bias, eps).reshape(B, N, D)
+
+
+# contributions -------------------------------------------------------------------------------
 
 
 def changes_as_differences(encoder, x):
@@ -66,6 +692,26 @@ def changes_by_the_equation(encoder, x):
         written += [a, m]
         x = x + a + m
     return tuple(written)
+
+
+def changes_by_index(encoder, x):
+    written = []
+    for i in range(len(encoder)):
+        for norm, branch in (("norm1", "attn"), ("norm2", "mlp")):
+            change = getattr(encoder[i], branch)(getattr(encoder[i], norm)(x))
+            written.append(change)
+            x = x + change
+    return written
+
+
+def changes_by_hooks(encoder, x):
+    written = []
+    parts = [part for block in encoder for part in (block.attn, block.mlp)]
+    hooks = [p.register_forward_hook(lambda m, i, out: written.append(out)) for p in parts]
+    encoder(x)
+    for hook in hooks:
+        hook.remove()
+    return written
 
 
 def changes_with_first_x(encoder, x):
@@ -125,6 +771,73 @@ def changes_as_streams(encoder, x):
     return written
 
 
+def changes_sorted_by_kind(encoder, x):
+    written = changes_by_index(encoder, x)
+    return written[::2] + written[1::2]
+
+
+def changes_with_start(encoder, x):
+    return [x, *changes_by_index(encoder, x)]
+
+
+def changes_stacked(encoder, x):
+    return torch.stack(changes_by_index(encoder, x))
+
+
+def changes_in_pairs(encoder, x):
+    written = changes_by_index(encoder, x)
+    return list(zip(written[::2], written[1::2], strict=True))
+
+
+def changes_summed(encoder, x):
+    return sum(changes_by_index(encoder, x))
+
+
+def changes_mlp_reads_attention(encoder, x):
+    written = []
+    for block in encoder:
+        mixed = block.attn(block.norm1(x))
+        thought = block.mlp(block.norm2(mixed))
+        x = x + mixed + thought
+        written += [mixed, thought]
+    return written
+
+
+def changes_of_first_block(encoder, x):
+    block = encoder[0]
+    mixed = block.attn(block.norm1(x))
+    return [mixed, block.mlp(block.norm2(x + mixed))]
+
+
+def changes_of_two_blocks(encoder, x):
+    return changes_by_index(encoder[:2], x)
+
+
+def changes_with_weights(encoder, x):
+    written = []
+    for block in encoder:
+        mixed = block.attn(block.norm1(x), return_attention=True)
+        x = x + mixed
+        thought = block.mlp(block.norm2(x))
+        x = x + thought
+        written += [mixed, thought]
+    return written
+
+
+def changes_with_one_norm(encoder, x):
+    written = []
+    for block in encoder:
+        mixed = block.attn(block.norm1(x))
+        x = x + mixed
+        thought = block.mlp(block.norm1(x))
+        x = x + thought
+        written += [mixed, thought]
+    return written
+
+
+# unheard_blocks ------------------------------------------------------------------------------
+
+
 def unheard_by_nudging(encoder, x):
     with torch.no_grad():
         usual = encoder(x)
@@ -149,6 +862,45 @@ def unheard_by_autograd(encoder, x):
     return found
 
 
+def unheard_by_putting_back(encoder, x):
+    with torch.no_grad():
+        usual = encoder(x)
+        found = []
+        for number, block in enumerate(encoder):
+            kept = {name: w.clone() for name, w in block.state_dict().items()}
+            for weight in block.parameters():
+                weight.normal_()
+            same = torch.allclose(usual, encoder(x))
+            block.load_state_dict(kept)
+            if same:
+                found.append(number)
+    return found
+
+
+def unheard_by_cleared_gradients(encoder, x):
+    for p in encoder.parameters():
+        p.grad = None
+    tokens = encoder(x)
+    if not tokens.requires_grad:
+        return list(range(len(encoder)))
+    tokens.sum().backward()
+    return [i for i in range(len(encoder)) if encoder[i].mlp.fc1.weight.grad is None]
+
+
+def unheard_by_hooks_on_gradients(encoder, x):
+    heard = set()
+    handles = []
+    for number, block in enumerate(encoder):
+        weight = block.mlp.fc2.weight
+        handles.append(weight.register_hook(lambda g, n=number: heard.add(n)))
+    tokens = encoder(x)
+    if tokens.requires_grad:
+        tokens.sum().backward()
+    for handle in handles:
+        handle.remove()
+    return sorted(set(range(len(encoder))) - heard)
+
+
 def unheard_by_spoiling(encoder, x):
     found = []
     with torch.no_grad():
@@ -158,6 +910,20 @@ def unheard_by_spoiling(encoder, x):
                 weight += 0.1
             if torch.equal(usual, encoder(x)):
                 found.append(number)
+    return found
+
+
+def unheard_by_reference_kept(encoder, x):
+    found = []
+    with torch.no_grad():
+        usual = encoder(x)
+        for number, block in enumerate(encoder):
+            kept = block.state_dict()
+            for weight in block.parameters():
+                weight.normal_()
+            if torch.equal(usual, encoder(x)):
+                found.append(number)
+            block.load_state_dict(kept)
     return found
 
 
@@ -183,6 +949,55 @@ def unheard_with_attention(encoder, x):
     return found
 
 
+def unheard_with_crash(encoder, x):
+    encoder.zero_grad()
+    encoder(x).sum().backward()
+    return [n for n, b in enumerate(encoder) if all(p.grad is None for p in b.parameters())]
+
+
+def unheard_without_none(encoder, x):
+    encoder.zero_grad()
+    tokens = encoder(x)
+    if tokens.requires_grad:
+        tokens.sum().backward()
+    found = []
+    for number, block in enumerate(encoder):
+        if all(p.grad.abs().sum() == 0 for p in block.parameters()):
+            found.append(number)
+    return found
+
+
+def unheard_by_own_loop(encoder, x):
+    encoder.zero_grad()
+    for block in encoder:
+        x = block(x)
+    x.sum().backward()
+    return [n for n, b in enumerate(encoder) if all(p.grad is None for p in b.parameters())]
+
+
+def unheard_none_at_all(encoder, x):
+    return []
+
+
+def unheard_by_still_tokens(encoder, x):
+    found = []
+    for number, block in enumerate(encoder):
+        if torch.equal(block(x), x):
+            found.append(number)
+        x = block(x)
+    return found
+
+
+def unheard_by_leaving_out(encoder, x):
+    usual = encoder(x)
+    found = []
+    for number in range(len(encoder)):
+        shorter = type(encoder)(b for n, b in enumerate(encoder) if n != number)
+        if torch.equal(shorter(x), usual):
+            found.append(number)
+    return found
+
+
 def heard_blocks(encoder, x):
     return [n for n in range(len(encoder)) if n not in unheard_by_nudging(encoder, x)]
 
@@ -195,34 +1010,71 @@ def unheard_from_one(encoder, x):
     return [n + 1 for n in unheard_by_nudging(encoder, x)]
 
 
+def unheard_as_flags(encoder, x):
+    unheard = unheard_by_nudging(encoder, x)
+    return [n in unheard for n in range(len(encoder))]
+
+
+def unheard_as_heard_flags(encoder, x):
+    unheard = unheard_by_nudging(encoder, x)
+    return [n not in unheard for n in range(len(encoder))]
+
+
+def unheard_backwards(encoder, x):
+    return unheard_by_nudging(encoder, x)[::-1]
+
+
+def unheard_by_parameters(encoder, x):
+    encoder.zero_grad()
+    tokens = encoder(x)
+    if tokens.requires_grad:
+        tokens.sum().backward()
+    return [n for n, p in enumerate(encoder.parameters()) if p.grad is None]
+
+
+def unheard_by_names(encoder, x):
+    encoder.zero_grad()
+    tokens = encoder(x)
+    if tokens.requires_grad:
+        tokens.sum().backward()
+    return [name for name, p in encoder.named_parameters() if p.grad is None]
+
+
+def unheard_as_texts(encoder, x):
+    return [str(n) for n in unheard_by_nudging(encoder, x)]
+
+
+def unheard_first_only(encoder, x):
+    return unheard_by_nudging(encoder, x)[:1]
+
+
+def unheard_with_changed_x(encoder, x):
+    x += 0.0001
+    return unheard_by_nudging(encoder, x)
+
+
 RIGHT = {
-    "layer_norm": [norm_by_moments, norm_by_std_and_mean],
-    "contributions": [changes_as_differences, changes_by_the_equation],
-    "unheard_blocks": [unheard_by_nudging, unheard_by_autograd],
-}
-WRONG = {
+    "MLP": [OneLineMLP, FunctionalMLP, MLPByErf, MLPTokenByToken],
+    "EncoderBlock": [PlainBlock, BlockWithIf, BlockOfClones, BlockWithOwnNorm],
     "layer_norm": [
-        (norm_unbiased, "divides by D - 1"),
-        (norm_over_tokens, "over the tokens"),
-        (norm_eps_outside, "after the root"),
-        (norm_without_root, "divide by its square root"),
-        (norm_without_weights, "the weight and the bias are not used"),
-        (norm_in_place, "changes the tensor"),
+        norm_by_moments,
+        norm_by_var_mean,
+        norm_by_sums,
+        norm_by_einops,
+        norm_row_by_row,
+        norm_by_std_squared,
     ],
     "contributions": [
-        (changes_with_first_x, "the x that came in at the start"),
-        (changes_parallel, "before attention wrote to it"),
-        (changes_unnormalised, "the branches read the stream itself"),
-        (changes_a_block, "one change a block"),
-        (changes_as_streams, "the streams after each change"),
-        (changes_in_place, "changes the tensor"),
+        changes_as_differences,
+        changes_by_the_equation,
+        changes_by_index,
+        changes_by_hooks,
     ],
     "unheard_blocks": [
-        (unheard_by_spoiling, "the weights are not as they were"),
-        (unheard_without_clearing, "gradients left from an earlier step"),
-        (unheard_with_attention, "the attention weights are counted as well"),
-        (heard_blocks, "these are the blocks that are heard"),
-        (unheard_counted, "this is how many"),
-        (unheard_from_one, "counted from 1"),
+        unheard_by_nudging,
+        unheard_by_autograd,
+        unheard_by_putting_back,
+        unheard_by_cleared_gradients,
+        unheard_by_hooks_on_gradients,
     ],
 }

@@ -1,6 +1,93 @@
-"""Answers to lesson 00's exercises, as learners would write them."""
+"""Answers to lesson 00's first piece and exercises, as learners would write them."""
 
+import numpy as np
 import torch
+
+# negative: (3, H, W), floats 0 to 1; black and white change places.
+
+
+def from_one(picture):
+    return 1.0 - picture
+
+
+def by_torch_sub(picture):
+    return torch.ones_like(picture).sub(picture)
+
+
+def minus_plus(picture):
+    new = -picture
+    return new + 1
+
+
+def by_pixel_loop(picture):
+    new = picture.clone()
+    for c in range(picture.shape[0]):
+        for i in range(picture.shape[1]):
+            for j in range(picture.shape[2]):
+                new[c, i, j] = 1 - picture[c, i, j]
+    return new
+
+
+def only_minus(picture):
+    return -picture
+
+
+def from_255(picture):
+    return 255 - picture
+
+
+def minus_one(picture):
+    return picture - 1
+
+
+def turned_over(picture):
+    return picture.flip(0)
+
+
+def upside_down(picture):
+    return torch.flip(picture, dims=[1])
+
+
+def left_alone(picture):
+    return picture
+
+
+def reciprocal(picture):
+    return 1 / picture
+
+
+def absolute(picture):
+    return (picture - 0.5).abs()
+
+
+def thresholded(picture):
+    return (picture < 0.5).float()
+
+
+def from_largest(picture):
+    return picture.max() - picture
+
+
+def by_not(picture):
+    return ~picture
+
+
+def negative_in_place(picture):
+    picture *= -1
+    picture += 1
+    return picture
+
+
+def prints_only(picture):
+    print(end="")
+    1 - picture
+
+
+def negative_from_minus_one(picture):
+    return -1 - picture
+
+
+# channels_first: bytes (H, W, 3) to floats (3, H, W).
 
 
 def by_einsum(pixels):
@@ -9,6 +96,14 @@ def by_einsum(pixels):
 
 def by_stack(pixels):
     return torch.stack([pixels[..., c] for c in range(3)]) / 255
+
+
+def by_factor(pixels):
+    return pixels.movedim(-1, 0) * (1 / 255)
+
+
+def by_double(pixels):
+    return pixels.transpose(0, 2).transpose(1, 2).double() / 255
 
 
 def viewed(pixels):
@@ -28,6 +123,10 @@ def only_moved(pixels):
     return torch.movedim(pixels, 2, 0)
 
 
+def moved_to_floats(pixels):
+    return pixels.permute(2, 0, 1).float()
+
+
 def scaled_twice(pixels):
     pixels = pixels / 255
     return pixels.movedim(-1, 0) / 255
@@ -39,6 +138,33 @@ def by_256(pixels):
 
 def whole_numbers(pixels):
     return pixels.movedim(-1, 0) // 255
+
+
+def bytes_after_all(pixels):
+    return (pixels.permute(2, 0, 1) / 255).byte()
+
+
+def one_axis_early(pixels):
+    return pixels.permute(1, 2, 0) / 255
+
+
+def to_minus_one(pixels):
+    return pixels.permute(2, 0, 1) / 127.5 - 1
+
+
+def with_a_batch(pixels):
+    return (pixels.permute(2, 0, 1) / 255)[None]
+
+
+def by_numpy(pixels):
+    return np.transpose(pixels.numpy(), (2, 0, 1)) / 255
+
+
+def by_its_largest(pixels):
+    return pixels.permute(2, 0, 1) / pixels.max()
+
+
+# normalize_channels: (image[c] - mean[c]) / std[c].
 
 
 def by_view(image, mean, std):
@@ -53,6 +179,13 @@ def by_channel_loop(image, mean, std):
     return torch.stack([(x - m) / s for x, m, s in zip(image, mean, std, strict=True)])
 
 
+def by_filling(image, mean, std):
+    new = torch.empty_like(image)
+    for c in range(len(mean)):
+        new[c] = (image[c] - mean[c]) / std[c]
+    return new
+
+
 def along_the_width(image, mean, std):
     return torch.div(torch.sub(image, mean), std)
 
@@ -65,6 +198,10 @@ def one_for_all(image, mean, std):
     return (image - sum(mean) / len(mean)) / (sum(std) / len(std))
 
 
+def the_first_for_all(image, mean, std):
+    return (image - mean[0]) / std[0]
+
+
 def only_shifted(image, mean, std):
     return image - mean.view(-1, 1, 1)
 
@@ -73,13 +210,41 @@ def multiplied(image, mean, std):
     return (image - mean.view(-1, 1, 1)) * std.view(-1, 1, 1)
 
 
+def added(image, mean, std):
+    return (image + mean.view(-1, 1, 1)) / std.view(-1, 1, 1)
+
+
+def undone(image, mean, std):
+    return image * std.view(-1, 1, 1) + mean.view(-1, 1, 1)
+
+
 def without_brackets(image, mean, std):
     mean, std = mean.view(-1, 1, 1), std.view(-1, 1, 1)
     return image / std - mean
 
 
+def brackets_forgotten(image, mean, std):
+    return image - mean[:, None, None] / std[:, None, None]
+
+
 def always_half(image, mean, std):
     return 2 * image - 1
+
+
+def its_own_mean(image, mean, std):
+    means, stds = image.mean((1, 2), keepdim=True), image.std((1, 2), keepdim=True)
+    return (image - means) / stds
+
+
+def by_the_variance(image, mean, std):
+    return (image - mean[:, None, None]) / std[:, None, None].sqrt()
+
+
+def three_channels_by_hand(image, mean, std):
+    red = (image[0] - mean[0]) / std[0]
+    green = (image[1] - mean[1]) / std[1]
+    blue = (image[2] - mean[2]) / std[2]
+    return torch.stack([red, green, blue])
 
 
 def shifts_in_place(image, mean, std):
@@ -87,9 +252,18 @@ def shifts_in_place(image, mean, std):
     return image / std.view(-1, 1, 1)
 
 
+def a_batch_of_means(image, mean, std):
+    return (image - mean.view(1, -1, 1, 1)) / std.view(1, -1, 1, 1)
+
+
+# picture_test: is somebody's `convert` right?
+
+
 def on_random_pixels(convert):
     pixels = torch.randint(0, 256, (4, 6, 3), dtype=torch.uint8)
-    return torch.equal(convert(pixels), pixels.permute(2, 0, 1) / 255)
+    expected = pixels.permute(2, 0, 1) / 255
+    result = convert(pixels)
+    return result.shape == expected.shape and torch.allclose(result, expected, atol=1e-5)
 
 
 def pixel_by_pixel(convert):
@@ -98,7 +272,28 @@ def pixel_by_pixel(convert):
     if tuple(result.shape) != (3, 2, 3):
         return False
     places = [(i, j, c) for i in range(2) for j in range(3) for c in range(3)]
-    return all(abs(result[c, i, j] - pixels[i, j, c] / 255) < 1e-6 for i, j, c in places)
+    return all(abs(result[c, i, j] - pixels[i, j, c] / 255) < 1e-5 for i, j, c in places)
+
+
+def by_hand(convert):
+    pixels = torch.tensor([[[255, 0, 153], [0, 51, 0], [0, 204, 102]]], dtype=torch.uint8)
+    right = [[[1.0, 0, 0]], [[0, 0.2, 0.8]], [[0.6, 0, 0.4]]]
+    result = convert(pixels).tolist()
+    if len(result) != 3 or len(result[0]) != 1 or len(result[0][0]) != 3:
+        return False
+    for c in range(3):
+        for j in range(3):
+            if abs(result[c][0][j] - right[c][0][j]) > 1e-5:
+                return False
+    return True
+
+
+def by_a_tensor_of_one(convert):
+    pixels = torch.randint(0, 256, (3, 5, 3), dtype=torch.uint8)
+    result, expected = convert(pixels), pixels.movedim(-1, 0) / 255
+    if result.size() != expected.size():
+        return False
+    return ((result - expected).abs() < 1e-5).all()
 
 
 def always_content(convert):
@@ -124,60 +319,156 @@ def by_shape_and_range(convert):
     return result.shape == (3, 4, 6) and result.max() <= 1
 
 
+def compared(convert, pixels):
+    result, expected = convert(pixels), pixels.permute(2, 0, 1) / 255
+    return result.shape == expected.shape and torch.allclose(result, expected, atol=1e-5)
+
+
 def on_a_grey_picture(convert):
-    grey = torch.randint(0, 256, (4, 6, 1), dtype=torch.uint8).repeat(1, 1, 3)
-    return torch.equal(convert(grey), grey.permute(2, 0, 1) / 255)
+    return compared(convert, torch.randint(0, 256, (4, 6, 1), dtype=torch.uint8).repeat(1, 1, 3))
 
 
 def on_one_colour(convert):
-    orange = torch.tensor([230, 159, 0], dtype=torch.uint8).repeat(8, 8, 1)
-    return torch.equal(convert(orange), orange.permute(2, 0, 1) / 255)
+    return compared(convert, torch.tensor([230, 159, 0], dtype=torch.uint8).repeat(8, 8, 1))
+
+
+def on_one_colour_wide(convert):
+    return compared(convert, torch.tensor([230, 159, 0], dtype=torch.uint8).repeat(4, 8, 1))
 
 
 def on_black(convert):
-    black = torch.zeros(4, 6, 3, dtype=torch.uint8)
-    return torch.equal(convert(black), torch.zeros(3, 4, 6))
+    return compared(convert, torch.zeros(4, 6, 3, dtype=torch.uint8))
 
 
 def on_white(convert):
-    white = torch.full((4, 6, 3), 255, dtype=torch.uint8)
-    return torch.equal(convert(white), torch.ones(3, 4, 6))
+    return compared(convert, torch.full((4, 6, 3), 255, dtype=torch.uint8))
+
+
+def on_a_grey_square(convert):
+    return compared(convert, torch.full((4, 4, 3), 128, dtype=torch.uint8))
+
+
+def to_the_last_bit(convert):
+    pixels = torch.randint(0, 256, (4, 6, 3), dtype=torch.uint8)
+    return torch.equal(convert(pixels), pixels.permute(2, 0, 1) / 255)
+
+
+def without_shapes(convert):
+    pixels = torch.randint(0, 256, (4, 6, 3), dtype=torch.uint8)
+    return torch.allclose(convert(pixels), pixels.permute(2, 0, 1) / 255, atol=1e-5)
+
+
+def by_the_mean(convert):
+    pixels = torch.arange(24, dtype=torch.uint8).reshape(2, 4, 3)
+    return abs(convert(pixels).mean() - pixels.float().mean() / 255) < 1e-5
+
+
+def by_the_first_pixel(convert):
+    pixels = torch.arange(9, 33, dtype=torch.uint8).reshape(2, 4, 3)
+    result = convert(pixels)
+    return result.shape == (3, 2, 4) and bool(
+        (result[:, 0, 0] - pixels[0, 0] / 255).abs().max() < 1e-5
+    )
+
+
+def with_a_transposed_answer(convert):
+    pixels = torch.arange(24, dtype=torch.uint8).reshape(2, 4, 3)
+    result, expected = convert(pixels), pixels.permute(2, 1, 0) / 255
+    return result.shape == expected.shape and torch.allclose(result, expected, atol=1e-5)
+
+
+def too_lenient(convert):
+    pixels = torch.randint(0, 256, (4, 6, 3), dtype=torch.uint8)
+    result, expected = convert(pixels), pixels.permute(2, 0, 1) / 255
+    return result.shape == expected.shape and torch.allclose(result, expected, atol=0.01)
+
+
+def on_a_symmetric_picture(convert):
+    pixels = torch.tensor([[[255, 0, 0], [0, 51, 0], [0, 0, 102]]], dtype=torch.uint8)
+    return compared(convert, pixels)
+
+
+def many_verdicts(convert):
+    pixels = torch.randint(0, 256, (1, 2, 3), dtype=torch.uint8)
+    return convert(pixels).shape == (3, 1, 2) and convert(pixels) == pixels.permute(2, 0, 1) / 255
 
 
 RIGHT = {
-    "channels_first": [by_einsum, by_stack],
-    "normalize_channels": [by_view, by_transpose, by_channel_loop],
-    "picture_test": [on_random_pixels, pixel_by_pixel],
+    "negative": [from_one, by_torch_sub, minus_plus, by_pixel_loop],
+    "channels_first": [by_einsum, by_stack, by_factor, by_double],
+    "normalize_channels": [by_view, by_transpose, by_channel_loop, by_filling],
+    "picture_test": [on_random_pixels, pixel_by_pixel, by_hand, by_a_tensor_of_one],
 }
 WRONG = {
+    "negative": [
+        (only_minus, "white becomes −1"),
+        (from_255, "from 0 to 1"),
+        (minus_one, "the other way round"),
+        (turned_over, "red and blue"),
+        (upside_down, "turns the picture over"),
+        (left_alone, "nothing has changed"),
+        (reciprocal, "divides"),
+        (absolute, "how far"),
+        (thresholded, "only black and white"),
+        (from_largest, "brightest"),
+        (by_not, "your code raises"),
+        (negative_in_place, "changes the tensor"),
+        (prints_only, "is the `return` missing"),
+        (negative_from_minus_one, "−1 to −2"),
+    ],
     "channels_first": [
         (viewed, "the pixels are scrambled"),
         (on_its_side, "height and width are swapped"),
         (only_scaled, "the channels are still last"),
-        (only_moved, "from 0 to 255"),
+        (only_moved, "bytes"),
+        (moved_to_floats, "from 0 to 255"),
         (scaled_twice, "divides by 255 twice"),
         (by_256, "divides by 256"),
         (whole_numbers, "whole numbers only"),
+        (bytes_after_all, "whole numbers only"),
+        (one_axis_early, "(W, 3, H)"),
+        (to_minus_one, "from −1 to 1"),
+        (with_a_batch, "batch axis"),
+        (by_numpy, "where a tensor is expected"),
+        (by_its_largest, "this picture's own largest"),
     ],
     "normalize_channels": [
         (along_the_width, "meet the width"),
         (along_the_height, "meet the height"),
         (one_for_all, "all channels get the same numbers"),
+        (the_first_for_all, "the first channel's"),
         (only_shifted, "nothing is divided"),
         (multiplied, "it multiplies by std"),
+        (added, "it adds the mean"),
+        (undone, "way back"),
         (without_brackets, "divides before it subtracts"),
+        (brackets_forgotten, "only the mean is divided"),
         (always_half, "0.5 for everything"),
+        (its_own_mean, "the picture's own mean"),
+        (by_the_variance, "root"),
+        (three_channels_by_hand, "written for three channels"),
         (shifts_in_place, "changes the tensor"),
+        (a_batch_of_means, "batch axis"),
     ],
     "picture_test": [
         (always_content, "True to everything"),
-        (never_content, "False to a right conversion"),
+        (never_content, "False to everything"),
         (by_shape, "the shape only"),
         (by_range, "the range only"),
         (by_shape_and_range, "shape and range only"),
         (on_a_grey_picture, "your picture is grey"),
         (on_one_colour, "a square of one colour"),
+        (on_one_colour_wide, "one colour all over"),
         (on_black, "your picture is black"),
         (on_white, "white all over"),
+        (on_a_grey_square, "one grey all over"),
+        (to_the_last_bit, "to the last digit"),
+        (without_shapes, "compare the shapes first"),
+        (by_the_mean, "the mean"),
+        (by_the_first_pixel, "one pixel"),
+        (with_a_transposed_answer, "height and width"),
+        (too_lenient, "less than 0.00001"),
+        (on_a_symmetric_picture, "so regular that reshape"),
+        (many_verdicts, "one True or False"),
     ],
 }

@@ -1,50 +1,236 @@
-"""Answers to lesson 02's exercises, as learners would write them."""
+"""Answers to lesson 02's build cell and exercises, as learners would write them."""
+
+import random
 
 import torch
+from einops import rearrange, repeat
 from torch import nn
 from torch.nn import functional as F
 
 from vit_steps import patchify, unpatchify
 
-
-def repeated(patches, cls):
-    return torch.cat([cls.repeat(patches.shape[0], 1, 1), patches], 1)
+# The build cell: the learner writes `forward`, and `__init__` is given ------------------------------
 
 
-def one_by_one(patches, cls):
-    return torch.stack([torch.vstack([cls, image]) for image in patches])
+class Given(nn.Module):
+    """The part of the stub that is written already."""
+
+    def __init__(self, num_patches, embed_dim):
+        super().__init__()
+        self.cls_token = nn.Parameter(torch.empty(1, 1, embed_dim))
+        self.pos_embed = nn.Parameter(torch.empty(1, num_patches + 1, embed_dim))
+        nn.init.trunc_normal_(self.cls_token, std=0.02)
+        nn.init.trunc_normal_(self.pos_embed, std=0.02)
 
 
-def cls_last(patches, cls):
-    return torch.cat([patches, cls.repeat(patches.shape[0], 1, 1)], 1)
+class Repeated(Given):
+    def forward(self, patches):
+        B, n, D = patches.shape
+        return torch.cat([self.cls_token.repeat(B, 1, 1), patches], 1) + self.pos_embed
 
 
-def cls_for_patch_0(patches, cls):
-    tokens = patches.clone()
-    tokens[:, 0] = cls
-    return tokens
+class ByEinops(Given):
+    def forward(self, patches):
+        cls = repeat(self.cls_token, "1 1 d -> b 1 d", b=len(patches))
+        return torch.cat((cls, patches), dim=-2) + self.pos_embed[0]
 
 
-def cls_written_in(patches, cls):
-    patches[:, 0] = cls
-    return patches
+class ByLoop(Given):
+    def forward(self, patches):
+        images = []
+        for image in patches:
+            images.append(torch.cat([self.cls_token[0], image]) + self.pos_embed[0])
+        return torch.stack(images)
 
 
-def cls_added(patches, cls):
-    return patches + cls.view(1, 1, -1)
+class ByPadding(Given):
+    def forward(self, patches):
+        x = F.pad(patches, (0, 0, 1, 0))
+        x = torch.cat([x[:, :1] + self.cls_token, x[:, 1:]], dim=1)
+        return self.pos_embed + x
 
 
-def another_cls(patches, cls):
-    own = nn.Parameter(torch.zeros(1, 1, patches.shape[2]))
-    return torch.cat([own.expand(patches.shape[0], -1, -1), patches], 1)
+class EachWithItsOwn(Given):
+    def forward(self, patches):
+        cls = self.cls_token + self.pos_embed[:, :1]
+        return torch.cat([cls.expand(len(patches), -1, -1), patches + self.pos_embed[:, 1:]], 1)
 
 
-def batch_of_one(patches, cls):
-    return torch.cat([cls.view(1, 1, -1), patches], 1)
+class WrittenIn(Given):
+    def forward(self, patches):
+        B, n, D = patches.shape
+        x = torch.zeros(B, n + 1, D)
+        x[:, 0] = self.cls_token[:, 0]
+        x[:, 1:] = patches
+        return x + self.pos_embed
 
 
-def cls_detached(patches, cls):
-    return repeated(patches, cls.data)
+class ClsLast(Given):
+    def forward(self, patches):
+        cls = self.cls_token.expand(patches.shape[0], -1, -1)
+        return torch.cat([patches, cls], dim=1) + self.pos_embed
+
+
+class NoPositions(Given):
+    def forward(self, patches):
+        cls = self.cls_token.expand(patches.shape[0], -1, -1)
+        x = torch.cat([cls, patches], dim=1)
+        x + self.pos_embed
+        return x
+
+
+class PatchPositionsOnly(Given):
+    def forward(self, patches):
+        cls = self.cls_token.expand(patches.shape[0], -1, -1)
+        return torch.cat([cls, patches + self.pos_embed[:, 1:]], dim=1)
+
+
+class OneEarly(Given):
+    def forward(self, patches):
+        x = patches + self.pos_embed[:, :-1]
+        return torch.cat([self.cls_token.expand(len(x), -1, -1), x], dim=1)
+
+
+class ClsGetsTheLast(Given):
+    def forward(self, patches):
+        cls = self.cls_token.expand(len(patches), -1, -1) + self.pos_embed[:, -1:]
+        return torch.cat([cls, patches + self.pos_embed[:, :-1]], dim=1)
+
+
+class Multiplied(Given):
+    def forward(self, patches):
+        cls = self.cls_token.expand(patches.shape[0], -1, -1)
+        return torch.cat([cls, patches], dim=1) * self.pos_embed
+
+
+class ClsAdded(Given):
+    def forward(self, patches):
+        return patches + self.cls_token + self.pos_embed[:, 1:]
+
+
+class ForPatch0(Given):
+    def forward(self, patches):
+        cls = self.cls_token.expand(patches.shape[0], -1, -1)
+        x = torch.cat([cls, patches[:, 1:]], dim=1)
+        return x + self.pos_embed[:, :-1]
+
+
+class NoCls(Given):
+    def forward(self, patches):
+        return patches + self.pos_embed[:, 1:]
+
+
+class OneImage(Given):
+    def forward(self, patches):
+        return torch.cat([self.cls_token, patches], dim=1) + self.pos_embed
+
+
+class AlongTheBatch(Given):
+    def forward(self, patches):
+        cls = self.cls_token.expand(patches.shape[0], -1, -1)
+        return torch.cat([cls, patches]) + self.pos_embed
+
+
+class AlongTheWidth(Given):
+    def forward(self, patches):
+        cls = self.cls_token.expand(-1, patches.shape[1], -1)
+        return torch.cat([cls, patches], dim=-1) + self.pos_embed
+
+
+class BatchOf64(Given):
+    def forward(self, patches):
+        cls = self.cls_token.expand(64, -1, -1)
+        return torch.cat([cls, patches], dim=1) + self.pos_embed
+
+
+class AnotherCls(Given):
+    def forward(self, patches):
+        B, n, D = patches.shape
+        return torch.cat([torch.zeros(B, 1, D), patches], dim=1) + self.pos_embed
+
+
+class RandomCls(Given):
+    def forward(self, patches):
+        cls = torch.randn(patches.shape[0], 1, patches.shape[2]) * 0.02
+        return torch.cat([cls, patches], dim=1) + self.pos_embed
+
+
+class Detached(Given):
+    def forward(self, patches):
+        cls = self.cls_token.data.expand(patches.shape[0], -1, -1)
+        return torch.cat([cls, patches], dim=1) + self.pos_embed.data
+
+
+class ClsDetached(Given):
+    def forward(self, patches):
+        cls = self.cls_token.detach().expand(patches.shape[0], -1, -1)
+        return torch.cat([cls, patches], dim=1) + self.pos_embed
+
+
+class ClsAlone(Given):
+    def forward(self, patches):
+        cls = self.cls_token.expand(patches.shape[0], -1, -1)
+        x = torch.cat([cls, patches], dim=1) + self.pos_embed
+        return x[:, 0]
+
+
+class Overwriting(Given):
+    def forward(self, patches):
+        patches += self.pos_embed[:, 1:]
+        cls = self.cls_token + self.pos_embed[:, :1]
+        return torch.cat([cls.expand(len(patches), -1, -1), patches], dim=1)
+
+
+class NoReturn(Given):
+    def forward(self, patches):
+        cls = self.cls_token.expand(patches.shape[0], -1, -1)
+        x = torch.cat([cls, patches], dim=1)
+        x = x + self.pos_embed
+
+
+class PositionsTwice(Given):
+    def forward(self, patches):
+        cls = self.cls_token.expand(patches.shape[0], -1, -1)
+        x = torch.cat([cls, patches + self.pos_embed[:, 1:]], dim=1)
+        return x + self.pos_embed
+
+
+class Loud(nn.Module):
+    def __init__(self, num_patches, embed_dim):
+        super().__init__()
+        self.cls_token = nn.Parameter(torch.randn(1, 1, embed_dim))
+        self.pos_embed = nn.Parameter(torch.randn(1, num_patches + 1, embed_dim))
+
+    def forward(self, patches):
+        cls = self.cls_token.expand(patches.shape[0], -1, -1)
+        return torch.cat([cls, patches], dim=1) + self.pos_embed
+
+
+class FromZeros(nn.Module):
+    def __init__(self, num_patches, embed_dim):
+        super().__init__()
+        self.cls_token = nn.Parameter(torch.zeros(1, 1, embed_dim))
+        self.pos_embed = nn.Parameter(torch.zeros(1, num_patches + 1, embed_dim))
+
+    def forward(self, patches):
+        cls = self.cls_token.expand(patches.shape[0], -1, -1)
+        return torch.cat([cls, patches], dim=1) + self.pos_embed
+
+
+class NoRowForCls(nn.Module):
+    def __init__(self, num_patches, embed_dim):
+        super().__init__()
+        self.cls_token = nn.Parameter(torch.empty(1, 1, embed_dim))
+        self.pos_embed = nn.Parameter(torch.empty(1, num_patches, embed_dim))
+        nn.init.trunc_normal_(self.cls_token, std=0.02)
+        nn.init.trunc_normal_(self.pos_embed, std=0.02)
+
+    def forward(self, patches):
+        cls = self.cls_token.expand(patches.shape[0], -1, -1)
+        return torch.cat([cls, patches + self.pos_embed], dim=1)
+
+
+# Exercise 1: positions for a crop ------------------------------------------------------------------
 
 
 def crop_by_index(pos_embed, grid, top, left, new_grid):
@@ -59,6 +245,19 @@ def crop_by_mask(pos_embed, grid, top, left, new_grid):
     mask = torch.zeros(grid, dtype=torch.bool)
     mask[top : top + new_grid[0], left : left + new_grid[1]] = True
     return pos_embed[:, torch.cat([torch.ones(1, dtype=torch.bool), mask.flatten()])]
+
+
+def crop_by_view(pos_embed, grid, top, left, new_grid):
+    picture = pos_embed[0, 1:].reshape(grid[0], grid[1], -1)
+    picture = picture[top:, left:][: new_grid[0], : new_grid[1]]
+    return torch.cat([pos_embed[0, :1], picture.flatten(0, 1)])[None]
+
+
+def crop_by_einops(pos_embed, grid, top, left, new_grid):
+    (rows, cols), (high, wide) = grid, new_grid
+    picture = rearrange(pos_embed[:, 1:], "b (r c) d -> b r c d", r=rows, c=cols)
+    picture = picture[:, top : top + high, left : left + wide]
+    return torch.cat([pos_embed[:, :1], rearrange(picture, "b r c d -> b (r c) d")], dim=1)
 
 
 def crop_without_cls(pos_embed, grid, top, left, new_grid):
@@ -81,10 +280,12 @@ def crop_swapped(pos_embed, grid, top, left, new_grid):
     return crop_by_view(pos_embed, (grid[1], grid[0]), top, left, new_grid)
 
 
-def crop_by_view(pos_embed, grid, top, left, new_grid):
-    picture = pos_embed[0, 1:].reshape(grid[0], grid[1], -1)
-    picture = picture[top:, left:][: new_grid[0], : new_grid[1]]
-    return torch.cat([pos_embed[0, :1], picture.flatten(0, 1)])[None]
+def crop_top_for_left(pos_embed, grid, top, left, new_grid):
+    return crop_by_view(pos_embed, grid, left, top, new_grid)
+
+
+def crop_from_one(pos_embed, grid, top, left, new_grid):
+    return crop_by_view(pos_embed, grid, top - 1, left - 1, new_grid)
 
 
 def crop_columns_first(pos_embed, grid, top, left, new_grid):
@@ -97,6 +298,175 @@ def crop_resized(pos_embed, grid, top, left, new_grid):
     picture = pos_embed[:, 1:].mT.unflatten(2, grid)
     picture = F.interpolate(picture, size=new_grid, mode="bicubic", antialias=True)
     return torch.cat([pos_embed[:, :1], picture.flatten(2).mT], 1)
+
+
+def crop_end_for_size(pos_embed, grid, top, left, new_grid):
+    picture = pos_embed[:, 1:].unflatten(1, grid)[:, top : new_grid[0], left : new_grid[1]]
+    return torch.cat([pos_embed[:, :1], picture.flatten(1, 2)], 1)
+
+
+def crop_upper_left(pos_embed, grid, top, left, new_grid):
+    picture = pos_embed[:, 1:].unflatten(1, grid)[:, : new_grid[0], : new_grid[1]]
+    return torch.cat([pos_embed[:, :1], picture.flatten(1, 2)], 1)
+
+
+def crop_one_too_far(pos_embed, grid, top, left, new_grid):
+    picture = pos_embed[:, 1:].unflatten(1, grid)
+    picture = picture[:, top : top + new_grid[0] + 1, left : left + new_grid[1] + 1]
+    return torch.cat([pos_embed[:, :1], picture.flatten(1, 2)], 1)
+
+
+def crop_left_as_grid(pos_embed, grid, top, left, new_grid):
+    picture = pos_embed[:, 1:].unflatten(1, grid)
+    return picture[:, top : top + new_grid[0], left : left + new_grid[1]]
+
+
+def crop_cls_of_the_first(pos_embed, grid, top, left, new_grid):
+    """Takes the first patch of the window for cls."""
+    window = crop_by_index(pos_embed, grid, top, left, new_grid)[:, 1:]
+    return torch.cat([window[:, :1], window], 1)
+
+
+def crop_cls_last(pos_embed, grid, top, left, new_grid):
+    window = crop_by_index(pos_embed, grid, top, left, new_grid)
+    return torch.cat([window[:, 1:], window[:, :1]], 1)
+
+
+# Exercise 2: faster hands ----------------------------------------------------------------------------
+
+
+def clocks(count, width, base=10_000):
+    speeds = base ** -(torch.arange(width // 2) / (width // 2))
+    angles = torch.arange(count)[:, None] * speeds
+    return torch.cat([angles.sin(), angles.cos()], dim=1)
+
+
+def grid_positions(rows, cols, width, base=10_000):
+    by_row, by_col = clocks(rows, width // 2, base), clocks(cols, width // 2, base)
+    positions = []
+    for row in range(rows):
+        for col in range(cols):
+            positions.append(torch.cat([by_row[row], by_col[col]]))
+    return torch.stack(positions)
+
+
+def quiet(table):
+    return table * 0.02 / table.std()
+
+
+def base_five(rows, cols, width):
+    return quiet(grid_positions(rows, cols, width, base=5))
+
+
+def times_002(rows, cols, width):
+    """The sines' own deviation is 0.7, so this one is 0.014: quiet enough."""
+    return 0.02 * grid_positions(rows, cols, width, base=8)
+
+
+def base_ten_by_broadcasting(rows, cols, width):
+    by_row = clocks(rows, width // 2, 10.0)[:, None].expand(-1, cols, -1)
+    by_col = clocks(cols, width // 2, 10.0)[None].expand(rows, -1, -1)
+    return 0.028 * torch.cat([by_row, by_col], dim=-1).reshape(rows * cols, width)
+
+
+def bumps(rows, cols, width):
+    """Each number is a hill somewhere on the grid: near places stand on the same hills."""
+    torch.manual_seed(0)
+    peaks = torch.rand(width, 2) * torch.tensor([rows + 6.0, cols + 6.0]) - 3
+    row, col = torch.meshgrid(torch.arange(rows), torch.arange(cols), indexing="ij")
+    places = torch.stack([row.flatten(), col.flatten()], dim=1).float()
+    return quiet(torch.exp(-(torch.cdist(places, peaks) ** 2) / 12))
+
+
+def waves_in_all_directions(rows, cols, width):
+    torch.manual_seed(1)
+    directions = 0.4 * torch.randn(2, width // 2)
+    places = torch.cartesian_prod(torch.arange(rows), torch.arange(cols)).float()
+    angles = places @ directions
+    return quiet(torch.cat([angles.sin(), angles.cos()], dim=1))
+
+
+def as_it_was(rows, cols, width):
+    return grid_positions(rows, cols, width)
+
+
+def quiet_but_slow(rows, cols, width):
+    return 0.02 * grid_positions(rows, cols, width)
+
+
+def still_slow(rows, cols, width):
+    return quiet(grid_positions(rows, cols, width, base=100))
+
+
+def slower(rows, cols, width):
+    return quiet(grid_positions(rows, cols, width, base=1_000_000))
+
+
+def too_fast(rows, cols, width):
+    return quiet(grid_positions(rows, cols, width, base=1.2))
+
+
+def loud(rows, cols, width):
+    return grid_positions(rows, cols, width, base=5)
+
+
+def half_as_loud(rows, cols, width):
+    return grid_positions(rows, cols, width, base=6) / 2
+
+
+def whispered(rows, cols, width):
+    return 0.001 * grid_positions(rows, cols, width, base=5)
+
+
+def at_random(rows, cols, width):
+    return 0.02 * torch.randn(rows * cols, width)
+
+
+def learned_at_start(rows, cols, width):
+    return nn.init.trunc_normal_(torch.empty(rows * cols, width), std=0.02)
+
+
+def in_one_line(rows, cols, width):
+    return quiet(clocks(rows * cols, width, base=5))
+
+
+def in_one_slow_line(rows, cols, width):
+    return quiet(clocks(rows * cols, width, base=10_000))
+
+
+def sides_swapped(rows, cols, width):
+    return quiet(grid_positions(cols, rows, width, base=5))
+
+
+def columns_only(rows, cols, width):
+    return quiet(clocks(cols, width, base=5).repeat(rows, 1))
+
+
+def rows_only(rows, cols, width):
+    return quiet(clocks(rows, width, base=5).repeat_interleave(cols, dim=0))
+
+
+def all_the_same(rows, cols, width):
+    return 0.02 * torch.ones(rows * cols, width)
+
+
+def with_cls(rows, cols, width):
+    return torch.cat([torch.zeros(1, width), base_five(rows, cols, width)])
+
+
+def as_a_batch(rows, cols, width):
+    return base_five(rows, cols, width)[None]
+
+
+def as_a_grid(rows, cols, width):
+    return base_five(rows, cols, width).reshape(rows, cols, width)
+
+
+def for_the_lesson(rows, cols, width):
+    return quiet(grid_positions(14, 14, 768, base=5))
+
+
+# Exercise 3: does it know where its patches stand? -----------------------------------------------------
 
 
 def turned_round(images, patch_size):
@@ -114,6 +484,25 @@ def blind_rolled(read, image, patch_size):
     return torch.allclose(read(image), read(rolled), atol=1e-5)
 
 
+def blind_by_tensor(read, image, patch_size):
+    patches = patchify(image, patch_size)
+    order = torch.randperm(patches.shape[1])
+    height, width = image.shape[2], image.shape[3]
+    mosaic = unpatchify(patches[:, order], patch_size, (height, width))
+    return ((read(mosaic) - read(image)).abs() < 1e-5).all()
+
+
+def blind_by_einops(read, image, patch_size):
+    cut = rearrange(
+        image, "b c (r p) (s q) -> b (r s) c p q", p=patch_size, q=patch_size
+    )
+    order = list(range(cut.shape[1]))
+    random.Random(0).shuffle(order)
+    rows = image.shape[2] // patch_size
+    mosaic = rearrange(cut[:, order], "b (r s) c p q -> b c (r p) (s q)", r=rows)
+    return bool(torch.isclose(read(image), read(mosaic), rtol=0, atol=1e-5).all())
+
+
 def blind_inverted(read, image, patch_size):
     return not blind_backwards(read, image, patch_size)
 
@@ -124,6 +513,12 @@ def blind_exactly(read, image, patch_size):
 
 def blind_mirrored(read, image, patch_size):
     return torch.allclose(read(image), read(image.flip(3)), atol=1e-5)
+
+
+def blind_by_pixels(read, image, patch_size):
+    _, _, H, W = image.shape
+    shuffled = image.flatten(2)[:, :, torch.randperm(H * W)].reshape(image.shape)
+    return torch.allclose(read(image), read(shuffled), atol=1e-5)
 
 
 def blind_by_images(read, image, patch_size):
@@ -141,35 +536,130 @@ def blind_two(read, image, patch_size):
     return torch.allclose(read(image), read(swapped), atol=1e-5)
 
 
+def blind_not_shuffled(read, image, patch_size):
+    patches = patchify(image, patch_size)
+    torch.randperm(patches.shape[1])
+    again = unpatchify(patches, patch_size, tuple(image.shape[2:]))
+    return torch.allclose(read(image), read(again), atol=1e-5)
+
+
+def blind_roughly(read, image, patch_size):
+    return torch.allclose(read(image), read(turned_round(image, patch_size)), atol=0.1)
+
+
+def blind_on_average(read, image, patch_size):
+    difference = (read(image) - read(turned_round(image, patch_size))).mean()
+    return bool(difference < 1e-5)
+
+
+def blind_number_by_number(read, image, patch_size):
+    return torch.isclose(read(image), read(turned_round(image, patch_size)), atol=1e-5)
+
+
+def blind_swapped_sides(read, image, patch_size):
+    patches = patchify(image, patch_size)
+    order = torch.randperm(patches.shape[1])
+    shuffled = unpatchify(patches[:, order], patch_size, (image.shape[3], image.shape[2]))
+    return torch.allclose(read(image), read(shuffled), atol=1e-5)
+
+
+def blind_square(read, image, patch_size):
+    patches = patchify(image, patch_size)
+    order = torch.randperm(patches.shape[1])
+    shuffled = unpatchify(patches[:, order], patch_size, image.shape[-1])
+    return torch.allclose(read(image), read(shuffled), atol=1e-5)
+
+
 RIGHT = {
-    "prepend_cls": [repeated, one_by_one],
-    "crop_positions": [crop_by_index, crop_by_mask, crop_by_view],
-    "is_order_blind": [blind_backwards, blind_rolled],
+    "TokenEmbedding": [Repeated, ByEinops, ByLoop, ByPadding, EachWithItsOwn, WrittenIn],
+    "crop_positions": [crop_by_index, crop_by_mask, crop_by_view, crop_by_einops],
+    "own_positions": [
+        base_five,
+        times_002,
+        base_ten_by_broadcasting,
+        bumps,
+        waves_in_all_directions,
+    ],
+    "is_order_blind": [blind_backwards, blind_rolled, blind_by_tensor, blind_by_einops],
 }
 WRONG = {
-    "prepend_cls": [
-        (cls_last, "stands last"),
-        (cls_for_patch_0, "patch 0 is gone"),
-        (cls_written_in, "changes the tensor"),
-        (cls_added, "added to every patch"),
-        (another_cls, "not the cls that was given"),
-        (batch_of_one, "one image only"),
-        (cls_detached, "no gradient reaches cls"),
+    "TokenEmbedding": [
+        (ClsLast, "stands last"),
+        (NoPositions, "positions are missing"),
+        (PatchPositionsOnly, "cls got no position"),
+        (OneEarly, "position of the token before it, and cls none"),
+        (ClsGetsTheLast, "position of the token before it, and cls the last"),
+        (Multiplied, "added, not multiplied"),
+        (ClsAdded, "added to every patch"),
+        (ForPatch0, "patch 0 is gone"),
+        (NoCls, "no cls token"),
+        (OneImage, "one image only"),
+        (AlongTheBatch, "along the batch"),
+        (AlongTheWidth, "along the width"),
+        (BatchOf64, "Expected size 64 but got size 1"),
+        (AnotherCls, "use self.cls_token"),
+        (RandomCls, "1 of 2 numbers are wrong"),
+        (Detached, "no gradient reaches cls_token and pos_embed"),
+        (ClsDetached, "no gradient reaches cls_token, so"),
+        (ClsAlone, "only the cls token is returned"),
+        (Overwriting, "writes into the tensor"),
+        (NoReturn, "is the `return` missing"),
+        (PositionsTwice, "positions twice"),
+        (Loud, "start too large"),
+        (FromZeros, "start from zeros"),
+        (NoRowForCls, "no row for cls"),
     ],
     "crop_positions": [
         (crop_without_cls, "the cls position is missing"),
         (crop_forgot_cls, "one early"),
         (crop_read_on, "read straight on"),
         (crop_swapped, "grid is (rows, cols)"),
+        (crop_top_for_left, "`top` and `left` are swapped"),
+        (crop_from_one, "count from 0"),
         (crop_columns_first, "column by column"),
         (crop_resized, "squeezes the whole grid"),
+        (crop_end_for_size, "end too early"),
+        (crop_upper_left, "upper left corner"),
+        (crop_one_too_far, "too large"),
+        (crop_left_as_grid, "still a grid"),
+        (crop_cls_of_the_first, "cls keeps its own"),
+        (crop_cls_last, "stands last"),
+    ],
+    "own_positions": [
+        (as_it_was, "let the slow ones turn faster"),
+        (quiet_but_slow, "let the slow ones turn faster"),
+        (still_slow, "let the slow ones turn faster"),
+        (slower, "let the slow ones turn faster"),
+        (too_fast, "take a larger base"),
+        (loud, "too loud"),
+        (half_as_loud, "too loud"),
+        (whispered, "too quiet"),
+        (at_random, "random numbers"),
+        (learned_at_start, "random numbers"),
+        (in_one_line, "knows nothing of rows"),
+        (in_one_slow_line, "knows nothing of rows"),
+        (sides_swapped, "rows and columns are swapped"),
+        (columns_only, "have the same position"),
+        (rows_only, "have the same position"),
+        (all_the_same, "have the same position"),
+        (with_cls, "cls has no place"),
+        (as_a_batch, "an axis too many"),
+        (as_a_grid, "still a grid"),
+        (for_the_lesson, "fixed in your code"),
     ],
     "is_order_blind": [
         (blind_inverted, "upside down"),
         (blind_exactly, "to the last bit"),
+        (blind_roughly, "allows too much"),
         (blind_mirrored, "inside the patches move too"),
+        (blind_by_pixels, "inside the patches move too"),
         (blind_by_images, "False whatever the model"),
         (blind_by_shape, "True whatever the model"),
-        (blind_two, "only the first two patches"),
+        (blind_not_shuffled, "True whatever the model"),
+        (blind_on_average, "True whatever the model"),
+        (blind_number_by_number, "one for all of them"),
+        (blind_two, "too few patches"),
+        (blind_swapped_sides, "height and width are swapped"),
+        (blind_square, "patches is (1, 24, 48); 6×6 patches"),
     ],
 }

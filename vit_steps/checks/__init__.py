@@ -4,12 +4,12 @@ from .attention import find_fault, local_mask, scaled_weights
 from .compare import difference
 from .encoder import contributions, layer_norm, unheard_blocks
 from .heads import reorder_rows, rows_of, trust_split
-from .images import channels_first, normalize_channels, picture_test
+from .images import channels_first, negative, normalize_channels, picture_test
 from .keeping import mine, pieces
 from .maps import cls_rollout, pointing, trust_rollout
 from .patches import conv_weight, grid, patchify
 from .pretrained import audit_weights, google_qkv, torchvision_name
-from .tokens import crop_positions, is_order_blind, prepend_cls
+from .tokens import TokenEmbedding, crop_positions, is_order_blind, own_positions
 from .training import find_slip, floor_schedule, smoothed_loss
 from .vit import count_parameters, multiply_adds, where_they_part
 
@@ -32,12 +32,12 @@ __all__ = [
     "local_mask",
     "mine",
     "multiply_adds",
+    "negative",
     "normalize_channels",
     "patchify",
     "picture_test",
     "pieces",
     "pointing",
-    "prepend_cls",
     "reorder_rows",
     "rows_of",
     "scaled_weights",

@@ -1,16 +1,88 @@
-"""Exercises of lesson 00."""
+"""The first piece and the exercises of lesson 00."""
 
 from collections.abc import Callable
 
 import torch
 from torch import Tensor
 
-from .engine import Check, Mistake, Trial, call
+from .engine import Check, Mistake, Trial, call, trust
+
+
+def shades(channels: int, height: int, width: int) -> Tensor:
+    """A picture (C, H, W) of floats between 0 and 1, all different, neither end among them."""
+    count = channels * height * width
+    return torch.arange(2, count + 2).reshape(channels, height, width) / (count + 5)
+
+
+negative = Check(
+    reference=lambda picture: 1 - picture,
+    trials=[
+        call("a picture of 2×3 pixels", shades(3, 2, 3)),
+        call("a picture of 5×4 pixels", shades(3, 5, 4)),
+    ],
+    mistakes=[
+        Mistake(
+            "white becomes −1 and black stays 0; black must become 1 and white 0, so take from 1 "
+            "what is there",
+            lambda picture: -picture,
+        ),
+        Mistake(
+            "these numbers run from 0 to 1, not to 255: take from 1 what is there",
+            lambda picture: 255 - picture,
+        ),
+        Mistake(
+            "it is the other way round: picture - 1 lies below 0; take the picture from 1",
+            lambda picture: picture - 1,
+        ),
+        Mistake(
+            "the numbers now run from −1 to −2; take the picture from 1, not from −1",
+            lambda picture: -1 - picture,
+        ),
+        Mistake(
+            "it swaps red and blue, and no pixel gets darker or brighter; change the numbers, not "
+            "their places",
+            lambda picture: picture.flip(0),
+        ),
+        Mistake(
+            "it turns the picture over, and no pixel gets darker or brighter; change the numbers, "
+            "not their places",
+            lambda picture: picture.flip(1),
+        ),
+        Mistake(
+            "it mirrors the picture, and no pixel gets darker or brighter; change the numbers, not "
+            "their places",
+            lambda picture: picture.flip(2),
+        ),
+        Mistake(
+            "nothing has changed: dark is still dark",
+            lambda picture: picture,
+        ),
+        Mistake(
+            "it divides 1 by the picture; dark must become bright within 0 to 1, so subtract",
+            lambda picture: 1 / picture,
+        ),
+        Mistake(
+            "it takes the picture from its own brightest number; white is 1 in every picture, so "
+            "take it from 1",
+            lambda picture: picture.max() - picture,
+        ),
+        Mistake(
+            "it says how far each number is from the middle, so black and white come out the same; "
+            "take the picture from 1",
+            lambda picture: (picture - 0.5).abs(),
+        ),
+        Mistake(
+            "only black and white are left: 0.2 must become 0.8, not 1",
+            lambda picture: (picture < 0.5).float(),
+        ),
+    ],
+)
 
 
 def numbered_bytes(height: int, width: int) -> Tensor:
-    """A picture as a file holds it, (H, W, 3), whose bytes are 0, 5, 10, …: all different."""
-    return torch.arange(0, 5 * height * width * 3, 5, dtype=torch.uint8).reshape(height, width, 3)
+    """A picture as a file holds it, (H, W, 3), whose bytes are all different, none of them 255."""
+    count = height * width * 3
+    return (torch.arange(count) * (250 // count) + 1).to(torch.uint8).reshape(height, width, 3)
 
 
 def to_floats(pixels: Tensor) -> Tensor:
@@ -21,7 +93,7 @@ channels_first = Check(
     reference=to_floats,
     trials=[
         call("a picture of 2×4 pixels (height × width)", numbered_bytes(2, 4)),
-        call("a picture of 5×3 pixels (height × width)", numbered_bytes(5, 3)),
+        call("a picture of 6×5 pixels (height × width)", numbered_bytes(6, 5)),
     ],
     mistakes=[
         Mistake(
@@ -34,8 +106,17 @@ channels_first = Check(
             lambda pixels: to_floats(pixels).transpose(1, 2),
         ),
         Mistake(
+            "the axes are now (W, 3, H): permute lists, from front to back, the old numbers of the "
+            "axes, and the channels were axis 2",
+            lambda pixels: pixels.permute(1, 2, 0) / 255,
+        ),
+        Mistake(
             "the channels are still last: move their axis to the front",
             lambda pixels: pixels / 255,
+        ),
+        Mistake(
+            "the axes are right, the numbers are still bytes from 0 to 255: divide by 255",
+            lambda pixels: pixels.permute(2, 0, 1),
         ),
         Mistake(
             "the axes are right, the numbers still run from 0 to 255: divide by 255",
@@ -50,8 +131,22 @@ channels_first = Check(
             lambda pixels: to_floats(pixels) * 255 / 256,
         ),
         Mistake(
-            "// keeps whole numbers only: all but the brightest pixels become 0; use /",
+            "it divides by this picture's own largest number; white is 255 in every picture, so "
+            "divide by 255",
+            lambda pixels: to_floats(pixels) * 255 / pixels.max(),
+        ),
+        Mistake(
+            "whole numbers only are left, and all of them are 0: use / rather than //, and do not "
+            "make bytes of the result",
             lambda pixels: pixels.permute(2, 0, 1) // 255,
+        ),
+        Mistake(
+            "the numbers run from −1 to 1: that is normalising, a later step; here divide by 255",
+            lambda pixels: to_floats(pixels) * 2 - 1,
+        ),
+        Mistake(
+            "it has a batch axis in front: give (3, H, W), without [None]",
+            lambda pixels: to_floats(pixels)[None],
         ),
     ],
 )
@@ -61,14 +156,21 @@ def per_channel(image: Tensor, mean: Tensor, std: Tensor) -> Tensor:
     return (image - mean[:, None, None]) / std[:, None, None]
 
 
+def three_by_name(image: Tensor, mean: Tensor, std: Tensor) -> Tensor:
+    return torch.stack([(image[c] - mean[c]) / std[c] for c in range(3)])
+
+
+def by_its_own(image: Tensor, mean: Tensor, std: Tensor) -> Tensor:
+    means, stds = image.mean((1, 2)), image.std((1, 2))
+    return per_channel(image, means, stds)
+
+
 def channel_trial(channels: int, height: int, width: int) -> Trial:
     """An image of that size, with another mean and standard deviation for each channel."""
-    count = channels * height * width
-    image = torch.arange(count).reshape(channels, height, width) / count
     mean = torch.tensor([0.485, 0.456, 0.406])[:channels]
     std = torch.tensor([0.229, 0.224, 0.225])[:channels]
     what = f"an image of {channels}×{height}×{width} (channels × height × width)"
-    return call(what, image, mean, std)
+    return call(what, shades(channels, height, width), mean, std)
 
 
 # The square of three comes first: there a mean on the wrong axis broadcasts, and nothing raises.
@@ -87,37 +189,65 @@ normalize_channels = Check(
             lambda image, mean, std: (image - mean[:, None]) / std[:, None],
         ),
         Mistake(
+            "the result has a batch axis in front: make the mean (C, 1, 1), not (1, C, 1, 1)",
+            lambda image, mean, std: per_channel(image, mean, std)[None],
+        ),
+        Mistake(
             "all channels get the same numbers; give each channel its own mean and std",
             lambda image, mean, std: (image - mean.mean()) / std.mean(),
+        ),
+        Mistake(
+            "all channels get the first channel's numbers; give each its own mean and std",
+            lambda image, mean, std: (image - mean[0]) / std[0],
         ),
         Mistake(
             "the mean is subtracted, but nothing is divided by std",
             lambda image, mean, std: image - mean[:, None, None],
         ),
         Mistake(
+            "it divides by std, but no mean is subtracted",
+            lambda image, mean, std: image / std[:, None, None],
+        ),
+        Mistake(
             "it multiplies by std; normalising divides, denormalising multiplies",
             lambda image, mean, std: (image - mean[:, None, None]) * std[:, None, None],
+        ),
+        Mistake(
+            "it adds the mean; normalising subtracts it",
+            lambda image, mean, std: per_channel(image, -mean, std),
+        ),
+        Mistake(
+            "this is the way back, denormalising: subtract the mean and divide by std instead",
+            lambda image, mean, std: image * std[:, None, None] + mean[:, None, None],
         ),
         Mistake(
             "it divides before it subtracts: put the difference in brackets, (image - mean) / std",
             lambda image, mean, std: image / std[:, None, None] - mean[:, None, None],
         ),
         Mistake(
+            "only the mean is divided by std, since / goes before -: put the difference in "
+            "brackets, (image - mean) / std",
+            lambda image, mean, std: image - (mean / std)[:, None, None],
+        ),
+        Mistake(
             "it uses 0.5 for everything; use the mean and std that come in",
             lambda image, mean, std: (image - 0.5) / 0.5,
         ),
+        Mistake(
+            "it uses the picture's own mean and std; use those that come in",
+            by_its_own,
+        ),
+        Mistake(
+            "it divides by the root of std; std is the root of the variance already",
+            lambda image, mean, std: per_channel(image, mean, std.sqrt()),
+        ),
+        Mistake(
+            "it is written for three channels, and an image of one channel fails; let the number "
+            "of channels come from the image or the mean",
+            three_by_name,
+        ),
     ],
 )
-
-
-def judged(what: str, convert: Callable) -> Trial:
-    """Give the answer a conversion to judge; a tensor or NumPy's bool counts as its truth."""
-
-    def run(answer: Callable) -> object:
-        verdict = answer(convert)
-        return verdict if verdict is ... or verdict is None else bool(verdict)
-
-    return Trial(what, run)
 
 
 def agrees_on(pixels: Tensor) -> Callable:
@@ -125,9 +255,13 @@ def agrees_on(pixels: Tensor) -> Callable:
 
     def judge(convert: Callable) -> bool:
         result, expected = convert(pixels), to_floats(pixels)
-        return result.shape == expected.shape and torch.allclose(result.float(), expected)
+        return result.shape == expected.shape and bool((result - expected).abs().max() < 1e-5)
 
     return judge
+
+
+def of_one_colour(red: int, green: int, blue: int, height: int, width: int) -> Tensor:
+    return torch.tensor([red, green, blue], dtype=torch.uint8).expand(height, width, 3)
 
 
 def shape_fits(convert: Callable) -> bool:
@@ -139,16 +273,119 @@ def range_fits(convert: Callable) -> bool:
     return bool(result.min() >= 0 and result.max() <= 1)
 
 
+def mean_fits(convert: Callable) -> bool:
+    pixels = numbered_bytes(2, 4)
+    return bool((convert(pixels).mean() - pixels.float().mean() / 255).abs() < 1e-5)
+
+
+def first_fits(convert: Callable) -> bool:
+    pixels = numbered_bytes(2, 4)
+    result, expected = convert(pixels), to_floats(pixels)
+    return result.shape == (3, 2, 4) and bool((result - expected)[:, 0, 0].abs().max() < 1e-5)
+
+
+def roughly_fits(convert: Callable) -> bool:
+    result, expected = convert(numbered_bytes(2, 4)), to_floats(numbered_bytes(2, 4))
+    return result.shape == expected.shape and bool((result - expected).abs().max() < 0.01)
+
+
+def equals(convert: Callable) -> bool:
+    pixels = numbered_bytes(6, 5)
+    return torch.equal(convert(pixels), to_floats(pixels))
+
+
+def without_shapes(convert: Callable) -> bool:
+    result, expected = convert(numbered_bytes(2, 4)), to_floats(numbered_bytes(2, 4))
+    return bool((result - expected).abs().max() < 1e-5)
+
+
+def expects_swapped(convert: Callable) -> bool:
+    result, expected = convert(numbered_bytes(2, 4)), to_floats(numbered_bytes(2, 4)).mT
+    return result.shape == expected.shape and torch.allclose(result, expected)
+
+
+def last_row_black(pixels: Tensor) -> Tensor:
+    result = to_floats(pixels)
+    result[:, -1] = 0
+    return result
+
+
 picture_test = Check(
     reference=agrees_on(numbered_bytes(2, 4)),
     trials=[
-        judged("a right conversion", to_floats),
-        judged("one that swaps height and width", lambda p: p.permute(2, 1, 0) / 255),
-        judged("one that reshapes", lambda p: p.reshape(3, *p.shape[:2]) / 255),
-        judged("one that forgets to divide", lambda p: p.permute(2, 0, 1).float()),
-        judged("one that divides twice", lambda p: p.permute(2, 0, 1) / 255 / 255),
-        judged("one that swaps red and blue", lambda p: p.permute(2, 0, 1).flip(0) / 255),
-        judged("one that gives the negative, black for white", lambda p: 1 - to_floats(p)),
+        trust("a right conversion", to_floats, True),
+        trust(
+            "a right conversion that rounds the last digit differently",
+            lambda p: to_floats(p) * (1 - 5e-7),
+            True,
+            "numbers less than 0.00001 apart count as the same",
+        ),
+        trust(
+            "one that swaps height and width",
+            lambda p: p.permute(2, 1, 0) / 255,
+            False,
+            "compare the shapes, and the numbers in their places",
+        ),
+        trust(
+            "one that reshapes",
+            lambda p: p.reshape(3, *p.shape[:2]) / 255,
+            False,
+            "compare each number in its place, on a picture whose numbers differ",
+        ),
+        trust(
+            "one that forgets to divide",
+            lambda p: p.permute(2, 0, 1).float(),
+            False,
+            "compare the numbers",
+        ),
+        trust(
+            "one that divides twice",
+            lambda p: p.permute(2, 0, 1) / 255 / 255,
+            False,
+            "compare the numbers, on a picture that is not black",
+        ),
+        trust(
+            "one that divides by 256",
+            lambda p: p.permute(2, 0, 1) / 256,
+            False,
+            "it is off by up to 0.004, and only differences below 0.00001 are to be forgiven",
+        ),
+        trust(
+            "one that divides by // and gives zeros",
+            lambda p: (p.permute(2, 0, 1) // 255).float(),
+            False,
+            "compare the numbers, on a picture that is not black",
+        ),
+        trust(
+            "one that swaps red and blue",
+            lambda p: p.permute(2, 0, 1).flip(0) / 255,
+            False,
+            "give your picture channels that differ",
+        ),
+        trust(
+            "one that mirrors left and right",
+            lambda p: p.permute(2, 0, 1).flip(2) / 255,
+            False,
+            "give your picture columns that differ",
+        ),
+        trust(
+            "one that gives the negative, black for white",
+            lambda p: 1 - to_floats(p),
+            False,
+            "compare the numbers",
+        ),
+        trust(
+            "one that makes the picture redder, and less blue by as much",
+            lambda p: to_floats(p) + torch.tensor([0.1, 0.0, -0.1])[:, None, None],
+            False,
+            "compare each number",
+        ),
+        trust(
+            "one that leaves the last row black",
+            last_row_black,
+            False,
+            "compare every pixel, on a picture that is not black",
+        ),
     ],
     mistakes=[
         Mistake(
@@ -156,7 +393,8 @@ picture_test = Check(
             lambda convert: True,
         ),
         Mistake(
-            "it says False to a right conversion too; compare with pixels.permute(2, 0, 1) / 255",
+            "it says False to everything, to a right conversion too; compare with "
+            "pixels.permute(2, 0, 1) / 255",
             lambda convert: False,
         ),
         Mistake(
@@ -173,22 +411,66 @@ picture_test = Check(
             lambda convert: shape_fits(convert) and range_fits(convert),
         ),
         Mistake(
+            "it looks at the mean only, and that stays the same when pixels change places; compare "
+            "each number",
+            mean_fits,
+        ),
+        Mistake(
+            "it looks at one pixel only: what is wrong elsewhere passes; compare all of them",
+            first_fits,
+        ),
+        Mistake(
+            "it compares to the last digit, and refuses a right conversion that rounds otherwise; "
+            "torch.equal is too strict here: let differences below 0.00001 pass",
+            equals,
+        ),
+        Mistake(
+            "it is too lenient: one that divides by 256 passes; only differences of less than "
+            "0.00001 are to be forgiven",
+            roughly_fits,
+        ),
+        Mistake(
+            "it stops with an error where the shapes differ; compare the shapes first, and return "
+            "False when they do",
+            without_shapes,
+        ),
+        Mistake(
+            "it expects height and width swapped: the right answer is pixels.permute(2, 0, 1) / "
+            "255, of shape (3, H, W)",
+            expects_swapped,
+        ),
+        Mistake(
+            "your picture is so regular that reshape puts its numbers into the right places by "
+            "chance: take numbers that all differ",
+            agrees_on(torch.tensor([[[9, 0, 0], [0, 8, 0], [0, 0, 7]]], dtype=torch.uint8)),
+        ),
+        Mistake(
             "your picture is grey, so red and blue can be swapped unseen: make its channels differ",
             agrees_on(numbered_bytes(2, 4)[:, :, :1].expand(2, 4, 3)),
         ),
         Mistake(
-            "your picture is a square of one colour, so height and width can be swapped unseen: "
-            "make it wider than high",
-            agrees_on(torch.tensor([200, 100, 50], dtype=torch.uint8).expand(3, 3, 3)),
+            "your picture is a square of one colour, so height and width can be swapped unseen, "
+            "left and right too: give it different numbers, and make it wider than high",
+            agrees_on(of_one_colour(200, 100, 50, 3, 3)),
+        ),
+        Mistake(
+            "your picture is one colour all over, so a mirrored one looks the same: give it "
+            "different numbers",
+            agrees_on(of_one_colour(200, 100, 50, 2, 4)),
         ),
         Mistake(
             "your picture is black, and 0 / 255 is still 0: give it different numbers",
-            agrees_on(torch.zeros(2, 4, 3, dtype=torch.uint8)),
+            agrees_on(of_one_colour(0, 0, 0, 2, 4)),
         ),
         Mistake(
             "your picture is one grey or white all over: scrambled pixels look the same; give it "
             "different numbers",
-            agrees_on(torch.full((2, 4, 3), 255, dtype=torch.uint8)),
+            agrees_on(of_one_colour(255, 255, 255, 2, 4)),
+        ),
+        Mistake(
+            "your picture is a square, one grey all over: swapped sides and scrambled pixels look "
+            "the same; give it different numbers, and make it wider than high",
+            agrees_on(of_one_colour(128, 128, 128, 3, 3)),
         ),
     ],
 )

@@ -1,74 +1,240 @@
-"""Exercises of lesson 02."""
+"""Build cell and exercises of lesson 02."""
 
 from collections.abc import Callable
 from typing import Any
 
 import torch
 from einops import rearrange
-from torch import Tensor
+from torch import Tensor, nn
+from torch.nn import functional as F
 
 from ..patches import patchify, unpatchify
-from ..tokens import resize_positions
 from ..vit import ViT, ViTConfig
-from .engine import Check, Mistake, Trial, call
+from .compare import Verdict, kind_of
+from .engine import Check, Mistake, Trial, call, module, untouched
+
+FINE = Verdict("as it should")
 
 
-def numbered(*shape: int) -> Tensor:
-    """A tensor that holds 0, 1, 2, …, so that each number tells where it came from."""
-    return torch.arange(torch.Size(shape).numel(), dtype=torch.float32).reshape(shape)
+# The build cell: TokenEmbedding ------------------------------------------------------------------
 
 
-def in_front(patches: Tensor, cls: Tensor) -> Tensor:
-    return torch.cat([cls.expand(len(patches), 1, -1), patches], dim=1)
+class Bare(nn.Module):
+    """What the build cell asks for."""
+
+    def __init__(self, num_patches: int, embed_dim: int):
+        super().__init__()
+        self.cls_token = nn.Parameter(torch.empty(1, 1, embed_dim))
+        self.pos_embed = nn.Parameter(torch.empty(1, num_patches + 1, embed_dim))
+        nn.init.trunc_normal_(self.cls_token, std=0.02)
+        nn.init.trunc_normal_(self.pos_embed, std=0.02)
+
+    def cls(self, patches: Tensor) -> Tensor:
+        return self.cls_token.expand(patches.shape[0], -1, -1)
+
+    def forward(self, patches: Tensor) -> Any:
+        return torch.cat([self.cls(patches), patches], dim=1) + self.pos_embed
 
 
-def gradient_of_cls(answer: Callable):
-    cls = torch.ones(4, requires_grad=True)
-    tokens = answer(numbered(2, 3, 4), cls)
-    if isinstance(tokens, Tensor) and tokens.requires_grad:
-        tokens.sum().backward()
-    return "no gradient" if cls.grad is None else "a gradient"
+def written(forward: Callable[[Any, Tensor], Any]) -> type[Bare]:
+    """The build cell with another `forward`."""
+    return type("TokenEmbedding", (Bare,), {"forward": forward})
 
 
-prepend_cls = Check(
-    reference=in_front,
+def drawn(make: Callable[..., Tensor]) -> type[Bare]:
+    """The build cell with other numbers to start from."""
+
+    def start(self, num_patches: int, embed_dim: int):
+        nn.Module.__init__(self)
+        self.cls_token = nn.Parameter(make(1, 1, embed_dim))
+        self.pos_embed = nn.Parameter(make(1, num_patches + 1, embed_dim))
+
+    return type("TokenEmbedding", (Bare,), {"__init__": start})
+
+
+class NoRowForCls(Bare):
+    def __init__(self, num_patches: int, embed_dim: int):
+        super().__init__(num_patches - 1, embed_dim)
+
+    def forward(self, patches: Tensor) -> Tensor:
+        return torch.cat([self.cls(patches), patches + self.pos_embed], dim=1)
+
+
+def overwriting(self, patches: Tensor) -> Tensor:
+    patches += self.pos_embed[:, 1:]
+    return torch.cat([self.cls(patches) + self.pos_embed[:, :1], patches], dim=1)
+
+
+def tokens_of(images: int, patches: int, width: int) -> Trial:
+    inputs = torch.randn(images, patches, width, generator=torch.Generator().manual_seed(images))
+    many = f"{images} images" if images > 1 else "one image"
+    what = f"{many} of {patches} patches, width {width}"
+    if patches == 1:
+        what = f"{many} of one patch, width {width}"
+    return module(what, (patches, width), lambda m: untouched(m, inputs))
+
+
+def starting_numbers(answer: Callable) -> Any:
+    """Whether the parameters start as those of the stub do, from the same seed."""
+    torch.manual_seed(1)
+    made = answer(5, 64)
+    if not isinstance(made, nn.Module):
+        return made
+    torch.manual_seed(1)
+    given = dict(Bare(5, 64).named_parameters())
+    own = [p.detach() for name, p in made.named_parameters() if name in given]
+    if all(torch.equal(p, q) for p, q in zip(own, given.values(), strict=False)):
+        return FINE
+    if any(p.std() > 0.1 for p in own):
+        return Verdict("they start too large")
+    return Verdict("they are zeros" if any((p == 0).all() for p in own) else "they are others")
+
+
+TokenEmbedding = Check(
+    reference=Bare,
     trials=[
-        call("one image of 3 patches, width 4", numbered(1, 3, 4), -torch.ones(4)),
-        call("five images of 2 patches, width 6", numbered(5, 2, 6), -1 - numbered(6)),
-        Trial("whether cls can learn", gradient_of_cls),
+        tokens_of(1, 1, 1),
+        tokens_of(1, 4, 3),
+        tokens_of(2, 3, 5),
+        tokens_of(4, 2, 6),
+        Trial("the numbers that the two parameters start from", starting_numbers),
     ],
     mistakes=[
         Mistake(
             "the cls token stands last; put it first, so that token 0 is cls whatever the number "
             "of patches",
-            lambda x, cls: torch.cat([x, cls.expand(len(x), 1, -1)], dim=1),
+            written(lambda m, x: torch.cat([x, m.cls(x)], dim=1) + m.pos_embed),
+        ),
+        Mistake(
+            "the positions are missing from the result: return the joined tokens + self.pos_embed",
+            written(lambda m, x: torch.cat([m.cls(x), x], dim=1)),
+        ),
+        Mistake(
+            "cls got no position: it has one too, row 0 of pos_embed; join cls and patches first, "
+            "then add pos_embed to all of them",
+            written(lambda m, x: torch.cat([m.cls(x), x + m.pos_embed[:, 1:]], dim=1)),
+        ),
+        Mistake(
+            "each patch got the position of the token before it, and cls none: row 0 of pos_embed "
+            "is for cls; join cls and patches first, then add pos_embed to all of them",
+            written(lambda m, x: torch.cat([m.cls(x), x + m.pos_embed[:, :-1]], dim=1)),
+        ),
+        Mistake(
+            "each patch got the position of the token before it, and cls the last one: row 0 of "
+            "pos_embed is for cls",
+            written(
+                lambda m, x: torch.cat(
+                    [m.cls(x) + m.pos_embed[:, -1:], x + m.pos_embed[:, :-1]], dim=1
+                )
+            ),
+        ),
+        Mistake(
+            "the patches got their positions twice; add pos_embed once, after cls and patches are "
+            "joined",
+            written(
+                lambda m, x: torch.cat([m.cls(x), x + m.pos_embed[:, 1:]], dim=1) + m.pos_embed
+            ),
+        ),
+        Mistake(
+            "positions are added, not multiplied",
+            written(lambda m, x: torch.cat([m.cls(x), x], dim=1) * m.pos_embed),
+        ),
+        Mistake(
+            "cls was added to every patch; it must stand in front of them as a token of its own "
+            "(torch.cat)",
+            written(lambda m, x: x + m.cls_token + m.pos_embed[:, 1:]),
         ),
         Mistake(
             "patch 0 is gone: cls is an extra token, so there is one token more than patches",
-            lambda x, cls: in_front(x[:, 1:], cls),
+            written(lambda m, x: torch.cat([m.cls(x), x[:, 1:]], dim=1) + m.pos_embed[:, :-1]),
         ),
         Mistake(
-            "cls was added to every patch, by broadcasting; it must stand in front of them as a "
-            "token of its own (torch.cat)",
-            lambda x, cls: x + cls,
+            "there is no cls token in the result: put it in front of the patches (torch.cat)",
+            written(lambda m, x: x + m.pos_embed[:, 1:]),
         ),
         Mistake(
-            "the token in front is not the cls that was given: use the second argument, make no "
-            "new one",
-            lambda x, cls: in_front(x, torch.zeros_like(cls)) + 0 * cls.sum(),
+            "this works for one image only: torch.cat does not broadcast, so expand cls_token to "
+            "the batch first",
+            written(lambda m, x: torch.cat([m.cls_token, x], dim=1) + m.pos_embed),
         ),
         Mistake(
-            "this works for one image only: torch.cat does not broadcast, so cls must be expanded "
-            "to the batch first",
-            lambda x, cls: torch.cat([cls[None, None], x], dim=1),
+            "torch.cat joined along the batch, its default; the axis of the tokens is dim=1",
+            written(lambda m, x: torch.cat([m.cls(x), x]) + m.pos_embed),
         ),
         Mistake(
-            "the numbers are right, but no gradient reaches cls, so it would never learn; use it "
-            "as it is, without .detach(), .data or torch.tensor(...)",
-            lambda x, cls: in_front(x, cls.detach()),
+            "torch.cat joined along the width; the axis of the tokens is dim=1",
+            written(
+                lambda m, x: (
+                    torch.cat([m.cls_token.expand(len(x), x.shape[1], -1), x], dim=2) + m.pos_embed
+                )
+            ),
+        ),
+        Mistake(
+            "the token in front is zero: use self.cls_token, make no new one",
+            written(
+                lambda m, x: torch.cat([torch.zeros_like(m.cls(x)), x], dim=1) + m.pos_embed
+            ),
+        ),
+        Mistake(
+            "the numbers are right, but no gradient reaches cls_token, so it would never learn; "
+            "use it as it is, without .detach() or .data",
+            written(lambda m, x: torch.cat([m.cls(x).detach(), x], dim=1) + m.pos_embed),
+        ),
+        Mistake(
+            "the numbers are right, but no gradient reaches pos_embed, so it would never learn; "
+            "use it as it is, without .detach() or .data",
+            written(lambda m, x: torch.cat([m.cls(x), x], dim=1) + m.pos_embed.detach()),
+        ),
+        Mistake(
+            "the numbers are right, but no gradient reaches cls_token and pos_embed, so they would "
+            "never learn; use them as they are, without .detach(), .data or no_grad",
+            written(lambda m, x: (torch.cat([m.cls(x), x], dim=1) + m.pos_embed).detach()),
+        ),
+        Mistake(
+            "only the cls token is returned: give all tokens, (B, N, D)",
+            written(lambda m, x: (torch.cat([m.cls(x), x], dim=1) + m.pos_embed)[:, 0]),
+        ),
+        Mistake(
+            "`patches` is changed: += writes into the tensor that came in; make a new one "
+            "(patches + …)",
+            written(overwriting),
+        ),
+        Mistake(
+            "`forward` returns nothing: is the `return` missing?",
+            written(lambda m, x: None),
+        ),
+        Mistake(
+            "pos_embed has no row for cls: there are num_patches + 1 positions; leave `__init__` "
+            "as it is given",
+            NoRowForCls,
+        ),
+        Mistake(
+            "`forward` is right, but the parameters start too large (std 1?): they would drown the "
+            "patches (section 7); leave `__init__` as it is given",
+            drawn(torch.randn),
+        ),
+        Mistake(
+            "`forward` is right, but the parameters start from zeros; leave `__init__` as it is "
+            "given, so that your model starts as the course's does",
+            drawn(torch.zeros),
+        ),
+        Mistake(
+            "`forward` is right, but the parameters start from other numbers; leave `__init__` as "
+            "it is given (first cls_token, then pos_embed), so that your model starts as the "
+            "course's does",
+            drawn(lambda *shape: 0.02 * torch.randn(shape)),
         ),
     ],
+    keeps="TokenEmbedding",
 )
+
+
+# Exercise 1: positions for a crop ----------------------------------------------------------------
+
+
+def numbered(*shape: int) -> Tensor:
+    """A tensor that holds 0, 1, 2, …, so that each number tells where it came from."""
+    return torch.arange(torch.Size(shape).numel(), dtype=torch.float32).reshape(shape)
 
 
 Grid = tuple[int, int]
@@ -94,11 +260,28 @@ def one_early(pos_embed: Tensor, grid: Grid, top: int, left: int, new_grid: Grid
     return window(shifted, grid, top, left, new_grid)
 
 
+def first_for_cls(*given: Any) -> Tensor:
+    patches = window(*given)[:, 1:]
+    return torch.cat([patches[:, :1], patches], dim=1)
+
+
+def squeezed(pos_embed: Tensor, grid: Grid, top: int, left: int, new_grid: Grid) -> Tensor:
+    """The whole grid, resized to the window's."""
+    picture = pos_embed[:, 1:].mT.unflatten(2, grid)
+    picture = F.interpolate(picture, size=new_grid, mode="bicubic", antialias=True)
+    return torch.cat([pos_embed[:, :1], picture.flatten(2).mT], dim=1)
+
+
+def by_columns(*given: Any) -> Tensor:
+    cls, patches = window(*given).split([1, given[4][0] * given[4][1]], dim=1)
+    return torch.cat([cls, rearrange(patches, "b (r c) d -> b (c r) d", r=given[4][0])], dim=1)
+
+
 crop_positions = Check(
     reference=window,
     trials=[
-        call("a 3×4 grid, rows 1–2 and columns 1–3", numbered(1, 13, 2), (3, 4), 1, 1, (2, 3)),
-        call("a 5×3 grid, rows 0–3 and columns 1–2", numbered(1, 16, 4), (5, 3), 0, 1, (4, 2)),
+        call("a 4×6 grid, rows 1–2 and columns 2–4", numbered(1, 25, 2), (4, 6), 1, 2, (2, 3)),
+        call("a 7×5 grid, rows 2–5 and columns 1–2", numbered(1, 36, 3), (7, 5), 2, 1, (4, 2)),
     ],
     mistakes=[
         Mistake(
@@ -120,24 +303,170 @@ crop_positions = Check(
             lambda x, grid, *rest: window(x, grid[::-1], *rest),
         ),
         Mistake(
+            "`top` and `left` are swapped: top is a row, left a column",
+            lambda x, grid, top, left, new: window(x, grid, left, top, new),
+        ),
+        Mistake(
+            "the window starts one row and one column too early: `top` and `left` count from 0",
+            lambda x, grid, top, left, new: window(x, grid, top - 1, left - 1, new),
+        ),
+        Mistake(
             "the window is right, but its positions run column by column; flatten (row col), as "
             "patchify does",
-            lambda *given: torch.cat(
-                [
-                    given[0][:, :1],
-                    rearrange(window(*given)[:, 1:], "b (r c) d -> b (c r) d", r=given[4][0]),
-                ],
-                dim=1,
-            ),
+            by_columns,
         ),
         Mistake(
             "this squeezes the whole grid into the new one; a crop leaves things where they are, "
             "so take its positions as they are",
-            lambda x, grid, top, left, new_grid: resize_positions(x, grid, new_grid),
+            squeezed,
+        ),
+        Mistake(
+            "the slices end too early: the window ends at row top + new rows and column left + new "
+            "columns",
+            lambda x, grid, top, left, new: window(
+                x, grid, top, left, (max(new[0] - top, 0), max(new[1] - left, 0))
+            ),
+        ),
+        Mistake(
+            "this is the window in the upper left corner of the grid; start at row `top` and "
+            "column `left`",
+            lambda x, grid, top, left, new: window(x, grid, 0, 0, new),
+        ),
+        Mistake(
+            "the window is one row and one column too large: a slice leaves its end out",
+            lambda x, grid, top, left, new: window(x, grid, top, left, (new[0] + 1, new[1] + 1)),
+        ),
+        Mistake(
+            "the window is right, but it is still a grid, and cls is missing: flatten its rows and "
+            "columns to one axis, and put pos_embed[:, :1] in front",
+            lambda *given: window(*given)[:, 1:].unflatten(1, given[4]),
+        ),
+        Mistake(
+            "the position in front is that of the window's first patch; cls keeps its own, "
+            "pos_embed[:, :1]",
+            first_for_cls,
+        ),
+        Mistake(
+            "the cls position stands last; it comes first, as in pos_embed",
+            lambda *given: window(*given).roll(-1, dims=1),
         ),
     ],
 )
 
+
+# Exercise 2: faster hands ------------------------------------------------------------------------
+
+NEAR, REST, QUIET, LOUD = 0.9, 0.4, 0.01, 0.03
+
+
+def sines(rows: int, cols: int, width: int, base: float = 5.0, std: float | None = 0.02) -> Tensor:
+    """Sine-cosine positions (rows·cols, width): half for the row, half for the column."""
+    halves = []
+    for count in (rows, cols):
+        speeds = base ** -(torch.arange(width // 4) / (width // 4))
+        angles = torch.arange(count)[:, None] * speeds
+        halves.append(torch.cat([angles.sin(), angles.cos()], dim=1))
+    by_row, by_col = halves[0].repeat_interleave(cols, dim=0), halves[1].repeat(rows, 1)
+    table = torch.cat([by_row, by_col], dim=1)
+    return table if std is None else table * std / table.std()
+
+
+def finding(table: Any, rows: int, cols: int, width: int) -> Verdict:
+    """What is wrong with positions made for this grid, in words."""
+    if not isinstance(table, Tensor) or table.shape != (rows * cols, width):
+        return Verdict(f"it gives {kind_of(table)}, expected shape ({rows * cols}, {width})")
+    unit = F.normalize(table.detach().double(), dim=-1)
+    alike = (unit @ unit.mT).reshape(rows, cols, rows, cols)
+    row, col = torch.arange(rows), torch.arange(cols)
+    across = alike[row][:, col[1:], row[:, None], col[:-1]].mean().item()
+    down = alike[row[1:], :, row[:-1]][:, col, col].mean().item()
+    steps = (row[:, None] - row).abs()[:, None, :, None] + (col[:, None] - col).abs()[:, None, :]
+    rest, largest = alike[steps > 1].mean().item(), alike[steps > 0].max().item()
+    std = table.std().item()
+    if not min(across, down, rest) > -1.01:
+        return Verdict("it holds numbers that are not finite")
+    if largest > 0.999:
+        return Verdict("two places have the same position")
+    if min(across, down) < NEAR:
+        uneven = "one kind far less than the other" if abs(across - down) > 0.15 else "both kinds"
+        return Verdict(
+            f"neighbours, left and right or above and below, are less than {NEAR} alike, {uneven}"
+        )
+    if rest > REST:
+        return Verdict(f"places that are no neighbours are more than {REST} alike")
+    if not QUIET <= std <= LOUD:
+        return Verdict("the positions are too loud" if std > LOUD else "they are too quiet")
+    return FINE
+
+
+def on_grid(rows: int, cols: int, width: int) -> Trial:
+    def run(answer: Callable) -> Any:
+        table = answer(rows, cols, width)
+        return table if table is ... or table is None else finding(table, rows, cols, width)
+
+    return Trial(f"a grid of {rows}×{cols}, width {width}", run)
+
+
+own_positions = Check(
+    reference=sines,
+    trials=[on_grid(14, 14, 192), on_grid(10, 14, 64)],
+    mistakes=[
+        Mistake(
+            f"places that are no neighbours are still too alike, more than {REST} on average: too "
+            "many hands hardly turn; let the slow ones turn faster (a base far below 10,000)",
+            lambda *sizes: sines(*sizes, base=10_000),
+        ),
+        Mistake(
+            f"neighbours are not alike enough, less than {NEAR} on average: hands that turn far "
+            "from place to place, or random numbers, make neighbours strangers; take a larger base",
+            lambda *sizes: sines(*sizes, base=1.2),
+        ),
+        Mistake(
+            "left and right neighbours are far more alike than those above and below (or the other "
+            "way round): a running number knows nothing of rows; give half of the width to the row "
+            "and half to the column",
+            lambda rows, cols, width: sines(1, rows * cols, width),
+        ),
+        Mistake(
+            "some places have the same position: each must tell its row and its column",
+            lambda rows, cols, width: sines(rows, cols, width)[:1].expand(rows * cols, -1),
+        ),
+        Mistake(
+            "rows and columns are swapped: it is right on a square grid alone; the patches are "
+            "numbered row by row, so patch r·cols + c stands in row r, column c",
+            lambda rows, cols, width: sines(cols, rows, width),
+        ),
+        Mistake(
+            f"alike and unlike as they should be, but too loud: bring the standard deviation to "
+            f"0.02 ({QUIET} to {LOUD}), as section 7 asks",
+            lambda *sizes: sines(*sizes, std=None),
+        ),
+        Mistake(
+            f"alike and unlike as they should be, but too quiet: bring the standard deviation to "
+            f"0.02 ({QUIET} to {LOUD})",
+            lambda *sizes: sines(*sizes, std=0.001),
+        ),
+        Mistake(
+            "give the patches' positions alone, (rows·cols, width): cls has no place on the grid",
+            lambda rows, cols, width: sines(1, 1 + rows * cols, width),
+        ),
+        Mistake(
+            "there is an axis too many in front: give (rows·cols, width), without a batch",
+            lambda *sizes: sines(*sizes)[None],
+        ),
+        Mistake(
+            "this is still a grid: flatten rows and columns to one axis, (rows·cols, width)",
+            lambda rows, cols, width: sines(rows, cols, width).unflatten(0, (rows, cols)),
+        ),
+        Mistake(
+            "the sizes are fixed in your code: use `rows`, `cols` and `width`",
+            lambda rows, cols, width: sines(14, 14, 768),
+        ),
+    ],
+)
+
+
+# Exercise 3: does it know where its patches stand? -----------------------------------------------
 
 PATCH_SIZE = 4
 SIZE = (16, 24)  # 4×6 patches, so that a square cannot hide swapped sides
@@ -168,17 +497,46 @@ def small_vit(set_positions: Callable[[Tensor], Tensor]) -> Read:
     return read
 
 
-def alike_in_front(positions: Tensor) -> Tensor:
+def as_drawn() -> Read:
+    return small_vit(torch.clone)
+
+
+def all_zero() -> Read:
+    return small_vit(torch.zeros_like)
+
+
+def quiet() -> Read:
+    return small_vit(lambda positions: 0.002 * positions)
+
+
+def alike_in_front() -> Read:
     """Positions that differ, but for those of the first two patches."""
-    positions[:, 2] = positions[:, 1]
-    return positions
+
+    def set_positions(positions: Tensor) -> Tensor:
+        positions[:, 2] = positions[:, 1]
+        return positions
+
+    return small_vit(set_positions)
 
 
-def read_by(what: str, make: Callable[..., Read], *args: Callable[[Tensor], Tensor]) -> Trial:
-    def run(answer: Callable):
+def judged(what: str, make: Callable[[], Read], expected: bool) -> Trial:
+    """A trial of the learner's test on one model."""
+
+    def run(answer: Callable) -> Any:
+        read = make()
         pixels = torch.randint(0, 256, (1, 3, *SIZE)).double() / 256
-        verdict = call(what, make(*args), pixels, PATCH_SIZE).run(answer)
-        return verdict.item() if isinstance(verdict, Tensor) else verdict
+        verdict = untouched(answer, read, pixels, PATCH_SIZE)
+        if isinstance(verdict, Tensor) and verdict.numel() == 1:
+            verdict = verdict.item()
+        if verdict is ... or verdict is None:
+            return verdict
+        if not isinstance(verdict, bool) and type(verdict).__name__ != "bool":  # NumPy's too
+            return Verdict(f"your test gives {kind_of(verdict)}; it must give one True or False")
+        if bool(verdict) == expected:
+            return FINE
+        if expected:
+            return Verdict("your test says False, though this model does not notice the shuffle")
+        return Verdict("your test says True (blind), though this model notices the shuffle")
 
     return Trial(what, run)
 
@@ -191,11 +549,19 @@ def shuffled(images: Tensor, patch_size: int) -> Tensor:
 
 
 def blind(read: Read, images: Tensor, patch_size: int) -> bool:
-    return torch.allclose(read(images), read(shuffled(images, patch_size)), atol=1e-5)
+    return torch.allclose(read(images), read(shuffled(images, patch_size)), rtol=0, atol=1e-5)
 
 
 def exactly_blind(read: Read, images: Tensor, patch_size: int) -> bool:
     return torch.equal(read(images), read(shuffled(images, patch_size)))
+
+
+def roughly_blind(read: Read, images: Tensor, patch_size: int) -> bool:
+    return torch.allclose(read(images), read(shuffled(images, patch_size)), rtol=0, atol=0.1)
+
+
+def number_by_number(read: Read, images: Tensor, patch_size: int) -> Tensor:
+    return torch.isclose(read(images), read(shuffled(images, patch_size)), rtol=0, atol=1e-5)
 
 
 def blind_to_pixels(read: Read, images: Tensor, patch_size: int) -> bool:
@@ -203,20 +569,30 @@ def blind_to_pixels(read: Read, images: Tensor, patch_size: int) -> bool:
 
 
 def blind_to_a_swap(read: Read, images: Tensor, patch_size: int) -> bool:
-    swapped = images.clone()
-    swapped[..., :patch_size, :patch_size] = images[..., :patch_size, patch_size : 2 * patch_size]
-    swapped[..., :patch_size, patch_size : 2 * patch_size] = images[..., :patch_size, :patch_size]
-    return torch.allclose(read(images), read(swapped), atol=1e-5)
+    patches = patchify(images, patch_size)
+    order = [1, 0, *range(2, patches.shape[1])]
+    height, width = images.shape[2:]
+    swapped = unpatchify(patches[:, order], patch_size, (height, width))
+    return torch.allclose(read(images), read(swapped), rtol=0, atol=1e-5)
+
+
+def blind_on_its_side(read: Read, images: Tensor, patch_size: int) -> bool:
+    patches = patchify(images, patch_size)
+    order = torch.randperm(patches.shape[1])
+    height, width = images.shape[2:]
+    turned = unpatchify(patches[:, order], patch_size, (width, height))
+    return torch.allclose(read(images), read(turned), rtol=0, atol=1e-5)
 
 
 is_order_blind = Check(
     reference=blind,
     trials=[
-        read_by("a model that gives the mean of all pixels", mean_of_pixels),
-        read_by("a model that adds up what it finds in each patch", sum_of_patches),
-        read_by("a ViT whose positions are all zero", small_vit, torch.zeros_like),
-        read_by("a ViT with positions", small_vit, torch.clone),
-        read_by("a ViT with positions, two of them equal", small_vit, alike_in_front),
+        judged("a model that gives the mean of all pixels", mean_of_pixels, True),
+        judged("a model that adds up what it finds in each patch", sum_of_patches, True),
+        judged("a ViT whose positions are all zero", all_zero, True),
+        judged("a ViT with positions", as_drawn, False),
+        judged("a ViT with small positions", quiet, False),
+        judged("a ViT with positions, two of them equal", alike_in_front, False),
     ],
     mistakes=[
         Mistake(
@@ -229,12 +605,12 @@ is_order_blind = Check(
             lambda *given: False,
         ),
         Mistake(
-            "it says True whatever the model: does the shuffled image reach `read`, and are the "
-            "numbers compared, not only the shapes?",
+            "it says True whatever the model: does the shuffled image reach `read`, and is each "
+            "number compared (not the shapes, not the mean)?",
             lambda *given: True,
         ),
         Mistake(
-            "the pixels inside the patches move too; move whole patches (patchify, permute, "
+            "the pixels inside the patches move too; move whole patches (patchify, another order, "
             "unpatchify)",
             blind_to_pixels,
         ),
@@ -244,9 +620,23 @@ is_order_blind = Check(
             exactly_blind,
         ),
         Mistake(
-            "it moves only the first two patches, and misses a model that tells others apart; "
-            "shuffle all of them",
+            "it allows too much: a model with small positions notices the shuffle a little; 1e-5 "
+            "is what rounding needs",
+            roughly_blind,
+        ),
+        Mistake(
+            "it gives a True or False for each number; give one for all of them (.all())",
+            number_by_number,
+        ),
+        Mistake(
+            "it moves too few patches (the first two alone?), and misses a model that tells others "
+            "apart; shuffle all of them",
             blind_to_a_swap,
+        ),
+        Mistake(
+            "height and width are swapped: unpatchify wants (height, width), which are "
+            "image.shape[2] and image.shape[3]",
+            blind_on_its_side,
         ),
     ],
 )

@@ -27,6 +27,26 @@ from .figures import (
     picture,
     sharp,
 )
+from .heads import (
+    head_tables,
+    patches_alone,
+    possible_reads,
+    qkv_rows,
+    signed_tables,
+    soft_lookup,
+    three_roles,
+)
+from .pixels import (
+    close_up,
+    colour_channels,
+    cuttings,
+    patch_maps,
+    patch_sizes,
+    pictures,
+    template_grid,
+    template_products,
+)
+from .positions import clock_faces, position_maps, share_maps, token_sum
 from .road import STAGES, course_map
 
 __all__ = [
@@ -43,13 +63,32 @@ __all__ = [
     "STYLES",
     "VALUE",
     "WEIGHTS",
+    "clock_faces",
+    "close_up",
+    "colour_channels",
     "course_map",
+    "cuttings",
+    "head_tables",
     "lines",
     "mark_patches",
     "matrix",
     "new_axes",
     "over_photo",
     "patch_grid",
+    "patch_maps",
+    "patch_sizes",
+    "patches_alone",
     "picture",
+    "pictures",
+    "position_maps",
+    "possible_reads",
+    "qkv_rows",
+    "share_maps",
     "sharp",
+    "signed_tables",
+    "soft_lookup",
+    "template_grid",
+    "template_products",
+    "three_roles",
+    "token_sum",
 ]
