@@ -406,6 +406,7 @@ USES = {
     "filters": lambda g: maps.filters(g["model"], 2),
     "token_pca": lambda g: maps.token_pca(g["tokens"], 2),
     "touched": lambda g: maps.touched(g["places"], 3, (2, 3), 4),
+    "blinded": lambda g: maps.blinded(g["model"], g["images"], g["images"][:, 0, ::4, ::4] > 0),
     "cover": lambda g: maps.cover(g["images"], g["images"][:, 0, ::4, ::4] > 0, 4),
     "gradient_map": lambda g: maps.gradient_map(g["model"], g["images"], g["labels"]),
     "deletion": lambda g: maps.deletion(g["model"], g["images"], g["labels"], g["order"], 3),
@@ -504,3 +505,70 @@ BAD = [
 def test_a_wrong_input_is_told_what_is_wrong(wrong, kind, message):
     with pytest.raises(kind, match=message):
         wrong()
+
+
+# Blinding ----------------------------------------------------------------------------------------
+
+
+def cls_by_hand(block, x, hidden):
+    """The cls token after a block in which it attends only to what is left, image by image."""
+    rows = []
+    for tokens, dark in zip(block.norm1(x), hidden.flatten(1), strict=True):
+        seen = torch.cat([tokens[:1], tokens[1:][~dark]])  # as if the hidden ones were not there
+        rows.append(block.attn(seen[None])[0, 0])
+    cls = x[:, 0] + torch.stack(rows)
+    return cls + block.mlp(block.norm2(cls)[:, None])[:, 0]
+
+
+def test_blind_cls_attends_as_if_the_hidden_patches_were_not_there():
+    model, images = small_vit(depth=1), torch.randn(3, 2, 8, 12)
+    hidden = torch.rand(3, 2, 3) < 0.5
+    with torch.no_grad():
+        x = model.tokens(model.patch_embed(images))
+        expected = model.head(model.norm(cls_by_hand(model.blocks[0], x, hidden)))
+        close(maps.blinded(model, images, hidden), expected)
+
+
+def test_blind_to_nothing_is_the_model_and_in_no_block_too():
+    model, images = small_vit(), torch.randn(2, 2, 8, 12)
+    nothing, everything = torch.zeros(2, 2, 3).bool(), torch.ones(2, 2, 3).bool()
+    with torch.no_grad():
+        close(maps.blinded(model, images, nothing), model(images))
+        close(maps.blinded(model, images, everything, blocks=[]), model(images))
+
+
+def test_blind_to_everything_sees_no_picture_unless_it_looked_before():
+    model, images = small_vit(), torch.randn(2, 2, 8, 12)
+    everything = torch.ones(2, 2, 3).bool()
+    with torch.no_grad():
+        one, other = maps.blinded(model, images, everything)
+        close(one, other)
+        one, other = maps.blinded(model, images, everything, blocks=[1, 2])
+        assert (one - other).abs().max() > 1e-3
+
+
+def test_only_cls_is_blind():
+    """What it cannot see in the second block it still hears from the others, who saw it."""
+    model, images = small_vit(), torch.randn(1, 2, 8, 12)
+    hidden = torch.zeros(1, 2, 3).bool()
+    hidden[0, 1, 2] = True
+    other = images.clone()
+    other[..., 4:, 8:] += 1  # the hidden patch alone
+    with torch.no_grad():
+        a, b = (maps.blinded(model, x, hidden) for x in (images, other))
+    assert (a - b).abs().max() > 1e-3
+
+
+@pytest.mark.parametrize(
+    ("hidden", "blocks", "error", "message"),
+    [
+        (torch.ones(2, 2, 3), None, TypeError, "give booleans"),
+        (torch.ones(2, 3, 3).bool(), None, ValueError, "each of the 6 patches of 2 images"),
+        (torch.ones(1, 2, 3).bool(), None, ValueError, "each of the 6 patches of 2 images"),
+        (torch.ones(2, 6).bool(), None, ValueError, "rows"),
+        (torch.ones(2, 2, 3).bool(), [3], ValueError, "no block 3; the model has blocks 0 to 2"),
+    ],
+)
+def test_blinding_refuses(hidden, blocks, error, message):
+    with pytest.raises(error, match=message):
+        maps.blinded(small_vit(), torch.randn(2, 2, 8, 12), hidden, blocks)

@@ -1,4 +1,4 @@
-"""Lesson 08: where a ViT looks, what its weights hold, and whether that explains its answers.
+"""Lesson 09: where a ViT looks, what its weights hold, and whether that explains its answers.
 
 All functions take what `model(images, return_attention=True)` gives, or the model itself, in eval
 mode; none of them keeps anything or draws (`vit_steps.plots` does). They work under torch.no_grad
@@ -13,6 +13,7 @@ from .attention import (
     patch_distances,
     rollout,
 )
+from .blinding import blinded
 from .components import filters, pca, position_similarity, token_pca
 from .covering import (
     area_under,
@@ -27,6 +28,7 @@ from .covering import (
 __all__ = [
     "area_under",
     "attention_distance",
+    "blinded",
     "check_labels",
     "check_layers",
     "check_weights",

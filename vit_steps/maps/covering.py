@@ -7,6 +7,7 @@ from einops import reduce
 from torch import Tensor
 
 from ..inputs import as_pair, check_axes, check_images, check_sizes
+from ..patches import grid_size
 from ..vit import ViT
 
 
@@ -126,8 +127,8 @@ def deletion(
     """
     check_images(images)
     check_labels(labels, images, model)
-    rows, cols = model.patch_embed.grid
     size = model.config.patch_size
+    rows, cols = grid_size(model.config.image_size, size)
     patches = torch.arange(rows * cols, device=images.device)
     check_axes("order", order, "B patches")
     wanted = (len(images), len(patches))
