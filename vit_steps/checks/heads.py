@@ -89,9 +89,7 @@ split_heads = Check(
             lambda x, h: package.split_heads(x, 2),
         ),
         Mistake(TOKENS_CUT, split_as("b (h n) d -> b h n d")),
-        Mistake(
-            "tokens come before the columns: (B, h, N, d)", split_as("b n (h d) -> b h d n")
-        ),
+        Mistake("tokens come before the columns: (B, h, N, d)", split_as("b n (h d) -> b h d n")),
         Mistake(
             "the heads are right, but in a list: join them to one tensor by torch.stack, dim=1",
             lambda x, h: list(package.split_heads(x, h).unbind(1)),
@@ -332,9 +330,7 @@ rows_of = Check(
             rows_of_the_role,
         ),
         Mistake("give a tuple (start, stop), not a slice", rows_as(slice)),
-        Mistake(
-            "give whole numbers: a slice takes no floats; divide by //, not /", rows_in_floats
-        ),
+        Mistake("give whole numbers: a slice takes no floats; divide by //, not /", rows_in_floats),
         Mistake(
             "the second number says how many rows there are; give the stop, start + d",
             rows_as(lambda start, stop: (start, stop - start)),
@@ -409,9 +405,11 @@ reorder_rows = Check(
         ),
         Mistake(
             "it moves the columns: a row makes one number of the output, so move the rows, axis 0",
-            lambda rows: rows.clone()
-            if rows.ndim == 1
-            else torch.cat([rows[:, role::3] for role in range(3)], dim=1),
+            lambda rows: (
+                rows.clone()
+                if rows.ndim == 1
+                else torch.cat([rows[:, role::3] for role in range(3)], dim=1)
+            ),
         ),
     ],
 )
@@ -546,6 +544,11 @@ trust_split = Check(
         Mistake(
             "it tries two heads only, and so trusts a split that always makes two; take three",
             is_split(5, 2),
+        ),
+        Mistake(
+            "it tries heads of a single column, and there (h d) and (d h) are the same; take wider "
+            "heads",
+            lambda split: torch.equal(split(numbered(2, 5, 3), 3), numbered(2, 5, 3).mT[..., None]),
         ),
         Mistake(
             "it looks at the first head only, and so trusts a split that gives the first columns "
