@@ -98,7 +98,7 @@ def metadata(book) -> list[str]:
     for number, cell in enumerate(book.cells):
         other = {key: value for key, value in cell.metadata.items() if folded.get(key) != value}
         found += [f"cell metadata {key!r}" for key in set(other) - {"tags", "reason"}]
-        if cell.metadata.get("jupyter") and "Setup" not in cell.source[:10]:
+        if cell.metadata.get("jupyter") and "Setup" not in cell.source.splitlines()[0]:
             found.append(f"cell {number} is folded, and is not the setup")
     return found
 

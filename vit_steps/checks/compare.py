@@ -60,12 +60,12 @@ def compare(result: Any, expected: Any) -> str | None:
         return None if alike else describe(result)
     if isinstance(expected, Raised):
         return f"it gives {kind_of(result)} where {expected.kind} is expected"
+    if result is None and expected is not None:
+        return "it returns nothing; is the `return` missing?"
     if isinstance(result, Verdict) or isinstance(expected, Verdict):
         if isinstance(result, Verdict) and isinstance(expected, Verdict) and result == expected:
             return None
         return str(result) if isinstance(result, Verdict) else f"it gives {kind_of(result)}"
-    if result is None and expected is not None:
-        return "it returns nothing; is the `return` missing?"
     if isinstance(expected, Tensor):
         return compare_tensors(result, expected)
     if isinstance(expected, (tuple, list)):

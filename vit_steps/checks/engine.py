@@ -14,7 +14,7 @@ from zlib import crc32
 import torch
 from torch import Tensor, nn
 
-from .compare import Raised, Verdict, compare, raised
+from .compare import Raised, Verdict, compare, kind_of, raised
 from .keeping import judges, keep
 from .sources import dotted_lines
 
@@ -101,7 +101,7 @@ def trust(what: str, candidate: Any, right: bool, why: str = "") -> Trial:
             return Verdict(f"your test {said}{'; ' if why else ''}{why}")
         if verdict is ... or verdict is None:
             return verdict
-        return Verdict(f"your test gives {verdict!r}; it must give one True or False")
+        return Verdict(f"your test gives {kind_of(verdict)}; it must give one True or False")
 
     return Trial(what, run)
 
@@ -188,6 +188,7 @@ class Check:
     ):
         self.reference, self.trials, self.mistakes = reference, trials, mistakes
         self.keeps = keeps
+        self.known: dict[Callable, list[Any]] = {}
         if keeps:
             judges[keeps] = self.judge
 
@@ -206,7 +207,7 @@ class Check:
             return f"this is a {kind}: give the function or class itself, by its name, not called"
         for number, trial in enumerate(self.trials):
             result = outcome(trial, attempt)
-            problem = compare(result, outcome(trial, self.reference))
+            problem = compare(result, self.outcomes(self.reference)[number])
             if problem is None:
                 continue
             if left := not_attempted(result, attempt):
@@ -221,12 +222,12 @@ class Check:
         so all of them are named.
         """
         results = [outcome(trial, attempt) for trial in self.trials]
-        rights = [outcome(trial, self.reference) for trial in self.trials]
+        rights = self.outcomes(self.reference)
         failed = [not same(a, b) for a, b in zip(results, rights, strict=True)]
         telling = not isinstance(results[first], (bool, Verdict))  # a yes or no has many causes
         whole, part = [], []
         for mistake in self.mistakes:
-            theirs = [outcome(trial, mistake.wrong) for trial in self.trials]
+            theirs = self.outcomes(mistake.wrong)
             agrees = [same(a, b) for a, b in zip(results, theirs, strict=True)]
             if all(agrees):
                 whole.append(mistake.message)
@@ -234,6 +235,12 @@ class Check:
                 part.append(mistake.message)
         named = list(dict.fromkeys(whole or part[:1]))
         return "\nor: ".join(named) or None
+
+    def outcomes(self, known: Callable) -> list[Any]:
+        """What the reference or a known wrong answer gives in each trial, worked out once."""
+        if known not in self.known:
+            self.known[known] = [outcome(trial, known) for trial in self.trials]
+        return self.known[known]
 
 
 def outcome(trial: Trial, answer: Callable) -> Any:

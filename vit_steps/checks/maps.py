@@ -1,12 +1,20 @@
-"""Exercises of lesson 08."""
+"""The build cell and exercises of lesson 09."""
 
 from collections.abc import Callable
+from functools import cache
+from pathlib import Path
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from ..maps import rollout
-from .engine import Check, Mistake, Trial, call
+from .. import maps
+from ..maps import blinded, cls_map, gradient_map
+from ..training import load_model
+from ..training.data import scattered
+from ..training.dataset import ImageDataset
+from ..vit import ViT
+from .compare import Verdict
+from .engine import Check, InputChangedError, Mistake, Trial, call, trust, untouched
 
 
 def drawn(seed: int, *shape: int) -> Tensor:
@@ -40,9 +48,19 @@ def shares(seen: Tensor, mask: Tensor) -> Tensor:
     return (seen * mask).sum((1, 2)) / seen.sum((1, 2))
 
 
+# The largest number does not stand in the row with the largest sum.
+ONE_PEAK = torch.tensor([[[0.0, 0.01, 0.3], [0.2, 0.04, 0.25]]])
+
+
+def row_and_column(seen: Tensor, mask: Tensor) -> float:
+    row, col = seen.sum(dim=2).argmax(dim=1), seen.sum(dim=1).argmax(dim=1)
+    return mask[torch.arange(len(seen)), row, col].float().mean().item()
+
+
 pointing = Check(
     reference=lambda seen, mask: points(seen, mask).mean().item(),
     trials=[
+        call("one image of 2×3 patches", ONE_PEAK, ONE_PEAK > 0.28),
         call("one image of 3×3 patches", from_cls(1, 3, 3), squares(1, 3, 3)),
         call("10 images of 3×3 patches", from_cls(10, 3, 3), squares(10, 3, 3)),
         call("30 images of 3×5 patches", from_cls(30, 3, 5), squares(30, 3, 5)),
@@ -80,90 +98,14 @@ pointing = Check(
             lambda seen, mask: mask.float().mean().item(),
         ),
         Mistake(
+            "a row and a column are chosen apart; the largest number has both at once: look for it "
+            "in the flattened map",
+            row_and_column,
+        ),
+        Mistake(
             "this asks whether more than half of the attention lies on the mask; look only at the "
             "patch that each image attends to most",
             lambda seen, mask: (shares(seen, mask) > 0.5).float().mean().item(),
-        ),
-    ],
-)
-
-
-def follow(
-    own: float = 0.5,
-    backwards: bool = True,
-    pick: Callable = lambda weights: weights.mean(dim=1),
-    turned: bool = False,
-) -> Callable:
-    """Carry the row of cls down through the blocks, with one thing or another wrong."""
-
-    def cls_row(attention):
-        tokens = attention[0].shape[-1]
-        row = torch.eye(tokens)[0].expand(len(attention[0]), 1, tokens)  # (B, 1, N)
-        for weights in reversed(attention) if backwards else attention:
-            mixed = pick(weights).mT if turned else pick(weights)
-            row = own * row + (1 - own) * row @ mixed
-        return row[:, 0]
-
-    return cls_row
-
-
-def heads_multiplied(attention):
-    """As if the heads of a block stood one after the other."""
-    return follow()([weights[:, [head]] for weights in attention for head in range(2)])
-
-
-def twice_the_sum(attention):
-    """A + I, not halved."""
-    return follow()(attention) * 2 ** len(attention)
-
-
-cls_rollout = Check(
-    reference=lambda attention: rollout(attention)[:, 0],
-    trials=[
-        call("one block of one head, three tokens", [drawn(0, 1, 1, 3, 3)]),
-        call("two blocks of two heads, four tokens", [drawn(i, 1, 2, 4, 4) for i in (1, 2)]),
-        call("three blocks, two images, 5 tokens", [drawn(i, 2, 2, 5, 5) for i in (3, 4, 5)]),
-    ],
-    mistakes=[
-        Mistake(
-            "the residual is missing: in each block half of a token is itself, "
-            "0.5 * row + 0.5 * row @ weights",
-            follow(own=0),
-        ),
-        Mistake(
-            "the blocks are taken in the wrong order: start from cls after the last block and go "
-            "down to the first, for weights in reversed(attention)",
-            follow(backwards=False),
-        ),
-        Mistake(
-            "the residual and the order are wrong: each block is 0.5 * A + 0.5 * I, and the last "
-            "block comes first",
-            follow(own=0, backwards=False),
-        ),
-        Mistake(
-            "the shares sum to 2 in each block: halve both, 0.5 * row + 0.5 * row @ weights",
-            twice_the_sum,
-        ),
-        Mistake(
-            "only one head is followed: take the mean over the heads, weights.mean(dim=1)",
-            follow(pick=lambda weights: weights[:, 0]),
-        ),
-        Mistake(
-            "the largest of the heads is taken, so the shares sum to more than 1; take the mean",
-            follow(pick=lambda weights: weights.amax(dim=1)),
-        ),
-        Mistake(
-            "the weights are transposed: this is what cls gives, not what it takes; a query's "
-            "weights are a row, so row @ weights",
-            follow(turned=True),
-        ),
-        Mistake(
-            "this is all of rollout; give the row of cls alone, (B, N)",
-            rollout,
-        ),
-        Mistake(
-            "these are the last block's weights alone; go down through all blocks",
-            lambda attention: attention[-1].mean(dim=1)[:, 0],
         ),
     ],
 )
@@ -198,11 +140,21 @@ def not_halved(attention: list[Tensor]) -> Tensor:
     return 2 ** len(attention) * by_paths(attention)
 
 
+def turned(attention: list[Tensor]) -> Tensor:
+    """Queries and keys swapped in each block, the order kept."""
+    return product([halved(weights).mT for weights in attention])
+
+
 def transposed(attention: list[Tensor]) -> Tensor:
-    return product([halved(weights).mT for weights in attention[::-1]])
+    """The whole rollout, transposed."""
+    return by_paths(attention).mT
 
 
 def largest_head(attention: list[Tensor]) -> Tensor:
+    return by_paths([weights.amax(dim=1, keepdim=True) for weights in attention])
+
+
+def largest_head_scaled(attention: list[Tensor]) -> Tensor:
     """Rows sum to 1 all the same: they are divided by their sum."""
     peaks = [weights.amax(dim=1, keepdim=True) for weights in attention]
     return by_paths([weights / weights.sum(-1, keepdim=True) for weights in peaks])
@@ -213,33 +165,304 @@ def averaged(attention: list[Tensor]) -> Tensor:
     return torch.stack([halved(weights) for weights in attention]).mean(dim=0)
 
 
-CANDIDATES = {
-    "rollout": rollout,
-    "rollout by paths": by_paths,
-    "rollout without the identity": without_identity,
-    "rollout with the first block leftmost": first_leftmost,
-    "rollout whose rows sum to 2 for each block": not_halved,
-    "rollout with queries and keys swapped": transposed,
-    "rollout of the largest head": largest_head,
-    "the mean of the blocks": averaged,
+def identity_last(attention: list[Tensor]) -> Tensor:
+    """The plain product, and half identity once at the end."""
+    return 0.5 * without_identity(attention) + 0.5 * torch.eye(attention[0].shape[-1])
+
+
+def each_head(attention: list[Tensor]) -> Tensor:
+    """(B, h, N, N): a rollout for every head by itself."""
+    return product([0.5 * w + 0.5 * torch.eye(w.shape[-1]) for w in attention])
+
+
+def summed_heads(attention: list[Tensor]) -> Tensor:
+    return by_paths([weights.sum(dim=1, keepdim=True) for weights in attention])
+
+
+def elementwise(attention: list[Tensor]) -> Tensor:
+    """Multiplied place by place."""
+    flow = torch.eye(attention[0].shape[-1])
+    for weights in attention:
+        flow = halved(weights) * flow
+    return flow
+
+
+def forgets(attention: list[Tensor]) -> Tensor:
+    """`flow` is never used: the last block's step alone."""
+    return halved(attention[-1])
+
+
+def wrong_share(attention: list[Tensor]) -> Tensor:
+    """The identity whole, the weights halved by their heads alone."""
+    return product([w.mean(dim=1) + torch.eye(w.shape[-1]) for w in attention])
+
+
+def some_weights(blocks: int, batch: int, heads: int, tokens: int) -> list[Tensor]:
+    return [drawn(10 * blocks + i, batch, heads, tokens, tokens) for i in range(blocks)]
+
+
+def roll(what: str, attention: list[Tensor]) -> Trial:
+    """A trial on these weights, which the answer must leave as they are."""
+
+    def run(answer: Callable) -> object:
+        given = [weights.clone() for weights in attention]
+        result = answer(given)
+        if len(given) != len(attention) or not all(map(torch.equal, given, attention)):
+            raise InputChangedError
+        return result
+
+    return Trial(what, run)
+
+
+rollout = Check(
+    reference=by_paths,
+    trials=[
+        roll("one block of one head, three tokens", some_weights(1, 1, 1, 3)),
+        roll("two blocks of one head, four tokens", some_weights(2, 1, 1, 4)),
+        roll("three blocks of two heads, 3 pictures, 5 tokens", some_weights(3, 3, 2, 5)),
+    ],
+    mistakes=[
+        Mistake(
+            "the identity is missing: half of a token stays itself, "
+            "0.5 * weights.mean(dim=1) + 0.5 * torch.eye(N)",
+            without_identity,
+        ),
+        Mistake(
+            "the blocks are multiplied in the wrong order: the later block stands on the left, "
+            "step @ flow",
+            first_leftmost,
+        ),
+        Mistake(
+            "the identity is missing and the order is wrong: each step is half the mean over heads "
+            "and half the identity, and the later block stands on the left, step @ flow",
+            lambda attention: without_identity(attention[::-1]),
+        ),
+        Mistake(
+            "nothing is halved, so that a row sums to 2 in each block: "
+            "0.5 * weights.mean(dim=1) + 0.5 * torch.eye(N)",
+            not_halved,
+        ),
+        Mistake(
+            "queries and keys are swapped: a token's weights are a row, so leave the weights as "
+            "they are, without .T or .mT",
+            turned,
+        ),
+        Mistake(
+            "the result is transposed: row i must say what token i was mixed from",
+            transposed,
+        ),
+        Mistake(
+            "only the first head is followed: take the mean over the heads, weights.mean(dim=1)",
+            lambda attention: by_paths([weights[:, :1] for weights in attention]),
+        ),
+        Mistake(
+            "the largest of the heads is taken: take their mean, weights.mean(dim=1)",
+            largest_head,
+        ),
+        Mistake(
+            "the heads are summed: take their mean, weights.mean(dim=1)",
+            summed_heads,
+        ),
+        Mistake(
+            "the heads are still apart: the result must be (B, N, N), so take their mean, "
+            "weights.mean(dim=1), in each block",
+            each_head,
+        ),
+        Mistake(
+            "the mean is taken over the pictures: (B, h, N, N) has the heads on axis 1",
+            lambda attention: product(
+                [0.5 * w.mean(dim=0) + 0.5 * torch.eye(w.shape[-1]) for w in attention]
+            ),
+        ),
+        Mistake(
+            "the blocks are averaged: multiply them, step @ flow",
+            averaged,
+        ),
+        Mistake(
+            "half identity is added once, at the end: add it in each block, before multiplying",
+            identity_last,
+        ),
+        Mistake(
+            "the steps are multiplied place by place: @ is the matrix product, * is not",
+            elementwise,
+        ),
+        Mistake(
+            "this is the last block's step alone: multiply it with the flow so far, step @ flow",
+            forgets,
+        ),
+        Mistake(
+            "this is the row of cls alone: give all rows, (B, N, N)",
+            lambda attention: by_paths(attention)[:, 0],
+        ),
+    ],
+    keeps="rollout",
+)
+
+
+@cache
+def other_canvases() -> tuple[ViT, ImageDataset]:
+    """The stored weights, and canvases that the lesson does not use."""
+    path = Path(__file__).parent.parent / "weights" / "scattered.safetensors"
+    return load_model(path).requires_grad_(False), scattered(300, seed=3, held_out=True)
+
+
+def top_two(scores: Tensor) -> Tensor:
+    """(B, rows, cols), True at each picture's two largest."""
+    best = scores.flatten(1).topk(2).indices
+    return torch.zeros_like(scores.flatten(1), dtype=torch.bool).scatter(1, best, True)
+
+
+def left_right(scores: Tensor, model: ViT, data: ImageDataset) -> float:
+    """The share of answers that are right when cls is blind to the two best patches."""
+    hidden = top_two(scores).unflatten(1, scores.shape[1:])
+    logits = blinded(model, data.images, hidden)
+    return (logits.argmax(dim=1) == data.labels).float().mean().item()
+
+
+@cache
+def by_rollout() -> Tensor:
+    """Rollout's map of cls on those canvases."""
+    model, data = other_canvases()
+    return cls_map(by_paths(model(data.images, return_attention=True)[1]), 4)
+
+
+@cache
+def left_by_rollout() -> float:
+    return left_right(by_rollout(), *other_canvases())
+
+
+@cache
+def by_blinding(alone: bool = False) -> Tensor:
+    """By how much the right class's logit falls when cls is blind to a patch of those canvases.
+
+    With `alone` the other way round: blind to all but the patch.
+    """
+    model, data = other_canvases()
+    falls = torch.zeros(len(data), 16)
+    for patch in range(16):
+        hidden = torch.full((len(data), 16), alone)
+        hidden[:, patch] = not alone
+        logits = blinded(model, data.images, hidden.unflatten(1, (4, 4)))
+        falls[:, patch] = -logits.gather(1, data.labels[:, None])[:, 0]
+    return falls.unflatten(1, (4, 4))
+
+
+def by_ink(images: Tensor, labels: Tensor) -> Tensor:
+    return nn.functional.avg_pool2d(images, 4)[:, 0]
+
+
+def beat(answer: Callable) -> object:
+    """Blind cls to the two patches of 300 canvases that the answer scores highest."""
+    model, data = other_canvases()
+    scores = untouched(answer, data.images, data.labels)
+    if not isinstance(scores, Tensor) or not scores.is_floating_point():
+        return scores
+    if scores.shape != (300, 4, 4):
+        return Verdict(
+            f"it gives {tuple(scores.shape)} for 300 canvases; give (300, 4, 4), a score for each "
+            "of the 4×4 patches"
+        )
+    mine, theirs = left_right(scores, model, data), left_by_rollout()
+    if mine <= theirs - 0.03:
+        return Verdict("it beats rollout")
+    return Verdict(
+        f"blind to your two patches, {mine:.1%} are still read rightly; blind to rollout's two, "
+        f"{theirs:.1%}; be at least 3 points below"
+    )
+
+
+needed = Check(
+    reference=lambda images, labels: by_blinding(),
+    trials=[Trial("300 other canvases", beat)],
+    mistakes=[
+        Mistake(
+            "this is rollout, or orders the patches as it does: ask the model itself what happens "
+            "to the answer when cls cannot see one patch",
+            lambda images, labels: by_rollout(),
+        ),
+        Mistake(
+            "the brightest patches are not those that the model needs most: ask the model itself, "
+            "one patch at a time",
+            by_ink,
+        ),
+        Mistake(
+            "it is the wrong way round: the patches that are needed least come first; a patch is "
+            "needed where the right class's logit falls most without it",
+            lambda images, labels: -by_blinding(),
+        ),
+        Mistake(
+            "the scores are the same for all patches, so any two are taken",
+            lambda images, labels: torch.zeros(len(images), 4, 4),
+        ),
+        Mistake(
+            "this is the last block's map: what cls looks at most in one block is not what the "
+            "answer needs most; ask the model itself, one patch at a time",
+            lambda images, labels: last_map(images),
+        ),
+        Mistake(
+            "this follows the gradient's size: it tells of a very small change of the pixels, not "
+            "of losing a patch; blind cls to each patch in turn",
+            lambda images, labels: gradient_map(other_canvases()[0], images, labels, -1.0).abs(),
+        ),
+        Mistake(
+            "this is gradient × input: it tells of a very small change of the pixels, not of "
+            "losing a patch; blind cls to each patch in turn",
+            lambda images, labels: gradient_map(other_canvases()[0], images, labels, -1.0),
+        ),
+        Mistake(
+            "rows and columns of patches are swapped: patch 1 stands to the right of patch 0",
+            lambda images, labels: by_blinding().mT,
+        ),
+        Mistake(
+            "cls sees this patch and no other here: hide one patch and leave it the other 15",
+            lambda images, labels: by_blinding(alone=True),
+        ),
+    ],
+)
+
+
+def last_map(images: Tensor) -> Tensor:
+    weights = other_canvases()[0](images, return_attention=True)[1][-1]
+    return cls_map(weights.mean(dim=1), 4)
+
+
+# What `trust_rollout` is tried on: two right ones, and others with one fault each.
+CANDIDATES: dict[str, tuple[Callable, bool, str]] = {
+    "the course's rollout": (maps.rollout, True, ""),
+    "a right rollout in another form": (by_paths, True, "compare with torch.allclose, not =="),
+    "a rollout without the identity": (
+        without_identity,
+        False,
+        "compare with a result that you know",
+    ),
+    "a rollout with the first block leftmost": (
+        first_leftmost,
+        False,
+        "give it two blocks that differ",
+    ),
+    "a rollout whose rows sum to 2 for each block": (
+        not_halved,
+        False,
+        "compare the numbers, not their order or ratios",
+    ),
+    "a rollout with queries and keys swapped": (
+        turned,
+        False,
+        "give it weights that are not their own transpose",
+    ),
+    "a rollout of the largest head": (
+        largest_head_scaled,
+        False,
+        "give it at least two heads that differ",
+    ),
+    "the mean of the blocks": (averaged, False, "give it two blocks that differ"),
 }
 
 
-def try_on(name: str) -> Trial:
-    """Show the answer a rollout, right or wrong; a verdict that is no bool is kept as it is."""
-
-    def run(answer: Callable):
-        verdict = answer(CANDIDATES[name])
-        if isinstance(verdict, Tensor) and verdict.dtype == torch.bool and verdict.numel() == 1:
-            return bool(verdict)
-        return verdict
-
-    return Trial(f"your test on {name}", run)
-
-
 def believes(*names: str) -> Callable:
-    """A test that trusts these, and no others."""
-    trusted = [CANDIDATES[name] for name in ("rollout", "rollout by paths", *names)]
+    """A test that trusts the right ones and these."""
+    trusted = [one for one, right, _ in CANDIDATES.values() if right]
+    trusted += [CANDIDATES[name][0] for name in names]
     return lambda candidate: any(candidate is one for one in trusted)
 
 
@@ -247,8 +470,7 @@ IDENTITY, ORDER, SUM, TURNED, LARGEST, MEAN = list(CANDIDATES)[2:]
 
 trust_rollout = Check(
     reference=believes(),
-    trials=[try_on(name) for name in CANDIDATES],
-    # Those with one fault first: a test that misses several is told of one that it does miss.
+    trials=[trust(name, *how) for name, how in CANDIDATES.items()],
     mistakes=[
         Mistake(
             "it trusts a rollout without the identity: compare with a result that you know, not "
@@ -265,7 +487,7 @@ trust_rollout = Check(
             believes(SUM),
         ),
         Mistake(
-            "it trusts rollout with queries and keys swapped: give it weights that are not their "
+            "it trusts a rollout with queries and keys swapped: give it weights that are not their "
             "own transpose",
             believes(TURNED),
         ),
@@ -280,8 +502,8 @@ trust_rollout = Check(
             believes(MEAN),
         ),
         Mistake(
-            "it trusts the mean of the blocks and the wrong order: with one block, both are the "
-            "same as rollout; give it two blocks that differ",
+            "it trusts the mean of the blocks and the wrong order: with one block both are the "
+            "same as rollout, so give it two blocks that differ",
             believes(ORDER, MEAN),
         ),
         Mistake(
@@ -295,14 +517,19 @@ trust_rollout = Check(
             believes(IDENTITY, ORDER, TURNED, LARGEST, MEAN),
         ),
         Mistake(
-            "it trusts everything that it is shown; look for weights on which a wrong rollout "
-            "differs from a right one",
+            "it looks at the shape only, or trusts everything: look for weights on which a wrong "
+            "rollout differs from a right one, and compare the numbers",
             lambda candidate: True,
         ),
         Mistake(
             "it trusts nothing, not even vit_steps.maps.rollout; compare with "
             "torch.allclose(…, atol=1e-5), not with ==",
             lambda candidate: False,
+        ),
+        Mistake(
+            "it trusts one form only and refuses another that differs by rounding; compare with "
+            "torch.allclose(…, atol=1e-5), not with ==",
+            lambda candidate: candidate is maps.rollout,
         ),
         Mistake(
             "it is the wrong way round: True for a rollout to be trusted",
