@@ -9,7 +9,7 @@ from torch.nn import functional as F
 
 from vit_steps import patchify, unpatchify
 
-# The build cell: the learner writes `forward`, and `__init__` is given ------------------------------
+# The build cell: the learner writes `forward`, and `__init__` is given ----------------------------
 
 
 class Given(nn.Module):
@@ -25,7 +25,7 @@ class Given(nn.Module):
 
 class Repeated(Given):
     def forward(self, patches):
-        B, n, D = patches.shape
+        B = patches.shape[0]
         return torch.cat([self.cls_token.repeat(B, 1, 1), patches], 1) + self.pos_embed
 
 
@@ -145,7 +145,7 @@ class BatchOf64(Given):
 
 class AnotherCls(Given):
     def forward(self, patches):
-        B, n, D = patches.shape
+        B, _, D = patches.shape
         return torch.cat([torch.zeros(B, 1, D), patches], dim=1) + self.pos_embed
 
 
@@ -230,7 +230,7 @@ class NoRowForCls(nn.Module):
         return torch.cat([cls, patches + self.pos_embed], dim=1)
 
 
-# Exercise 1: positions for a crop ------------------------------------------------------------------
+# Exercise 1: positions for a crop -----------------------------------------------------------------
 
 
 def crop_by_index(pos_embed, grid, top, left, new_grid):
@@ -332,7 +332,7 @@ def crop_cls_last(pos_embed, grid, top, left, new_grid):
     return torch.cat([window[:, 1:], window[:, :1]], 1)
 
 
-# Exercise 2: faster hands ----------------------------------------------------------------------------
+# Exercise 2: faster hands -------------------------------------------------------------------------
 
 
 def clocks(count, width, base=10_000):
@@ -466,7 +466,7 @@ def for_the_lesson(rows, cols, width):
     return quiet(grid_positions(14, 14, 768, base=5))
 
 
-# Exercise 3: does it know where its patches stand? -----------------------------------------------------
+# Exercise 3: does it know where its patches stand? ------------------------------------------------
 
 
 def turned_round(images, patch_size):
@@ -493,9 +493,7 @@ def blind_by_tensor(read, image, patch_size):
 
 
 def blind_by_einops(read, image, patch_size):
-    cut = rearrange(
-        image, "b c (r p) (s q) -> b (r s) c p q", p=patch_size, q=patch_size
-    )
+    cut = rearrange(image, "b c (r p) (s q) -> b (r s) c p q", p=patch_size, q=patch_size)
     order = list(range(cut.shape[1]))
     random.Random(0).shuffle(order)
     rows = image.shape[2] // patch_size
@@ -630,7 +628,7 @@ WRONG = {
         (quiet_but_slow, "let the slow ones turn faster"),
         (still_slow, "let the slow ones turn faster"),
         (slower, "let the slow ones turn faster"),
-        (too_fast, "take a larger base"),
+        (too_fast, "make neighbours strangers"),
         (loud, "too loud"),
         (half_as_loud, "too loud"),
         (whispered, "too quiet"),

@@ -1,4 +1,4 @@
-"""Lesson 09: weights that others trained, renamed into our ViT; nothing of theirs is run."""
+"""Lesson 10: weights that others trained, renamed into our ViT; nothing of theirs is run."""
 
 from .loading import Loaded, load, save_hugging_face
 from .preprocess import Preprocess
