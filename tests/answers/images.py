@@ -1,6 +1,5 @@
 """Answers to lesson 00's first piece and exercises, as learners would write them."""
 
-import numpy as np
 import torch
 
 # negative: (3, H, W), floats 0 to 1; black and white change places.
@@ -85,83 +84,6 @@ def prints_only(picture):
 
 def negative_from_minus_one(picture):
     return -1 - picture
-
-
-# channels_first: bytes (H, W, 3) to floats (3, H, W).
-
-
-def by_einsum(pixels):
-    return torch.einsum("hwc->chw", pixels.to(torch.float32)) / 255.0
-
-
-def by_stack(pixels):
-    return torch.stack([pixels[..., c] for c in range(3)]) / 255
-
-
-def by_factor(pixels):
-    return pixels.movedim(-1, 0) * (1 / 255)
-
-
-def by_double(pixels):
-    return pixels.transpose(0, 2).transpose(1, 2).double() / 255
-
-
-def viewed(pixels):
-    height, width, channels = pixels.shape
-    return pixels.view(channels, height, width).float() / 255
-
-
-def on_its_side(pixels):
-    return pixels.permute(2, 1, 0) / 255
-
-
-def only_scaled(pixels):
-    return pixels.float().div(255)
-
-
-def only_moved(pixels):
-    return torch.movedim(pixels, 2, 0)
-
-
-def moved_to_floats(pixels):
-    return pixels.permute(2, 0, 1).float()
-
-
-def scaled_twice(pixels):
-    pixels = pixels / 255
-    return pixels.movedim(-1, 0) / 255
-
-
-def by_256(pixels):
-    return pixels.movedim(-1, 0) / 256
-
-
-def whole_numbers(pixels):
-    return pixels.movedim(-1, 0) // 255
-
-
-def bytes_after_all(pixels):
-    return (pixels.permute(2, 0, 1) / 255).byte()
-
-
-def one_axis_early(pixels):
-    return pixels.permute(1, 2, 0) / 255
-
-
-def to_minus_one(pixels):
-    return pixels.permute(2, 0, 1) / 127.5 - 1
-
-
-def with_a_batch(pixels):
-    return (pixels.permute(2, 0, 1) / 255)[None]
-
-
-def by_numpy(pixels):
-    return np.transpose(pixels.numpy(), (2, 0, 1)) / 255
-
-
-def by_its_largest(pixels):
-    return pixels.permute(2, 0, 1) / pixels.max()
 
 
 # normalize_channels: (image[c] - mean[c]) / std[c].
@@ -395,7 +317,6 @@ def many_verdicts(convert):
 
 RIGHT = {
     "negative": [from_one, by_torch_sub, minus_plus, by_pixel_loop],
-    "channels_first": [by_einsum, by_stack, by_factor, by_double],
     "normalize_channels": [by_view, by_transpose, by_channel_loop, by_filling],
     "picture_test": [on_random_pixels, pixel_by_pixel, by_hand, by_a_tensor_of_one],
 }
@@ -412,25 +333,9 @@ WRONG = {
         (thresholded, "only black and white"),
         (from_largest, "brightest"),
         (by_not, "your code raises"),
-        (negative_in_place, "changes the tensor"),
+        (negative_in_place, "changes the tensor that it was given"),
         (prints_only, "is the `return` missing"),
         (negative_from_minus_one, "−1 to −2"),
-    ],
-    "channels_first": [
-        (viewed, "the pixels are scrambled"),
-        (on_its_side, "height and width are swapped"),
-        (only_scaled, "the channels are still last"),
-        (only_moved, "bytes"),
-        (moved_to_floats, "from 0 to 255"),
-        (scaled_twice, "divides by 255 twice"),
-        (by_256, "divides by 256"),
-        (whole_numbers, "whole numbers only"),
-        (bytes_after_all, "whole numbers only"),
-        (one_axis_early, "(W, 3, H)"),
-        (to_minus_one, "from −1 to 1"),
-        (with_a_batch, "batch axis"),
-        (by_numpy, "where a tensor is expected"),
-        (by_its_largest, "this picture's own largest"),
     ],
     "normalize_channels": [
         (along_the_width, "meet the width"),
@@ -447,7 +352,7 @@ WRONG = {
         (its_own_mean, "the picture's own mean"),
         (by_the_variance, "root"),
         (three_channels_by_hand, "written for three channels"),
-        (shifts_in_place, "changes the tensor"),
+        (shifts_in_place, "changes the tensor that it was given"),
         (a_batch_of_means, "batch axis"),
     ],
     "picture_test": [

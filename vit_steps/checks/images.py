@@ -14,6 +14,11 @@ def shades(channels: int, height: int, width: int) -> Tensor:
     return torch.arange(2, count + 2).reshape(channels, height, width) / (count + 5)
 
 
+def negative_in_place(picture: Tensor) -> Tensor:
+    picture *= -1
+    return picture + 1
+
+
 negative = Check(
     reference=lambda picture: 1 - picture,
     trials=[
@@ -75,6 +80,10 @@ negative = Check(
             "only black and white are left: 0.2 must become 0.8, not 1",
             lambda picture: (picture < 0.5).float(),
         ),
+        Mistake(
+            "it changes the tensor that it was given: make a new one, 1 - picture",
+            negative_in_place,
+        ),
     ],
 )
 
@@ -89,75 +98,17 @@ def to_floats(pixels: Tensor) -> Tensor:
     return pixels.permute(2, 0, 1).float() / 255
 
 
-channels_first = Check(
-    reference=to_floats,
-    trials=[
-        call("a picture of 2×4 pixels (height × width)", numbered_bytes(2, 4)),
-        call("a picture of 6×5 pixels (height × width)", numbered_bytes(6, 5)),
-    ],
-    mistakes=[
-        Mistake(
-            "the pixels are scrambled: reshape and view read the bytes straight on and only deal "
-            "them out anew; permute moves the axes",
-            lambda pixels: pixels.reshape(3, *pixels.shape[:2]) / 255,
-        ),
-        Mistake(
-            "height and width are swapped: the picture lies on its side; the order is (3, H, W)",
-            lambda pixels: to_floats(pixels).transpose(1, 2),
-        ),
-        Mistake(
-            "the axes are now (W, 3, H): permute lists, from front to back, the old numbers of the "
-            "axes, and the channels were axis 2",
-            lambda pixels: pixels.permute(1, 2, 0) / 255,
-        ),
-        Mistake(
-            "the channels are still last: move their axis to the front",
-            lambda pixels: pixels / 255,
-        ),
-        Mistake(
-            "the axes are right, the numbers are still bytes from 0 to 255: divide by 255",
-            lambda pixels: pixels.permute(2, 0, 1),
-        ),
-        Mistake(
-            "the axes are right, the numbers still run from 0 to 255: divide by 255",
-            lambda pixels: to_floats(pixels) * 255,
-        ),
-        Mistake(
-            "it divides by 255 twice: white comes out as 0.004, so every picture is black",
-            lambda pixels: to_floats(pixels) / 255,
-        ),
-        Mistake(
-            "it divides by 256: a byte goes up to 255, and white must become 1",
-            lambda pixels: to_floats(pixels) * 255 / 256,
-        ),
-        Mistake(
-            "it divides by this picture's own largest number; white is 255 in every picture, so "
-            "divide by 255",
-            lambda pixels: to_floats(pixels) * 255 / pixels.max(),
-        ),
-        Mistake(
-            "whole numbers only are left, and all of them are 0: use / rather than //, and do not "
-            "make bytes of the result",
-            lambda pixels: pixels.permute(2, 0, 1) // 255,
-        ),
-        Mistake(
-            "the numbers run from −1 to 1: that is normalising, a later step; here divide by 255",
-            lambda pixels: to_floats(pixels) * 2 - 1,
-        ),
-        Mistake(
-            "it has a batch axis in front: give (3, H, W), without [None]",
-            lambda pixels: to_floats(pixels)[None],
-        ),
-    ],
-)
-
-
 def per_channel(image: Tensor, mean: Tensor, std: Tensor) -> Tensor:
     return (image - mean[:, None, None]) / std[:, None, None]
 
 
 def three_by_name(image: Tensor, mean: Tensor, std: Tensor) -> Tensor:
     return torch.stack([(image[c] - mean[c]) / std[c] for c in range(3)])
+
+
+def shifted_in_place(image: Tensor, mean: Tensor, std: Tensor) -> Tensor:
+    image -= mean[:, None, None]
+    return image / std[:, None, None]
 
 
 def by_its_own(image: Tensor, mean: Tensor, std: Tensor) -> Tensor:
@@ -245,6 +196,11 @@ normalize_channels = Check(
             "it is written for three channels, and an image of one channel fails; let the number "
             "of channels come from the image or the mean",
             three_by_name,
+        ),
+        Mistake(
+            "it changes the tensor that it was given: make a new one (image - mean, not "
+            "image -= mean)",
+            shifted_in_place,
         ),
     ],
 )
