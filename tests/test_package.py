@@ -181,8 +181,11 @@ def test_the_order_names_every_file_and_room():
 
 
 def test_a_file_is_read_in_one_sitting():
+    """Checks are lists of wrong answers, each with its message: looked up, not read."""
     longest = {name: len(path.read_text("utf-8").splitlines()) for name, path in FILES.items()}
-    assert {name: n for name, n in longest.items() if n > 330} == {}
+    listed = {name for name in FILES if Path(name).parts[0] == "checks"}
+    assert {name: n for name, n in longest.items() if n > 330 and name not in listed} == {}
+    assert {name: n for name, n in longest.items() if n > 1250} == {}
 
 
 # What import costs -------------------------------------------------------------------------------

@@ -55,7 +55,7 @@ def test_the_map_shows_the_shapes_that_it_is_given():
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
-    [((13,), "lesson is 13"), ((-1,), "lesson is -1"), ((1, {"heads": "8"}), "no stage 'heads'")],
+    [((14,), "lesson is 14"), ((-1,), "lesson is -1"), ((1, {"heads": "8"}), "no stage 'heads'")],
 )
 def test_the_map_refuses_lessons_and_stages_that_it_has_not(arguments, message):
     with pytest.raises(ValueError, match=message):

@@ -95,7 +95,8 @@ def compare_parts(result: Any, expected: tuple | list) -> str | None:
     """As `compare`, where several results are expected. What a trial itself took apart is `Parts`:
     those are not counted in the message, since the learner gave them as one."""
     if not isinstance(result, (tuple, list)) or len(result) != len(expected):
-        return f"it gives {kind_of(result)} where {kind_of(expected)} is expected"
+        verb = "are" if len(expected) > 1 else "is"
+        return f"it gives {kind_of(result)} where {kind_of(expected)} {verb} expected"
     for number, (a, b) in enumerate(zip(result, expected, strict=True), 1):
         if problem := compare(a, b):
             counted = type(expected).__name__ != "Parts"
