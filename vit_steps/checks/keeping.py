@@ -17,7 +17,7 @@ from types import ModuleType
 from typing import Any
 
 from ..training.files import write_whole
-from .sources import globals_of, source_of, used_names
+from .sources import globals_of, source_in_cells, source_of, used_names
 
 # The pieces in the order in which they stand in the file, and where the package has its own.
 PIECES = {
@@ -63,12 +63,19 @@ def keep(name: str, thing: Callable) -> str:
         return f"to keep it in {path.name}, write it in a cell as `{kind} {name}`"
     try:
         text = path.read_text(encoding="utf-8") if path.exists() else HEADER
-        write_whole(path, with_piece(text, name, thing, source).encode())
+        text = with_piece(text, name, thing, source)
+        alone = judge(name, getattr(run(text, path), name))
+        if alone != "right":  # a method that was hung on the class elsewhere, for example
+            return f"but not kept: what stands in its cell alone is not right ({alone})"
+        write_whole(path, text.encode())
     except SyntaxError as error:
         reason = f"line {error.lineno} of {path.name} is not Python ({error.msg})"
         return f"but not kept: {reason}; mend it or delete the file, then run this cell again"
     except (OSError, ValueError) as error:
         return f"but not kept: {error}"
+    except (Exception, SystemExit) as error:
+        reason = f"{type(error).__name__}: {error}"
+        return f"but not kept: {path.name} does not run ({reason}); mend it or delete it"
     lost = "; download it, Colab forgets files with the session"
     return f"`{name}` is kept in {path.name}{lost if 'google.colab' in sys.modules else ''}"
 
@@ -105,21 +112,43 @@ def collect(thing: Callable, source: str, imports: list[str], definitions: dict[
     for name in used_names(source):
         if name in PIECES and name != thing.__name__:
             imports.append(stand_in(name))
-        elif name not in around or name in definitions or around[name] is thing:
-            continue
-        elif line := import_line(name, around[name], thing.__module__):
-            imports.append(line)
-        elif (helper := source_of(around[name])) is not None:
-            definitions[name] = ""  # holds its place while its own helpers are gathered
-            collect(around[name], helper, imports, definitions)
-            definitions[name] = definitions.pop(name) or helper
-        elif isinstance(around[name], (int, float, str, tuple, type(None))):
-            definitions[name] = f"{name} = {around[name]!r}"
-        else:
-            raise ValueError(
-                f"it uses `{name}`, which stands in your notebook alone; give it as an argument, "
-                "or make it inside"
-            )
+        elif name in around and name not in definitions and around[name] is not thing:
+            write_down(name, around[name], thing.__module__, imports, definitions)
+
+
+def write_down(
+    name: str, value: Any, home: str, imports: list[str], definitions: dict[str, str]
+) -> None:
+    """Gather one thing that a source uses: as an import, as the learner's own definition, or as a
+    number.
+
+    Raises:
+        ValueError: it stands in the notebook alone, such as a tensor.
+    """
+    own = own_form(value)
+    line = import_line(name, value, home)
+    if own is None and line is not None:
+        imports.append(line)
+        return
+    helper = own or source_of(value)
+    if helper is not None:
+        definitions[name] = ""  # holds its place while its own helpers are gathered
+        collect(value, helper, imports, definitions)
+        del definitions[name]
+        definitions[name] = helper
+    elif isinstance(value, (int, float, str, tuple, type(None))):
+        definitions[name] = f"{name} = {value!r}"
+    else:
+        raise ValueError(
+            f"it uses `{name}`, which stands in your notebook alone; give it as an argument, or "
+            "make it inside"
+        )
+
+
+def own_form(value: Any) -> str | None:
+    """The notebook's own definition of what the course's form, imported later, hides by now."""
+    course = (getattr(value, "__module__", "") or "").startswith("vit_steps")
+    return source_in_cells(value) if course else None
 
 
 def import_line(name: str, value: Any, home: str) -> str | None:
@@ -225,17 +254,29 @@ def tell(own: list[str], course: list[str]) -> None:
         print("the course's:", ", ".join(course))
 
 
+def run(text: str, path: Path) -> ModuleType:
+    """The learner's file as a module, from its text as it stands now."""
+    module = ModuleType("my_vit")
+    module.__file__ = str(path)
+    sys.modules["my_vit"] = module  # where dataclasses look
+    # Where error messages, and the search for a stub's dots, find the lines.
+    linecache.cache[str(path)] = (len(text), None, text.splitlines(keepends=True), str(path))
+    exec(compile(text, str(path), "exec"), module.__dict__)
+    return module
+
+
+def judge(name: str, piece: Callable) -> str:
+    """The message of the piece's check: "right", or what is wrong."""
+    return judges[name](piece) if name in judges else "right"
+
+
 def load() -> dict[str, Callable]:
     """The pieces in the learner's file that are right; it says so where one is not."""
     path = my_file()
     if not path.exists():
         return {}
-    linecache.checkcache(str(path))
-    module = ModuleType("my_vit")
-    module.__file__ = str(path)
-    sys.modules["my_vit"] = module  # where dataclasses look
     try:
-        exec(compile(path.read_text(encoding="utf-8"), str(path), "exec"), module.__dict__)
+        module = run(path.read_text(encoding="utf-8"), path)
     except (Exception, SystemExit) as error:
         where = f" at line {error.lineno}" if isinstance(error, SyntaxError) else ""
         reason = getattr(error, "msg", None) or error
@@ -245,14 +286,20 @@ def load() -> dict[str, Callable]:
             "pieces stand in."
         )
         return {}
-    found = {}
+    found: dict[str, Callable] = {}
+    spoilt: list[str] = []
     for name in PIECES:
         piece = getattr(module, name, None)
         if piece is None or getattr(piece, "__module__", "").startswith("vit_steps"):
             continue
-        verdict = judges[name](piece) if name in judges else "right"
+        verdict = judge(name, piece)
         if verdict == "right":
             found[name] = piece
+            continue
+        used = [bad for bad in spoilt if bad in used_names(source_of(piece) or "")]
+        spoilt.append(name)
+        if used:
+            print(f"{name} in {path.name} uses {used[0]}, so the course's stands in for it too.")
         else:
             print(f"{name} in {path.name} is no longer right, so the course's stands in: {verdict}")
     return found

@@ -30,10 +30,16 @@ def source_of(thing: Callable) -> str | None:
             return source
     if not isinstance(thing, type):
         return None
-    cells = [file for file in reversed(linecache.cache) if re.search("ipykernel|ipython-", file)]
+    if thing.__module__ == "__main__":
+        return source_in_cells(thing)
     home = getattr(sys.modules.get(thing.__module__), "__file__", None)
-    files = cells if thing.__module__ == "__main__" else [home] if home else []
-    return next((source for file in files if (source := definition(file, thing))), None)
+    return definition(home, thing) if home else None
+
+
+def source_in_cells(thing: Callable) -> str | None:
+    """The newest definition of that name in the notebook's cells; None without one."""
+    cells = [file for file in reversed(linecache.cache) if re.search("ipykernel|ipython-", file)]
+    return next((source for file in cells if (source := definition(file, thing))), None)
 
 
 def definition(file: str, thing: Callable, line: int | None = None) -> str | None:

@@ -1,42 +1,469 @@
-"""Exercises of lesson 06."""
+"""Lesson 06: the whole model, its size and its work, a ViT without cls, where two models part."""
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from .. import vit as package
+from ..encoder import Encoder
 from ..inputs import mlp_width
 from ..patches import grid_size
-from ..vit import ViT, ViTConfig, pool_tokens
-from .engine import Check, Mistake, Trial
+from ..vit import ViTConfig
+from .compare import Verdict
+from .engine import Check, Mistake, Trial, fill, module, untouched
 
-TINY = ViTConfig(
-    image_size=8, patch_size=4, num_classes=5, embed_dim=12, depth=2, num_heads=3, mlp_ratio=3.0
+# No two of their sizes are alike, so that no wrong answer agrees by chance.
+SMALL = ViTConfig(
+    image_size=15,
+    patch_size=5,
+    num_classes=7,
+    embed_dim=24,
+    depth=2,
+    num_heads=4,
+    mlp_ratio=1.5,
 )
-GREY = replace(TINY, in_channels=1, qkv_bias=False)
-WIDE = replace(TINY, image_size=(8, 20), depth=3)
+OTHER = ViTConfig(
+    image_size=8,
+    patch_size=2,
+    in_channels=1,
+    num_classes=11,
+    embed_dim=12,
+    depth=2,
+    num_heads=6,
+    mlp_ratio=3.0,
+)
 
 
-def exact(what: str, config: ViTConfig) -> Trial:
-    """A count must be right to the last unit; the engine's tolerance would forgive some."""
+def pictures(config: ViTConfig, count: int, seed: int = 3) -> Tensor:
+    """Random images of a config's size."""
+    size: Any = config.image_size
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randn(count, config.in_channels, size, size, generator=generator)
 
-    def run(answer):
-        count = answer(config)
-        if isinstance(count, Tensor) and count.numel() == 1:
-            count = count.item()
-        if isinstance(count, bool) or not isinstance(count, (int, float)):
-            return count
-        return f"{count:,.0f}"
+
+# What an error of torch or Python says, and what it means here.
+CALLED_LIST = (
+    "`self.blocks` is a list, and a list cannot be called; go through it, "
+    "`for block in self.blocks:`"
+)
+NOT_ASKED = (
+    "a block gives x alone unless you ask: `block(x, return_attention=True)` gives x and its "
+    "weights"
+)
+BY_PLACE = "a block's second place is its mask; write `block(x, return_attention=True)`, by name"
+SLIPS = {
+    "ModuleList": CALLED_LIST,
+    "_forward_unimplemented": CALLED_LIST,
+    "values to unpack": NOT_ASKED,
+    "mask": BY_PLACE,
+}
+
+
+def used(images: Tensor, **options: Any) -> Callable[[nn.Module], Any]:
+    """A use of a model; slips that torch or Python describe in other terms are told in ours."""
+
+    def use(model: nn.Module) -> Any:
+        try:
+            return untouched(model, images, **options)
+        except (NotImplementedError, TypeError, ValueError) as error:
+            for sign, advice in SLIPS.items():
+                if sign in str(error):
+                    return Verdict(advice)
+            raise
+
+    return use
+
+
+def holds(what: str, config: ViTConfig) -> Trial:
+    """A trial of the names and shapes of a model's parameters."""
+
+    def run(answer: Callable) -> Any:
+        made = answer(config)
+        if not isinstance(made, nn.Module):
+            return made
+        return {name: "×".join(map(str, p.shape)) for name, p in made.named_parameters()}
 
     return Trial(what, run)
 
 
+ORDER = ("patch_embed", "tokens", "blocks", "norm", "head")
+
+
+def well_made(answer: Callable) -> Any:
+    """Whether the parts are made in the package's order, and start as the package's do."""
+    made = answer(SMALL)
+    order = [name for name, _ in made.named_children() if name in ORDER]
+    if order != list(ORDER):
+        return Verdict(
+            f"its parts are made in the order {', '.join(order)}; make them in the order "
+            f"{', '.join(ORDER)}, so that a seed gives the same weights as the package's ViT"
+        )
+    for name, part in made.named_modules():
+        if not isinstance(part, nn.Linear):
+            continue
+        small = 0.01 < part.weight.std() < 0.03
+        if not small or (part.bias is not None and part.bias.any()):
+            return Verdict(
+                f"`{name}` does not start as init_weights says (std 0.02, bias 0); "
+                "`self.apply(init_weights)` belongs at the end of __init__, after all parts"
+            )
+    eps = getattr(made.norm, "eps", None)
+    if eps != 1e-6:
+        return Verdict(f"`norm` has eps {eps}; ViTs are trained with 1e-6: LayerNorm(…, eps=1e-6)")
+    return Verdict("well made")
+
+
+# The steps of a right forward; each known wrong answer has one of them replaced.
+
+
+def embedded(model: Any, images: Tensor) -> Tensor:
+    return model.tokens(model.patch_embed(images))
+
+
+def through(model: Any, x: Tensor) -> tuple[Tensor, list[Tensor]]:
+    return model.blocks(x, return_attention=True)
+
+
+def from_cls(model: Any, x: Tensor) -> Tensor:
+    return model.head(model.norm(x)[:, 0])
+
+
+def given(logits: Tensor, attention: list[Tensor], asked: bool) -> Any:
+    return (logits, attention) if asked else logits
+
+
+def wrong_vit(
+    embed: Callable = embedded,
+    run: Callable = through,
+    read: Callable = from_cls,
+    give: Callable = given,
+    change: Callable | None = None,
+) -> type[nn.Module]:
+    """The package's ViT with a step of its forward, or a part, replaced."""
+
+    class Wrong(package.ViT):
+        def __init__(self, config: ViTConfig):
+            super().__init__(config)
+            if change:
+                change(self, config)
+
+        def forward(self, images: Tensor, return_attention: bool = False) -> Any:
+            x, attention = run(self, embed(self, images))
+            return give(read(self, x), attention, return_attention)
+
+    return Wrong
+
+
+def raising(sign: str) -> Callable:
+    """A step that raises as torch or Python does there."""
+
+    def run(model: Any, x: Tensor) -> Any:
+        raise ValueError(sign)
+
+    return run
+
+
+def same_tokens(model: Any, x: Tensor) -> tuple[Tensor, list[Tensor]]:
+    """Each block gets what the first one got, and the last one's result is taken."""
+    last, attention = x, []
+    for block in model.blocks:
+        last, weights = block(x, return_attention=True)
+        attention.append(weights)
+    return last, attention
+
+
+def normed_each_time(model: Any, x: Tensor) -> tuple[Tensor, list[Tensor]]:
+    attention = []
+    for block in model.blocks:
+        x, weights = block(x, return_attention=True)
+        x = model.norm(x)
+        attention.append(weights)
+    return x, attention
+
+
+def added_twice(model: Any, x: Tensor) -> tuple[Tensor, list[Tensor]]:
+    attention = []
+    for block in model.blocks:
+        result, weights = block(x, return_attention=True)
+        x = x + result
+        attention.append(weights)
+    return x, attention
+
+
+def tokens_kept(model: Any, x: Tensor) -> tuple[Tensor, list[Tensor]]:
+    attention = []
+    for block in model.blocks:
+        x = block(x)
+        attention.append(x)
+    return x, attention
+
+
+def with_head(inputs: Callable, outputs: Callable, bias: bool = True) -> Callable:
+    """A change of the head's size."""
+
+    def change(model: Any, config: ViTConfig) -> None:
+        model.head = nn.Linear(inputs(config), outputs(config), bias)
+
+    return change
+
+
+def with_norm(shape: Callable, eps: float = 1e-6) -> Callable:
+    """A change of the final norm."""
+
+    def change(model: Any, config: ViTConfig) -> None:
+        model.norm = nn.LayerNorm(shape(config), eps=eps)
+
+    return change
+
+
+def for_imagenet(model: Any, config: ViTConfig) -> None:
+    model.norm, model.head = nn.LayerNorm(768, eps=1e-6), nn.Linear(768, 1000)
+
+
+def in_a_list(model: Any, config: ViTConfig) -> None:
+    blocks = list(model.blocks)
+    del model.blocks
+    model.blocks = blocks
+
+
+def one_for_all(model: Any, config: ViTConfig) -> None:
+    model.blocks = Encoder([model.blocks[0]] * config.depth)
+
+
+ViT = Check(
+    reference=package.ViT,
+    keeps="ViT",
+    trials=[
+        holds("its parameters, for images of 15×15 pixels, patch 5, D = 24, 2 blocks", SMALL),
+        holds("its parameters, for grey images of 8×8 pixels, patch 2, D = 12, 2 blocks", OTHER),
+        module("5 images of 15×15 pixels, patch 5, D = 24", [SMALL], used(pictures(SMALL, 5))),
+        module("3 grey images of 8×8 pixels, patch 2, D = 12", [OTHER], used(pictures(OTHER, 3))),
+        module(
+            "5 images, with return_attention=True",
+            [SMALL],
+            used(pictures(SMALL, 5), return_attention=True),
+        ),
+        Trial("a new ViT", well_made),
+    ],
+    mistakes=[
+        Mistake(
+            "the final norm is never used: the head reads `self.norm` of the cls token",
+            wrong_vit(read=lambda m, x: m.head(x[:, 0])),
+        ),
+        Mistake(
+            "the head answers for every token; give it the cls token alone, `x[:, 0]`",
+            wrong_vit(read=lambda m, x: m.head(m.norm(x))),
+        ),
+        Mistake(
+            "you keep an axis of length 1: `x[:, :1]` is (B, 1, D), `x[:, 0]` is (B, D)",
+            wrong_vit(read=lambda m, x: m.head(m.norm(x)[:, :1])),
+        ),
+        Mistake(
+            "you read the mean of all tokens; this ViT's head reads the cls token, `x[:, 0]`",
+            wrong_vit(read=lambda m, x: m.head(m.norm(x).mean(dim=1))),
+        ),
+        Mistake(
+            "you read the mean of all tokens, and norm it; this ViT's head reads the cls token, "
+            "`x[:, 0]`",
+            wrong_vit(read=lambda m, x: m.head(m.norm(x.mean(dim=1)))),
+        ),
+        Mistake(
+            "you read the mean of the patches; this ViT's head reads the cls token, `x[:, 0]`",
+            wrong_vit(read=lambda m, x: m.head(m.norm(x)[:, 1:].mean(dim=1))),
+        ),
+        Mistake(
+            "`x[0]` is the first image; the cls token of every image is `x[:, 0]`",
+            wrong_vit(read=lambda m, x: m.head(m.norm(x)[0])),
+        ),
+        Mistake(
+            "you read the last token; cls is the first, `x[:, 0]`",
+            wrong_vit(read=lambda m, x: m.head(m.norm(x)[:, -1])),
+        ),
+        Mistake(
+            "you read token 1, the first patch; cls is token 0, `x[:, 0]`",
+            wrong_vit(read=lambda m, x: m.head(m.norm(x)[:, 1])),
+        ),
+        Mistake(
+            "there is a softmax at the end; the head gives logits, the loss brings its own softmax",
+            wrong_vit(read=lambda m, x: from_cls(m, x).softmax(dim=-1)),
+        ),
+        Mistake(
+            "`tokens` is never called: it puts cls in front and adds the positions, before the "
+            "blocks",
+            wrong_vit(embed=lambda m, images: m.patch_embed(images)),
+        ),
+        Mistake(
+            "`tokens` is to be called: it puts cls in front too, so token 0 is a patch in yours",
+            wrong_vit(embed=lambda m, i: m.patch_embed(i) + m.tokens.pos_embed[:, 1:]),
+        ),
+        Mistake(
+            "every block gets the same tokens: hand on what the block before gave, "
+            "`x, weights = block(x, …)`",
+            wrong_vit(run=same_tokens),
+        ),
+        Mistake(
+            "`x` never changes: you keep each block's weights and throw its tokens away",
+            wrong_vit(run=lambda m, x: (x, same_tokens(m, x)[1])),
+        ),
+        Mistake(
+            "only the first block runs; is the `return` inside the loop?",
+            wrong_vit(run=lambda m, x: m.blocks[:1](x, return_attention=True)),
+        ),
+        Mistake(CALLED_LIST, wrong_vit(run=raising("ModuleList"))),
+        Mistake(NOT_ASKED, wrong_vit(run=raising("values to unpack"))),
+        Mistake(BY_PLACE, wrong_vit(run=raising("mask"))),
+        Mistake(
+            "each block's input is added twice: a block adds it already, so `x = block(x)`",
+            wrong_vit(run=added_twice),
+        ),
+        Mistake(
+            "`self.norm` runs after every block; it belongs after the last block, once",
+            wrong_vit(run=normed_each_time, read=lambda m, x: m.head(x[:, 0])),
+        ),
+        Mistake(
+            "`self.norm` runs after every block and again at the end; it belongs after the last "
+            "block, once",
+            wrong_vit(run=normed_each_time),
+        ),
+        Mistake(
+            "`self.norm` runs before the blocks; it belongs after the last block",
+            wrong_vit(
+                embed=lambda m, images: m.norm(embedded(m, images)),
+                read=lambda m, x: m.head(x[:, 0]),
+            ),
+        ),
+        Mistake(
+            "you give the logits and the weights, always; give the logits alone unless they are "
+            "asked for",
+            wrong_vit(give=lambda logits, attention, asked: (logits, attention)),
+        ),
+        Mistake(
+            "the weights are never given: with return_attention=True give (logits, attention)",
+            wrong_vit(give=lambda logits, attention, asked: logits),
+        ),
+        Mistake(
+            "`return a, b if c else d` gives a pair in both cases: put brackets round the pair, "
+            "`(logits, attention) if …`",
+            wrong_vit(
+                give=lambda logits, attention, asked: (logits, attention if asked else logits)
+            ),
+        ),
+        Mistake(
+            "the attention is one tensor; give a list, one tensor of weights for each block",
+            wrong_vit(
+                give=lambda logits, attention, asked: (
+                    (logits, torch.stack(attention)) if asked else logits
+                )
+            ),
+        ),
+        Mistake(
+            "the attention is the last block's weights; give a list with those of every block",
+            wrong_vit(
+                give=lambda logits, attention, asked: (logits, attention[-1]) if asked else logits
+            ),
+        ),
+        Mistake(
+            "the two results are the wrong way round: the logits first, then the attention",
+            wrong_vit(
+                give=lambda logits, attention, asked: (attention, logits) if asked else logits
+            ),
+        ),
+        Mistake(
+            "your list holds each block's tokens, not its weights",
+            wrong_vit(run=tokens_kept),
+        ),
+        Mistake(
+            "the head is turned round: a Linear names its inputs first, D, then its outputs",
+            wrong_vit(change=with_head(lambda c: c.num_classes, lambda c: c.embed_dim)),
+        ),
+        Mistake(
+            "768 and 1000 are B/16's sizes; read yours from config",
+            wrong_vit(change=for_imagenet),
+        ),
+        Mistake(
+            "the head gives 1000 logits; it gives one a class, `config.num_classes`",
+            wrong_vit(change=with_head(lambda c: c.embed_dim, lambda c: 1000)),
+        ),
+        Mistake(
+            "the head has no bias; leave nn.Linear's own in",
+            wrong_vit(change=with_head(lambda c: c.embed_dim, lambda c: c.num_classes, False)),
+        ),
+        Mistake(
+            "the norm is made for the classes; it norms tokens, of D numbers",
+            wrong_vit(change=with_norm(lambda c: c.num_classes)),
+        ),
+        Mistake(
+            "the norm is made for all tokens at once; it norms each alone, over its D numbers",
+            wrong_vit(
+                change=with_norm(lambda c: (1 + (c.image_size // c.patch_size) ** 2, c.embed_dim))
+            ),
+        ),
+        Mistake(
+            "the blocks are in a plain list, which torch does not look into: use nn.ModuleList",
+            wrong_vit(change=in_a_list),
+        ),
+        Mistake(
+            "it is one block, many times: make a new EncoderBlock for each of the `depth` places",
+            wrong_vit(change=one_for_all),
+        ),
+        Mistake(
+            "`norm` has PyTorch's eps; ViTs are trained with another: LayerNorm(D, eps=1e-6)",
+            wrong_vit(change=with_norm(lambda c: c.embed_dim, 1e-5)),
+        ),
+        Mistake(
+            "`head` does not start as init_weights says: `self.apply(init_weights)` belongs at the "
+            "end of __init__, after all parts",
+            wrong_vit(change=with_head(lambda c: c.embed_dim, lambda c: c.num_classes)),
+        ),
+    ],
+)
+
+
+# Size and work -----------------------------------------------------------------------------------
+
+TINY = ViTConfig(
+    image_size=8, patch_size=4, num_classes=5, embed_dim=12, depth=2, num_heads=3, mlp_ratio=3.0
+)
+GREY = replace(TINY, in_channels=1)
+WIDE = replace(TINY, image_size=(8, 20), depth=3)
+ODD = replace(TINY, embed_dim=56, num_heads=7, mlp_ratio=61 / 56)
+
+
+def counted(what: str, config: ViTConfig, place: int) -> Trial:
+    """One of the two counts, to the last unit; the engine's tolerance would forgive some."""
+    name = ("parameters", "multiply-adds")[place]
+
+    def run(answer: Callable) -> Any:
+        result = answer(config)
+        if result is None or result is ...:
+            return result
+        if not isinstance(result, (tuple, list)) or len(result) != 2:
+            return Verdict("give two whole numbers, (parameters, multiply_adds)")
+        number = result[place]
+        if isinstance(number, Tensor) and number.numel() == 1:
+            number = number.item()
+        if number is ...:
+            return number
+        if isinstance(number, bool) or not isinstance(number, int):
+            return Verdict(
+                f"the {name} are {number!r}, no whole number; is the hidden width "
+                "round(mlp_ratio * D)?"
+            )
+        return f"{number:,}"
+
+    return Trial(f"the {name} of {what}", run)
+
+
 SIZES = [
-    exact("a tiny ViT (8×8 pixels, patch 4, D = 12, 2 blocks)", TINY),
-    exact("the same for grey images, without qkv bias", GREY),
-    exact("the same for images of 8×20 pixels, with 3 blocks", WIDE),
-    exact("B/16", ViTConfig.preset("B/16")),
+    ("a tiny ViT (8×8 pixels, patch 4, D = 12, 2 blocks)", TINY),
+    ("the same for grey images", GREY),
+    ("the same for images of 8×20 pixels, with 3 blocks", WIDE),
+    ("the same with D = 56 and mlp_ratio 61/56", ODD),
+    ("B/16", ViTConfig.preset("B/16")),
 ]
 
 
@@ -46,21 +473,20 @@ def square_tokens(config: ViTConfig) -> int:
     return (size // config.patch_size) ** 2 + 1
 
 
-def parameters(config: ViTConfig, **changed: int) -> int:
+def all_tokens(config: ViTConfig) -> int:
+    rows, cols = grid_size(config.image_size, config.patch_size)
+    return rows * cols + 1
+
+
+def parameters(config: ViTConfig, hidden: int | None = None, **changed: int) -> int:
     """All parameters of a ViT, part by part; `changed` replaces parts."""
     c, d, p = config, config.embed_dim, config.patch_size
-    rows, cols = grid_size(c.image_size, p)
-    hidden = mlp_width(d, c.mlp_ratio)
-    block = dict(
-        norms=4 * d,
-        weights=4 * d * d + 2 * d * hidden,
-        qkv_bias=3 * d * c.qkv_bias,
-        biases=d + hidden + d,
-    )
+    hidden = hidden or mlp_width(d, c.mlp_ratio)
+    block = dict(norms=4 * d, weights=4 * d * d + 2 * d * hidden, biases=5 * d + hidden)
     whole = dict(
         patch=p * p * c.in_channels * d + d,
         cls=d,
-        positions=(rows * cols + 1) * d,
+        positions=all_tokens(c) * d,
         blocks=c.depth * sum((block | {k: v for k, v in changed.items() if k in block}).values()),
         norm=2 * d,
         head=d * c.num_classes + c.num_classes,
@@ -68,199 +494,458 @@ def parameters(config: ViTConfig, **changed: int) -> int:
     return sum((whole | {k: v for k, v in changed.items() if k in whole}).values())
 
 
-count_parameters = Check(
-    reference=parameters,
-    trials=SIZES,
-    mistakes=[
-        Mistake(
-            "cls and positions are both missing: they are bare parameters, no layer's weight; "
-            "this is how a sum over layers goes wrong",
-            lambda c: parameters(c, cls=0, positions=0),
-        ),
-        Mistake(
-            "you are one token short (D too few): cls itself counts D, and there is a position "
-            "for every patch and one for cls",
-            lambda c: parameters(c, cls=0),
-        ),
-        Mistake(
-            "the final norm is missing: 2·D, after the last block",
-            lambda c: parameters(c, norm=0),
-        ),
-        Mistake(
-            "the LayerNorms inside the blocks are missing: two a block, each with 2·D parameters",
-            lambda c: parameters(c, norms=0),
-        ),
-        Mistake(
-            "the biases inside the blocks are missing: each of the four Linears may have one",
-            lambda c: parameters(c, qkv_bias=0, biases=0),
-        ),
-        Mistake(
-            "the head's bias is missing: one number a class",
-            lambda c: parameters(c, head=c.embed_dim * c.num_classes),
-        ),
-        Mistake(
-            "one block is counted; there are `depth`",
-            lambda c: parameters(replace(c, depth=1)),
-        ),
-        Mistake(
-            "qkv_bias=False is ignored: then q, k and v add no bias, 3·D fewer a block",
-            lambda c: parameters(c, qkv_bias=3 * c.embed_dim),
-        ),
-        Mistake(
-            "mlp_ratio is ignored: the MLP's hidden width is mlp_ratio · D, and not always 4·D",
-            lambda c: parameters(replace(c, mlp_ratio=4.0)),
-        ),
-        Mistake(
-            "the number of patches is wrong where image_size is (height, width): "
-            "vit_steps.grid_size reads both forms and gives (rows, columns)",
-            lambda c: parameters(c, positions=square_tokens(c) * c.embed_dim),
-        ),
-    ],
-)
-
-
 def work(
     config: ViTConfig,
     products: int = 2,
+    squares: int = 4,
     cls: int = 1,
     every_token: bool = True,
     heads: int = 1,
     tokens: int | None = None,
+    patches: int | None = None,
     head_tokens: int = 1,
+    hidden: int | None = None,
 ) -> int:
     """The multiply-adds of one forward pass; the options make the known mistakes."""
     c, d = config, config.embed_dim
-    rows, cols = grid_size(c.image_size, c.patch_size)
-    n = tokens or rows * cols + cls
-    patches = (n - cls) * c.patch_size**2 * c.in_channels * d
-    linears = 4 * d * d + 2 * d * mlp_width(d, c.mlp_ratio)
+    n = tokens or all_tokens(c) - 1 + cls
+    linears = squares * d * d + 2 * d * (hidden or mlp_width(d, c.mlp_ratio))
     block = linears * (n if every_token else 1) + products * n * n * d * heads
-    return patches + c.depth * block + head_tokens * d * c.num_classes
+    first = (patches or n - cls) * c.patch_size**2 * c.in_channels * d
+    return first + c.depth * block + head_tokens * d * c.num_classes
 
 
-multiply_adds = Check(
-    reference=work,
-    trials=SIZES,
+def mistaken(size: Callable | None = None, cost: Callable | None = None) -> Callable:
+    """A wrong answer: the size, or the work, or both, counted otherwise."""
+    return lambda config: ((size or parameters)(config), (cost or work)(config))
+
+
+def wider(width: Callable) -> Callable:
+    """A wrong answer: both counts with another width of the MLP."""
+    return mistaken(lambda c: parameters(c, hidden=width(c)), lambda c: work(c, hidden=width(c)))
+
+
+size_and_work = Check(
+    reference=mistaken(),
+    trials=[counted(what, config, place) for place in (0, 1) for what, config in SIZES],
     mistakes=[
         Mistake(
-            "attention is missing: q·kᵀ and weights·v have no parameters, yet each costs N·N·D "
-            "a block",
-            lambda c: work(c, products=0),
+            "the two counts are the wrong way round: the parameters first",
+            lambda c: (work(c), parameters(c)),
         ),
         Mistake(
-            "attention has two products: q·kᵀ, and then weights·v",
-            lambda c: work(c, products=1),
+            "cls and positions are both missing: they are bare parameters, no layer's weight; "
+            "this is how a sum over layers goes wrong",
+            mistaken(lambda c: parameters(c, cls=0, positions=0)),
         ),
         Mistake(
-            "the blocks' Linears run on every token: multiply by N; this is torchinfo's mistake",
-            lambda c: work(c, every_token=False, products=0),
+            "your parameters are D too few. Is the patch embedding's bias there, cls itself, and "
+            "a position for every patch and one for cls?",
+            mistaken(lambda c: parameters(c, cls=0)),
         ),
         Mistake(
-            "the blocks' Linears run on every token: multiply by N",
-            lambda c: work(c, every_token=False),
+            "the final norm is missing: 2·D parameters, after the last block",
+            mistaken(lambda c: parameters(c, norm=0)),
         ),
         Mistake(
-            "the blocks work on N tokens, cls included; you count the patches only",
-            lambda c: work(c, cls=0),
+            "the LayerNorms inside the blocks are missing: two a block, each with 2·D parameters",
+            mistaken(lambda c: parameters(c, norms=0)),
         ),
         Mistake(
-            "the heads share the width: h heads of width d = D / h cost N·N·D together, not h "
-            "times that",
-            lambda c: work(c, heads=c.num_heads),
+            "a LayerNorm has 2·D parameters, a scale and a shift for each place; you count D",
+            mistaken(lambda c: parameters(c, norms=2 * c.embed_dim, norm=c.embed_dim)),
         ),
         Mistake(
-            "the head reads one pooled token, not all N",
-            lambda c: work(c, head_tokens=square_or_not(c)),
+            "the biases inside the blocks are missing: each of the four Linears has one",
+            mistaken(lambda c: parameters(c, biases=0)),
         ),
         Mistake(
-            "these are FLOPs, a multiplication and an addition each; count a multiply-add once",
-            lambda c: 2 * work(c),
+            "the head's bias is missing: one number a class",
+            mistaken(lambda c: parameters(c, head=c.embed_dim * c.num_classes)),
+        ),
+        Mistake(
+            "the parameters of one block are counted; there are `depth`",
+            mistaken(lambda c: parameters(replace(c, depth=1))),
+        ),
+        Mistake(
+            "mlp_ratio is ignored: the MLP's hidden width is round(mlp_ratio * D), and not "
+            "always 4·D",
+            wider(lambda c: 4 * c.embed_dim),
+        ),
+        Mistake(
+            "int() cuts 60.99999 to 60; the hidden width is round(mlp_ratio * D)",
+            wider(lambda c: int(c.mlp_ratio * c.embed_dim)),
+        ),
+        Mistake(
+            "in_channels is ignored: a patch has P·P·in_channels numbers, and not always three "
+            "channels",
+            mistaken(
+                lambda c: parameters(replace(c, in_channels=3)),
+                lambda c: work(replace(c, in_channels=3)),
+            ),
         ),
         Mistake(
             "the number of patches is wrong where image_size is (height, width): "
             "vit_steps.grid_size reads both forms and gives (rows, columns)",
-            lambda c: work(c, tokens=square_tokens(c)),
+            mistaken(
+                lambda c: parameters(c, positions=square_tokens(c) * c.embed_dim),
+                lambda c: work(c, tokens=square_tokens(c)),
+            ),
+        ),
+        Mistake(
+            "attention is missing from the work: q·kᵀ and weights·v have no parameters, yet each "
+            "costs N·N·D a block",
+            mistaken(cost=lambda c: work(c, products=0)),
+        ),
+        Mistake(
+            "attention has two products: q·kᵀ, and then weights·v",
+            mistaken(cost=lambda c: work(c, products=1)),
+        ),
+        Mistake(
+            "the blocks' Linears run on every token: multiply by N. And attention is missing: two "
+            "products of N·N·D a block",
+            mistaken(cost=lambda c: work(c, every_token=False, products=0)),
+        ),
+        Mistake(
+            "the blocks' Linears run on every token: multiply by N",
+            mistaken(cost=lambda c: work(c, every_token=False)),
+        ),
+        Mistake(
+            "the blocks work on N tokens, cls included; you count the patches only",
+            mistaken(cost=lambda c: work(c, cls=0)),
+        ),
+        Mistake(
+            "the patch embedding runs on the patches alone, N − 1 of them; cls is no patch",
+            mistaken(cost=lambda c: work(c, patches=all_tokens(c))),
+        ),
+        Mistake(
+            "the heads share the width: h heads of width d = D / h cost N·N·D together, not h "
+            "times that",
+            mistaken(cost=lambda c: work(c, heads=c.num_heads)),
+        ),
+        Mistake(
+            "the output projection is missing from the work: D·D for each token, in each block",
+            mistaken(cost=lambda c: work(c, squares=3)),
+        ),
+        Mistake(
+            "the head reads one token, not all N",
+            mistaken(cost=lambda c: work(c, head_tokens=all_tokens(c))),
+        ),
+        Mistake(
+            "the head is missing from the work: D times the classes, once",
+            mistaken(cost=lambda c: work(c, head_tokens=0)),
+        ),
+        Mistake(
+            "these are FLOPs, a multiplication and an addition each; count a multiply-add once",
+            mistaken(cost=lambda c: 2 * work(c)),
         ),
     ],
 )
 
 
-def square_or_not(config: ViTConfig) -> int:
-    rows, cols = grid_size(config.image_size, config.patch_size)
-    return rows * cols + 1
+# A ViT without cls -------------------------------------------------------------------------------
 
 
-def pair(what: str, config: ViTConfig = TINY, change: str = "") -> Trial:
-    """Two ViTs of equal weights, the second of another config or with one parameter changed."""
+def patches_of(config: ViTConfig) -> int:
+    return all_tokens(config) - 1
 
-    def run(answer):
-        first = ViT(replace(TINY, depth=3)).eval()
-        second = ViT(replace(config, depth=3)).eval()
-        second.load_state_dict(first.state_dict())
+
+class MeanViT(nn.Module):
+    """A ViT without a cls token, whose head reads the mean of the tokens."""
+
+    def __init__(self, config: ViTConfig):
+        super().__init__()
+        whole = package.ViT(config)
+        self.patch_embed = whole.patch_embed
+        self.pos_embed = nn.Parameter(torch.zeros(1, patches_of(config), config.embed_dim))
+        self.blocks, self.norm, self.head = whole.blocks, whole.norm, whole.head
+
+    def forward(self, images: Tensor) -> Tensor:
+        return self.read(self.blocks(self.embed(images)))
+
+    def embed(self, images: Tensor) -> Tensor:
+        return self.patch_embed(images) + self.pos_embed
+
+    def read(self, x: Tensor) -> Tensor:
+        return self.head(self.norm(x).mean(dim=1))
+
+
+def reading(read: Callable) -> type[nn.Module]:
+    """A wrong answer: the head reads something else."""
+    return type("Wrong", (MeanViT,), {"read": read})
+
+
+WithCls = wrong_vit(read=lambda m, x: m.head(m.norm(x)[:, 1:].mean(dim=1)))
+
+
+def positions_of(shape: Callable, learned: bool = True) -> type[nn.Module]:
+    """A wrong answer: positions of another shape, or not learned."""
+
+    class Wrong(MeanViT):
+        def __init__(self, config: ViTConfig):
+            super().__init__(config)
+            positions = torch.zeros(shape(config))
+            del self.pos_embed
+            self.pos_embed = nn.Parameter(positions) if learned else positions
+
+        def embed(self, images: Tensor) -> Tensor:
+            x = self.patch_embed(images)
+            return x + self.pos_embed.view(1, -1, x.shape[-1])[:, -x.shape[1] :]
+
+    return Wrong
+
+
+class PositionsLast(MeanViT):
+    def embed(self, images: Tensor) -> Tensor:
+        return self.patch_embed(images)
+
+    def read(self, x: Tensor) -> Tensor:
+        return super().read(x + self.pos_embed)
+
+
+class NoPositions(MeanViT):
+    def embed(self, images: Tensor) -> Tensor:
+        return self.patch_embed(images)
+
+
+class SameTokens(MeanViT):
+    def forward(self, images: Tensor) -> Tensor:
+        return self.read(same_tokens(self, self.embed(images))[0])
+
+
+ViTWithoutCls = Check(
+    reference=MeanViT,
+    trials=[
+        holds("its parameters, for images of 15×15 pixels, patch 5, D = 24, 2 blocks", SMALL),
+        holds("its parameters, for grey images of 8×8 pixels, patch 2, D = 12, 2 blocks", OTHER),
+        module("5 images of 15×15 pixels, patch 5, D = 24", [SMALL], used(pictures(SMALL, 5))),
+        module("3 grey images of 8×8 pixels, patch 2, D = 12", [OTHER], used(pictures(OTHER, 3))),
+    ],
+    mistakes=[
+        Mistake(
+            "the cls token is still there, inside `tokens`: this ViT has `pos_embed` in its place",
+            WithCls,
+        ),
+        Mistake(
+            "without cls there are n positions, one a patch; yours has one more",
+            positions_of(lambda c: (1, patches_of(c) + 1, c.embed_dim)),
+        ),
+        Mistake(
+            "`pos_embed` needs the batch axis: its shape is (1, n, D)",
+            positions_of(lambda c: (patches_of(c), c.embed_dim)),
+        ),
+        Mistake(
+            "the positions are not learned: make `pos_embed` an nn.Parameter",
+            positions_of(lambda c: (1, patches_of(c), c.embed_dim), learned=False),
+        ),
+        Mistake("the positions are not added to the patches", NoPositions),
+        Mistake(
+            "the positions are added after the blocks; add them before the blocks", PositionsLast
+        ),
+        Mistake(
+            "you take the mean first and norm that; norm each token, then take the mean",
+            reading(lambda self, x: self.head(self.norm(x.mean(dim=1)))),
+        ),
+        Mistake(
+            "the norm is missing: norm each token, then take the mean",
+            reading(lambda self, x: self.head(x.mean(dim=1))),
+        ),
+        Mistake(
+            "`[:, 1:]` leaves the first patch out: there is no cls token to leave out any more",
+            reading(lambda self, x: self.head(self.norm(x)[:, 1:].mean(dim=1))),
+        ),
+        Mistake(
+            "token 0 is the first patch now; read the mean of all tokens",
+            reading(lambda self, x: self.head(self.norm(x)[:, 0])),
+        ),
+        Mistake(
+            "you read the sum of the tokens; read their mean",
+            reading(lambda self, x: self.head(self.norm(x).sum(dim=1))),
+        ),
+        Mistake(
+            "you read the largest number of each column; read the mean",
+            reading(lambda self, x: self.head(self.norm(x).amax(dim=1))),
+        ),
+        Mistake(
+            "you average over the images; the tokens are axis 1",
+            reading(lambda self, x: self.head(self.norm(x).mean(dim=0))),
+        ),
+        Mistake(
+            "the head answers for every token; take the mean over the tokens, axis 1, to get one "
+            "row of logits an image",
+            reading(lambda self, x: self.head(self.norm(x))),
+        ),
+        Mistake(
+            "there is a softmax at the end; give the logits",
+            reading(lambda self, x: self.head(self.norm(x).mean(dim=1)).softmax(dim=-1)),
+        ),
+        Mistake(
+            "every block gets the same tokens: hand on what the block before gave, `x = block(x)`",
+            SameTokens,
+        ),
+        Mistake(CALLED_LIST, reading(raising("ModuleList"))),
+    ],
+)
+
+
+# Where two models part ---------------------------------------------------------------------------
+
+
+@cache
+def two(config: ViTConfig, change: Callable[[nn.Module], None] | None) -> Any:
+    """Two ViTs of equal weights, the second of another config, or changed; and images."""
+    with torch.random.fork_rng(devices=[]), torch.no_grad():
+        torch.manual_seed(0)
+        first, second = package.ViT(replace(TINY, depth=3)), package.ViT(replace(config, depth=3))
+        fill(first)
+        fill(second)
         if change:
-            parameter = second.get_parameter(change)
-            parameter.data = parameter.data + torch.randn_like(parameter)
+            change(second)
+        return first.eval(), second.eval(), torch.randn(2, 3, 8, 8)
+
+
+def pair(
+    what: str, config: ViTConfig = TINY, change: Callable | None = None, why: str = ""
+) -> Trial:
+    """A trial of two models.
+
+    Args:
+        config, change: what the second has otherwise.
+        why: what to say besides the wrong name.
+    """
+
+    def run(answer: Callable) -> Any:
         with torch.no_grad():
-            return answer(first, second, torch.randn(2, 3, 8, 8))
+            result = answer(*two(config, change))
+        if result is None:
+            return Verdict(f"it gives None{why}")
+        return Verdict(f"it gives {result!r}{why}") if isinstance(result, str) else result
 
     return Trial(what, run)
 
 
-def stages(model: ViT, images: Tensor) -> dict[str, Tensor]:
+COUNTS = "; every difference over 1e-5 counts, even of one number"
+
+
+def shaken(name: str) -> Callable:
+    def change(model: nn.Module) -> None:
+        p = model.get_parameter(name)
+        p.add_(torch.randn_like(p))
+
+    return change
+
+
+def louder(model: Any) -> None:
+    model.tokens.cls_token.add_(1.0)
+
+
+def rounded(model: Any) -> None:
+    model.tokens.cls_token.mul_(1 + 2e-7)
+
+
+def one_number(model: Any) -> None:
+    model.tokens.pos_embed[0, 3, 7] += 5e-5
+
+
+def one_number_more(model: Any) -> None:
+    model.tokens.pos_embed[0, 3, 7] += 4e-4
+
+
+def all_numbers(model: Any) -> None:
+    model.tokens.pos_embed.add_(5e-4)
+
+
+def stages(model: Any, images: Tensor) -> dict[str, Tensor]:
     """What each stage of a ViT gives, in the order in which the images pass."""
     x = model.patch_embed(images)
-    given = {"patch_embed": x}
-    given["tokens"] = x = model.tokens(x)
+    found = {"patch_embed": x}
+    found["tokens"] = x = model.tokens(x)
     for i, block in enumerate(model.blocks):
-        given[f"blocks.{i}"] = x = block(x)
-    given["norm"] = x = model.norm(x)
-    given["head"] = model.head(pool_tokens(x, model.config.pool))
-    return given
+        found[f"blocks.{i}"] = x = block(x)
+    found["norm"] = model.norm(x)
+    found["head"] = model(images)
+    return found
 
 
-def parted(a: ViT, b: ViT, images: Tensor) -> list[str]:
+def apart(x: Tensor, y: Tensor) -> bool:
+    return x.shape != y.shape or bool((x - y).abs().max() > 1e-5)
+
+
+def parted(a: Any, b: Any, images: Tensor, differ: Callable = apart) -> list[str]:
     """The stages after which two ViTs differ."""
     first, second = stages(a, images), stages(b, images)
-    return [name for name in first if not torch.allclose(first[name], second[name], atol=1e-6)]
+    return [name for name in first if differ(first[name], second[name])]
 
 
-def first_parted(a: ViT, b: ViT, images: Tensor) -> str | None:
+def first_parted(a: Any, b: Any, images: Tensor) -> str | None:
     return next(iter(parted(a, b, images)), None)
+
+
+def where(differ: Callable) -> Callable:
+    """A wrong answer: the first stage that is apart by another measure."""
+    return lambda a, b, images: next(iter(parted(a, b, images, differ)), None)
+
+
+def over(border: float) -> Callable[[Tensor, Tensor], bool]:
+    return lambda x, y: x.shape != y.shape or bool((x - y).abs().max() > border)
 
 
 def other_weights(a: nn.Module, b: nn.Module, images: Tensor) -> str | None:
     """The first stage whose weights differ: a wrong answer."""
     theirs = b.state_dict()
     for name, weight in a.state_dict().items():
-        if not torch.equal(weight, theirs[name]):
+        if apart(weight, theirs[name]):
             return ".".join(name.split(".")[: 2 if name.startswith("blocks") else 1])
     return None
 
 
-def renamed(change):
+def renamed(change: Callable[[str], Any]) -> Callable:
     """A wrong answer: the right one, put through `change`."""
 
-    def wrong(a, b, images):
+    def wrong(a: Any, b: Any, images: Tensor) -> Any:
         name = first_parted(a, b, images)
         return name and change(name)
 
     return wrong
 
 
-def next_block(name: str) -> str:
-    stage, _, number = name.partition(".")
-    return f"{stage}.{int(number) + 1}" if number else stage
+def other_block(name: str, form: Callable[[int], Any]) -> Any:
+    _, _, number = name.partition(".")
+    return form(int(number)) if number else name
+
+
+def before(name: str) -> str:
+    names = ["patch_embed", "tokens", "blocks.0", "blocks.1", "blocks.2", "norm", "head"]
+    return names[max(names.index(name) - 1, 0)]
+
+
+def every_token(a: Any, b: Any, images: Tensor) -> str | None:
+    name = first_parted(a, b, images)
+    if name != "head":
+        return name
+    return "head" if apart(a.head(a.features(images)), b.head(b.features(images))) else None
 
 
 where_they_part = Check(
     reference=first_parted,
     trials=[
         pair("two equal ViTs"),
-        pair("two ViTs whose fc1 in block 1 differs", change="blocks.1.mlp.fc1.weight"),
-        pair("two ViTs whose cls token differs", change="tokens.cls_token"),
-        pair("two ViTs whose patch projection differs", change="patch_embed.proj.weight"),
+        pair("two ViTs whose fc1 in block 1 differs", change=shaken("blocks.1.mlp.fc1.weight")),
+        pair("two ViTs whose norm1 in block 2 differs", change=shaken("blocks.2.norm1.weight")),
+        pair("two ViTs whose patch projection differs", change=shaken("patch_embed.proj.weight")),
         pair("two ViTs of equal weights with 3 and 4 heads", replace(TINY, num_heads=4)),
         pair("two ViTs of equal weights, one with mean pooling", replace(TINY, pool="mean")),
+        pair("two ViTs of 5 and 6 classes", replace(TINY, num_classes=6)),
+        pair("two ViTs whose head differs", change=shaken("head.weight")),
+        pair("two ViTs, the second's cls token larger by 1", change=louder),
+        pair("two ViTs, the positions larger by 0.0005", change=all_numbers, why=COUNTS),
+        pair("two ViTs, one number larger by 0.0004", change=one_number_more, why=COUNTS),
+        pair("two ViTs, one number larger by 0.00005", change=one_number, why=COUNTS),
+        pair(
+            "two ViTs, the cls token different by a rounding",
+            change=rounded,
+            why="; differences up to 1e-5 do not count",
+        ),
     ],
     mistakes=[
         Mistake(
@@ -269,22 +954,72 @@ where_they_part = Check(
             other_weights,
         ),
         Mistake(
-            "this is the last stage where they differ; once apart, they stay apart: stop at the "
-            "first",
+            "you compare the logits alone; go stage by stage, and name the first that differs",
+            lambda a, b, images: "head" if apart(a(images), b(images)) else None,
+        ),
+        Mistake(
+            "this is the last stage where they differ; once apart, they stay apart: return at "
+            "the first",
             lambda a, b, images: next(reversed(parted(a, b, images)), None),
         ),
         Mistake(
+            "you give a list of all stages that differ; return the name of the first, or None",
+            lambda a, b, images: parted(a, b, images),
+        ),
+        Mistake(
+            "this is the stage before; name the stage after which they differ",
+            renamed(before),
+        ),
+        Mistake(
             "the blocks are numbered from 0, as in model.blocks[0]",
-            renamed(next_block),
+            renamed(lambda name: other_block(name, lambda i: f"blocks.{i + 1}")),
         ),
         Mistake(
             "it must say which block: blocks.0, blocks.1, …",
             renamed(lambda name: name.partition(".")[0]),
         ),
         Mistake(
-            "the head is never compared, or is given all tokens: two ViTs that pool differently "
-            "part only there; give it what pool_tokens gives, or compare the logits",
+            "a block is named blocks.0, as in the state dict, with a dot",
+            renamed(lambda name: other_block(name, lambda i: f"blocks[{i}]")),
+        ),
+        Mistake(
+            "a block is named by a text, blocks.0, and not by its number alone",
+            renamed(lambda name: other_block(name, lambda i: i)),
+        ),
+        Mistake(
+            "the logits are never compared: two ViTs whose heads differ, or that pool "
+            "differently, part only there",
             renamed(lambda name: None if name == "head" else name),
+        ),
+        Mistake(
+            "the head is given all tokens: two ViTs that pool differently part only in their "
+            "logits; compare a(images) with b(images)",
+            every_token,
+        ),
+        Mistake(
+            "you ask for exactly equal numbers, so rounding alone parts two models; forgive "
+            "differences of up to 1e-5",
+            where(lambda x, y: x.shape != y.shape or not torch.equal(x, y)),
+        ),
+        Mistake(
+            "a difference may be negative: compare (x - y).abs()",
+            where(lambda x, y: x.shape != y.shape or bool((x - y).max() > 1e-5)),
+        ),
+        Mistake(
+            "the mean hides one number that differs; look at the largest difference",
+            where(lambda x, y: x.shape != y.shape or bool((x - y).abs().mean() > 1e-5)),
+        ),
+        *(
+            Mistake("you forgive too much: differences over 1e-5 count", where(over(border)))
+            for border in (1e-4, 1e-3, 1e-2)
+        ),
+        Mistake(
+            "results of other shapes differ, and cannot be subtracted: compare the shapes first",
+            where(lambda x, y: bool((x - y).abs().max() > 1e-5)),
+        ),
+        Mistake(
+            "where they never differ, return None itself, not the text 'None'",
+            lambda a, b, images: str(first_parted(a, b, images)),
         ),
     ],
 )

@@ -1,0 +1,400 @@
+"""The learner's own model, `my_vit.py`: kept piece by piece, whole in the end, and theirs.
+
+A kernel plays the learner. It runs the build cells of the solutions of lessons 01 to 06, as a
+learner would, each lesson in a cleared notebook, and a few wrong turns after that.
+"""
+
+import ast
+import importlib.util
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import nbformat
+import pytest
+import torch
+from helpers import close
+from nbclient import NotebookClient
+from nbformat.v4 import new_code_cell, new_notebook
+from safetensors.torch import load_file
+
+import course
+import vit_steps
+from vit_steps import ViT, ViTConfig, checks
+from vit_steps.checks.keeping import HEADER, PIECES
+from vit_steps.training import load_model
+from vit_steps.training.data import scattered
+
+MODEL = list(PIECES)[: list(PIECES).index("ViT") + 1]
+LESSONS = ("01_patches", "02_tokens", "03_heads", "04_attention", "05_encoder", "06_vit")
+WEIGHTS = Path(vit_steps.__file__).parent / "weights" / "scattered.safetensors"
+CONFIG = ViTConfig(
+    image_size=12, patch_size=4, in_channels=2, num_classes=7, embed_dim=24, depth=3, num_heads=4,
+    mlp_ratio=2.5,
+)  # fmt: skip
+
+
+def code_of(path: Path) -> list[str]:
+    book = nbformat.read(path, as_version=4)
+    return [cell.source for cell in book.cells if cell.cell_type == "code"]
+
+
+def kept_by(source: str) -> list[str]:
+    """The pieces that a cell gives to their checks."""
+    return [name for name in MODEL if f"checks.{name}({name})" in source]
+
+
+def lesson(name: str) -> list[str]:
+    """A fresh notebook: the cells of a lesson's solutions as far as its last build cell."""
+    sources = code_of(course.ROOT / "notebooks" / "solutions" / f"{name}.ipynb")
+    last = max((i for i, source in enumerate(sources) if kept_by(source)), default=-1)
+    return ["%reset -f", *sources[: last + 1]]
+
+
+def at(folder: Path) -> list[str]:
+    """The cells that begin to write another my_vit.py."""
+    folder.mkdir(exist_ok=True)
+    return [f"import os\nos.environ['MY_VIT'] = {str(folder / 'my_vit.py')!r}"]
+
+
+def build_cell(name: str, piece: str) -> str:
+    return next(c for c in lesson(name) if piece in kept_by(c))
+
+
+ADDED = '\n\nNOTE = "my own"\n\n\ndef double(x):  # a helper of mine\n    return 2 * x\n'
+OTHER_PATCHIFY = """
+def patchify(images, patch_size):
+    # the second time, by hand
+    B, C, H, W = images.shape
+    P = patch_size
+    x = images.reshape(B, C, H // P, P, W // P, P)
+    return x.permute(0, 2, 4, 3, 5, 1).reshape(B, H // P * (W // P), P * P * C)
+
+
+checks.patchify(patchify)
+"""
+WITH_A_VARIABLE = """
+patterns = torch.zeros(1), "b c (row p1) (col p2) -> b (row col) (p1 p2 c)"
+pattern = patterns[1]
+zero = patterns[0]
+
+
+def patchify(images, patch_size):
+    return rearrange(images, pattern, p1=patch_size, p2=patch_size) + zero
+
+
+checks.patchify(patchify)
+"""
+RUN_ALL_BEFORE = """
+from vit_steps.encoder import Encoder, EncoderBlock
+from vit_steps.patches import PatchEmbedding, grid_size
+from vit_steps.tokens import TokenEmbedding
+from vit_steps.vit import ViTConfig
+"""
+
+
+@pytest.fixture(scope="module")
+def session(tmp_path_factory):
+    """The folders that a learner's session left, by name, and what its cells said."""
+    root = tmp_path_factory.mktemp("session")
+    cells, marks = [], {}
+
+    def turn(name: str, *sources: str) -> None:
+        marks[name] = len(cells), len(cells) + len(sources)
+        cells.extend(sources)
+
+    turn("whole", *at(root / "whole"), *(c for name in LESSONS for c in lesson(name)))
+    copy = (
+        f"import shutil; shutil.copy({str(root / 'whole')!r} + '/my_vit.py', os.environ['MY_VIT'])"
+    )
+    add = f"with open(os.environ['MY_VIT'], 'a') as file: file.write({ADDED!r})"
+    turn("again", *at(root / "again"), copy, add, OTHER_PATCHIFY)
+    turn("variable", *at(root / "variable"), WITH_A_VARIABLE)
+    reset, setup, *_ = lesson("01_patches")
+    skipping = [reset, setup, build_cell("01_patches", "PatchEmbedding")]
+    skipping += [*lesson("05_encoder"), *lesson("06_vit")]
+    turn("skipped", *at(root / "skipped"), *skipping)
+    # The lesson was run to its end, with its stub open; then the build cell is filled, and run.
+    late = [*lesson("06_vit"), *at(root / "late"), RUN_ALL_BEFORE, build_cell("06_vit", "ViT")]
+    turn("late", *at(root / "unused"), *late)
+    book = new_notebook(cells=[new_code_cell(source) for source in cells])
+    NotebookClient(book, timeout=120, resources={"metadata": {"path": str(root)}}).execute()
+    said = ["".join(o.get("text", "") for o in cell.outputs) for cell in book.cells]
+    return root, {name: "".join(said[a:b]) for name, (a, b) in marks.items()}
+
+
+@pytest.fixture
+def mine(session):
+    """The whole file, as a module of a name of its own."""
+    return module_of(session[0] / "whole" / "my_vit.py")
+
+
+def module_of(path: Path):
+    spec = importlib.util.spec_from_file_location("their_vit", path)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["their_vit"] = module  # where dataclasses look
+    spec.loader.exec_module(module)
+    return module
+
+
+def imports_of(path: Path) -> set[str]:
+    """The packages that a file imports from."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {alias.name.split(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            found.add((node.module or "").split(".")[0])
+    return found
+
+
+def defined_in(path: Path) -> list[str]:
+    body = ast.parse(path.read_text("utf-8")).body
+    return [node.name for node in body if isinstance(node, (ast.FunctionDef, ast.ClassDef))]
+
+
+def alone(folder: Path, source: str) -> str:
+    """What a fresh Python in this folder prints, in which the course's package is not there."""
+    without = "import sys; sys.modules['vit_steps'] = None\n"
+    command = [sys.executable, "-W", "error", "-c", without + source]
+    result = subprocess.run(command, cwd=folder, capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
+    return result.stdout
+
+
+# The whole file ----------------------------------------------------------------------------------
+
+
+def test_every_piece_has_a_build_cell_in_the_solutions():
+    given = [name for path in LESSONS for cell in lesson(path) for name in kept_by(cell)]
+    assert sorted(given) == sorted(MODEL)
+
+
+def test_every_piece_is_right_and_kept(session):
+    root, said = session
+    for name in MODEL:
+        assert f"right: `{name}` is kept in my_vit.py\n" in said["whole"]
+    assert [name for name in defined_in(root / "whole" / "my_vit.py") if name in MODEL] == MODEL
+
+
+def test_the_whole_file_imports_nothing_of_the_course(session):
+    path = session[0] / "whole" / "my_vit.py"
+    assert imports_of(path) <= {"torch", "einops", "dataclasses", "math"}
+    assert "vit_steps" not in path.read_text("utf-8")
+
+
+def test_it_is_plain_and_readable(session):
+    text = (session[0] / "whole" / "my_vit.py").read_text("utf-8")
+    assert text.startswith(HEADER)
+    assert "..." not in text
+    assert "checks." not in text
+    tree = ast.parse(text)
+    names = defined_in(session[0] / "whole" / "my_vit.py")
+    assert len(names) == len(set(names))  # nothing stands twice
+    assert {"ViTConfig", "init_weights"} <= set(names)
+    assert names.index("ViTConfig") < names.index("ViT")
+    last_import = max(n.lineno for n in tree.body if isinstance(n, (ast.Import, ast.ImportFrom)))
+    first_piece = min(n.lineno for n in tree.body if isinstance(n, (ast.FunctionDef, ast.ClassDef)))
+    assert last_import < first_piece
+
+
+def test_it_runs_by_itself(session):
+    source = """
+import torch
+from my_vit import ViT, ViTConfig
+
+sizes = dict(image_size=12, patch_size=4, in_channels=2, num_classes=7)
+model = ViT(ViTConfig(**sizes, embed_dim=24, depth=3, num_heads=4, mlp_ratio=2.5))
+logits, attention = model(torch.randn(5, 2, 12, 12), return_attention=True)
+print(tuple(logits.shape), len(attention), tuple(attention[0].shape))
+"""
+    assert alone(session[0] / "whole", source) == "(5, 7) 3 (5, 4, 10, 10)\n"
+
+
+def test_the_lines_of_the_lesson_read_a_digit(session, tmp_path):
+    """In any folder, with the two files that the lesson names."""
+    text = (course.ROOT / "notebooks" / "06_vit.ipynb").read_text("utf-8")
+    cells = nbformat.reads(text, as_version=4).cells
+    blocks = [b for c in cells for b in re.findall(r"```python\n(.*?)```", c.source, re.DOTALL)]
+    (lines,) = [block for block in blocks if "from my_vit import" in block]
+    shutil.copy(session[0] / "whole" / "my_vit.py", tmp_path)
+    shutil.copy(WEIGHTS, tmp_path)
+    assert alone(tmp_path, lines) == "0\n"
+
+
+def test_the_same_seed_gives_the_packages_weights(mine):
+    torch.manual_seed(3)
+    theirs = mine.ViT(CONFIG).state_dict()
+    torch.manual_seed(3)
+    ours = ViT(CONFIG).state_dict()
+    assert list(theirs) == list(ours)
+    for name, weight in ours.items():
+        assert torch.equal(theirs[name], weight), name
+
+
+def test_it_gives_the_packages_numbers(mine):
+    ours, theirs = ViT(CONFIG).eval(), mine.ViT(CONFIG).eval()
+    with torch.no_grad():
+        for p in ours.parameters():
+            p.add_(torch.randn_like(p) * 0.2)
+    theirs.load_state_dict(ours.state_dict())
+    images = torch.randn(5, 2, 12, 12)
+    logits, attention = ours(images, return_attention=True)
+    their_logits, their_attention = theirs(images, return_attention=True)
+    close(their_logits, logits)
+    close(theirs(images), logits)
+    assert len(their_attention) == len(attention) == 3
+    for a, b in zip(their_attention, attention, strict=True):
+        close(a, b)
+
+
+def test_its_own_configuration_will_do_as_well(mine):
+    fields = ("image_size", "patch_size", "in_channels", "num_classes", "embed_dim", "depth")
+    fields += ("num_heads", "mlp_ratio")
+    own = mine.ViTConfig(**{name: getattr(CONFIG, name) for name in fields})
+    for field in fields:
+        assert getattr(mine.ViTConfig(), field) == getattr(ViTConfig(), field)  # the same defaults
+    torch.manual_seed(3)
+    first = mine.ViT(own).head.weight
+    torch.manual_seed(3)
+    assert torch.equal(first, mine.ViT(CONFIG).head.weight)
+
+
+def test_it_reads_digits_as_well_as_the_package(mine):
+    canvases = scattered(300, seed=5, held_out=True)
+    config = load_model(WEIGHTS).config
+    answers = []
+    for made in (mine.ViT(config).eval(), ViT(config).eval()):
+        made.load_state_dict(load_file(WEIGHTS))
+        with torch.no_grad():
+            answers.append(made(canvases.images).argmax(dim=-1))
+    assert (answers[0] == canvases.labels).float().mean() > 0.93
+    assert torch.equal(*answers)
+
+
+def test_the_course_takes_it_up_again(session, capsys, monkeypatch):
+    monkeypatch.setenv("MY_VIT", str(session[0] / "whole" / "my_vit.py"))
+    checks.pieces()
+    assert capsys.readouterr().out == f"yours, from my_vit.py: {', '.join(MODEL)}\n"
+    own, block = checks.mine("ViT", "EncoderBlock")
+    assert own is not ViT
+    assert block.__module__ == own.__module__ == "my_vit"
+    assert isinstance(own(CONFIG).blocks[0], block)
+
+
+# What a learner does on the way ------------------------------------------------------------------
+
+
+def test_a_second_run_replaces_the_piece_and_leaves_the_learners_additions(session):
+    root, said = session
+    assert "right: `patchify` is kept in my_vit.py" in said["again"]
+    before = (root / "whole" / "my_vit.py").read_text("utf-8")
+    after = (root / "again" / "my_vit.py").read_text("utf-8")
+    assert defined_in(root / "again" / "my_vit.py") == [
+        *defined_in(root / "whole" / "my_vit.py"), "double",
+    ]  # fmt: skip
+    assert after.count("def patchify") == 1
+    assert "# the second time, by hand" in after
+    assert after.endswith(ADDED.lstrip("\n").rstrip("\n") + "\n")
+    rest = before[before.index("class PatchEmbedding") :].rstrip("\n")
+    assert rest in after
+
+
+def test_a_piece_that_uses_a_variable_of_the_notebook_is_not_kept(session):
+    root, said = session
+    assert (
+        "right: but not kept: it uses `zero`, which stands in your notebook alone"
+        in (said["variable"])
+    )
+    assert not (root / "variable" / "my_vit.py").exists()
+
+
+def test_who_skipped_pieces_goes_on_with_the_courses(session, capsys, monkeypatch):
+    path = session[0] / "skipped" / "my_vit.py"
+    own = ["PatchEmbedding", "MLP", "EncoderBlock", "ViT"]
+    assert [name for name in defined_in(path) if name in MODEL] == own
+    text = path.read_text("utf-8")
+    lines = [line for line in text.splitlines() if "vit_steps" in line]
+    wanted = {"TokenEmbedding", "MultiHeadAttention"}
+    assert {re.search(r"import (\w+)", line)[1] for line in lines} == wanted
+    assert all("the course's, until yours is right" in line for line in lines)
+    monkeypatch.setenv("MY_VIT", str(path))
+    made = checks.mine("ViT")(CONFIG)
+    assert capsys.readouterr().out == "yours, from my_vit.py: ViT\n"
+    assert made(torch.randn(2, 2, 12, 12)).shape == (2, 7)
+
+
+def test_a_lesson_that_was_run_to_its_end_first_keeps_the_learners_configuration(session):
+    """There `ViTConfig` in the notebook is the package's by then."""
+    root, said = session
+    assert "right: `ViT` is kept in my_vit.py" in said["late"]
+    text = (root / "late" / "my_vit.py").read_text("utf-8")
+    assert "class ViTConfig" in text
+    assert not re.search(r"import.*ViTConfig", text)
+
+
+# A file that something happened to ---------------------------------------------------------------
+
+
+@pytest.fixture
+def own_file(session, tmp_path, monkeypatch):
+    path = tmp_path / "my_vit.py"
+    shutil.copy(session[0] / "whole" / "my_vit.py", path)
+    monkeypatch.setenv("MY_VIT", str(path))
+    return path
+
+
+def test_a_half_written_file_is_told_and_the_courses_pieces_stand_in(own_file, capsys):
+    text = own_file.read_text("utf-8")
+    own_file.write_text(text[: text.index("class ViT(") + 60], encoding="utf-8")
+    piece = checks.mine("ViT")
+    said = capsys.readouterr().out
+    assert "my_vit.py does not run: SyntaxError at line" in said
+    assert "delete it and run your build cells again" in said
+    assert piece is ViT
+
+
+@pytest.mark.parametrize(
+    ("line", "what"),
+    [
+        ("import a_package_that_is_not_there", "ModuleNotFoundError"),
+        ("model = ViT(7)", "AttributeError"),
+        ("raise SystemExit", "SystemExit"),
+        ("x = 1 / 0", "ZeroDivisionError: division by zero"),
+    ],
+)
+def test_a_file_that_does_not_run_is_told(own_file, capsys, line, what):
+    with own_file.open("a", encoding="utf-8") as file:
+        file.write(f"\n{line}\n")
+    assert checks.mine("EncoderBlock") is vit_steps.EncoderBlock
+    said = capsys.readouterr().out
+    assert f"my_vit.py does not run: {what}" in said
+    assert said.endswith("the course's: EncoderBlock\n")
+
+
+def test_a_broken_file_is_not_written_over(own_file, capsys):
+    own_file.write_text("def patchify(:\n", encoding="utf-8")
+    checks.TokenEmbedding(checks.TokenEmbedding.reference)
+    capsys.readouterr()
+    assert own_file.read_text("utf-8") == "def patchify(:\n"
+
+
+def test_a_piece_that_was_spoilt_by_hand_is_told_and_not_used(own_file, capsys):
+    text = own_file.read_text("utf-8")
+    assert text.count("self.norm(x[:, 0])") == 1
+    own_file.write_text(text.replace("self.norm(x[:, 0])", "x[:, 0]"), encoding="utf-8")
+    piece, block = checks.mine("ViT", "EncoderBlock")
+    said = capsys.readouterr().out
+    assert "ViT in my_vit.py is no longer right, so the course's stands in: the final norm" in said
+    assert "yours, from my_vit.py: EncoderBlock" in said
+    assert piece is ViT
+    assert block is not vit_steps.EncoderBlock
+
+
+def test_without_a_file_all_is_the_courses(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("MY_VIT", str(tmp_path / "my_vit.py"))
+    assert checks.mine("ViT") is ViT
+    assert capsys.readouterr().out == "the course's: ViT\n"
+    assert not (tmp_path / "my_vit.py").exists()

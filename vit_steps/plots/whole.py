@@ -1,0 +1,87 @@
+"""Lesson 06: where the parameters stand, and what a model reads on its canvases."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from torch import Tensor
+
+from .figures import CLS, INK, KEY, PATCH, POSITION, QUERY, VALUE, new_axes
+
+# The colours of the course's pieces, as on its map; what has none of its own is grey.
+OWN = {
+    "patch": (PATCH,),
+    "cls": (CLS,),
+    "position": (POSITION,),
+    "queries": (QUERY, KEY, VALUE),
+    "head": (CLS,),
+}
+REST = ("#777777",)
+
+
+def parameter_bars(counts: Mapping[str, int], title: str = "", ax: Any = None) -> None:
+    """Draw one level bar for each piece, as long as its parameters are many.
+
+    Args:
+        counts: a piece's name and its number of parameters, from top to bottom.
+    """
+    ax = ax or new_axes(8, 0.36 * len(counts) + 0.5)
+    whole = sum(counts.values())
+    for row, (name, count) in enumerate(counts.items()):
+        colours = next((own for word, own in OWN.items() if word in name), REST)
+        for part, colour in enumerate(colours):
+            length = count / len(colours)
+            ax.barh(row, length, left=part * length, color=colour, height=0.7)
+        share = f"{count / whole:.1%}" if count >= 0.001 * whole else "< 0.1%"
+        text = f"{count:,}  ({share})"
+        ax.annotate(text, (count, row), (5, 0), textcoords="offset points", va="center", size=9)
+    ax.set_yticks(range(len(counts)), list(counts))
+    ax.set(title=title, xlim=(0, 1.3 * max(counts.values())), xticks=[])
+    ax.invert_yaxis()
+    ax.tick_params(length=0)
+    ax.spines[["top", "right", "bottom"]].set_visible(False)
+
+
+def canvases(
+    images: Tensor,
+    labels: Tensor | None = None,
+    answers: Mapping[str, Tensor] | None = None,
+    columns: int = 6,
+) -> None:
+    """Show small grey pictures, framed and apart, with what stands there and what models say.
+
+    Args:
+        images: (n, 1, H, W), from -1, paper, to 1, ink.
+        labels: (n,), the digit on each, written above it; None writes nothing.
+        answers: the name of a model and its answers (n,), written below each canvas; wrong ones
+            in another colour, with a cross.
+        columns: how many stand in a row.
+    """
+    import matplotlib.pyplot as plt
+
+    answers = answers or {}
+    rows = -(-len(images) // columns)
+    side, gap = 1.25, 0.3  # inches
+    above, below = 0.08 + 0.22 * (labels is not None), 0.1 + 0.17 * len(answers)
+    width, height = columns * side + (columns + 1) * gap, rows * (above + side + below)
+    figure, axes = plt.subplots(rows, columns, figsize=(width, height), squeeze=False)
+    figure.subplots_adjust(
+        left=gap / width, right=1 - gap / width, wspace=gap / side,
+        bottom=below / height, top=1 - above / height, hspace=(above + below) / side,
+    )  # fmt: skip
+    for ax in axes.flat[len(images) :]:
+        ax.axis("off")
+    for i, (image, ax) in enumerate(zip(images, axes.flat, strict=False)):
+        ax.imshow(image[0].cpu().numpy(), cmap="gray_r", vmin=-1, vmax=1)
+        ax.set(xticks=[], yticks=[])
+        for edge in ax.spines.values():
+            edge.set(color=INK, linewidth=0.8)
+        if labels is not None:
+            ax.set_title(f"a {labels[i]}", size=10, pad=4)
+        for line, (name, given) in enumerate(answers.items()):
+            right = labels is None or bool(given[i] == labels[i])
+            text = f"{name}: {given[i]} {'✓' if right else '✗'}"
+            place = dict(xycoords="axes fraction", textcoords="offset points", va="top")
+            ax.annotate(
+                text, (0.5, 0), (0, -4 - 12 * line), ha="center", size=9,
+                color=INK if right else QUERY, **place,
+            )  # fmt: skip
