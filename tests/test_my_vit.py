@@ -95,6 +95,26 @@ from vit_steps.vit import ViTConfig
 """
 
 
+HUNG = (
+    """
+class MLP(nn.Module):
+    def __init__(self, embed_dim, hidden_dim):
+        super().__init__()
+        self.fc1 = nn.Linear(embed_dim, hidden_dim)
+        self.act = nn.GELU()
+        self.fc2 = nn.Linear(hidden_dim, embed_dim)
+""",
+    """
+def forward(self, x):
+    return self.fc2(self.act(self.fc1(x)))
+
+
+MLP.forward = forward
+checks.MLP(MLP)
+""",
+)
+
+
 @pytest.fixture(scope="module")
 def session(tmp_path_factory):
     """The folders that a learner's session left, by name, and what its cells said."""
@@ -119,6 +139,9 @@ def session(tmp_path_factory):
     # The lesson was run to its end, with its stub open; then the build cell is filled, and run.
     late = [*lesson("06_vit"), *at(root / "late"), RUN_ALL_BEFORE, build_cell("06_vit", "ViT")]
     turn("late", *at(root / "unused"), *late)
+    spoil = "with open(os.environ['MY_VIT'], 'w') as file: file.write('def patchify(:')"
+    turn("broken", *at(root / "broken"), spoil, OTHER_PATCHIFY)
+    turn("hung", *at(root / "hung"), *HUNG)
     book = new_notebook(cells=[new_code_cell(source) for source in cells])
     NotebookClient(book, timeout=120, resources={"metadata": {"path": str(root)}}).execute()
     said = ["".join(o.get("text", "") for o in cell.outputs) for cell in book.cells]
@@ -374,11 +397,27 @@ def test_a_file_that_does_not_run_is_told(own_file, capsys, line, what):
     assert said.endswith("the course's: EncoderBlock\n")
 
 
-def test_a_broken_file_is_not_written_over(own_file, capsys):
-    own_file.write_text("def patchify(:\n", encoding="utf-8")
-    checks.TokenEmbedding(checks.TokenEmbedding.reference)
-    capsys.readouterr()
-    assert own_file.read_text("utf-8") == "def patchify(:\n"
+def test_a_broken_file_is_not_written_over(session):
+    root, said = session
+    assert "right: but not kept: line 1 of my_vit.py is not Python" in said["broken"]
+    assert (root / "broken" / "my_vit.py").read_text("utf-8") == "def patchify(:"
+
+
+def test_a_method_that_stands_in_another_cell_is_told(session):
+    root, said = session
+    assert "right: but not kept: what stands in its cell alone is not right" in said["hung"]
+    assert not (root / "hung" / "my_vit.py").exists()
+
+
+def test_what_uses_a_spoilt_piece_is_not_blamed_for_it(own_file, capsys):
+    text = own_file.read_text("utf-8")
+    assert text.count("self.mlp(self.norm2(x))") == 1
+    own_file.write_text(text.replace("self.mlp(self.norm2(x))", "self.mlp(x)"), encoding="utf-8")
+    assert checks.mine("ViT") is ViT
+    said = capsys.readouterr().out
+    assert "EncoderBlock in my_vit.py is no longer right" in said
+    assert "ViT in my_vit.py uses EncoderBlock, so the course's stands in for it too." in said
+    assert said.count("no longer right") == 1
 
 
 def test_a_piece_that_was_spoilt_by_hand_is_told_and_not_used(own_file, capsys):
