@@ -44,8 +44,7 @@ class MLPByErf(nn.Module):
     def forward(self, x):
         x = self.fc1(x)
         x = self.act(x)
-        x = self.fc2(x)
-        return x
+        return self.fc2(x)
 
 
 class MLPTokenByToken(OneLineMLP):
@@ -224,7 +223,7 @@ class PlainBlock(Parts):
 
 class BlockWithIf(Parts):
     def forward(self, x, mask=None, return_attention=False):
-        start = x
+        start, attention = x, None
         if return_attention:
             out, attention = self.attn(self.norm1(x), mask=mask, return_attention=True)
         else:
@@ -244,8 +243,21 @@ class BlockOfClones(Parts):
         x += self.mlp(self.norm2(x))
         if return_attention:
             return x, w
-        else:
-            return x
+        return x
+
+
+class BlockInTwoSteps(Parts):
+    def look_around(self, x, mask):
+        return self.attn(self.norm1(x), mask, return_attention=True)
+
+    def think(self, x):
+        return self.mlp(self.norm2(x))
+
+    def forward(self, x, mask=None, return_attention=False):
+        change, weights = self.look_around(x, mask)
+        stream = torch.stack([x, change]).sum(dim=0)
+        tokens = stream.add(self.think(stream))
+        return [tokens, weights] if return_attention else tokens
 
 
 class BlockWithOwnNorm(nn.Module):
@@ -416,8 +428,41 @@ class PlusEqualsBlock(Parts):
 class TupleAddedBlock(Parts):
     def forward(self, x, mask=None, return_attention=False):
         x = x + self.attn(self.norm1(x), mask, return_attention=True)
+        return x + self.mlp(self.norm2(x))
+
+
+class NotAskedBlock(Parts):
+    def forward(self, x, mask=None, return_attention=False):
+        mixed, weights = self.attn(self.norm1(x), mask)
+        x = x + mixed
         x = x + self.mlp(self.norm2(x))
-        return x
+        return (x, weights) if return_attention else x
+
+
+class AskedWhenAskedBlock(Parts):
+    def forward(self, x, mask=None, return_attention=False):
+        mixed, weights = self.attn(self.norm1(x), mask, return_attention)
+        x = x + mixed
+        x = x + self.mlp(self.norm2(x))
+        return (x, weights) if return_attention else x
+
+
+class FirstImageBlock(Parts):
+    def forward(self, x, mask=None, return_attention=False):
+        x = x + self.attn(self.norm1(x), mask)[0]
+        return x + self.mlp(self.norm2(x))
+
+
+class OnlySecondEpsBlock(PlainBlock):
+    def __init__(self, embed_dim, num_heads, mlp_ratio=4.0):
+        super().__init__(embed_dim, num_heads, mlp_ratio)
+        self.norm2 = nn.LayerNorm(embed_dim)
+
+
+class NormOfNormBlock(PlainBlock):
+    def __init__(self, embed_dim, num_heads, mlp_ratio=4.0):
+        super().__init__(embed_dim, num_heads, mlp_ratio)
+        self.norm2 = self.norm1
 
 
 class DefaultEpsBlock(PlainBlock):
@@ -453,7 +498,7 @@ class RatioAsWidthBlock(PlainBlock):
 class FloatWidthBlock(PlainBlock):
     def __init__(self, embed_dim, num_heads, mlp_ratio=4.0):
         super().__init__(embed_dim, num_heads, mlp_ratio)
-        self.mlp = MLP(embed_dim, mlp_ratio * embed_dim)
+        self.mlp = MLP(embed_dim, mlp_ratio * embed_dim)  # pyright: ignore[reportArgumentType]
 
 
 class OneHeadBlock(PlainBlock):
@@ -612,6 +657,17 @@ def norm_eps_outside(x, weight, bias, eps=1e-6):
     mean = x.mean(-1, keepdim=True)
     std = ((x - mean) ** 2).mean(-1, keepdim=True).sqrt()
     return weight * (x - mean) / (std + eps) + bias
+
+
+def norm_eps_outside_all(x, weight, bias, eps=1e-6):
+    mean = x.mean(-1, keepdim=True)
+    return (x - mean) / torch.sqrt(x.var(-1, correction=0, keepdim=True)) + eps * weight + bias
+
+
+def norm_eps_on_result(x, weight, bias, eps=1e-6):
+    centred = x - x.mean(-1, keepdim=True)
+    normed = centred / centred.square().mean(-1, keepdim=True).sqrt() + eps
+    return normed * weight + bias
 
 
 def norm_eps_fixed(x, weight, bias, eps=1e-6):
@@ -774,6 +830,17 @@ def changes_as_streams(encoder, x):
 def changes_sorted_by_kind(encoder, x):
     written = changes_by_index(encoder, x)
     return written[::2] + written[1::2]
+
+
+def changes_mlp_before(encoder, x):
+    written = []
+    for block in encoder:
+        mixed = block.attn(block.norm1(x))
+        x = x + mixed
+        thought = block.mlp(block.norm2(x))
+        x = x + thought
+        written += [thought, mixed]
+    return written
 
 
 def changes_with_start(encoder, x):
@@ -1055,7 +1122,7 @@ def unheard_with_changed_x(encoder, x):
 
 RIGHT = {
     "MLP": [OneLineMLP, FunctionalMLP, MLPByErf, MLPTokenByToken],
-    "EncoderBlock": [PlainBlock, BlockWithIf, BlockOfClones, BlockWithOwnNorm],
+    "EncoderBlock": [PlainBlock, BlockWithIf, BlockInTwoSteps, BlockWithOwnNorm],
     "layer_norm": [
         norm_by_moments,
         norm_by_var_mean,
@@ -1076,5 +1143,133 @@ RIGHT = {
         unheard_by_putting_back,
         unheard_by_cleared_gradients,
         unheard_by_hooks_on_gradients,
+    ],
+}
+WRONG = {
+    "MLP": [
+        (MLPWithRelu, "the bend is ReLU"),
+        (MLPWithTanhForm, "approximation by tanh"),
+        (MLPWithSigmoid, "the bend is a sigmoid"),
+        (MLPWithoutBend, "there is no bend"),
+        (MLPWithResultDropped, "use what it gives"),
+        (MLPBentTwice, "after fc2 as well"),
+        (MLPBentAtTheEnd, "`act` stands after fc2; "),
+        (MLPBentAtTheStart, "`act` stands before fc1"),
+        (MLPThatAdds, "adds x to its result"),
+        (MLPFourTimes, "always 4 times embed_dim"),
+        (MLPWithoutBias, "no bias"),
+        (MLPAllOneWidth, "hidden_dim is not used"),
+        (MLPTurnedRound, "turned round"),
+        (MLPEndingWide, "fc2 ends as wide as it begins"),
+        (MLPSecondFromWide, "fc2 takes embed_dim"),
+        (MLPAsSequential, "nn.Sequential"),
+        (MLPWithNorm, "called `fc1`, `fc2`, `norm`"),
+        (MLPWithoutReturn, "the `return` is missing"),
+        (MLPWithoutSuper, "`super().__init__()` is missing"),
+    ],
+    "EncoderBlock": [
+        (PostNormBlock, "this is post-norm"),
+        (NormOnBranchEndBlock, "at the end of the branches"),
+        (NormedStreamBlock, "added to the normalised x"),
+        (BlockWithoutResiduals, "nothing is added"),
+        (BlockWithoutFirstResidual, "attention replaces x"),
+        (BlockWithoutSecondResidual, "the MLP replaces x"),
+        (OneResidualBlock, "one sum round the whole block"),
+        (MLPReadsAttentionBlock, "reads what attention gave"),
+        (ParallelBlock, "before attention was added"),
+        (StreamNotPassedBlock, "attention's change is lost"),
+        (BlockWithoutNorms, "no norm is used"),
+        (BlockWithoutSecondNorm, "the MLP reads x itself"),
+        (NormThrownAwayBlock, "use what the norm gives"),
+        (OneNormTwiceBlock, "norm1 is used twice"),
+        (SharedNormBlock, "the two norms are one"),
+        (SwappedNormsBlock, "the norms are swapped"),
+        (WithFinalNormBlock, "norm2 stands after the last sum"),
+        (MLPFirstBlock, "the MLP comes first"),
+        (MasklessBlock, "the mask does not reach"),
+        (AlwaysTwoBlock, "always gives the weights"),
+        (NeverTwoBlock, "never gives the weights"),
+        (MeanWeightsBlock, "averaged over the heads"),
+        (WeightsFirstBlock, "the weights come first"),
+        (PlusEqualsBlock, "writes into the tensor that was given"),
+        (BlockOfClones, "backward fails"),
+        (TupleAddedBlock, "gives two things"),
+        (NotAskedBlock, "only when asked"),
+        (AskedWhenAskedBlock, "only when asked"),
+        (FirstImageBlock, "or [0] takes its images apart"),
+        (OnlySecondEpsBlock, "norm2 has torch's own eps"),
+        (NormOfNormBlock, "called `attn`, `mlp`, `norm1`; call them"),
+        (DefaultEpsBlock, "torch's own eps"),
+        (CutWidthBlock, "round it: round("),
+        (NarrowBlock, "hidden width is embed_dim"),
+        (FourTimesBlock, "always 4 times embed_dim"),
+        (RatioAsWidthBlock, "hidden width is mlp_ratio"),
+        (FloatWidthBlock, "is a float"),
+        (OneHeadBlock, "one head whatever"),
+        (FixedHeadsBlock, "the sizes of B/16"),
+        (OtherNamesBlock, "call them `norm1`, `attn`, `norm2`, `mlp`"),
+    ],
+    "layer_norm": [
+        (norm_unbiased, "divides by D - 1"),
+        (norm_over_tokens, "over the tokens"),
+        (norm_over_axis_one, "over axis 1"),
+        (norm_over_everything, "over all axes at once"),
+        (norm_eps_outside, "after the root"),
+        (norm_eps_on_result, "eps is added to the result"),
+        (norm_eps_fixed, "eps is always 1e-6"),
+        (norm_without_eps, "eps is not used"),
+        (norm_unbiased_eps_outside, "divides by D - 1, and eps is added after the root"),
+        (norm_without_root, "divide by its square root"),
+        (norm_uncentred, "neither above the line nor"),
+        (norm_without_mean_above, "not subtracted from what stands above"),
+        (norm_without_weights, "the weight and the bias are not used"),
+        (norm_without_bias, "the bias is not used"),
+        (norm_bias_first, "added before the weight"),
+        (norm_without_keepdim, "lost the last axis"),
+        (norm_in_place, "writes into the tensor that was given"),
+        (norm_width_four, "torch's"),
+        (norm_for_three_axes, "three axes alone"),
+    ],
+    "contributions": [
+        (changes_with_first_x, "the x that came in at the start"),
+        (changes_parallel, "before attention wrote to it"),
+        (changes_unnormalised, "the branches read the stream itself"),
+        (changes_with_one_norm, "the MLP reads norm1(x)"),
+        (changes_mlp_reads_attention, "attention's change alone"),
+        (changes_a_block, "one change a block"),
+        (changes_as_streams, "the streams after each change"),
+        (changes_sorted_by_kind, "not in the order"),
+        (changes_mlp_before, "the MLP's stands before"),
+        (changes_with_start, "begins with x itself"),
+        (changes_stacked, "one tensor"),
+        (changes_in_pairs, "one pair a block"),
+        (changes_summed, "the sum of all changes"),
+        (changes_of_first_block, "the first block alone"),
+        (changes_of_two_blocks, "the first two blocks alone"),
+        (changes_with_weights, "gives two things"),
+        (changes_in_place, "writes into the x that was given"),
+    ],
+    "unheard_blocks": [
+        (unheard_by_spoiling, "the weights are not as they were"),
+        (unheard_by_reference_kept, "put them back from a clone"),
+        (unheard_without_clearing, "gradients left from an earlier step"),
+        (unheard_with_attention, "the attention weights are counted as well"),
+        (unheard_with_crash, "backward fails where the tokens depend on no weight"),
+        (unheard_without_none, "its `grad` is None, not 0"),
+        (unheard_by_own_loop, "run the encoder itself"),
+        (unheard_none_at_all, "finds every block heard"),
+        (unheard_by_still_tokens, "run the encoder itself"),
+        (unheard_by_leaving_out, "leaving a block out"),
+        (heard_blocks, "these are the blocks that are heard"),
+        (unheard_counted, "this is how many"),
+        (unheard_from_one, "counted from 1"),
+        (unheard_as_flags, "one True or False a block"),
+        (unheard_as_heard_flags, "one True or False a block"),
+        (unheard_backwards, "smallest first"),
+        (unheard_by_parameters, "numbers of weights"),
+        (unheard_by_names, "names of weights"),
+        (unheard_as_texts, "the numbers are texts"),
+        (unheard_first_only, "the first unheard block alone"),
+        (unheard_with_changed_x, "the x that was given is not as it was"),
     ],
 }

@@ -1,6 +1,6 @@
 """Build cells and exercises of lesson 05."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import torch
@@ -8,12 +8,13 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.overrides import TorchFunctionMode
 
+from .. import encoder
 from ..attention import MultiHeadAttention
-from ..encoder import MLP as PackageMLP
 from ..encoder import Encoder
-from ..encoder import EncoderBlock as PackageBlock
 from .compare import Verdict
 from .engine import Check, InputChangedError, Mistake, Trial, call, module, untouched
+
+PackageMLP, PackageBlock = encoder.MLP, encoder.EncoderBlock  # the names below are the checks
 
 # The parts of a module ---------------------------------------------------------------------------
 
@@ -36,12 +37,10 @@ def other_parts(made: nn.Module, wanted: nn.Module) -> str:
     needed = {name: tuple(p.shape) for name, p in wanted.named_parameters()}
     if shapes == needed:
         return ""
-    found, known = list(parts_of(shapes)), list(parts_of(needed))
-    if sorted(found) != sorted(known):
-        missing = " and ".join(f"`{name}`" for name in known if name not in found)
-        extra = " and ".join(f"`{name}`" for name in found if name not in known)
-        lacks = f"it has no {missing}" if missing else f"it has {extra}, which is not asked for"
-        return f"{lacks}; its parts that learn are {', '.join(found)}, expected {', '.join(known)}"
+    names, known = ({name.split(".")[0] for name in group} for group in (shapes, needed))
+    if names != known:
+        order = dict.fromkeys(name.split(".")[0] for name in needed)
+        return f"its parts that learn are called {listed(sorted(names))}; call them {listed(order)}"
     for name, shape in needed.items():
         part, _, last = name.rpartition(".")
         if name not in shapes:
@@ -55,9 +54,8 @@ def other_parts(made: nn.Module, wanted: nn.Module) -> str:
     return f"it has `{extra}`, which is not asked for"
 
 
-def parts_of(shapes: dict[str, tuple[int, ...]]) -> dict[str, None]:
-    """The names of the parts that hold these parameters, each once, in order."""
-    return dict.fromkeys(name.rpartition(".")[0] or name for name in shapes)
+def listed(names: Iterable[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names)
 
 
 def in_words(error: Exception) -> Verdict | None:
@@ -352,6 +350,19 @@ def second_in_place(b, x, attend):
     return x
 
 
+def tuple_added(b, x, attend):
+    given = attend(b.norm1(x)), x
+    return x + given
+
+
+class NotAsked(PackageBlock):
+    def forward(self, x, mask=None, return_attention=False):
+        mixed, weights = self.attn(self.norm1(x), mask)
+        x = x + mixed
+        x = x + self.mlp(self.norm2(x))
+        return (x, weights) if return_attention else x
+
+
 class SharedNorm(PackageBlock):
     def __init__(self, embed_dim, num_heads, mlp_ratio=4.0):
         super().__init__(embed_dim, num_heads, mlp_ratio)
@@ -398,6 +409,26 @@ def run_block(what: str, x: Tensor, *sizes: Any, **options: Any) -> Trial:
     return explained(module(what, sizes, use))
 
 
+def quiet(made: nn.Module) -> Any:
+    """What a block gives for faint tokens when its attention adds nothing to them."""
+    with torch.no_grad():
+        for name, p in made.named_parameters():
+            if name.startswith("attn.proj"):
+                p.zero_()
+    return told(untouched, made, 0.002 * waves(2, 3, 12))
+
+
+def own_eps(which: str) -> Callable:
+    """A block class of which one norm has torch's eps."""
+
+    class Other(PackageBlock):
+        def __init__(self, embed_dim, num_heads, mlp_ratio=4.0):
+            super().__init__(embed_dim, num_heads, mlp_ratio)
+            setattr(self, which, nn.LayerNorm(embed_dim))
+
+    return Other
+
+
 SIGHT = torch.ones(5, 5, dtype=torch.bool).tril()  # each token sees itself and those before it
 
 EncoderBlock = Check(
@@ -414,6 +445,7 @@ EncoderBlock = Check(
             mlp_ratio=61 / 14,
         ),
         run_block("faint tokens, no number above 0.002", 0.002 * waves(2, 3, 12), 12, 3),
+        explained(module("faint tokens, and an attention that adds nothing", (12, 3), quiet)),
         run_block("return_attention=True", waves(2, 5, 12), 12, 3, return_attention=True),
         run_block("a mask", waves(2, 5, 12), 12, 3, mask=SIGHT),
     ],
@@ -504,6 +536,8 @@ EncoderBlock = Check(
             "the norms have torch's own eps, 1e-5; a ViT's is 1e-6: nn.LayerNorm(…, eps=1e-6)",
             sized(rounded, eps=1e-5),
         ),
+        Mistake("norm1 has torch's own eps, 1e-5; a ViT's is 1e-6", own_eps("norm1")),
+        Mistake("norm2 has torch's own eps, 1e-5; a ViT's is 1e-6", own_eps("norm2")),
         Mistake(
             "the hidden width is cut off to a whole number, and 14 * (61 / 14) is a little below "
             "61; round it: round(mlp_ratio * embed_dim)",
@@ -534,6 +568,11 @@ EncoderBlock = Check(
             sized(lambda width, ratio: width * ratio),  # type: ignore[arg-type]
         ),
         Mistake(
+            "attention gives tokens and weights only when asked, attn(…, return_attention=True); "
+            "else it gives tokens alone, and `mixed, weights = …` or [0] takes its images apart",
+            NotAsked,
+        ),
+        Mistake(
             "the two norms are one; make two, norm1 and norm2, each with its own weight and bias",
             SharedNorm,
         ),
@@ -549,7 +588,7 @@ EncoderBlock = Check(
         Mistake(
             "attention, asked with return_attention=True, gives two things, the mixed tokens and "
             "the weights; take them apart, mixed, weights = …, and add the tokens alone",
-            block(lambda b, x, attend: x + (attend(b.norm1(x)), x)),
+            block(tuple_added),
         ),
         Mistake(
             "forward gives nothing: the `return` is missing",
@@ -689,6 +728,10 @@ layer_norm = Check(
         Mistake(
             "eps is not used: a token whose numbers are all equal becomes nan",
             by_hand(divide=lambda centred, variance, eps: centred / variance.sqrt()),
+        ),
+        Mistake(
+            "eps is added to the result; add it to the variance, under the root: mind the brackets",
+            by_hand(divide=lambda centred, variance, eps: centred / variance.sqrt() + eps),
         ),
         Mistake(
             "eps is always 1e-6; use the one that is given",
@@ -851,6 +894,11 @@ def changes_by_kind(encoder, x):
     return found[::2] + found[1::2]
 
 
+def changes_with_tuples(encoder, x):
+    given = encoder[0].attn(x, return_attention=True)
+    return [x + given]
+
+
 def changes_in_place(encoder, x):
     found = changes(encoder, x)
     x += found[0]
@@ -903,6 +951,12 @@ contributions = Check(
             changes_by_kind,
         ),
         Mistake(
+            "the changes are right, but in each block the MLP's stands before attention's",
+            lambda encoder, x: [
+                change for pair in changes_in_pairs(encoder, x) for change in pair[::-1]
+            ],
+        ),
+        Mistake(
             "this is one pair a block; give all changes in one list, attention and MLP in turn",
             changes_in_pairs,
         ),
@@ -925,7 +979,7 @@ contributions = Check(
         Mistake(
             "block.attn, asked with return_attention=True, gives two things, the tokens and the "
             "weights; do not ask, or take them apart",
-            lambda encoder, x: x + (changes(encoder, x)[0], x),
+            changes_with_tuples,
         ),
         Mistake(
             "these are the changes of the first block alone; loop over all blocks",
@@ -1083,6 +1137,10 @@ def heard(encoder, x):
     return [i for i in range(len(encoder)) if i not in unheard]
 
 
+def flags(encoder, numbers):
+    return [i in numbers for i in range(len(encoder))]
+
+
 unheard_blocks = Check(
     reference=without_gradient,
     trials=[
@@ -1115,8 +1173,8 @@ unheard_blocks = Check(
             unheard_in_all_results,
         ),
         Mistake(
-            "it finds every block heard: run the encoder itself, encoder(x), not a loop of your "
-            "own over its blocks, which would be healthy",
+            "it finds every block heard, in a broken encoder too: run the encoder itself, "
+            "encoder(x); a loop of your own over its blocks is always healthy",
             lambda encoder, x: [],
         ),
         Mistake(
@@ -1131,11 +1189,11 @@ unheard_blocks = Check(
         ),
         Mistake(
             "this is one True or False a block; give the numbers of the unheard ones",
-            lambda encoder, x: [i in without_gradient(encoder, x) for i in range(len(encoder))],
+            lambda encoder, x: flags(encoder, without_gradient(encoder, x)),
         ),
         Mistake(
             "this is one True or False a block; give the numbers of the unheard ones",
-            lambda encoder, x: [i in heard(encoder, x) for i in range(len(encoder))],
+            lambda encoder, x: flags(encoder, heard(encoder, x)),
         ),
         Mistake(
             "the blocks are counted from 1; count from 0, as Python does",

@@ -1,0 +1,164 @@
+"""Lesson 05's drawings: the residual stream and its branches, and what is measured on it."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from .figures import CLS, INK, NAMED, PAPER, PATCH, WEIGHTS, lines, mark_patches, new_axes, picture
+
+GREY = "#777777"
+LANES = ((0.18, CLS), (0.06, PATCH), (-0.06, PATCH), (-0.18, PATCH))  # cls first, as in lesson 02
+BRANCH = 1.55  # how far a branch lies below the road
+
+
+def residual_road(norm: str = "branch", title: str = "", ax: Any = None) -> None:
+    """Draw one encoder block as a straight road past two branches, attention and the MLP.
+
+    Each lane of the road is a token, the cls token's orange. A branch reads all of them, computes,
+    and adds its result to the road.
+
+    Args:
+        norm: "branch" puts each norm at the start of a branch (pre-norm, Dosovitskiy et al. 2021,
+            figure 1); "road" puts it on the road behind the sum (post-norm, Vaswani et al. 2017,
+            figure 1).
+
+    Raises:
+        ValueError: norm is something else.
+    """
+    if norm not in ("branch", "road"):
+        raise ValueError(f'norm is {norm!r}; give "branch" or "road"')
+    ax = ax or new_axes(8.6, 2.3)
+    ax.set(xlim=(-1.5, 12.9), ylim=(-2.1, 0.75), aspect="equal")
+    ax.axis("off")
+    for y, colour in LANES:
+        ax.plot([0, 11.6], [y, y], color=colour, lw=2.2, solid_capstyle="butt", zorder=1)
+    ax.annotate("", (12.2, 0), (11.6, 0), arrowprops=dict(arrowstyle="-|>", color=INK, lw=1.5))
+    ax.text(-0.15, 0, "tokens in", ha="right", va="center", size=9)
+    ax.text(12.25, 0, "out", ha="left", va="center", size=9)
+    for start, name, what in ((0.6, "attention", "look around"), (6.1, "MLP", "think alone")):
+        draw_branch(ax, start, name, what, norm == "branch")
+        if norm == "road":
+            plate(ax, start + 4.75, 0, "norm", dark=True, width=0.95)
+    ax.set_title(title, loc="left", size=10)
+
+
+def draw_branch(ax: Any, start: float, name: str, what: str, normed: bool) -> None:
+    """A branch that leaves the road at `start` and comes back to it 3.9 further on."""
+    end = start + 3.9
+    line = dict(color=INK, lw=1.3, solid_joinstyle="round", zorder=2)
+    ax.plot([start, start, end], [0, -BRANCH, -BRANCH], **line)
+    tip = dict(arrowstyle="-|>", color=INK, lw=1.3, shrinkA=0, shrinkB=0)
+    ax.annotate("", (end, -0.22), (end, -BRANCH - 0.02), arrowprops=tip)
+    ax.plot(start, 0, "o", color=INK, markersize=5, zorder=4)
+    if normed:
+        plate(ax, start + 0.85, -BRANCH, "norm", dark=True, width=0.95)
+    middle = start + (2.4 if normed else 1.95)
+    plate(ax, middle, -BRANCH, name, dark=False, width=1.75)
+    ax.text(middle, -BRANCH + 0.42, what, ha="center", va="bottom", size=8, color=GREY)
+    circle = dict(boxstyle="circle,pad=0.22", facecolor="white", edgecolor=INK)
+    ax.text(end, 0, "+", ha="center", va="center", size=11, bbox=circle, zorder=5)
+
+
+def plate(ax: Any, x: float, y: float, text: str, dark: bool, width: float) -> None:
+    """A box with a word in it, round (x, y)."""
+    from matplotlib.patches import FancyBboxPatch
+
+    face, ink = (INK, "white") if dark else (PAPER, INK)
+    box = FancyBboxPatch(
+        (x - width / 2, y - 0.3), width, 0.6, boxstyle="round,pad=0,rounding_size=0.12",
+        facecolor=face, edgecolor=INK, lw=1.2, zorder=5,
+    )  # fmt: skip
+    ax.add_patch(box)
+    ax.text(x, y, text, ha="center", va="center", color=ink, size=9, zorder=6)
+
+
+def norm_places() -> None:
+    """Draw a block with its norms on the road (2017) above one with its norms in the branches."""
+    import matplotlib.pyplot as plt
+
+    _, (top, bottom) = plt.subplots(2, 1, figsize=(8.6, 4.4), layout="constrained")
+    residual_road("road", "post-norm: Vaswani et al. 2017", top)
+    residual_road("branch", "pre-norm: Dosovitskiy et al. 2021", bottom)
+
+
+def bends(curves: dict[str, Callable[[Tensor], Tensor]], low: float = -4, high: float = 4) -> None:
+    """Draw functions of one number, at most two: their values on the left, slopes on the right."""
+    import matplotlib.pyplot as plt
+
+    x = torch.linspace(low, high, 401, requires_grad=True)
+    _, axes = plt.subplots(1, 2, figsize=(8, 2.8), layout="constrained")
+    styles = ((GREY, "--"), (INK, "-"))
+    for (name, curve), (colour, dash) in zip(curves.items(), styles, strict=False):
+        values = curve(x)
+        (slopes,) = torch.autograd.grad(values.sum(), x)
+        for ax, y in zip(axes, (values, slopes), strict=True):
+            ax.plot(x.detach(), y.detach(), dash, color=colour, label=name)
+    for ax, title in zip(axes, ("value", "slope"), strict=True):
+        ax.axhline(0, color="#DDDDDD", lw=0.8, zorder=0)
+        ax.set(title=title, xlabel="x")
+        ax.legend(frameon=False)
+        ax.spines[["top", "right"]].set_visible(False)
+
+
+def token_sizes(image: Tensor, sizes: Tensor, patch_size: int = 16) -> None:
+    """Show an image (C, H, W) with named patches beside a map of one number for each patch (n,)."""
+    import matplotlib.pyplot as plt
+
+    _, (left, right) = plt.subplots(1, 2, figsize=(8, 3.7), layout="constrained")
+    mark_patches(image, NAMED, patch_size, ax=left)
+    rows = image.shape[1] // patch_size
+    grid = sizes.detach().cpu().reshape(rows, -1).numpy()
+    drawn = right.imshow(grid, cmap=WEIGHTS, vmin=0)
+    plt.colorbar(drawn, ax=right, shrink=0.85, label="standard deviation of the token")
+    right.axis("off")
+
+
+def reading(image: Tensor, guesses: Tensor, title: str = "") -> None:
+    """Show an image beside what a model believes of it after each of its blocks.
+
+    Args:
+        image: (C, H, W), from 0 to 1.
+        guesses: (stages, classes), each row shares out 1; row 0 is before the first block.
+    """
+    import matplotlib.pyplot as plt
+
+    stages, classes = guesses.shape
+    _, (left, right) = plt.subplots(
+        1, 2, figsize=(8, 2.7), layout="constrained", width_ratios=(1, 2.6)
+    )
+    picture(1 - image, ax=left)
+    left.axis("on")
+    left.set(xticks=[], yticks=[], xlabel="the picture")
+    values = guesses.detach().cpu()
+    right.imshow(values.numpy(), cmap=WEIGHTS, vmin=0, vmax=1, aspect="auto")
+    for i in range(stages):
+        for j in range(classes):
+            ink = "white" if values[i, j] <= 0.5 else "black"
+            text = f"{values[i, j]:.2f}".removeprefix("0")
+            right.text(j, i, text, ha="center", va="center", color=ink, size=8)
+    names = ["at the start", "after 1 block", *(f"after {i} blocks" for i in range(2, stages))]
+    right.set_yticks(range(stages), names[:stages])
+    right.set_xticks(range(classes))
+    right.tick_params(length=0)
+    right.set(xlabel="digit", title=title)
+
+
+def four_stacks(depths: Sequence[int], gradients: dict[str, Sequence[float]]) -> None:
+    """Draw what arrives at the start of stacks of blocks, in two panels on one scale.
+
+    Args:
+        gradients: the curves "both", "residual only", "norm only" and "neither", by name.
+    """
+    import matplotlib.pyplot as plt
+
+    panels = {
+        "without the residual": ("norm only", "neither"),
+        "with the residual": ("both", "residual only"),
+    }
+    _, axes = plt.subplots(1, 2, figsize=(9, 3), sharey=True, layout="constrained")
+    for ax, (title, names) in zip(axes, panels.items(), strict=True):
+        series = {name: gradients[name] for name in names}
+        lines(depths, series, title, "blocks", colours=(INK, GREY), log="y", ax=ax)
+    axes[0].set_ylabel("gradient at the start")
