@@ -1,6 +1,218 @@
-"""Answers to lesson 09's exercises, as learners would write them."""
+"""Answers to lesson 10's build cell and exercises, as learners would write them."""
 
 import torch
+from einops import rearrange
+
+# rename
+
+
+def renamed_at_once(tensors, names):
+    return {ours: torch.cat([tensors[n] for n in theirs]).float() for ours, theirs in names.items()}
+
+
+def renamed_by_cases(tensors, names):
+    weights = {}
+    for ours in names:
+        theirs = names[ours]
+        if len(theirs) == 3:
+            query, key, value = theirs
+            made = torch.vstack([tensors[query], tensors[key], tensors[value]])
+            if tensors[query].ndim == 1:
+                made = torch.hstack([tensors[query], tensors[key], tensors[value]])
+        else:
+            made = tensors[theirs[0]].clone()
+        weights[ours] = made.to(torch.float32)
+    return weights
+
+
+def renamed_into_place(tensors, names):
+    weights = {}
+    for ours, theirs in names.items():
+        parts = [tensors[name] for name in theirs]
+        rows = len(parts[0])
+        whole = torch.empty(rows * len(parts), *parts[0].shape[1:])
+        for number, part in enumerate(parts):
+            whole[number * rows : (number + 1) * rows] = part
+        weights[ours] = whole
+    return weights
+
+
+def renamed_by_pattern(tensors, names):
+    weights = {}
+    for ours, theirs in names.items():
+        stacked = torch.stack([tensors[name] for name in theirs])
+        weights[ours] = rearrange(stacked, "three rows ... -> (three rows) ...").float().clone()
+    return weights
+
+
+def their_names_kept(tensors, names):
+    weights = {}
+    for theirs in names.values():
+        for name in theirs:
+            weights[name] = tensors[name].float().clone()
+    return weights
+
+
+def turned_round(tensors, names):
+    """Their names as keys, as they stand: a tuple each."""
+    weights = {}
+    for theirs in names.values():
+        weights[theirs] = torch.cat([tensors[name] for name in theirs]).float()
+    return weights
+
+
+def side_by_side(tensors, names):
+    weights = {}
+    for ours, theirs in names.items():
+        weights[ours] = torch.cat([tensors[name] for name in theirs], dim=-1).float()
+    return weights
+
+
+def beside_by_number(tensors, names):
+    """dim=1: a bias has none."""
+    weights = {}
+    for ours, theirs in names.items():
+        weights[ours] = torch.cat([tensors[name] for name in theirs], dim=1).float()
+    return weights
+
+
+def stacked(tensors, names):
+    weights = {}
+    for ours, theirs in names.items():
+        weights[ours] = torch.stack([tensors[name] for name in theirs]).float()
+    return weights
+
+
+def stacked_threes(tensors, names):
+    weights = {}
+    for ours, theirs in names.items():
+        parts = [tensors[name] for name in theirs]
+        made = torch.stack(parts) if len(parts) == 3 else parts[0]
+        weights[ours] = made.float().clone()
+    return weights
+
+
+def first_only(tensors, names):
+    weights = {}
+    for ours, theirs in names.items():
+        weights[ours] = tensors[theirs[0]].float().clone()
+    return weights
+
+
+def as_lists(tensors, names):
+    weights = {}
+    for ours, theirs in names.items():
+        weights[ours] = [tensors[name].float() for name in theirs]
+    return weights
+
+
+def by_alphabet(tensors, names):
+    weights = {}
+    for ours, theirs in names.items():
+        weights[ours] = torch.cat([tensors[name] for name in sorted(theirs)]).float()
+    return weights
+
+
+def in_the_files_order(tensors, names):
+    """As the tensors come in the file: key, query, value there."""
+    weights = {}
+    for ours, theirs in names.items():
+        weights[ours] = torch.cat([t for name, t in tensors.items() if name in theirs]).float()
+    return weights
+
+
+def backwards(tensors, names):
+    weights = {}
+    for ours, theirs in names.items():
+        weights[ours] = torch.cat([tensors[name] for name in theirs[::-1]]).float()
+    return weights
+
+
+def row_by_row(tensors, names):
+    weights = {}
+    for ours, theirs in names.items():
+        parts = torch.stack([tensors[name] for name in theirs], dim=1)
+        weights[ours] = parts.flatten(0, 1).float()
+    return weights
+
+
+def summed(tensors, names):
+    weights = {}
+    for ours, theirs in names.items():
+        weights[ours] = torch.stack([tensors[name] for name in theirs]).sum(dim=0).float()
+    return weights
+
+
+def linears_transposed(tensors, names):
+    weights = {}
+    for ours, theirs in names.items():
+        parts = [tensors[n].T if tensors[n].ndim == 2 else tensors[n] for n in theirs]
+        weights[ours] = torch.cat(parts).float()
+    return weights
+
+
+def not_copied(tensors, names):
+    weights = {}
+    for ours, theirs in names.items():
+        parts = [tensors[name] for name in theirs]
+        weights[ours] = (torch.cat(parts) if len(parts) > 1 else parts[0]).float()
+    return weights
+
+
+def kind_kept(tensors, names):
+    weights = {}
+    for ours, theirs in names.items():
+        weights[ours] = torch.cat([tensors[name] for name in theirs])
+    return weights
+
+
+def doubled(tensors, names):
+    return {ours: t.double() for ours, t in renamed_at_once(tensors, names).items()}
+
+
+def popped(tensors, names):
+    weights = {}
+    for ours, theirs in names.items():
+        weights[ours] = torch.cat([tensors.pop(name) for name in theirs]).float()
+    return weights
+
+
+def added_to_theirs(tensors, names):
+    for ours, theirs in names.items():
+        tensors[ours] = torch.cat([tensors[name] for name in theirs]).float()
+    return tensors
+
+
+def rest_kept(tensors, names):
+    used = {name for theirs in names.values() for name in theirs}
+    rest = {name: tensor.clone() for name, tensor in tensors.items() if name not in used}
+    return renamed_at_once(tensors, names) | rest
+
+
+def returned_too_early(tensors, names):
+    weights = {}
+    for ours, theirs in names.items():
+        weights[ours] = torch.cat([tensors[name] for name in theirs]).float()
+        return weights
+    return weights
+
+
+def only_threes(tensors, names):
+    weights = {}
+    for ours, theirs in names.items():
+        if len(theirs) == 3:
+            weights[ours] = torch.cat([tensors[name] for name in theirs]).float()
+    return weights
+
+
+def looked_up_whole(tensors, names):
+    weights = {}
+    for ours, theirs in names.items():
+        weights[ours] = tensors[theirs].float()  # theirs is a tuple
+    return weights
+
+
+# torchvision_name
 
 
 def name_by_replacing(name):
@@ -42,12 +254,29 @@ def name_by_cases(name):
     return f"{outside['.'.join(front)]}.{kind}"
 
 
+def name_by_table(name):
+    """Every name of theirs written out beforehand, for 100 blocks."""
+    from vit_steps.pretrained.layouts import TORCHVISION, their_names
+
+    table = {theirs[0]: ours for ours, theirs in their_names(TORCHVISION, 100).items()}
+    return table[name]
+
+
 def underscore_kept(name):
     return name_by_replacing(name).replace("qkv.", "qkv_")
 
 
 def mlp_numbers_kept(name):
     return name_by_replacing(name).replace("fc2", "fc3").replace("fc1", "fc0")
+
+
+def mlp_untouched(name):
+    return name_by_replacing(name).replace("fc2", "3").replace("fc1", "0")
+
+
+def mlp_swapped(name):
+    name = name_by_replacing(name)
+    return name.replace("fc1", "x").replace("fc2", "fc1").replace("x", "fc2")
 
 
 def norms_with_underscore(name):
@@ -62,6 +291,45 @@ def bare_tokens(name):
     return name_by_replacing(name).removeprefix("tokens.")
 
 
+def attention_in_full(name):
+    return name_by_replacing(name).replace(".attn.", ".self_attention.")
+
+
+def layers_left(name):
+    return name_by_replacing(name).replace("blocks.", "blocks.encoder_layer_")
+
+
+def outside_forgotten(name):
+    return name_by_replacing(name) if "layers" in name else name
+
+
+def kind_lost(name):
+    new = name_by_replacing(name)
+    return new.rsplit(".", 1)[0] if new.endswith(("weight", "bias")) else new
+
+
+def block_3_always(name):
+    import re
+
+    return re.sub(r"blocks\.\d+", "blocks.3", name_by_replacing(name))
+
+
+def encoder_kept(name):
+    name = name_by_replacing(name)
+    return f"encoder.{name}" if name.startswith("norm.") else name
+
+
+def projection_named_out(name):
+    return name_by_replacing(name).replace("attn.proj", "attn.out_proj")
+
+
+def heads_head(name):
+    return name_by_replacing(name).replace("head.", "heads.head.")
+
+
+# google_qkv
+
+
 def qkv_by_flatten(query, key, value):
     return torch.cat([query.flatten(1).T, key.flatten(1).T, value.flatten(1).T])
 
@@ -69,6 +337,15 @@ def qkv_by_flatten(query, key, value):
 def qkv_by_permute(query, key, value):
     kernels = torch.stack([query, key, value])  # (3, D, h, d)
     return kernels.permute(0, 2, 3, 1).reshape(-1, len(query))
+
+
+def qkv_by_loops(query, key, value):
+    rows = []
+    for kernel in (query, key, value):
+        for head in range(kernel.shape[1]):
+            for column in range(kernel.shape[2]):
+                rows.append(kernel[:, head, column])
+    return torch.stack(rows)
 
 
 def qkv_not_transposed(query, key, value):
@@ -98,6 +375,38 @@ def qkv_keys_first(query, key, value):
     return qkv_by_flatten(key, query, value)
 
 
+def qkv_values_first(query, key, value):
+    return qkv_by_flatten(value, key, query)
+
+
+def qkv_stacked(query, key, value):
+    return torch.stack([query.flatten(1).T, key.flatten(1).T, value.flatten(1).T])
+
+
+def qkv_three(query, key, value):
+    return query.flatten(1).T, key.flatten(1).T, value.flatten(1).T
+
+
+def qkv_heads_kept(query, key, value):
+    return torch.cat([kernel.permute(1, 2, 0) for kernel in (query, key, value)])
+
+
+def qkv_beside(query, key, value):
+    return torch.cat([kernel.flatten(1).T for kernel in (query, key, value)], dim=1)
+
+
+def qkv_scaled(query, key, value):
+    return qkv_by_flatten(query / query.shape[-1] ** 0.5, key, value)
+
+
+def qkv_twelve_heads(query, key, value):
+    """The sizes of B/16 in the code."""
+    return torch.cat([kernel.reshape(768, 768).T for kernel in (query, key, value)])
+
+
+# audit_weights
+
+
 def audit_with_loops(weights, model):
     missing, extra, wrong = [], [], []
     for name, tensor in model.state_dict().items():
@@ -115,7 +424,14 @@ def audit_with_sets(weights, model):
     own = model.state_dict()
     both = set(own) & set(weights)
     wrong = {name for name in both if own[name].shape != weights[name].shape}
-    return set(own) - both, set(weights) - both, wrong
+    return list(set(own) - both), list(set(weights) - both), list(wrong)
+
+
+def audit_by_walking(weights, model):
+    own = dict(model.named_parameters()) | dict(model.named_buffers())
+    missing = sorted(own.keys() - weights.keys())
+    extra = sorted(weights.keys() - own.keys())
+    return [missing, extra, [n for n in own if n in weights and own[n].size() != weights[n].size()]]
 
 
 def audit_swapped(weights, model):
@@ -123,11 +439,28 @@ def audit_swapped(weights, model):
     return extra, missing, wrong
 
 
+def audit_other_order(weights, model):
+    missing, extra, wrong = audit_with_loops(weights, model)
+    return missing, wrong, extra
+
+
 def audit_by_count(weights, model):
     missing, extra, _ = audit_with_loops(weights, model)
     own = model.state_dict()
     wrong = [n for n, t in weights.items() if n in own and t.numel() != own[n].numel()]
     return missing, extra, wrong
+
+
+def audit_by_axes(weights, model):
+    missing, extra, _ = audit_with_loops(weights, model)
+    own = model.state_dict()
+    return missing, extra, [n for n, t in weights.items() if n in own and t.ndim != own[n].ndim]
+
+
+def audit_by_numbers(weights, model):
+    missing, extra, _ = audit_with_loops(weights, model)
+    own = model.state_dict()
+    return missing, extra, [n for n, t in weights.items() if n in own and not t.equal(own[n])]
 
 
 def audit_names_only(weights, model):
@@ -146,18 +479,84 @@ def audit_one_way(weights, model):
     return missing, [], wrong
 
 
+def audit_without_buffers(weights, model):
+    own = dict(model.named_parameters())
+    missing = [name for name in own if name not in weights]
+    extra = [name for name in weights if name not in own]
+    return missing, extra, [n for n in own if n in weights and own[n].shape != weights[n].shape]
+
+
+def audit_by_popping(weights, model):
+    missing, wrong = [], []
+    for name, tensor in model.state_dict().items():
+        if name not in weights:
+            missing.append(name)
+        elif weights.pop(name).shape != tensor.shape:
+            wrong.append(name)
+    return missing, list(weights), wrong
+
+
+def audit_by_loading(weights, model):
+    own = model.state_dict()
+    wrong = [n for n in own if n in weights and own[n].shape != weights[n].shape]
+    fitting = {name: tensor for name, tensor in weights.items() if name not in wrong}
+    missing, extra = model.load_state_dict(fitting, strict=False)
+    return [name for name in missing if name not in wrong], extra, wrong
+
+
+def audit_counted(weights, model):
+    missing, extra, wrong = audit_with_loops(weights, model)
+    return len(missing), len(extra), len(wrong)
+
+
 RIGHT = {
-    "torchvision_name": [name_by_replacing, name_by_cases],
-    "google_qkv": [qkv_by_flatten, qkv_by_permute],
-    "audit_weights": [audit_with_loops, audit_with_sets],
+    "rename": [renamed_at_once, renamed_by_cases, renamed_into_place, renamed_by_pattern],
+    "torchvision_name": [name_by_replacing, name_by_cases, name_by_table],
+    "google_qkv": [qkv_by_flatten, qkv_by_permute, qkv_by_loops],
+    "audit_weights": [audit_with_loops, audit_with_sets, audit_by_walking],
 }
 WRONG = {
+    "rename": [
+        (their_names_kept, "the other way round"),
+        (turned_round, "the other way round"),
+        (side_by_side, "side by side"),
+        (beside_by_number, "a bias has no second axis"),
+        (stacked, "torch.stack makes a new axis"),
+        (stacked_threes, "torch.stack makes a new axis"),
+        (first_only, "keys and values are lost"),
+        (as_lists, "a list of tensors"),
+        (by_alphabet, "in the order in which `names` lists them"),
+        (in_the_files_order, "in the order in which `names` lists them"),
+        (backwards, "values stand first"),
+        (row_by_row, "row by row"),
+        (summed, "added up"),
+        (linears_transposed, "transposed"),
+        (not_copied, "share their numbers"),
+        (kind_kept, "float32"),
+        (doubled, "float32"),
+        (popped, "dictionary that it was given"),
+        (added_to_theirs, "dictionary that it was given"),
+        (rest_kept, "no name of ours asks for"),
+        (returned_too_early, "inside the loop"),
+        (only_threes, "with one name of theirs are left out"),
+        (looked_up_whole, "a tuple of names"),
+    ],
     "torchvision_name": [
         (underscore_kept, "underscore where we have a dot"),
         (mlp_numbers_kept, "second Linear, fc2"),
+        (mlp_untouched, "second Linear, fc2"),
+        (mlp_swapped, "swapped"),
         (norms_with_underscore, "norm1 and norm2"),
         (one_digit, "two digits"),
         (bare_tokens, "live in tokens"),
+        (attention_in_full, "is attn here"),
+        (layers_left, "blocks.3."),
+        (outside_forgotten, "outside the blocks"),
+        (kind_lost, "weight or bias"),
+        (block_3_always, "its own number"),
+        (encoder_kept, "last norm"),
+        (projection_named_out, "attn.proj"),
+        (heads_head, "head is called head"),
     ],
     "google_qkv": [
         (qkv_not_transposed, "so transpose"),
@@ -166,12 +565,26 @@ WRONG = {
         (qkv_last, "(h d qkv)"),
         (qkv_width_first, "rows are (d h)"),
         (qkv_keys_first, "keys stand before queries"),
+        (qkv_values_first, "values stand first"),
+        (qkv_stacked, "torch.cat"),
+        (qkv_three, "torch.cat"),
+        (qkv_heads_kept, "an axis of their own"),
+        (qkv_beside, "side by side"),
+        (qkv_scaled, "leave the scale"),
+        (qkv_twelve_heads, "768"),
     ],
     "audit_weights": [
         (audit_swapped, "swapped"),
+        (audit_other_order, "wrong shape comes last"),
         (audit_by_count, "compare the shapes"),
+        (audit_by_axes, "as many axes"),
+        (audit_by_numbers, "numbers are compared"),
         (audit_names_only, "never compared"),
         (audit_missing_twice, "first list only"),
         (audit_one_way, "goes unseen"),
+        (audit_without_buffers, "buffers"),
+        (audit_by_popping, "dictionary that it was given"),
+        (audit_by_loading, "loads"),
+        (audit_counted, "names, not how many"),
     ],
 }

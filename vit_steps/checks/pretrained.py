@@ -1,12 +1,275 @@
-"""Exercises of lesson 09."""
+"""The build cell and exercises of lesson 10."""
 
 import re
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import torch
 from einops import rearrange
 from torch import Tensor, nn
 
+from .compare import Verdict
 from .engine import Check, Mistake, Trial, call
+
+# rename -------------------------------------------------------------------------------------------
+
+
+def renamed(tensors: Mapping[str, Tensor], names: Mapping[str, tuple[str, ...]], join=torch.cat):
+    """The reference; `join` makes the known mistakes."""
+    weights = {}
+    for ours, theirs in names.items():
+        parts = [tensors[name] for name in theirs]
+        weights[ours] = join(parts).float().clone()
+    return weights
+
+
+def some_tensors(shapes: Mapping[str, tuple[int, ...]], kind=torch.float32) -> dict[str, Tensor]:
+    generator = torch.Generator().manual_seed(0)
+    return {n: torch.randn(shape, generator=generator).to(kind) for n, shape in shapes.items()}
+
+
+ONES = {"norm.weight": ("ln.scale",), "tokens.cls_token": ("class",), "head.weight": ("out.w",)}
+ONE_SHAPES = {"ln.scale": (5,), "class": (1, 1, 5), "out.w": (3, 5)}
+THREES = {
+    "attn.qkv.weight": ("self.query.w", "self.key.w", "self.value.w"),
+    "attn.qkv.bias": ("self.query.b", "self.key.b", "self.value.b"),
+}
+THREE_SHAPES = {
+    "self.value.w": (4, 4),
+    "self.key.w": (4, 4),
+    "self.query.w": (4, 4),
+    "self.key.b": (4,),
+    "self.value.b": (4,),
+    "self.query.b": (4,),
+}
+MORE = {"pooler.w": (2, 2), "pooler.b": (2,)}
+
+
+def renaming(
+    what: str,
+    names: Mapping[str, tuple[str, ...]],
+    shapes: Mapping[str, tuple[int, ...]],
+    kind: torch.dtype = torch.float32,
+    look: Callable | None = None,
+) -> Trial:
+    """A trial with tensors of these shapes and this kind.
+
+    Args:
+        look: takes what was given, what it was before, and the result; gives what is wrong beside
+            the result's numbers, in words, or "".
+    """
+
+    def run(answer):
+        given, before = some_tensors(shapes, kind), some_tensors(shapes, kind)
+        result = answer(given, dict(names))
+        fits = isinstance(result, dict) and all(isinstance(t, Tensor) for t in result.values())
+        problem = look(given, before, result) if look and fits else ""
+        return Verdict(problem) if problem else result
+
+    return Trial(what, run)
+
+
+def other_kind(given, before, result) -> str:
+    kinds = {t.dtype for t in result.values()} - {torch.float32}
+    return f"the result holds {kinds.pop()}; all of it must be torch.float32" if kinds else ""
+
+
+def shared(given, before, result) -> str:
+    places = {t.untyped_storage().data_ptr() for t in given.values()}
+    same = [n for n, t in result.items() if t.untyped_storage().data_ptr() in places]
+    return f"`{same[0]}` is the tensor of the file itself, and no copy" if same else ""
+
+
+def meddled(given, before, result) -> str:
+    same = list(given) == list(before) and all(given[n].equal(t) for n, t in before.items())
+    return "" if same else "your code changes the dictionary that it was given"
+
+
+def mixed(first: Mapping, second: Mapping) -> dict:
+    return {**first, **second}
+
+
+def kept_as_it_is(tensors, names):
+    return {
+        ours: torch.cat([tensors[n] for n in theirs]) if len(theirs) > 1 else tensors[theirs[0]]
+        for ours, theirs in names.items()
+    }
+
+
+def taken_out(tensors, names):
+    return {ours: torch.cat([tensors.pop(n) for n in theirs]) for ours, theirs in names.items()}
+
+
+def put_in(tensors, names):
+    tensors |= renamed(tensors, names)
+    return tensors
+
+
+def of_some(tensors, names, number: int):
+    """Only those of ours that are made of so many of theirs."""
+    return renamed(
+        tensors, {ours: theirs for ours, theirs in names.items() if len(theirs) == number}
+    )
+
+
+def first_name_only(tensors, names):
+    return renamed(tensors, dict([next(iter(names.items()))]))
+
+
+def with_the_rest(tensors, names):
+    used = {name for theirs in names.values() for name in theirs}
+    return renamed(tensors, names) | {n: t.clone() for n, t in tensors.items() if n not in used}
+
+
+def their_keys(tensors, names):
+    return {n: tensors[n].float() for theirs in names.values() for n in theirs}
+
+
+def tuple_keys(tensors, names):
+    return {theirs: torch.cat([tensors[n] for n in theirs]) for theirs in names.values()}
+
+
+def reordered(order: Callable) -> Callable:
+    """A wrong answer: the names of each group put in another order."""
+    return lambda tensors, names: renamed(tensors, {o: tuple(order(t)) for o, t in names.items()})
+
+
+def in_file_order(tensors, names):
+    return renamed(tensors, {o: tuple(n for n in tensors if n in t) for o, t in names.items()})
+
+
+def stack_threes(parts):
+    return torch.stack(parts) if len(parts) == 3 else parts[0]
+
+
+def turned_linears(parts):
+    return torch.cat([part.T if part.ndim == 2 else part for part in parts])
+
+
+ORDER = "stand the three below one another in the order in which `names` lists them, "
+ANY_COPY = (
+    "what you give and what the file holds share their numbers: who changes one changes the other. "
+    "Make a copy where one of theirs makes one of ours, too (torch.cat of one makes one, .clone() "
+    "as well; .float() makes none where the numbers are float32 already)"
+)
+DICTIONARY = (
+    "your code changes the dictionary that it was given; make a new one, and only read theirs"
+)
+
+rename = Check(
+    keeps="rename",
+    reference=renamed,
+    trials=[
+        renaming("three tensors, each of one name", ONES, ONE_SHAPES),
+        renaming("query, key and value of width 4", THREES, THREE_SHAPES),
+        renaming(
+            "both, in one file with tensors that nobody asks for",
+            mixed(ONES, THREES),
+            mixed(MORE, mixed(THREE_SHAPES, ONE_SHAPES)),
+        ),
+        renaming("a file in float16", ONES, ONE_SHAPES, torch.float16, other_kind),
+        renaming("a file in float64", THREES, THREE_SHAPES, torch.float64, other_kind),
+        renaming("is it a copy?", ONES, ONE_SHAPES, look=shared),
+        renaming("what became of theirs", ONES, mixed(MORE, ONE_SHAPES), look=meddled),
+        renaming("what became of their three", THREES, THREE_SHAPES, look=meddled),
+    ],
+    mistakes=[
+        Mistake(
+            "the keys are their names; it is the other way round: weights[ours] = …, one entry for "
+            "each of our names",
+            their_keys,
+        ),
+        Mistake(
+            "the keys are the tuples of their names; it is the other way round: weights[ours] = …, "
+            "one entry for each of our names",
+            tuple_keys,
+        ),
+        Mistake(
+            "the three stand side by side; the rows of a Linear are its outputs, so stand them one "
+            "below the other: torch.cat(parts), along the first axis",
+            lambda t, n: renamed(t, n, lambda parts: torch.cat(parts, dim=-1)),
+        ),
+        Mistake(
+            "dim=1 puts them side by side, and a bias has no second axis; stand them one below the "
+            "other: torch.cat(parts), along the first axis",
+            lambda t, n: renamed(t, n, lambda parts: torch.cat(parts, dim=1)),
+        ),
+        Mistake(
+            "torch.stack makes a new axis, and even one tensor alone gets it; torch.cat lengthens "
+            "the first axis that is there",
+            lambda t, n: renamed(t, n, torch.stack),
+        ),
+        Mistake(
+            "torch.stack makes a new axis, (3, D, D); torch.cat lengthens the first one: (3·D, D)",
+            lambda t, n: renamed(t, n, stack_threes),
+        ),
+        Mistake(
+            "only the first of three names is looked up: keys and values are lost",
+            lambda t, n: renamed(t, n, lambda parts: parts[0]),
+        ),
+        Mistake(
+            "each of ours is a list of tensors; it must be one tensor: torch.cat(parts)",
+            lambda t, n: {ours: [t[name] for name in theirs] for ours, theirs in n.items()},
+        ),
+        Mistake(ORDER + "not in the order of the alphabet", reordered(sorted)),
+        Mistake(ORDER + "not in the order of the file", in_file_order),
+        Mistake(
+            "the values stand first; take the three in the order of `names`: query, key, value",
+            reordered(lambda theirs: theirs[::-1]),
+        ),
+        Mistake(
+            "the three are mixed row by row; first come all rows of the query, then all of the "
+            "key, then all of the value",
+            lambda t, n: renamed(t, n, lambda parts: torch.stack(parts, dim=1).flatten(0, 1)),
+        ),
+        Mistake(
+            "the three are added up; they must stand one below the other, 3·D rows in all",
+            lambda t, n: renamed(t, n, lambda parts: torch.stack(parts).sum(dim=0)),
+        ),
+        Mistake(
+            "the weights are transposed; both libraries keep a Linear's weight as (out, in), so "
+            "nothing is turned",
+            lambda t, n: renamed(t, n, turned_linears),
+        ),
+        Mistake(ANY_COPY, lambda t, n: {o: x.float() for o, x in kept_as_it_is(t, n).items()}),
+        Mistake(
+            "the result has the numbers' kind of the file; make it float32: .float()",
+            lambda t, n: {ours: x.clone() for ours, x in kept_as_it_is(t, n).items()},
+        ),
+        Mistake(
+            "the result is not float32; a model's parameters are: .float()",
+            lambda t, n: {ours: x.double() for ours, x in renamed(t, n).items()},
+        ),
+        Mistake(DICTIONARY, lambda t, n: {o: x.float() for o, x in taken_out(t, n).items()}),
+        Mistake(DICTIONARY, put_in),
+        Mistake(
+            "tensors are in it that no name of ours asks for; go through `names`, and leave the "
+            "rest of the file where it is",
+            with_the_rest,
+        ),
+        Mistake(
+            "there is only one entry: the `return` stands inside the loop; move it to the left, "
+            "under `for`",
+            first_name_only,
+        ),
+        Mistake(
+            "those with one name of theirs are left out; each of our names gets its tensor",
+            lambda t, n: of_some(t, n, 3),
+        ),
+        Mistake(
+            "those with three names of theirs are left out; each of our names gets its tensor",
+            lambda t, n: of_some(t, n, 1),
+        ),
+        Mistake(
+            "`theirs` is a tuple of names, also where it holds only one; look up each name in it: "
+            "tensors[name] for name in theirs",
+            lambda t, n: {ours: t[theirs] for ours, theirs in n.items()},
+        ),
+    ],
+)
+
+
+# torchvision_name ---------------------------------------------------------------------------------
 
 PIECES = {
     "ln_1": "norm1",
@@ -23,28 +286,48 @@ ENDS = {
     "encoder.ln": "norm",
     "heads.head": "head",
 }
+FULL = {"self_attention.in_proj_": "self_attention.qkv.",
+        "self_attention.out_proj": "self_attention.proj"}  # fmt: skip
 
 
 def translated(
-    name: str, pieces: dict[str, str] = PIECES, ends: dict[str, str] = ENDS, digits: str = r"\d+"
+    name: str,
+    pieces: Mapping[str, str] = PIECES,
+    ends: Mapping[str, str] = ENDS,
+    digits: str = r"\d+",
+    start: str = "blocks.",
 ) -> str:
     """Torchvision's name as ours; the options make the known mistakes."""
     found = re.match(rf"encoder\.layers\.encoder_layer_({digits})\d*\.(.*)", name)
-    table, start, rest = ends, "", name
+    table, front, rest = ends, "", name
     if found:
-        table, start, rest = pieces, f"blocks.{found[1]}.", found[2]
+        table, front, rest = pieces, f"{start}{found[1]}.", found[2]
     for theirs, ours in table.items():
         if rest.startswith(theirs):
-            return start + ours + rest.removeprefix(theirs)
-    return start + rest
+            return front + ours + rest.removeprefix(theirs)
+    return front + rest
 
 
-def names(what: str, *given: str) -> Trial:
+def wrongly(**changes: Any) -> Callable:
+    """A wrong answer: the tables changed in some places."""
+    tables: dict = {"pieces": PIECES, "ends": ENDS}
+    options: Any = {
+        key: {**tables[key], **change} if key in tables else change
+        for key, change in changes.items()
+    }
+    return lambda name: translated(name, **options)
+
+
+def without_kind(name: str) -> str:
+    return re.sub(r"\.(weight|bias)$", "", translated(name))
+
+
+def translations(what: str, *given: str) -> Trial:
     """The names one by one; a text each."""
 
     def run(answer):
         results = [answer(name) for name in given]
-        return next((result for result in results if result is None), results)
+        return next((r for r in results if r is None or r is ...), results)
 
     return Trial(what, run)
 
@@ -53,8 +336,8 @@ BLOCK = "encoder.layers.encoder_layer_"
 torchvision_name = Check(
     reference=translated,
     trials=[
-        names("a Linear of block 0", f"{BLOCK}0.self_attention.out_proj.weight"),
-        names(
+        translations("a Linear of block 0", f"{BLOCK}0.self_attention.out_proj.weight"),
+        translations(
             "the names inside block 3",
             f"{BLOCK}3.ln_1.weight",
             f"{BLOCK}3.ln_2.bias",
@@ -63,8 +346,8 @@ torchvision_name = Check(
             f"{BLOCK}3.self_attention.in_proj_weight",
             f"{BLOCK}3.self_attention.in_proj_bias",
         ),
-        names("block 11", f"{BLOCK}11.ln_1.bias", f"{BLOCK}11.mlp.3.weight"),
-        names(
+        translations("block 11", f"{BLOCK}11.ln_1.bias", f"{BLOCK}11.mlp.3.weight"),
+        translations(
             "the names outside the blocks",
             "class_token",
             "encoder.pos_embedding",
@@ -76,33 +359,87 @@ torchvision_name = Check(
     mistakes=[
         Mistake(
             "in_proj_weight has an underscore where we have a dot: attn.qkv.weight",
-            lambda n: translated(n, PIECES | {"self_attention.in_proj_": "attn.qkv_"}),
+            wrongly(pieces={"self_attention.in_proj_": "attn.qkv_"}),
         ),
         Mistake(
-            "mlp.3 is the second Linear, fc2: in torchvision 1 and 2 are the GELU and a dropout",
-            lambda n: translated(n, PIECES | {"mlp.0": "mlp.fc0", "mlp.3": "mlp.fc3"}),
+            "mlp.3 is the second Linear, fc2, and mlp.0 the first, fc1: in torchvision 1 and 2 are "
+            "the GELU and a dropout",
+            wrongly(pieces={"mlp.0": "mlp.fc0", "mlp.3": "mlp.fc3"}),
+        ),
+        Mistake(
+            "mlp.3 is the second Linear, fc2, and mlp.0 the first, fc1; both stand as they were",
+            wrongly(pieces={"mlp.0": "mlp.0", "mlp.3": "mlp.3"}),
+        ),
+        Mistake(
+            "fc1 and fc2 are swapped: mlp.0 comes first, so it is fc1",
+            wrongly(pieces={"mlp.0": "mlp.fc2", "mlp.3": "mlp.fc1"}),
         ),
         Mistake(
             "the norms of a block are called norm1 and norm2 here, not norm_1 and norm_2",
-            lambda n: translated(n, PIECES | {"ln_1": "norm_1", "ln_2": "norm_2"}),
+            wrongly(pieces={"ln_1": "norm_1", "ln_2": "norm_2"}),
         ),
         Mistake(
             "a block's number may have two digits: block 11 becomes blocks.1",
-            lambda n: translated(n, digits=r"\d"),
+            wrongly(digits=r"\d"),
+        ),
+        Mistake(
+            "each block has its own number; block 0 and block 11 become blocks.3",
+            lambda name: re.sub(r"blocks\.\d+", "blocks.3", translated(name)),
         ),
         Mistake(
             "cls and positions live in tokens: tokens.cls_token, tokens.pos_embed",
-            lambda n: translated(
-                n, ends=ENDS | {"class_token": "cls_token", "encoder.pos_embedding": "pos_embed"}
-            ),
+            wrongly(ends={"class_token": "cls_token", "encoder.pos_embedding": "pos_embed"}),
+        ),
+        Mistake(
+            "self_attention is attn here: attn.qkv and attn.proj",
+            wrongly(pieces=FULL),
+        ),
+        Mistake(
+            "the projection after the heads is called attn.proj here, not attn.out_proj",
+            wrongly(pieces={"self_attention.out_proj": "attn.out_proj"}),
+        ),
+        Mistake(
+            "encoder.layers.encoder_layer_3. as a whole becomes blocks.3.; a part of it is left",
+            wrongly(start="blocks.encoder_layer_"),
+        ),
+        Mistake(
+            "encoder.layers.encoder_layer_3. as a whole becomes blocks.3.; a part of it is left",
+            wrongly(start="encoder.blocks."),
+        ),
+        Mistake(
+            "the names outside the blocks come back as they were; they have lines in the table too",
+            lambda name: translated(name) if "layers" in name else name,
+        ),
+        Mistake(
+            "the end of the name, weight or bias, is lost; it stays as it is",
+            without_kind,
+        ),
+        Mistake(
+            "encoder.ln is the last norm: ours is called norm, with nothing before it",
+            wrongly(ends={"encoder.ln": "encoder.norm"}),
+        ),
+        Mistake(
+            "encoder.ln is the last norm: ours is called norm, with nothing before it",
+            wrongly(ends={"encoder.ln": "encoder.ln"}),
+        ),
+        Mistake(
+            "our head is called head, without heads before it",
+            wrongly(ends={"heads.head": "heads.head"}),
         ),
     ],
 )
 
 
-def stacked(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+# google_qkv ---------------------------------------------------------------------------------------
+
+
+def turned(kernel: Tensor) -> Tensor:
+    return rearrange(kernel, "i h d -> (h d) i")
+
+
+def below(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
     """Google's kernels (D, h, d) as our qkv weight (3·D, D)."""
-    return torch.cat([rearrange(kernel, "i h d -> (h d) i") for kernel in (query, key, value)])
+    return torch.cat([turned(kernel) for kernel in (query, key, value)])
 
 
 def by_pattern(pattern: str):
@@ -116,8 +453,8 @@ def kernels(width: int, heads: int) -> Trial:
 
 
 google_qkv = Check(
-    reference=stacked,
-    trials=[kernels(4, 2), kernels(12, 3), kernels(8, 1)],
+    reference=below,
+    trials=[kernels(6, 2), kernels(12, 3), kernels(20, 4)],
     mistakes=[
         Mistake(
             "this is (D, 3·D): Google multiplies x @ kernel, inputs first; torch's Linear keeps "
@@ -135,7 +472,7 @@ google_qkv = Check(
             by_pattern("q i h d -> (h q d) i"),
         ),
         Mistake(
-            "this is the order (h d qkv), a published mistake: it loads, and the logits are wrong",
+            "this is the order (h d qkv): it loads without an error, and the logits are wrong",
             by_pattern("q i h d -> (h d q) i"),
         ),
         Mistake(
@@ -144,10 +481,40 @@ google_qkv = Check(
         ),
         Mistake(
             "keys stand before queries; the order is query, key, value",
-            lambda q, k, v: stacked(k, q, v),
+            lambda q, k, v: below(k, q, v),
+        ),
+        Mistake(
+            "the values stand first; the order is query, key, value",
+            lambda q, k, v: below(v, k, q),
+        ),
+        Mistake(
+            "the three have an axis of their own, (3, D, D); torch.cat stands them below one "
+            "another: (3·D, D)",
+            by_pattern("q i h d -> q (h d) i"),
+        ),
+        Mistake(
+            "these are three tensors; torch.cat stands them below one another as one: (3·D, D)",
+            lambda q, k, v: (turned(q), turned(k), turned(v)),
+        ),
+        Mistake(
+            "the heads still have an axis of their own; a Linear's weight has two axes, and h and "
+            "d make its rows together",
+            by_pattern("q i h d -> (q h) d i"),
+        ),
+        Mistake(
+            "the three stand side by side; stand them below one another: torch.cat(…), along the "
+            "first axis",
+            by_pattern("q i h d -> (h d) (q i)"),
+        ),
+        Mistake(
+            "the queries are divided by √d; leave the scale to the attention, and change no number",
+            lambda q, k, v: below(q / q.shape[-1] ** 0.5, k, v),
         ),
     ],
 )
+
+
+# audit_weights ------------------------------------------------------------------------------------
 
 
 def audited(weights: dict[str, Tensor], model: nn.Module) -> tuple[list, list, list]:
@@ -158,28 +525,45 @@ def audited(weights: dict[str, Tensor], model: nn.Module) -> tuple[list, list, l
 
 
 def as_lists(result):
-    """Any collections of names as sorted lists, so that sets and orders count as right."""
+    """Three collections of names as a text each, so that their order does not count."""
     if isinstance(result, (tuple, list)) and len(result) == 3 and ... not in result:
         good = all(isinstance(part, (list, tuple, set, frozenset)) for part in result)
-        return [" ".join(sorted(map(str, part))) for part in result] if good else result
+        return [", ".join(sorted(map(str, part))) for part in result] if good else result
     return result
 
 
 def audit(what: str, **changes: Tensor | None) -> Trial:
-    """A checkpoint of two Linears with tensors changed, or taken out by None."""
+    """A checkpoint of a small model with tensors changed, or taken out by None."""
 
     def run(answer):
-        model = nn.ModuleDict({"fc1": nn.Linear(3, 4), "fc2": nn.Linear(4, 3)})
-        weights = model.state_dict() | {n.replace("__", "."): t for n, t in changes.items()}
-        return as_lists(answer({n: t for n, t in weights.items() if t is not None}, model))
+        model = nn.ModuleDict(
+            {"fc1": nn.Linear(3, 4), "norm": nn.BatchNorm1d(4), "fc2": nn.Linear(4, 2)}
+        )
+        with torch.no_grad():
+            stored = {name: tensor.clone() + 1 for name, tensor in model.state_dict().items()}
+        stored |= {n.replace("__", "."): t for n, t in changes.items()}
+        weights = {n: t for n, t in stored.items() if t is not None}
+        given = dict(weights)
+        before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+        result = as_lists(answer(weights, model))
+        if list(weights) != list(given):
+            return Verdict("your code changes the dictionary that it was given; only read it")
+        if any(not tensor.equal(before[name]) for name, tensor in model.state_dict().items()):
+            return Verdict("your code loads the weights into the model; it must only look")
+        return result
 
     return Trial(what, run)
 
 
-def shapes_by_count(weights, model):
-    missing, extra, _ = audited(weights, model)
-    own = model.state_dict()
-    return missing, extra, [n for n in own if n in weights and own[n].numel() != weights[n].numel()]
+def compared_by(differ: Callable) -> Callable:
+    """A wrong answer: what is in both is compared in another way than by its shape."""
+
+    def wrong(weights, model):
+        own = model.state_dict()
+        both = sorted(n for n in own if n in weights and differ(own[n], weights[n]))
+        return *audited(weights, model)[:2], both
+
+    return wrong
 
 
 def with_absent_ones(weights, model):
@@ -187,9 +571,28 @@ def with_absent_ones(weights, model):
     return missing, extra, sorted({*wrong, *missing})
 
 
-def swapped(weights, model):
-    missing, extra, wrong = audited(weights, model)
-    return extra, missing, wrong
+def picked(*order: int) -> Callable:
+    """A wrong answer: the three lists in another order."""
+    return lambda weights, model: tuple(audited(weights, model)[place] for place in order)
+
+
+def learned_alone(weights, model):
+    own = dict(model.named_parameters())
+    wrong = [n for n in own if n in weights and own[n].shape != weights[n].shape]
+    return sorted(own.keys() - weights), sorted(weights.keys() - own), sorted(wrong)
+
+
+def empties(weights, model):
+    result = audited(weights, model)
+    weights.clear()
+    return result
+
+
+def loads(weights, model):
+    result = audited(weights, model)
+    fitting = {name: t for name, t in weights.items() if name not in result[2]}
+    model.load_state_dict(fitting, strict=False)
+    return result
 
 
 audit_weights = Check(
@@ -200,21 +603,38 @@ audit_weights = Check(
         audit("a checkpoint with a pooler", pooler__weight=torch.zeros(2, 2)),
         audit("a bias of 5 where 4 are expected", fc1__bias=torch.zeros(5)),
         audit("a weight that was not transposed", fc1__weight=torch.zeros(3, 4)),
-        audit("a bias under another name", fc1__bias=None, fc1__b=torch.zeros(4), fc2__bias=None),
+        audit("a checkpoint without the running mean", norm__running_mean=None),
+        audit(
+            "several faults at once",
+            fc1__bias=None,
+            fc1__b=torch.zeros(4),
+            fc2__bias=None,
+            norm__bias=torch.zeros(1, 4),
+        ),
     ],
     mistakes=[
         Mistake(
             "missing and left over are swapped: missing is what the model asks for and the "
             "checkpoint has not",
-            swapped,
+            picked(1, 0, 2),
         ),
+        Mistake("the wrong shape comes last: missing, left over, wrong shape", picked(0, 2, 1)),
         Mistake(
             "a transposed weight has as many numbers and another shape: compare the shapes",
-            shapes_by_count,
+            compared_by(lambda a, b: a.numel() != b.numel()),
+        ),
+        Mistake(
+            "a bias of 5 has as many axes as one of 4: compare the whole shapes",
+            compared_by(lambda a, b: a.ndim != b.ndim),
+        ),
+        Mistake(
+            "the numbers are compared; they are about to be loaded, so of course they differ: "
+            "compare the shapes",
+            compared_by(lambda a, b: not a.equal(b)),
         ),
         Mistake(
             "shapes are never compared: the third list stays empty",
-            lambda weights, model: (*audited(weights, model)[:2], []),
+            compared_by(lambda a, b: False),
         ),
         Mistake(
             "a tensor that is missing has no shape at all: it belongs in the first list only",
@@ -224,6 +644,21 @@ audit_weights = Check(
             "you look at what the model asks for only: what is left over in the checkpoint goes "
             "unseen, as with load_state_dict(strict=False)",
             lambda weights, model: (audited(weights, model)[0], [], audited(weights, model)[2]),
+        ),
+        Mistake(
+            "you go through the parameters only; a model's buffers, such as BatchNorm's running "
+            "mean, are in model.state_dict() too",
+            learned_alone,
+        ),
+        Mistake("your code changes the dictionary that it was given; only read it", empties),
+        Mistake(
+            "your code loads the weights into the model; it must only look, and the model stay as "
+            "it is",
+            loads,
+        ),
+        Mistake(
+            "these are counts; give the names, not how many there are",
+            lambda weights, model: tuple(len(names) for names in audited(weights, model)),
         ),
     ],
 )
