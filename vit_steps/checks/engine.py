@@ -5,6 +5,7 @@ answers, each with what to tell who gave it. A wrong attempt is recognised by it
 what a known wrong answer does, in every trial or in at least two of those that it fails.
 """
 
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from operator import and_
@@ -245,7 +246,8 @@ class Check:
 
 def outcome(trial: Trial, answer: Callable) -> Any:
     """What the answer gives in a trial, seeded; what it raises is an outcome too."""
-    with torch.random.fork_rng(devices=[]):
+    with torch.random.fork_rng(devices=[]), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # what to tell a learner stands in the message
         torch.manual_seed(0)
         try:
             return trial.run(answer)
