@@ -142,7 +142,7 @@ def open_lab(folder: Path, options: list[str]) -> int:
         },
     }
     (own / "settings").mkdir(exist_ok=True)
-    (own / "settings" / "overrides.json").write_text(json.dumps(settings), encoding="utf-8")
+    write(own / "settings" / "overrides.json", json.dumps(settings))
     lay_workspace(own / "workspaces")
     environment = os.environ | {
         "JUPYTER_PREFER_ENV_PATH": "1",
@@ -171,7 +171,7 @@ def terminal(own: Path, environment: dict[str, str]) -> list[str]:
         return []
     # The learner's own settings first; they may put another Python in front.
     settings = f'[ -f ~/.{kind}rc ] && . ~/.{kind}rc\nexport PATH={shlex.quote(programs)}:"$PATH"\n'
-    (own / f".{kind}rc").write_text(settings, encoding="utf-8")
+    write(own / f".{kind}rc", settings)
     if kind == "zsh":
         environment["ZDOTDIR"] = str(own)
     else:

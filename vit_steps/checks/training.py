@@ -1,6 +1,7 @@
-"""Exercises of lesson 07."""
+"""Lesson 07: a training step, a schedule, the loss by hand, the slip in a step, a bar to beat."""
 
 from collections.abc import Callable
+from functools import cache
 from math import cos, pi
 from typing import Any
 
@@ -8,12 +9,380 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from .engine import Check, Mistake, Trial, call
+from ..training import augment_digits, evaluate, fit
+from ..training import loop as package
+from ..training.data import load
+from ..vit import ViT, ViTConfig
+from .compare import Verdict, kind_of
+from .engine import Check, InputChangedError, Mistake, Parts, Trial, call, untouched
+
+# One training step --------------------------------------------------------------------------------
+
+# What an error of torch says, and what it means here.
+SWAPPED = "the logits come first in F.cross_entropy, then the labels"
+CUT_OFF = (
+    "backward finds no way back from the loss: the model must run outside torch.no_grad(), and the "
+    "loss may be detached only at the end"
+)
+ERRORS = {
+    "does not require grad": CUT_OFF,
+    "Expected floating point type for target": SWAPPED,
+    "expected scalar type": SWAPPED,
+    "Long": SWAPPED,
+    "only for scalar outputs": "the loss must be one number: the mean over the batch",
+}
+
+
+class WatchedSGD(torch.optim.SGD):
+    """Plain SGD that counts how often it moved its weights."""
+
+    def __init__(self, *arguments: Any, **options: Any):
+        super().__init__(*arguments, **options)
+        self.moves = 0
+
+    def step(self, *arguments: Any, **options: Any) -> Any:
+        self.moves += 1
+        return super().step(*arguments, **options)
+
+
+def batch(number: int, size: int) -> tuple[Tensor, Tensor]:
+    """Images of three numbers each, and labels of four classes, the same at every call."""
+    generator = torch.Generator().manual_seed(number)
+    images = torch.randn(size, 3, generator=generator)
+    return images, torch.randint(4, (size,), generator=generator)
+
+
+def taught(what: str, sizes: tuple[int, ...], dropout: bool = False, lr: float = 0.5) -> Trial:
+    """A trial of a training step: batches of these sizes, one after another, on a small model."""
+
+    def run(step: Callable) -> Any:
+        linear = nn.Linear(3, 4)
+        with torch.no_grad():
+            linear.weight.copy_(batch(7, 4)[0])
+        model = nn.Sequential(nn.Dropout(0.4), linear) if dropout else nn.Sequential(linear)
+        optimizer = WatchedSGD(model.parameters(), lr=lr, momentum=0.5)
+        losses = []
+        for number, size in enumerate(sizes):
+            before = linear.weight.detach().clone()
+            optimizer.moves = 0
+            try:
+                loss = untouched(step, model, optimizer, *batch(number, size))
+            except InputChangedError:
+                raise
+            except (RuntimeError, ValueError, IndexError) as error:
+                for sign, advice in ERRORS.items():
+                    if sign in str(error):
+                        return Verdict(advice)
+                raise
+            if loss is None or loss is ...:
+                return loss
+            if not isinstance(loss, Tensor):
+                return Verdict(f"it returns {kind_of(loss)}; return the loss itself, loss.detach()")
+            if moved := wrongly_moved(before, linear.weight, optimizer):
+                return Verdict(moved)
+            if not model.training:
+                return Verdict("the model is in evaluation mode after the step")
+            if loss.requires_grad:
+                return Verdict("the loss that it returns still holds on to its graph")
+            losses.append(loss)
+        return Parts((losses, linear.weight.detach(), linear.bias.detach()))
+
+    return Trial(what, run)
+
+
+def wrongly_moved(before: Tensor, weight: Tensor, optimizer: WatchedSGD) -> str:
+    """Why the weights have not moved, or not by the optimizer; "" where they have."""
+    still = torch.equal(before, weight)
+    if still and optimizer.moves:
+        found = "none is there" if weight.grad is None or not weight.grad.any() else "it came later"
+        return f"the optimizer was asked to step, but had no gradient; {found}"
+    if still:
+        return "the weights have not moved, and the optimizer was never asked to step"
+    return "" if optimizer.moves else "the weights have moved, but not by the optimizer"
+
+
+def squared(logits: Tensor, labels: Tensor) -> Tensor:
+    return F.mse_loss(logits, F.one_hot(labels, logits.shape[1]).float())
+
+
+def make_step(
+    loss_of: Callable = F.cross_entropy,
+    order: tuple[str, ...] = ("clear", "backward", "step"),
+    learns: bool = True,
+    gives: Callable[[Tensor], Any] = Tensor.detach,
+) -> Callable:
+    """A training step of the learner's kind; the options make the slips."""
+
+    def step(model: nn.Module, optimizer: Any, images: Tensor, labels: Tensor) -> Any:
+        if not learns:
+            model.eval()
+        loss = loss_of(model(images), labels)
+        for part in order:
+            if part == "clear":
+                optimizer.zero_grad()
+            elif part == "backward":
+                loss.backward()
+            else:
+                optimizer.step()
+        return gives(loss)
+
+    return step
+
+
+def of_softmax(logits: Tensor, labels: Tensor) -> Tensor:
+    return F.cross_entropy(logits.softmax(dim=-1), labels)
+
+
+def loss_afterwards(model: nn.Module, optimizer: Any, images: Tensor, labels: Tensor) -> Tensor:
+    """A wrong answer: the loss that is left after the step."""
+    make_step()(model, optimizer, images, labels)
+    return F.cross_entropy(model(images), labels).detach()
+
+
+def own_optimizer(model: nn.Module, optimizer: Any, images: Tensor, labels: Tensor) -> Tensor:
+    """A wrong answer: the optimizer that it is given is left alone."""
+    return make_step()(model, torch.optim.SGD(model.parameters(), lr=0.01), images, labels)
+
+
+train_step = Check(
+    reference=package.train_step,
+    keeps="train_step",
+    trials=[
+        taught("one step on five pictures", (5,)),
+        taught("three steps, each on other pictures", (5, 6, 2)),
+        taught("two steps of a model with dropout", (7, 3), dropout=True, lr=0.1),
+    ],
+    mistakes=[
+        Mistake(
+            "gradients pile up from step to step: `optimizer.zero_grad()` is missing, or without "
+            "its parentheses",
+            make_step(order=("backward", "step")),
+        ),
+        Mistake(
+            "the optimizer finds no gradient: either `loss.backward()` is missing, or without its "
+            "parentheses, or `optimizer.zero_grad()` stands between backward and step and throws "
+            "the new gradients away",
+            make_step(order=("backward", "clear", "step")),
+        ),
+        Mistake(
+            "the optimizer steps before there is a gradient: `loss.backward()` comes first, then "
+            "`optimizer.step()`",
+            make_step(order=("clear", "step", "backward")),
+        ),
+        Mistake(
+            "the weights do not move: `optimizer.step()` is missing, or without its parentheses",
+            make_step(order=("clear", "backward")),
+        ),
+        Mistake(
+            "move the weights by the optimizer that it is given, `optimizer.step()`: it holds the "
+            "learning rate and what it remembers of earlier steps",
+            own_optimizer,
+        ),
+        Mistake(
+            "a softmax too many: F.cross_entropy takes logits, and does the softmax itself",
+            make_step(of_softmax),
+        ),
+        Mistake(
+            "this loss is the sum over the batch; take the mean, F.cross_entropy's own choice, so "
+            "that a step is as long for a small batch",
+            make_step(lambda logits, labels: F.cross_entropy(logits, labels, reduction="sum")),
+        ),
+        Mistake(
+            "yours goes uphill: the loss is F.cross_entropy(model(images), labels), with no minus "
+            "before it",
+            make_step(lambda logits, labels: -F.cross_entropy(logits, labels)),
+        ),
+        Mistake(
+            "this is a squared error; the loss of this lesson is F.cross_entropy(logits, labels)",
+            make_step(squared),
+        ),
+        Mistake(
+            "your loss does not depend on the labels that it is given; compare the logits with "
+            "`labels`",
+            make_step(lambda logits, _: F.cross_entropy(logits, logits.argmax(dim=1))),
+        ),
+        Mistake(
+            "your step switches the model to evaluation mode; leave out model.eval(), the caller "
+            "chooses the mode",
+            make_step(learns=False),
+        ),
+        Mistake(
+            "the loss that you return holds on to the graph of its batch: return loss.detach()",
+            make_step(gives=lambda loss: loss),
+        ),
+        Mistake(
+            "you return a plain number; on a graphics card .item() waits for it at every step: "
+            "return loss.detach()",
+            make_step(gives=Tensor.item),
+        ),
+        Mistake(
+            "your step does its work but returns nothing; end it with `return loss.detach()`",
+            make_step(gives=lambda loss: None),
+        ),
+        Mistake("return the loss before the step, not a second one after it", loss_afterwards),
+        Mistake(
+            f"{SWAPPED}: F.cross_entropy(model(images), labels)",
+            make_step(lambda logits, labels: F.cross_entropy(labels, logits)),
+        ),
+        Mistake(CUT_OFF, make_step(lambda logits, labels: F.cross_entropy(logits.data, labels))),
+    ],
+)
+
+
+# The schedule -------------------------------------------------------------------------------------
+
+
+def whole_run(what: str, steps: int, *given: Any) -> Trial:
+    """All that a schedule gives in a run, step by step."""
+
+    def run(answer: Callable) -> Any:
+        shares = [answer(step, steps, *given) for step in range(steps)]
+        if any(share is ... for share in shares):
+            return ...
+        return None if all(share is None for share in shares) else shares
+
+    return Trial(what, run)
+
+
+def straight_up(step: int, rise: float) -> float:
+    return (step + 1) / (rise + 1)
+
+
+def cosine_down(step: int, rise: float, steps: int) -> float:
+    return (1 + cos(pi * (step - rise) / (steps - rise))) / 2
+
+
+def schedule(
+    up: Callable = straight_up, down: Callable = cosine_down, rise_of: Callable = int
+) -> Callable:
+    """A wrong answer: the right one, with another way up or down, or another end of the rise."""
+
+    def wrong(step: int, steps: int, warmup: float) -> Any:
+        rise = rise_of(warmup * steps)
+        return up(step, rise) if step < rise else down(step, rise, steps)
+
+    return wrong
+
+
+def falling_from_start(step: int, steps: int, warmup: float) -> float:
+    """A wrong answer: rise and fall at once, multiplied."""
+    rise = int(warmup * steps)
+    return min(1.0, straight_up(step, rise)) * cosine_down(step, 0, steps)
+
+
+def warmup_in_steps(step: int, steps: int, warmup: float) -> float:
+    """A wrong answer: the share is taken for a number of steps."""
+    return straight_up(step, warmup) if step < warmup else cosine_down(step, warmup, steps)
+
+
+LATE_COSINE = "the cosine must begin where the rise ends, at 1: count its steps from there, step - "
+WHOLE_RISE = "the rise takes int(warmup * steps) steps, a whole number, rounded down"
+
+warmup_cosine = Check(
+    reference=package.warmup_cosine,
+    keeps="warmup_cosine",
+    trials=[
+        whole_run("the shares of 10 steps, warm-up 0.4", 10, 0.4),
+        whole_run("the shares of 25 steps, warm-up 0.3", 25, 0.3),
+        whole_run("the shares of 18 steps, warm-up 0.15", 18, 0.15),
+        whole_run("the shares of 9 steps without a warm-up", 9, 0.0),
+    ],
+    mistakes=[
+        Mistake(
+            "your first step has share 0 and is wasted: count from 1, (step + 1) / (rise + 1)",
+            schedule(up=lambda step, rise: step / rise),
+        ),
+        Mistake(
+            "your first step has share 0 and is wasted: take step + 1, not step",
+            schedule(up=lambda step, rise: step / (rise + 1)),
+        ),
+        Mistake(
+            "your rise is at its peak one step early, and stands still for a step: step `rise` "
+            "itself has share 1, so divide by rise + 1",
+            schedule(up=lambda step, rise: (step + 1) / rise),
+        ),
+        Mistake(
+            f"{LATE_COSINE}rise of steps - rise",
+            schedule(down=lambda step, rise, steps: cosine_down(step, 0, steps)),
+        ),
+        Mistake(f"{LATE_COSINE}rise of steps - rise; and multiply nothing", falling_from_start),
+        Mistake(
+            "the fall takes steps - rise steps, not steps: yours is not down at the end",
+            schedule(down=lambda step, rise, steps: (1 + cos(pi * (step - rise) / steps)) / 2),
+        ),
+        Mistake(
+            "yours is down at 0 one step early, so that the last step is wasted: the fall takes "
+            "steps - rise steps",
+            schedule(down=lambda step, rise, steps: cosine_down(step, rise, steps - 1)),
+        ),
+        Mistake(
+            "1 + cos(…) runs from 2 to 0: halve it",
+            schedule(down=lambda step, rise, steps: 2 * cosine_down(step, rise, steps)),
+        ),
+        Mistake(
+            "a cosine alone runs from 1 to -1, and yours falls below 0: add 1 and halve it",
+            schedule(down=lambda step, rise, steps: 2 * cosine_down(step, rise, steps) - 1),
+        ),
+        Mistake(
+            "this is a quarter of a cosine's wave; the formula takes half of it, (1 + cos(…)) / 2",
+            schedule(down=lambda step, rise, steps: cosine_down(step, rise, steps) ** 0.5),
+        ),
+        Mistake(
+            "half a wave of the cosine is pi long: cos(pi * …)",
+            schedule(down=lambda step, rise, steps: (1 + cos((step - rise) / (steps - rise))) / 2),
+        ),
+        Mistake(
+            "yours comes down and goes up again; half a wave is pi long, not 2 * pi",
+            schedule(
+                down=lambda step, rise, steps: (
+                    (1 + cos(2 * pi * (step - rise) / (steps - rise))) / 2
+                )
+            ),
+        ),
+        Mistake(
+            "cos takes radians, not degrees: half a wave is pi long, not 180",
+            schedule(
+                down=lambda step, rise, steps: (1 + cos(180 * (step - rise) / (steps - rise))) / 2
+            ),
+        ),
+        Mistake(
+            "this is a straight line down; the cosine leaves the peak gently and lands gently",
+            schedule(down=lambda step, rise, steps: 1 - (step - rise) / (steps - rise)),
+        ),
+        Mistake(
+            "there is no rise: for step < rise the share climbs to the peak in a straight line",
+            lambda step, steps, warmup: cosine_down(step, 0, steps),
+        ),
+        Mistake(
+            "yours stays at the peak: after the rise it falls along half a cosine",
+            schedule(down=lambda step, rise, steps: 1.0),
+        ),
+        Mistake(WHOLE_RISE, schedule(rise_of=round)),
+        Mistake(WHOLE_RISE, schedule(rise_of=float)),
+        Mistake(
+            "warmup is a share of the steps, not their number; the rise takes int(warmup * steps)",
+            warmup_in_steps,
+        ),
+        Mistake(
+            "you return how far down it is, from 0 to 1; the share is (1 + cos(pi · that)) / 2",
+            schedule(down=lambda step, rise, steps: (step - rise) / (steps - rise)),
+        ),
+        Mistake(
+            "after the rise yours gives nothing: is a `return` missing?",
+            schedule(down=lambda step, rise, steps: None),
+        ),
+    ],
+)
+
+
+# Exercise 1 ---------------------------------------------------------------------------------------
 
 LOGITS = torch.tensor([[2.0, -1.0, 0.5], [0.0, 3.0, -2.0]])
 LABELS = torch.tensor([0, 2])
-MORE = torch.linspace(-3, 4, 35).sin().reshape(5, 7) * 4
-MORE_LABELS = torch.tensor([6, 0, 3, 3, 1])
+SEVEN = torch.linspace(-3, 4, 35).sin().reshape(5, 7) * 4
+SEVEN_LABELS = torch.tensor([4, 0, 3, 3, 1])
+TEN = torch.linspace(2, 9, 40).cos().reshape(4, 10) * 3
+TEN_LABELS = torch.tensor([9, 0, 7, 2])
 
 
 def soft_targets(labels: Tensor, classes: int, smoothing: float, others: bool = False) -> Tensor:
@@ -31,17 +400,61 @@ def smoothed(logits: Tensor, labels: Tensor, smoothing: float) -> Tensor:
     return loss_of(soft_targets(labels, logits.shape[1], smoothing), logits)
 
 
+def smoothed_by(logs_of: Callable[[Tensor], Tensor]) -> Callable:
+    """A wrong answer: the right targets, with other logarithms."""
+
+    def wrong(logits: Tensor, labels: Tensor, smoothing: float) -> Tensor:
+        targets = soft_targets(labels, logits.shape[1], smoothing)
+        return -(targets * logs_of(logits)).sum(dim=-1).mean()
+
+    return wrong
+
+
+def targets_as(build: Callable[[Tensor, int, float], Tensor]) -> Callable:
+    """A wrong answer: other targets, from the one-hot labels, the classes and the smoothing."""
+
+    def wrong(logits: Tensor, labels: Tensor, smoothing: float) -> Tensor:
+        classes = logits.shape[1]
+        return loss_of(build(F.one_hot(labels, classes), classes, smoothing), logits)
+
+    return wrong
+
+
+def counted_as(classes_of: Callable[[Tensor], int]) -> Callable:
+    """A wrong answer: the number of classes is not the logits' width."""
+
+    def wrong(logits: Tensor, labels: Tensor, smoothing: float) -> Tensor:
+        return loss_of(soft_targets(labels, classes_of(labels), smoothing), logits)
+
+    return wrong
+
+
+def exp_by_hand(logits: Tensor) -> Tensor:
+    powers = logits.exp()
+    return (powers / powers.sum(dim=-1, keepdim=True)).log()
+
+
+NO_SUM = (
+    "your targets do not sum to 1: the label gets (1 - smoothing) plus smoothing / classes, every "
+    "other class smoothing / classes"
+)
+CLASSES = (
+    "say how many classes there are, F.one_hot(labels, logits.shape[1]): a batch need not hold "
+    "every class, and there need not be ten"
+)
+
 smoothed_loss = Check(
     reference=smoothed,
     trials=[
         call("two pictures, three classes, no smoothing", LOGITS, LABELS, 0.0),
         call("two pictures, three classes, smoothing 0.1", LOGITS, LABELS, 0.1),
-        call("five pictures, seven classes, smoothing 0.2", MORE, MORE_LABELS, 0.2),
+        call("five pictures of seven classes, not all of them there", SEVEN, SEVEN_LABELS, 0.2),
+        call("four pictures, ten classes, smoothing 0.3", TEN, TEN_LABELS, 0.3),
         call("logits of ±1000, which exp() cannot take", 1000 * LOGITS.sign(), LABELS, 0.1),
     ],
     mistakes=[
         Mistake(
-            "a softmax too many: F.cross_entropy and log_softmax take logits, not probabilities",
+            "a softmax too many: log_softmax takes logits, not probabilities",
             lambda logits, labels, s: smoothed(logits.softmax(dim=-1), labels, s),
         ),
         Mistake(
@@ -56,13 +469,11 @@ smoothed_loss = Check(
                 soft_targets(labels, logits.shape[1], s, others=True), logits
             ),
         ),
+        Mistake(NO_SUM, targets_as(lambda sure, classes, s: sure + s / classes)),
         Mistake(
-            "your targets do not sum to 1: the label must give away what the classes receive, "
-            "(1 - smoothing) · one-hot",
-            lambda logits, labels, s: loss_of(
-                F.one_hot(labels, logits.shape[1]) + s / logits.shape[1], logits
-            ),
+            NO_SUM, targets_as(lambda sure, classes, s: sure * (1 - s) + (1 - sure) * s / classes)
         ),
+        Mistake(NO_SUM, targets_as(lambda sure, classes, s: sure * (1 - s) + s)),
         Mistake(
             "the sign is wrong: a loss is minus the log-probability",
             lambda logits, labels, s: -smoothed(logits, labels, s),
@@ -76,130 +487,52 @@ smoothed_loss = Check(
             lambda logits, labels, s: smoothed(logits, labels, s) / logits.shape[1],
         ),
         Mistake(
+            "this is one loss for each picture; give the mean over the pictures, one number",
+            lambda logits, labels, s: (
+                -(soft_targets(labels, logits.shape[1], s) * logits.log_softmax(-1)).sum(-1)
+            ),
+        ),
+        Mistake(
+            "the softmax goes over the classes, dim=1, not over the pictures of the batch",
+            smoothed_by(lambda logits: logits.log_softmax(dim=0)),
+        ),
+        Mistake(
+            "the logarithm is missing: the loss is minus target times log-probability",
+            smoothed_by(lambda logits: logits.softmax(dim=-1)),
+        ),
+        Mistake(
             "right for small logits, but log(softmax(…)) of large ones is log(0); log_softmax "
             "takes both steps at once and stays finite",
-            lambda logits, labels, s: (
-                -(soft_targets(labels, logits.shape[1], s) * logits.softmax(dim=-1).log())
-                .sum(dim=-1)
-                .mean()
-            ),
+            smoothed_by(lambda logits: logits.softmax(dim=-1).log()),
         ),
+        Mistake(
+            "right for small logits, but exp() of a large one is too large to be written down; "
+            "log_softmax stays finite",
+            smoothed_by(exp_by_hand),
+        ),
+        Mistake(CLASSES, counted_as(lambda labels: int(labels.max()) + 1)),
+        Mistake(CLASSES, counted_as(lambda labels: 10)),
+    ]
+    + [
+        Mistake(
+            "a small number inside the logarithm keeps it finite, but bends the loss of a sure "
+            "model; log_softmax needs none",
+            smoothed_by(lambda logits, small=10.0**-power: (logits.softmax(-1) + small).log()),
+        )
+        for power in range(6, 13)
     ],
 )
 
 
-def floored(
-    step: int,
-    steps: int,
-    rise: int,
-    peak: float,
-    floor: float,
-    begin: int | None = None,
-    low: float | None = None,
-    half: float = 0.5,
-) -> float:
-    """A rise to `peak`, then a cosine down to `floor`; the options make the known mistakes."""
-    if step < rise:
-        return peak * (step + 1) / (rise + 1)
-    begin = rise if begin is None else begin
-    low = floor if low is None else low
-    return low + (peak - low) * half * (1 + cos(pi * (step - begin) / (steps - begin)))
+# Exercise 2 ---------------------------------------------------------------------------------------
 
-
-def rise_by(share: Callable[[int, int], float]) -> Callable:
-    """A wrong answer: the right one, with another rise."""
-
-    def wrong(step: int, steps: int, rise: int, peak: float, floor: float) -> float:
-        return peak * share(step, rise) if step < rise else floored(step, steps, rise, peak, floor)
-
-    return wrong
-
-
-def whole_run(what: str, *given: Any) -> Trial:
-    """All learning rates of a run, step by step; `given` is steps, warmup, peak, floor."""
-
-    def run(answer: Callable):
-        steps, *others = given
-        rates = [answer(step, steps, *others) for step in range(steps + 1)]
-        return ... if any(rate is ... for rate in rates) else rates
-
-    return Trial(what, run)
-
-
-floor_schedule = Check(
-    reference=floored,
-    trials=[
-        whole_run("10 steps, a rise of 4, peak 1, floor 0", 10, 4, 1.0, 0.0),
-        whole_run("20 steps, a rise of 5, peak 0.002, floor 0.0005", 20, 5, 0.002, 0.0005),
-        whole_run("7 steps without a rise, peak 0.5, floor 0.1", 7, 0, 0.5, 0.1),
-    ],
-    mistakes=[
-        Mistake(
-            "your first step has learning rate 0 and is wasted: count from 1, with step + 1",
-            rise_by(lambda step, rise: step / rise),
-        ),
-        Mistake(
-            "your first step has learning rate 0 and is wasted: use step + 1, not step",
-            rise_by(lambda step, rise: step / (rise + 1)),
-        ),
-        Mistake(
-            "your rise is at the peak one step early, and then stands still for a step: the peak "
-            "is step `rise` itself, so divide by rise + 1",
-            rise_by(lambda step, rise: (step + 1) / rise),
-        ),
-        Mistake(
-            "the cosine must begin where the rise ends, not at step 0; yours jumps down there",
-            lambda *given: floored(*given, begin=0),
-        ),
-        Mistake(
-            "there is no rise: for step < rise the rate climbs to the peak in a straight line",
-            lambda step, steps, rise, peak, floor: floored(step, steps, 0, peak, floor),
-        ),
-        Mistake(
-            "yours ends at 0, not at the floor: let the cosine run from peak down to floor",
-            lambda *given: floored(*given, low=0.0),
-        ),
-        Mistake(
-            "the floor is added on top, so that yours peaks at peak + floor; the cosine's height "
-            "is peak - floor",
-            lambda step, steps, rise, peak, floor: (
-                floored(step, steps, rise, peak, 0.0) + floor * (step >= rise)
-            ),
-        ),
-        Mistake(
-            "1 + cos(…) runs from 2 to 0: yours starts at twice the height; halve it",
-            lambda *given: floored(*given, half=1.0),
-        ),
-        Mistake(
-            "this is a straight line down; the cosine leaves the peak gently and lands gently",
-            lambda step, steps, rise, peak, floor: (
-                floored(step, steps, rise, peak, floor)
-                if step < rise
-                else peak - (peak - floor) * (step - rise) / (steps - rise)
-            ),
-        ),
-    ],
-)
-
-
-def make_step(
-    softmax: bool = False, clear: bool = True, dropout: bool = True, update: bool = True
-) -> Callable:
-    """A training step of the learner's kind; the options make the slips."""
-
-    def step(model: nn.Module, optimizer: Any, images: Tensor, labels: Tensor) -> Tensor:
-        if not dropout:
-            model.eval()
-        logits = model(images)
-        loss = F.cross_entropy(logits.softmax(dim=-1) if softmax else logits, labels)
-        if clear:
-            optimizer.zero_grad()
-        loss.backward()
-        if update:
-            optimizer.step()
-        return loss.detach()
-
-    return step
+SLIPS: dict[str | None, tuple[str, Callable]] = {
+    None: ("a sound training step", make_step()),
+    "softmax": ("a step with a softmax before F.cross_entropy", make_step(of_softmax)),
+    "zero_grad": ("a step without zero_grad", make_step(order=("backward", "step"))),
+    "eval": ("a step that switches the model to evaluation mode", make_step(learns=False)),
+    "step": ("a step without optimizer.step()", make_step(order=("clear", "backward"))),
+}
 
 
 class Noticing(nn.Module):
@@ -216,32 +549,23 @@ class Noticing(nn.Module):
         return self.fc(images)
 
 
-def found(
-    step: Callable,
-    softmax: bool = True,
-    clear: bool = True,
-    dropout: bool = True,
-    update: bool = True,
-    mode: bool = True,
-) -> str | None:
-    """What is wrong with a training step; an option that is False leaves a slip unlooked for."""
+def found(step: Callable, unlooked: tuple[str, ...] = (), mode: bool = True) -> str | None:
+    """What is wrong with a training step; `unlooked` are the slips that go unnoticed."""
     model, images, labels = Noticing().train(mode), torch.eye(10), torch.arange(10)
     expected = F.cross_entropy(model.fc(images), labels).item()
     still = torch.optim.SGD(model.parameters(), lr=0.0)
     loss = float(step(model, still, images, labels))
-    if dropout and not model.was_training:
+    if "eval" not in unlooked and not model.was_training:
         return "eval"
-    if softmax and abs(loss - expected) > 1e-3:
+    if "softmax" not in unlooked and abs(loss - expected) > 1e-3:
         return "softmax"
     before, weight = model.fc.weight.detach().clone(), model.fc.weight
     first = gradient(weight).clone()
     step(model, still, images, labels)
-    if clear and not torch.allclose(gradient(weight), first):
+    if "zero_grad" not in unlooked and not torch.allclose(gradient(weight), first):
         return "zero_grad"
     step(model, torch.optim.SGD(model.parameters(), lr=1.0), images, labels)
-    if update and torch.equal(weight, before):
-        return "step"
-    return None
+    return "step" if "step" not in unlooked and torch.equal(weight, before) else None
 
 
 def gradient(weight: Tensor) -> Tensor:
@@ -249,13 +573,27 @@ def gradient(weight: Tensor) -> Tensor:
     return torch.zeros_like(weight) if weight.grad is None else weight.grad
 
 
-def judged(what: str, **slip: bool) -> Trial:
-    return Trial(what, lambda answer: answer(make_step(**slip)))
+def judged(slip: str | None) -> Trial:
+    """A trial of a learner's `find_slip` on one step."""
+    what, step = SLIPS[slip]
+
+    def run(answer: Callable) -> Any:
+        said = answer(step)
+        if said is ...:
+            return ...
+        if said == slip and type(said) is type(slip):
+            return Verdict("as it should")
+        if said in SLIPS:
+            return Verdict(f"yours says {said!r}; right is {slip!r}")
+        names = ", ".join(repr(name) for name in SLIPS if name)
+        return Verdict(f"yours says {said!r}, which is none of the five answers: {names} or None")
+
+    return Trial(what, run)
 
 
-def blind(**unlooked: bool) -> Callable:
-    """A wrong answer: some slips go unnoticed."""
-    return lambda step: found(step, **unlooked)
+def blind(*unlooked: str) -> Callable:
+    """A wrong answer: these slips go unnoticed."""
+    return lambda step: found(step, unlooked)
 
 
 def accusing(name: str) -> Callable:
@@ -263,47 +601,53 @@ def accusing(name: str) -> Callable:
     return lambda step: found(step) or name
 
 
+def sure_of_all_but_softmax(step: Callable) -> str | None:
+    """A wrong answer: it looks for movement where there is nothing to move."""
+    name = found(step)
+    return name if name == "softmax" else "step"
+
+
+NO_MOVEMENT = (
+    "yours says 'step' where the weights could not move at all: with a learning rate of 0 nothing "
+    "moves, nor on a model that is surely right, which has no gradient to speak of; probe with one "
+    "that is still wrong"
+)
+
 find_slip = Check(
     reference=found,
-    trials=[
-        judged("a sound training step"),
-        judged("a step with a softmax before F.cross_entropy", softmax=True),
-        judged("a step without optimizer.zero_grad()", clear=False),
-        judged("a step that switches the model to eval mode", dropout=False),
-        judged("a step without optimizer.step()", update=False),
-    ],
+    trials=[judged(slip) for slip in SLIPS],
     mistakes=[
         Mistake(
             "the softmax goes unnoticed: give the step a model that is surely right (logits of "
             "50 on the label) and see whether its loss is near 0",
-            blind(softmax=False),
+            blind("softmax"),
         ),
         Mistake(
             "the missing zero_grad goes unnoticed: call the step twice with a learning rate of 0 "
             "and see whether the gradient is the same both times",
-            blind(clear=False),
+            blind("zero_grad"),
         ),
         Mistake(
             "the eval mode goes unnoticed: see whether model.training is still True after the step",
-            blind(dropout=False),
+            blind("eval"),
         ),
         Mistake(
             "the missing optimizer.step() goes unnoticed: compare the weights before and after a "
             "step with a learning rate above 0",
-            blind(update=False),
+            blind("step"),
         ),
         Mistake(
             "no slip is noticed: each has its own name",
-            blind(softmax=False, clear=False, dropout=False, update=False),
+            blind("softmax", "zero_grad", "eval", "step"),
         ),
         Mistake(
             "the sound step is accused of eval mode: hand it a model in training mode, as a loop "
             "does (model.train()); the step itself need not switch",
-            blind(mode=False),
+            lambda step: found(step, mode=False),
         ),
         Mistake(
-            "the sound step is accused of a softmax: an untrained model has a loss near ln(10) "
-            "with and without it; probe with a model that is surely right",
+            "the sound step is accused of a softmax: an untrained model has a loss near "
+            "ln(classes) with and without it; probe with a model that is surely right",
             accusing("softmax"),
         ),
         Mistake(
@@ -316,6 +660,109 @@ find_slip = Check(
             "the sound step is accused of not moving the weights: with a learning rate of 0, or "
             "where the gradient is 0, no step can",
             accusing("step"),
+        ),
+        Mistake(NO_MOVEMENT, sure_of_all_but_softmax),
+        Mistake(NO_MOVEMENT, lambda step: "step"),
+        Mistake("give None itself, not the text 'None'", lambda step: str(found(step))),
+        Mistake(
+            "give the name of the slip, or None where the step is sound; not True or False",
+            lambda step: found(step) is None,
+        ),
+    ],
+)
+
+
+# Exercise 3 ---------------------------------------------------------------------------------------
+
+BAR, EPOCHS = 0.85, 4
+CLEARS = Verdict("it clears the bar")
+OPTIONS = ("lr", "batch_size", "warmup", "weight_decay", "label_smoothing", "augment")
+TINY = ViTConfig(
+    image_size=8, patch_size=2, in_channels=1, num_classes=10, embed_dim=48, depth=2, num_heads=4
+)
+
+
+@cache
+def val_loss(settings: tuple[tuple[str, Any], ...]) -> float:
+    """The validation loss of the lesson's model after `EPOCHS` epochs with these settings."""
+    train, val, _ = load("digits", val_fraction=0.25)
+    torch.manual_seed(0)
+    model = ViT(TINY)
+    with torch.no_grad():
+        model.tokens.pos_embed.mul_(10)
+    fit(model, train, epochs=EPOCHS, device="cpu", progress=False, **dict(settings))
+    return evaluate(model, val)[0]
+
+
+def refusal(settings: Any) -> str:
+    """Why a recipe cannot be tried; "" where it can."""
+    if not isinstance(settings, dict):
+        return f"recipe() gives {kind_of(settings)}; give a dict such as dict(lr=3e-3)"
+    for name, value in settings.items():
+        if name == "epochs":
+            return "four epochs are the budget, for everybody: leave `epochs` out"
+        if name == "seed":
+            return "a lucky seed is no recipe, and does not hold for the next one: leave `seed` out"
+        if name not in OPTIONS:
+            return f"{name!r} is not among the options here: {', '.join(OPTIONS)}"
+        if name == "augment" and value not in (None, augment_digits):
+            return "augment is a function: training.augment_digits, without quotes, or None"
+        if name != "augment" and (isinstance(value, bool) or not isinstance(value, (int, float))):
+            return f"{name} is {value!r}; give a number"
+    return ""
+
+
+def tried(recipe: Callable) -> Any:
+    """What becomes of a recipe, in words; `...` and nothing as they are."""
+    settings = recipe()
+    if settings is ... or settings is None or isinstance(settings, Verdict):
+        return settings
+    if reason := refusal(settings):
+        return Verdict(reason)
+    if any(value is ... for value in settings.values()):
+        return ...
+    try:
+        loss = val_loss(tuple(sorted(settings.items())))
+    except (ValueError, TypeError) as error:
+        if "learning rate" not in str(error):
+            return Verdict(str(error))
+        loss = float("nan")
+    if loss < BAR:
+        return CLEARS
+    rate = settings.get("lr", 2e-3)
+    advice = "section 7 swept the rate alone; what decides how many steps four epochs hold?"
+    if rate > 0.02:
+        advice = "the learning rate is too high: the weights are thrown about"
+    elif rate < 3e-4:
+        advice = "the learning rate is too low: the weights hardly move"
+    elif "label_smoothing" in settings or settings.get("augment"):
+        advice = "smoothing and augmentation slow a training that is as short as this one"
+    return Verdict(f"its validation loss is {loss:.2f}, and the bar is {BAR}; {advice}")
+
+
+def clears_the_bar() -> Verdict:
+    """Stands for every recipe that does: a training of its own would cost seconds at each check."""
+    return CLEARS
+
+
+beat_the_bar = Check(
+    reference=clears_the_bar,
+    trials=[Trial("your recipe", tried)],
+    mistakes=[
+        Mistake(
+            f"these are the package's defaults; four epochs of them end far above the bar of {BAR}",
+            dict,
+        ),
+        Mistake(
+            "four epochs are the budget, for everybody: leave `epochs` out", lambda: {"epochs": 8}
+        ),
+        Mistake(
+            "a lucky seed is no recipe, and does not hold for the next one: leave `seed` out",
+            lambda: {"seed": 1},
+        ),
+        Mistake(
+            "augment is a function: training.augment_digits, without quotes, or None",
+            lambda: {"augment": "digits"},
         ),
     ],
 )

@@ -5,6 +5,8 @@ notebook the figure then shows itself. One colour stands for one idea everywhere
 told apart by colour-blind eyes); attention weights use the map `cividis`.
 """
 
+from .ablation import dots, gaps
+from .attention import attention_shapes, query_maps, scale_curves
 from .figures import (
     CLS,
     FAINT,
@@ -36,6 +38,7 @@ from .heads import (
     soft_lookup,
     three_roles,
 )
+from .maps import map_table, maps_below, matrices, score_dots
 from .pixels import (
     close_up,
     colour_channels,
@@ -47,7 +50,11 @@ from .pixels import (
     template_products,
 )
 from .positions import clock_faces, position_maps, share_maps, token_sum
+from .published import head_maps, name_lines, prepared
 from .road import STAGES, course_map
+from .stream import bends, four_stacks, norm_places, reading, residual_road, token_sizes
+from .training import by_heart, curves, digit_strip, downhill, rate_sweep, seed_dots
+from .whole import canvases, parameter_bars
 
 __all__ = [
     "CLS",
@@ -63,17 +70,34 @@ __all__ = [
     "STYLES",
     "VALUE",
     "WEIGHTS",
+    "attention_shapes",
+    "bends",
+    "by_heart",
+    "canvases",
     "clock_faces",
     "close_up",
     "colour_channels",
     "course_map",
+    "curves",
     "cuttings",
+    "digit_strip",
+    "dots",
+    "downhill",
+    "four_stacks",
+    "gaps",
+    "head_maps",
     "head_tables",
     "lines",
+    "map_table",
+    "maps_below",
     "mark_patches",
+    "matrices",
     "matrix",
+    "name_lines",
     "new_axes",
+    "norm_places",
     "over_photo",
+    "parameter_bars",
     "patch_grid",
     "patch_maps",
     "patch_sizes",
@@ -82,7 +106,15 @@ __all__ = [
     "pictures",
     "position_maps",
     "possible_reads",
+    "prepared",
     "qkv_rows",
+    "query_maps",
+    "rate_sweep",
+    "reading",
+    "residual_road",
+    "scale_curves",
+    "score_dots",
+    "seed_dots",
     "share_maps",
     "sharp",
     "signed_tables",
@@ -90,5 +122,6 @@ __all__ = [
     "template_grid",
     "template_products",
     "three_roles",
+    "token_sizes",
     "token_sum",
 ]
