@@ -3,8 +3,6 @@
 import os
 import tempfile
 
-MY_VIT_FOLDER = tempfile.mkdtemp()
-
 # Each worker one thread: more would only wait for each other. Kernels inherit it.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
@@ -13,6 +11,9 @@ import pytest
 import torch
 
 matplotlib.use("Agg")  # not by the environment, which the notebooks' kernels would inherit
+
+
+MY_VIT_FOLDER = tempfile.mkdtemp()
 
 
 def pytest_xdist_auto_num_workers(config):
