@@ -43,7 +43,7 @@ def dots(
 def gaps(values: Sequence[float], limit: float, xlabel: str = "", ax: Any = None) -> None:
     """Draw how often each gap came, and where the largest twentieth of them begins."""
     ax = ax or new_axes(6, 2.6)
-    ax.hist(list(values), bins=24, color=PATCH, edgecolor="white")
+    ax.hist(list(values), bins=12, color=PATCH, edgecolor="white")
     ax.axvline(limit, color=INK, ls="--")
     top = ax.get_ylim()[1]
     ax.text(limit, top, f" 1 in 20 is above {limit:.1f}", va="top", color=INK)
