@@ -54,7 +54,7 @@ def colour_channels(image: Tensor) -> None:
     import matplotlib.pyplot as plt
 
     _, axes = plt.subplots(1, 4, figsize=(9, 1.7), layout="constrained")
-    picture(image, "the picture", axes[0])
+    tile(image, "the picture", axes[0])
     for channel, name, ax in zip(image, ("red", "green", "blue"), axes[1:], strict=True):
         matrix(channel, name, form="{:.1f}", limits=(0, 1), ax=ax)
 
@@ -72,7 +72,7 @@ def close_up(image: Tensor, top: int, left: int, side: int) -> None:
     picture(image, "the photo", axes[0])
     crisp(axes[0])
     frame(axes[0], top, left, side, side)
-    picture(part, f"{side}×{side} pixels of it", axes[1])
+    tile(part, f"{side}×{side} pixels of it", axes[1])
     matrix(part[0], "their red", limits=(0, 1), ax=axes[2])
 
 
