@@ -237,7 +237,8 @@ def smaller(picture: str) -> str:
 
     image = Image.open(BytesIO(b64decode(picture))).convert("RGB")
     file = BytesIO()
-    image.quantize(256, dither=Image.Dither.NONE).save(file, "PNG", optimize=True)
+    palette = image.quantize(256, Image.Quantize.MAXCOVERAGE, kmeans=1, dither=Image.Dither.NONE)
+    palette.save(file, "PNG", optimize=True)
     return b64encode(file.getvalue()).decode()
 
 

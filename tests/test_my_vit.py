@@ -36,6 +36,22 @@ CONFIG = ViTConfig(
 )  # fmt: skip
 
 
+# A session in Colab: the file stands where the notebook runs, and is gone the next day.
+IN_COLAB = """
+import os, sys, types
+del os.environ["MY_VIT"]
+sys.modules["google.colab"] = types.ModuleType("google.colab")
+"""
+VANISHED = """
+os.rename("my_vit.py", "downloaded.py")
+checks.mine("patchify")
+"""
+PUT_BACK = """
+os.rename("downloaded.py", "my_vit.py")
+checks.mine("patchify")
+"""
+
+
 def code_of(path: Path) -> list[str]:
     book = nbformat.read(path, as_version=4)
     return [cell.source for cell in book.cells if cell.cell_type == "code"]
@@ -142,6 +158,7 @@ def session(tmp_path_factory):
     spoil = "with open(os.environ['MY_VIT'], 'w') as file: file.write('def patchify(:')"
     turn("broken", *at(root / "broken"), spoil, OTHER_PATCHIFY)
     turn("hung", *at(root / "hung"), *HUNG)
+    turn("colab", IN_COLAB, OTHER_PATCHIFY, VANISHED, PUT_BACK)
     book = new_notebook(cells=[new_code_cell(source) for source in cells])
     NotebookClient(book, timeout=120, resources={"metadata": {"path": str(root)}}).execute()
     said = ["".join(o.get("text", "") for o in cell.outputs) for cell in book.cells]
@@ -437,3 +454,12 @@ def test_without_a_file_all_is_the_courses(tmp_path, monkeypatch, capsys):
     assert checks.mine("ViT") is ViT
     assert capsys.readouterr().out == "the course's: ViT\n"
     assert not (tmp_path / "my_vit.py").exists()
+
+
+def test_in_colab_the_file_may_vanish_with_the_session_and_be_put_back(session):
+    root, said = session
+    kept = "right: `patchify` is kept in my_vit.py; download it, Colab forgets files"
+    assert said["colab"].startswith(kept)
+    gone, back = "the course's: patchify", "yours, from my_vit.py: patchify"
+    assert said["colab"].index(gone) < said["colab"].index(back)
+    assert (root / "my_vit.py").exists()

@@ -29,7 +29,7 @@ BUILT = {
     "03_heads": {"heads": {"split_heads", "merge_heads", "split_qkv"}},
     "04_attention": {"attention": {"scaled_dot_product_attention", "MultiHeadAttention"}},
     "05_encoder": {"encoder": {"MLP", "EncoderBlock", "Encoder"}},
-    "06_vit": {"tokens": {"resize_positions"}, "vit": {"pool_tokens", "ViT"}},
+    "06_vit": {"vit": {"pool_tokens", "resize_positions", "ViT"}},
     "07_training": {"training/loop": {"train_step", "evaluate", "decay_groups", "warmup_cosine"}},
     "08_what_makes_it_learn": {},  # experiments
     "09_looking_inside": {"maps/attention": {"cls_map", "rollout"}},

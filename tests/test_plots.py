@@ -1,5 +1,8 @@
 """The drawings say what they are given, and refuse what they cannot draw truly."""
 
+import re
+from pathlib import Path
+
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
@@ -91,23 +94,316 @@ def test_patch_grid_shows_every_patch_unharmed_between_white_gaps():
     assert (tiles[:, :, 2] == 1).all()
 
 
-def test_over_photo_wants_one_weight_a_patch():
-    image = torch.rand(3, 32, 48)
-    plots.over_photo(image, torch.arange(6.0), (2, 3))
-    assert plt.gca().images[1].get_array().tolist() == [[0, 1, 2], [3, 4, 5]]
-    with pytest.raises(
-        ValueError, match=r"weights is \(7,\); give \(6,\).*leave out the cls token"
-    ):
-        plots.over_photo(image, torch.rand(7), (2, 3))
-
-
-def test_lines_are_told_apart_without_colour_and_named_at_their_ends():
-    plots.lines([1, 2, 4], {"a": [1, 2, 3], "b": [3, 2, 1]}, log="x")
+def test_curves_are_told_apart_without_colour_and_named_at_their_ends():
+    plots.curves({"a": {1: 1.0, 2: 2.0, 4: 3.0}, "b": {1: 3.0, 2: 2.0, 4: 1.0}}, log="x")
     ax = plt.gca()
-    assert texts(ax) == ["a", "b"]
+    assert [text.xy for text in ax.texts] == [(4, 1.0), (4, 3.0)]  # from the lowest up
+    assert texts(ax) == ["b", "a"]
     assert len({line.get_linestyle() for line in ax.lines}) == 2
     assert len({line.get_marker() for line in ax.lines}) == 2
     assert [tick.get_text() for tick in ax.get_xticklabels()] == ["1", "2", "4"]
+
+
+def test_names_of_curves_that_end_in_one_place_do_not_lie_on_each_other():
+    plots.curves({"first": [3.0, 1.0], "second": [2.0, 1.0], "third": [0.0, 1.01]})
+    figure = plt.gcf()
+    figure.canvas.draw()
+    boxes = [text.get_window_extent() for text in plt.gca().texts]
+    assert not any(a.overlaps(b) for i, a in enumerate(boxes) for b in boxes[:i])
+
+
+def test_a_long_curve_has_no_markers():
+    plots.curves({"loss": [1.0] * 21})
+    assert plt.gca().lines[0].get_marker() in ("", "None")
+
+
+def test_dots_show_every_run_and_write_the_mean():
+    plots.dots({"whole": [80.0, 90.0], "none": [10.0]}, luck=2.0)
+    ax = plt.gca()
+    assert texts(ax) == ["mean 85.0", "10.0"]
+    assert [tick.get_text() for tick in ax.get_yticklabels()] == ["whole", "none"]
+    runs = [line for line in ax.lines if line.get_marker() == "o"]
+    assert [list(line.get_xdata()) for line in runs] == [[80.0, 90.0], [10.0]]
+    (band,) = ax.patches
+    assert (band.get_x(), band.get_width()) == (83.0, 4.0)
+
+
+def test_matrices_beside_each_other_share_a_scale():
+    plots.matrices({"a": torch.tensor([[0.0, 1.0]]), "b": torch.tensor([[-3.0]])}, form="{:.0f}")
+    axes = plt.gcf().axes
+    assert [ax.images[0].get_clim() for ax in axes] == [(-3.0, 1.0)] * 2
+    assert [texts(ax) for ax in axes] == [["0", "1"], ["-3"]]
+
+
+def test_canvases_mark_a_wrong_answer_in_words_and_in_colour():
+    answers = {"before": torch.tensor([4, 4]), "after": torch.tensor([3, 5])}
+    plots.canvases(torch.zeros(2, 1, 4, 4), torch.tensor([3, 5]), answers, columns=2)
+    first, second = plt.gcf().axes
+    assert (first.get_title(), texts(first)) == ("a 3", ["before: 4 ✗", "after: 3 ✓"])
+    assert (second.get_title(), texts(second)) == ("a 5", ["before: 4 ✗", "after: 5 ✓"])
+    assert len({text.get_color() for text in first.texts}) == 2
+
+
+def test_canvases_take_texts_and_leave_no_empty_frame():
+    plots.canvases(torch.zeros(3, 1, 4, 4), ["one", "two", "three"], columns=2)
+    axes = plt.gcf().axes
+    assert [ax.get_title() for ax in axes] == ["one", "two", "three", ""]
+    assert not axes[3].axison
+
+
+def test_learning_by_heart_marks_the_lowest_validation_loss():
+    plots.by_heart([3.0, 1.0, 0.1], {0: 3.0, 1: 2.0, 2: 2.5}, [1.0, 10.0, 0.1])
+    left, right = plt.gcf().axes
+    marked = left.texts[-1]
+    assert (marked.get_text(), marked.xy) == ("lowest", (1, 2.0))
+    assert right.get_yscale() == "log"
+
+
+def test_a_sweep_names_the_rate_of_the_lowest_mean():
+    plots.rate_sweep({0.1: [2.0, 1.0], 0.001: [0.5, 3.0], 0.01: [1.0, 1.2]})
+    assert texts(plt.gca()) == ["0.01"]
+
+
+def test_gaps_write_where_the_largest_twentieth_begins():
+    plots.gaps([0.1, 0.5, 2.0], 1.9)
+    assert texts(plt.gca()) == [" 1 in 20 is above 1.9"]
+
+
+def test_parameter_bars_write_counts_and_shares():
+    plots.parameter_bars({"patch embedding": 100, "encoder": 899, "cls token": 1})
+    assert texts(plt.gca()) == ["100  (10.0%)", "899  (89.9%)", "1  (0.1%)"]
+
+
+def test_rows_of_maps_share_a_scale_but_those_that_shall_not():
+    maps = {
+        "one": torch.full((2, 2, 2), 0.5),
+        "two": torch.rand(2, 2, 2),
+        "own": torch.rand(2, 2, 2),
+    }
+    plots.maps_below(torch.rand(2, 4, 4), maps, own_scale=("own",), boxes=torch.zeros(2, 2))
+    limits = [ax.images[0].get_clim() for ax in plt.gcf().axes]
+    shared = torch.cat([maps["one"], maps["two"]])
+    assert limits[:2] == [(0, 1)] * 2
+    assert limits[2:6] == [(shared.min().item(), shared.max().item())] * 4
+    assert limits[6] == pytest.approx((maps["own"][0].min().item(), maps["own"][0].max().item()))
+    assert len(plt.gcf().axes[0].patches) == 1
+
+
+def test_a_table_of_maps_keeps_every_number_in_its_place():
+    tiles = torch.arange(24.0).reshape(2, 3, 2, 2)
+    plots.map_table(tiles)
+    shown = plt.gcf().axes[0].images[0].get_array()
+    assert shown[3:5, 6:8].tolist() == tiles[1, 2].tolist()
+    assert np.ma.is_masked(shown[2]) or np.isnan(shown[2]).all()
+
+
+def test_positions_likeness_is_one_to_themselves_and_drawn_in_their_own_place():
+    plots.position_maps({"eye": torch.eye(4)}, grid=2)
+    shown = plt.gcf().axes[0].images[0].get_array()
+    assert np.nansum(shown) == 4 * 7 * 7
+    assert shown.shape == (2 * (2 * 7 + 2),) * 2
+
+
+def test_a_sum_of_tokens_and_positions_is_what_it_shows():
+    plots.token_sum(torch.tensor([[1.0], [2.0]]), torch.tensor([[0.5], [-4.0]]))
+    axes = plt.gcf().axes
+    assert [texts(ax) for ax in axes] == [["1.0", "2.0"], ["0.5", "-4.0"], ["1.5", "-2.0"]]
+    assert len({ax.images[0].get_clim() for ax in axes}) == 1
+
+
+def test_shares_stand_beside_the_photo_on_one_scale():
+    plots.share_maps(torch.rand(3, 8, 8), 3, {"a": torch.ones(4), "b": torch.zeros(4)})
+    photo, *maps = plt.gcf().axes
+    assert texts(photo) == ["patch 3"]
+    assert [ax.images[0].get_clim() for ax in maps] == [(0, 10)] * 2
+
+
+def test_a_clock_starts_upright_and_turns_clockwise():
+    plots.clock_faces(torch.tensor([torch.pi / 2]), places=3)
+    tips = [[round(float(v[1])) for v in ax.lines[0].get_data()] for ax in plt.gcf().axes]
+    assert tips == [[0, 1], [1, 0], [0, -1]]
+
+
+def test_cuttings_frame_what_belongs_together():
+    tokens = torch.tensor([[0, 1, 4, 5], [2, 3, 6, 7]])
+    plots.cuttings({"halves": tokens}, 2, 4)
+    borders = [line.get_data() for line in plt.gca().lines]
+    assert [tuple(x) for x, _ in borders] == [(1.5, 1.5)] * 2  # one upright line, a piece a row
+
+
+def test_products_with_a_template_add_up_to_what_is_written():
+    patch = torch.full((12,), 0.5)
+    templates = {"all": torch.ones(12), "less": torch.tensor([1.0, -3.0] * 6)}
+    plots.template_products(patch, templates, patch_size=2)
+    titles = [ax.get_title() for ax in plt.gcf().axes]
+    assert "the products: sum 6" in titles
+    assert "the products: sum −6" in titles
+
+
+def test_maps_of_patches_are_white_at_zero_on_one_scale():
+    plots.patch_maps(torch.rand(3, 4, 4), {"a": torch.tensor([0, 1, -4, 2.0])}, 2, marked={"x": 3})
+    photo, field, _ = plt.gcf().axes
+    assert texts(photo) == ["x"]
+    assert field.images[0].get_clim() == (-4, 4)
+
+
+def test_sizes_of_patches_are_counted():
+    plots.patch_sizes(torch.rand(3, 8, 8), (4, 2), (5, 6))
+    titles = [ax.get_title() for ax in plt.gcf().axes]
+    assert titles == ["P = 4", "P = 2", "48 numbers", "12 numbers"]
+
+
+def test_a_lookup_writes_each_weight_and_shows_what_is_read_wherever_it_lies():
+    keys, values = torch.rand(3, 2) * 100, torch.rand(3, 2) * -1000
+    plots.soft_lookup(keys[0], keys, values, torch.tensor([0.5, 0.25, 0.25]))
+    left, right = plt.gcf().axes
+    assert [text for text in texts(right) if text] == [
+        "value A: 50%",
+        "value B: 25%",
+        "value C: 25%",
+        "read",
+    ]
+    for ax, points in ((left, keys), (right, values)):
+        (low, high), (bottom, top) = ax.get_xlim(), ax.get_ylim()
+        assert (points[:, 0] >= low).all()
+        assert (points[:, 0] <= high).all()
+        assert (points[:, 1] >= bottom).all()
+        assert (points[:, 1] <= top).all()
+
+
+def test_rows_of_a_fused_weight_stand_in_the_order_that_is_named():
+    plots.qkv_rows(4, 2, "(qkv h d)", "(h qkv d)")
+    shown = [text.replace("\n", " ") for text in texts(plt.gca()) if "head" in text]
+    assert shown[:6] == ["q head 0", "q head 0", "q head 1", "q head 1", "k head 0", "k head 0"]
+    assert shown[12:18] == ["q head 0"] * 2 + ["k head 0"] * 2 + ["v head 0"] * 2
+
+
+def test_signed_tables_have_their_middle_at_zero():
+    plots.signed_tables({"a": torch.tensor([[1.0, -5.0], [0.0, -0.01]]), "b": torch.eye(2)}, "xy")
+    first, second, _ = plt.gcf().axes
+    assert first.images[0].get_clim() == second.images[0].get_clim() == (-5, 5)
+    assert texts(first) == ["1.0", "-5.0", "0.0", "0.0"]
+
+
+def test_attention_as_shapes_lights_one_row_of_scores_weights_and_result():
+    plots.attention_shapes(torch.rand(3, 2), torch.rand(3, 2), torch.rand(3, 3), "abc", "b")
+    ax = plt.gca()
+    lit = [p for p in ax.patches if to_hex(p.get_edgecolor()) == plots.QUERY.lower()]
+    assert [(p.get_y(), p.get_height()) for p in lit] == [(1, 1)] * 4
+    assert [text for text in texts(ax) if text in ("3×2", "2×3", "3×3")] == [
+        "3×2", "2×3", "3×3", "3×3", "3×3", "3×3"
+    ]  # fmt: skip
+
+
+def test_maps_of_queries_share_a_scale_and_veil_what_is_hidden():
+    hidden = torch.tensor([True, False, False, True])
+    maps = {"eye, block 1": torch.tensor([0.1, 0.2, 0.3, 0.4]), "eye, blind": torch.full((4,), 0.9)}
+    plots.query_maps(torch.rand(3, 4, 4), maps, {"eye": 1, "wall": 2}, hidden, patch_size=2)
+    asks, one, two = plt.gcf().axes[:3]
+    assert texts(asks) == ["eye"]
+    assert one.images[1].get_clim() == two.images[1].get_clim()
+    assert sum(p.get_hatch() is not None for p in two.patches) == 2
+    assert not any(p.get_hatch() for p in one.patches)
+
+
+def test_the_scale_is_drawn_with_medians_beside_means():
+    def measure(d, factor):
+        return torch.tensor([0.0, factor, 4 * factor])
+
+    plots.scale_curves([4, 16], measure)
+    medians, means = plt.gcf().axes
+    assert [list(line.get_ydata()) for line in medians.lines] == [[1, 1], [0.5, 0.25]]
+    assert list(means.lines[0].get_ydata()) == pytest.approx([5 / 3, 5 / 3])
+
+
+def test_a_block_with_its_norms_elsewhere_is_refused():
+    with pytest.raises(ValueError, match='give "branch" or "road"'):
+        plots.residual_road("both")
+
+
+def test_norms_stand_on_the_road_or_in_the_branches():
+    plots.norm_places()
+    for ax, level in zip(plt.gcf().axes, (0, -1.55), strict=True):
+        norms = [text.get_position()[1] for text in ax.texts if text.get_text() == "norm"]
+        assert norms == [level] * 2
+
+
+def test_bends_show_a_function_and_its_slope():
+    plots.bends({"square": torch.square}, -1, 1)
+    values, slopes = plt.gcf().axes
+    x, y = values.lines[0].get_data()
+    assert np.allclose(y, np.asarray(x) ** 2)
+    assert np.allclose(slopes.lines[0].get_ydata(), 2 * np.asarray(x))
+
+
+def test_sizes_of_tokens_start_at_zero_and_keep_their_places():
+    sizes = torch.arange(1.0, 197.0)
+    plots.token_sizes(torch.rand(3, 224, 224), sizes)
+    shown = plt.gcf().axes[1].images[0]
+    assert shown.get_array()[1, 2] == 17
+    assert shown.get_clim() == (0, 196)
+
+
+def test_a_reading_writes_every_belief():
+    plots.reading(torch.rand(1, 4, 4), torch.tensor([[0.5, 0.5], [0.04, 0.96]]))
+    ax = plt.gcf().axes[1]
+    assert texts(ax) == [".50", ".50", ".04", ".96"]
+    assert [t.get_text() for t in ax.get_yticklabels()] == ["at the start", "after 1 block"]
+
+
+def test_four_stacks_stand_on_one_scale():
+    names = ("both", "residual only", "norm only", "neither")
+    plots.four_stacks([1, 2], {name: [10.0, 1.0] for name in names})
+    without, with_ = plt.gcf().axes
+    assert set(texts(without)) == {"norm only", "neither"}
+    assert set(texts(with_)) == {"both", "residual only"}
+    assert without.get_ylim() == with_.get_ylim()
+
+
+def test_three_of_their_names_lead_to_one_of_ours():
+    names = {
+        "blocks.0.attn.qkv.weight": ("l.q.weight", "l.k.weight", "l.v.weight"),
+        "blocks.0.norm1.weight": ("l.n.weight",),
+        "blocks.1.norm1.weight": ("m.n.weight",),
+        "blocks.0.norm1.bias": ("l.n.bias",),
+    }
+    plots.name_lines(names, "blocks.0.", "weight")
+    ax = plt.gca()
+    assert {"attn.qkv.weight", "norm1.weight", "q.weight", "k.weight", "n.weight"} <= set(texts(ax))
+    assert "in the file: l.…" in texts(ax)
+    ends = [line.get_ydata()[1] for line in ax.lines]
+    assert ends[0] == ends[1] == ends[2] != ends[3]
+
+
+def test_what_is_prepared_in_several_ways_is_shown_on_one_scale():
+    ways = {"right": torch.zeros(3, 1, 2, 2), "raw": torch.full((3, 1, 2, 2), 7.0)}
+    plots.prepared(ways, {"right": "98%", "raw": "10%"})
+    axes = plt.gcf().axes
+    assert {ax.images[0].get_clim() for ax in axes} == {(-1, 1)}
+    assert [ax.get_xlabel() for ax in axes] == ["", "", "98%", "10%"]
+
+
+def test_heads_of_two_models_share_a_scale():
+    plots.head_maps(torch.rand(3, 4, 4), {"a": torch.rand(2, 2, 2), "b": 9 + torch.rand(2, 2, 2)})
+    drawn = [ax.images[0] for ax in plt.gcf().axes if "head" in ax.get_title()]
+    assert len(drawn) == 4
+    assert len({image.get_clim() for image in drawn}) == 1
+
+
+def test_every_public_drawing_is_used_by_a_lesson_or_by_another_drawing():
+    root = Path(__file__).parents[1]
+    lessons = "".join(f.read_text(encoding="utf8") for f in (root / "notebooks").glob("*.ipynb"))
+    drawings = "".join(f.read_text(encoding="utf8") for f in (root / "images").glob("*.py"))
+    own = "".join(
+        f.read_text(encoding="utf8") for f in (root / "vit_steps/plots").glob("[a-z]*.py")
+    )
+    unused = [
+        name
+        for name in plots.__all__
+        if not re.search(rf"plots\.{name}\b", lessons + drawings)
+        and not len(re.findall(rf"\b{name}\b", own)) > 1
+    ]
+    assert unused == []
 
 
 def test_a_picture_in_one_channel_is_grey_and_keeps_its_brightness():

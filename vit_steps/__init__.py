@@ -5,8 +5,8 @@ from .encoder import MLP, Encoder, EncoderBlock
 from .heads import merge_heads, split_heads, split_qkv
 from .images import denormalize, load_image, normalize, sample_photo
 from .patches import PatchEmbedding, grid_size, patchify, unpatchify
-from .tokens import TokenEmbedding, resize_positions
-from .vit import ViT, ViTConfig, pool_tokens
+from .tokens import TokenEmbedding
+from .vit import ViT, ViTConfig, pool_tokens, resize_positions
 
 __all__ = [
     "MLP",

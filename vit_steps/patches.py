@@ -39,7 +39,7 @@ def patchify(images: Tensor, patch_size: int) -> Tensor:
         patch_size: P, in pixels.
 
     Returns:
-        (B, N, P·P·C), N = H·W / P². Inside a patch the pixels run row by row, and each pixel's
+        (B, n, P·P·C), n = H·W / P². Inside a patch the pixels run row by row, and each pixel's
         channels stand together.
 
     Raises:
@@ -55,7 +55,7 @@ def unpatchify(patches: Tensor, patch_size: int, image_size: int | tuple[int, in
     """Put the patches of `patchify` back together, without loss.
 
     Args:
-        patches: (B, N, P·P·C).
+        patches: (B, n, P·P·C).
         patch_size: P, in pixels.
         image_size: of the images to make; patches alone do not say how many stand in a row.
 
@@ -63,10 +63,10 @@ def unpatchify(patches: Tensor, patch_size: int, image_size: int | tuple[int, in
         (B, C, H, W).
 
     Raises:
-        ValueError: N or P·P·C does not belong to that image and patch size.
+        ValueError: n or P·P·C does not belong to that image and patch size.
     """
     rows, cols = grid_size(image_size, patch_size)
-    check_axes("patches", patches, "B N P·P·C")
+    check_axes("patches", patches, "B n P·P·C")
     if patches.shape[1] != rows * cols or patches.shape[2] % patch_size**2:
         raise ValueError(
             f"patches is {tuple(patches.shape)}; {rows}×{cols} patches of side "
@@ -107,7 +107,7 @@ class PatchEmbedding(nn.Module):
         self.proj = nn.Conv2d(in_channels, embed_dim, patch_size, stride=patch_size)
 
     def forward(self, images: Tensor) -> Tensor:
-        """Turn images (B, C, H, W), floats, into tokens (B, N, D).
+        """Turn images (B, C, H, W), floats, into patch tokens (B, n, D).
 
         Raises:
             TypeError: not a tensor of floats, or of other floats than the weights.
@@ -116,4 +116,4 @@ class PatchEmbedding(nn.Module):
         check_images(images, self.in_channels, self.image_size)
         check_dtype(images, self)
         x = self.proj(images)  # (B, D, rows, cols)
-        return x.flatten(2).transpose(1, 2)  # (B, N, D)
+        return x.flatten(2).transpose(1, 2)  # (B, n, D)

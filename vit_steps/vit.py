@@ -6,7 +6,10 @@ from math import prod
 from operator import index
 from typing import Any
 
+import torch
+from einops import rearrange
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from .encoder import Encoder, EncoderBlock
 from .inputs import (
@@ -20,7 +23,7 @@ from .inputs import (
     mlp_width,
 )
 from .patches import PatchEmbedding, grid_size
-from .tokens import TokenEmbedding, resize_positions
+from .tokens import TokenEmbedding
 
 # Dosovitskiy et al. 2021, table 1 (B, L, H); Touvron et al. 2021, table 1 (Ti, S).
 PRESETS: dict[str, dict[str, Any]] = {
@@ -190,3 +193,38 @@ class ViT(nn.Module):
         positions = resize_positions(tokens.pos_embed.detach(), self.patch_embed.grid, patches.grid)
         tokens.pos_embed = nn.Parameter(positions, tokens.pos_embed.requires_grad)
         return model
+
+
+def resize_positions(
+    pos_embed: Tensor, grid: int | tuple[int, int], new_grid: int | tuple[int, int]
+) -> Tensor:
+    """Fit learned positions to another grid of patches (Dosovitskiy et al. 2021, section 3.2).
+
+    The positions of the patches are read as a picture of `grid` pixels with D channels and resized
+    (bicubic, antialiased); the cls token has no place in that picture, and keeps its own.
+
+    Args:
+        pos_embed: (1, 1 + rows·cols, D), cls first.
+        grid: (rows, cols) that they were made for, or one number for a square.
+        new_grid: (rows, cols) wanted.
+
+    Returns:
+        (1, 1 + new rows·new cols, D).
+
+    Raises:
+        TypeError: pos_embed does not hold floats.
+        ValueError: pos_embed does not belong to `grid`.
+    """
+    (rows, cols), new = as_pair(grid, "grid"), as_pair(new_grid, "new_grid")
+    check_tokens(pos_embed, count=1 + rows * cols)
+    if not pos_embed.is_floating_point():
+        raise TypeError(f"pos_embed holds {pos_embed.dtype}, not floats")
+    cls, patches = pos_embed[:, :1], pos_embed[:, 1:]
+    picture = rearrange(patches, "b (row col) d -> b d row col", row=rows)
+    # At least 32 bits, contiguous: torch 2.13 gets other layouts wrong for one column. On the CPU
+    # for MPS, which learnt it late.
+    device = "cpu" if picture.device.type == "mps" else picture.device
+    picture = picture.to(device, torch.promote_types(picture.dtype, torch.float32)).contiguous()
+    picture = F.interpolate(picture, size=new, mode="bicubic", antialias=True)
+    patches = rearrange(picture, "b d row col -> b (row col) d").to(cls)
+    return torch.cat([cls, patches], dim=1)

@@ -5,7 +5,6 @@ notebook the figure then shows itself. One colour stands for one idea everywhere
 told apart by colour-blind eyes); attention weights use the map `cividis`.
 """
 
-from .ablation import dots, gaps
 from .attention import attention_shapes, query_maps, scale_curves
 from .figures import (
     CLS,
@@ -20,17 +19,17 @@ from .figures import (
     STYLES,
     VALUE,
     WEIGHTS,
-    lines,
+    curves,
+    dots,
     mark_patches,
+    matrices,
     matrix,
     new_axes,
-    over_photo,
     patch_grid,
     picture,
     sharp,
 )
 from .heads import (
-    head_tables,
     patches_alone,
     possible_reads,
     qkv_rows,
@@ -38,7 +37,7 @@ from .heads import (
     soft_lookup,
     three_roles,
 )
-from .maps import map_table, maps_below, matrices, score_dots
+from .maps import map_table, maps_below
 from .pixels import (
     close_up,
     colour_channels,
@@ -53,7 +52,7 @@ from .positions import clock_faces, position_maps, share_maps, token_sum
 from .published import head_maps, name_lines, prepared
 from .road import STAGES, course_map
 from .stream import bends, four_stacks, norm_places, reading, residual_road, token_sizes
-from .training import by_heart, curves, digit_strip, downhill, rate_sweep, seed_dots
+from .training import by_heart, downhill, gaps, rate_sweep
 from .whole import canvases, parameter_bars
 
 __all__ = [
@@ -80,14 +79,11 @@ __all__ = [
     "course_map",
     "curves",
     "cuttings",
-    "digit_strip",
     "dots",
     "downhill",
     "four_stacks",
     "gaps",
     "head_maps",
-    "head_tables",
-    "lines",
     "map_table",
     "maps_below",
     "mark_patches",
@@ -96,7 +92,6 @@ __all__ = [
     "name_lines",
     "new_axes",
     "norm_places",
-    "over_photo",
     "parameter_bars",
     "patch_grid",
     "patch_maps",
@@ -113,8 +108,6 @@ __all__ = [
     "reading",
     "residual_road",
     "scale_curves",
-    "score_dots",
-    "seed_dots",
     "share_maps",
     "sharp",
     "signed_tables",

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from ..inputs import as_pair
-from .figures import FAINT, INK, QUERY, VALUE, WEIGHTS, lines, mark_patches, new_axes
+from .figures import FAINT, INK, QUERY, VALUE, WEIGHTS, curves, mark_patches, new_axes
 
 FORMS = {"raw": QUERY, "divided by √d": VALUE}  # scores as they come, and scaled
 
@@ -119,17 +119,18 @@ def scale_curves(widths: Sequence[int], measure: Callable[[int, float], Tensor])
     """
     import matplotlib.pyplot as plt
 
-    medians: dict[str, Sequence[float]] = {}
-    means: dict[str, Sequence[float]] = {}
+    medians: dict[str, dict[int, float]] = {name: {} for name in FORMS}
+    means: dict[str, dict[int, float]] = {name: {} for name in FORMS}
     for name, power in zip(FORMS, (0, -0.5), strict=True):
-        gradients = [measure(d, d**power) for d in widths]
-        medians[name] = [sizes.median().item() for sizes in gradients]
-        means[name] = [sizes.mean().item() for sizes in gradients]
+        for d in widths:
+            sizes = measure(d, d**power)
+            medians[name][d] = sizes.median().item()
+            means[name][d] = sizes.mean().item()
     _, axes = plt.subplots(1, 2, figsize=(9.6, 3.1), layout="constrained", sharey=True)
     parts = (("a typical query (median)", medians), ("mean over all queries", means))
     for ax, (title, series) in zip(axes, parts, strict=True):
         colours = tuple(FORMS.values())
-        lines(widths, series, title, "head width d", colours=colours, log="x", ax=ax)
+        curves(series, title, "head width d", log="x", colours=colours, ax=ax)
         ax.set_ylim(-0.05, 1.5)
         ax.set_xlim(widths[0] * 0.8, widths[-1] * 6)
     axes[0].set_ylabel("gradient at the query")

@@ -1,19 +1,22 @@
-"""Pictures, matrices, curves: each on the axes that it is given, or on a new figure."""
+"""Pictures, matrices, curves, dots: each on the axes that it is given, or on a new figure."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
 from einops import rearrange
 from torch import Tensor
 
-from ..inputs import as_pair
 from ..patches import patchify, unpatchify
 
 PATCH, CLS, POSITION = "#0072B2", "#E69F00", "#CC79A7"
 QUERY, KEY, VALUE = "#D55E00", "#56B4E9", "#009E73"
 INK, FAINT, PAPER = "#222222", "#B8B8B8", "#F4F4F4"
 WEIGHTS = "cividis"
+COLOURS = (PATCH, QUERY, VALUE, POSITION, CLS)  # of curves, with a dash and a marker each
+STYLES = (("-", "o"), ("--", "s"), (":", "^"), ("-.", "D"), ((0, (5, 1, 1, 1, 1, 1)), "v"))
+
+Curve = Sequence[float] | Mapping[float, float]  # a value at 0, 1, 2, …, or at each x its value
 
 
 # Patches of the sample photo (224×224, P = 16) that the lessons call by a name.
@@ -137,58 +140,117 @@ def matrix(
     ax.set(title=title, xlabel=xlabel, ylabel=ylabel)
 
 
-def over_photo(
-    image: Tensor, weights: Tensor, grid: int | tuple[int, int], title: str = "", ax: Any = None
+def matrices(
+    tables: Mapping[str, Tensor],
+    names: Sequence[str] = (),
+    limits: tuple[float, float] | None = None,
+    form: str = "{:.2f}",
 ) -> None:
-    """Lay one weight per patch (rows·cols,) over an image (C, H, W), bright where it is large."""
-    rows, cols = as_pair(grid, "grid")
-    if weights.shape != (rows * cols,):
-        raise ValueError(
-            f"weights is {tuple(weights.shape)}; give ({rows * cols},), one number per patch "
-            "(leave out the cls token: weights[1:])"
-        )
-    ax = ax or new_axes(3, 3)
-    height, width = image.shape[1:]
-    ax.imshow(image.detach().cpu().mean(0).numpy(), cmap="gray", vmin=0, vmax=1)
-    heat = weights.detach().cpu().reshape(rows, cols).numpy()
-    ax.imshow(heat, cmap=WEIGHTS, alpha=0.6, extent=(-0.5, width - 0.5, height - 0.5, -0.5))
-    ax.set_title(title)
-    ax.axis("off")
+    """Show small matrices (rows, cols) side by side on one colour scale, each under its name.
+
+    Args:
+        names: of the rows and of the columns, the same for all; by default none.
+        limits: the values at the two ends of the scale; by default the smallest and largest of all.
+        form: as in `matrix`.
+    """
+    import matplotlib.pyplot as plt
+
+    low = min(table.min().item() for table in tables.values())
+    high = max(table.max().item() for table in tables.values())
+    widths = [table.shape[1] for table in tables.values()]
+    rows = max(len(table) for table in tables.values())
+    edge = 1.2 if names else 0.8
+    size = (0.5 * sum(widths) + edge * len(widths), 0.5 * rows + edge)
+    _, axes = plt.subplots(
+        1, len(tables), figsize=size, width_ratios=widths, layout="constrained", squeeze=False
+    )
+    for ax, (title, table) in zip(axes[0], tables.items(), strict=True):
+        matrix(table, title, names, names, form=form, limits=limits or (low, high), ax=ax)
+        if not names:
+            ax.set(xticks=[], yticks=[])
 
 
-STYLES = (("-", "o"), ("--", "s"), (":", "^"), ("-.", "D"))
-
-
-def lines(
-    x: Sequence[float],
-    series: dict[str, Sequence[float]],
+def curves(
+    series: Mapping[str, Curve],
     title: str = "",
     xlabel: str = "",
     ylabel: str = "",
-    colours: Sequence[str] = (QUERY, VALUE, PATCH, POSITION),
     log: str = "",
+    colours: Sequence[str] = COLOURS,
     ax: Any = None,
 ) -> None:
-    """Draw a few curves over the same x, each with its name at its right end.
+    """Draw up to five curves, each with its name at its right end.
 
-    Curves differ in colour, dash and marker, so that they are told apart without colour.
+    They differ in colour, in dash and, where they have at most 20 points, in marker, so that they
+    are told apart without colour. Names that would lie on each other are moved apart.
 
     Args:
-        x: where the points stand.
-        series: a name and its values; at most four.
+        series: a name and its values, at 0, 1, 2, … or, as `{x: value}`, where it says.
         log: "x", "y" or "xy" for logarithmic axes; on a logarithmic x every point gets its tick.
     """
-    ax = ax or new_axes(6, 3.2)
-    for (name, y), colour, (dash, marker) in zip(series.items(), colours, STYLES, strict=False):
-        ax.plot(x, y, dash, marker=marker, color=colour, markersize=4, label=name)
-        ax.annotate(
-            name, (x[-1], y[-1]), (8, 0), textcoords="offset points", color=colour, va="center"
-        )
-    ax.set(title=title, xlabel=xlabel, ylabel=ylabel)
-    if "x" in log:
-        ax.set_xscale("log")
-        ax.set_xticks(x, [f"{v:g}" for v in x])
-        ax.minorticks_off()
+    ax = ax or new_axes(7, 3.2)
+    ends = []
+    for (name, curve), colour, (dash, marker) in zip(series.items(), colours, STYLES, strict=False):
+        points = dict(curve) if isinstance(curve, Mapping) else dict(enumerate(curve))
+        x, y = list(points), list(points.values())
+        mark = marker if len(x) <= 20 else ""
+        ax.plot(x, y, linestyle=dash, marker=mark, markersize=4, color=colour, linewidth=1.8)
+        ends.append((x[-1], y[-1], name, colour))
+        if "x" in log:
+            ax.set_xscale("log")
+            ax.set_xticks(x, [f"{v:g}" for v in x])
+            ax.minorticks_off()
     if "y" in log:
         ax.set_yscale("log")
+    ax.set(title=title, xlabel=xlabel, ylabel=ylabel)
     ax.spines[["top", "right"]].set_visible(False)
+    name_ends(ax, ends)
+
+
+def name_ends(ax: Any, ends: Sequence[tuple[float, float, str, str]], gap: float = 15) -> None:
+    """Write names (x, y, name, colour) beside points, at least `gap` pixels above each other."""
+    ax.figure.canvas.draw()  # only then the axes know where things lie
+    scale = 72 / ax.figure.dpi  # from pixels to points
+    lowest = float("-inf")
+    for x, y, name, colour in sorted(ends, key=lambda end: end[1]):
+        height = ax.transData.transform((x, y))[1]
+        lowest = max(height, lowest + gap)
+        offset = (8, (lowest - height) * scale)
+        ax.annotate(name, (x, y), offset, textcoords="offset points", color=colour, va="center")
+
+
+def dots(
+    runs: Mapping[str, Sequence[float]],
+    title: str = "",
+    xlabel: str = "right answers in %",
+    luck: float | None = None,
+    limits: tuple[float, float] | None = None,
+    form: str = "{:.1f}",
+    ax: Any = None,
+) -> None:
+    """Draw one row for each variant: a dot for each run, a stroke and its number at their mean.
+
+    Args:
+        runs: a name and its results, one number a run; the first is what others are held against.
+        luck: the gap between two means that luck alone makes; a band of so much is drawn on both
+            sides of the first row's mean.
+        limits: of the axis. By default it runs from the lowest dot to the highest, not from 0: what
+            is asked is how far apart they lie, not how high.
+        form: how the number is written.
+    """
+    ax = ax or new_axes(8, 0.34 * len(runs) + 1.1)
+    means = [sum(values) / len(values) for values in runs.values()]
+    if luck is not None:
+        ax.axvspan(means[0] - luck, means[0] + luck, color=CLS, alpha=0.22, lw=0)
+    for row, (values, mean) in enumerate(zip(runs.values(), means, strict=True)):
+        ax.axhline(row, color=FAINT, lw=0.6, zorder=0)
+        ax.plot([mean, mean], [row - 0.32, row + 0.32], color=INK, lw=1.6)
+        ax.plot(values, [row] * len(values), "o", color=PATCH, markersize=6, mec="white", mew=0.7)
+        word = "mean " if len(values) > 1 else ""
+        place = dict(xycoords=("axes fraction", "data"), textcoords="offset points")
+        text = word + form.format(mean)
+        ax.annotate(text, (1, row), (6, 0), va="center", color=INK, size=9, **place)
+    ax.set_yticks(range(len(runs)), list(runs))
+    ax.set(title=title, xlabel=xlabel, xlim=limits, ylim=(len(runs) - 0.4, -0.6))
+    ax.tick_params(axis="y", length=0)
+    ax.spines[["top", "right", "left"]].set_visible(False)

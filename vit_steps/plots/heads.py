@@ -7,7 +7,7 @@ import torch
 from einops import rearrange
 from torch import Tensor
 
-from .figures import INK, KEY, PATCH, QUERY, VALUE, mark_patches, matrix, new_axes, picture
+from .figures import INK, KEY, PATCH, QUERY, VALUE, mark_patches, new_axes, picture
 
 ROLES = {"q": QUERY, "k": KEY, "v": VALUE}
 
@@ -54,7 +54,11 @@ def soft_lookup(
         left.text(key[0] + 0.06, key[1] + 0.04, f"key {name}", color=INK)
     left.annotate("", query.tolist(), (0, 0), arrowprops=dict(color=QUERY, width=3, headwidth=10))
     left.text(query[0] + 0.08, query[1] - 0.1, "query", color=QUERY, weight="bold")
-    left.set(title="asked", xlim=(-0.15, 1.9), ylim=(-0.15, 2.15), aspect="equal")
+    ends = torch.cat([torch.zeros(1, 2), keys, query[None]])
+    (low, bottom), (high, top) = ends.min(0).values.tolist(), ends.max(0).values.tolist()
+    room = 0.22 * max(high - low, top - bottom)
+    left.set(xlim=(low - room / 3, high + room), ylim=(bottom - room / 3, top + room / 2))
+    left.set(title="asked", aspect="equal")
     right.fill(*values.T.tolist(), facecolor="none", edgecolor=VALUE, linestyle=":")
     for name, value, weight in zip(names, values.tolist(), weights.tolist(), strict=True):
         right.scatter(*value, s=1000 * weight, color=VALUE)
@@ -65,7 +69,9 @@ def soft_lookup(
     right.annotate(
         "read", read, (-10, -4), textcoords="offset points", ha="right", color=QUERY, weight="bold"
     )
-    right.set(title="read", xlim=(-1.5, 15), ylim=(-1.5, 12.2))
+    right.set(title="read")
+    right.margins(0.15, 0.15)
+    right.set_xlim(right=right.get_xlim()[1] + 0.3 * float(values[:, 0].max() - values[:, 0].min()))
     for ax in (left, right):
         ax.spines[["top", "right"]].set_visible(False)
 
@@ -123,23 +129,10 @@ def possible_reads(values: Tensor, points: dict[str, Tensor], names: str = "AB")
         points.items(), ("s", "*", "^"), (KEY, QUERY, PATCH), strict=False
     ):
         ax.plot(*point.tolist(), marker, color=colour, markersize=13, label=name, linestyle="")
-    ax.set(xlim=(1.5, 9.5), ylim=(0.5, 7.2), xlabel="first number", ylabel="second number")
+    ax.margins(0.2, 0.3)
+    ax.set(xlabel="first number", ylabel="second number")
     ax.spines[["top", "right"]].set_visible(False)
     ax.legend(loc="upper left", frameon=False, ncols=2, fontsize=9)
-
-
-def head_tables(
-    parts: dict[str, Tensor], limits: tuple[float, float], form: str = "{:02.0f}"
-) -> None:
-    """Show small matrices (rows, cols) beside each other, in one scale, each under its name."""
-    import matplotlib.pyplot as plt
-
-    widths = [part.shape[1] for part in parts.values()]
-    size = (0.5 * sum(widths) + 0.8 * len(widths), 2.1)
-    _, axes = plt.subplots(1, len(parts), figsize=size, width_ratios=widths, layout="constrained")
-    for ax, (title, part) in zip(axes, parts.items(), strict=True):
-        matrix(part, title, form=form, limits=limits, ax=ax)
-        ax.set(xticks=[], yticks=[])
 
 
 def qkv_rows(width: int, num_heads: int, *orders: str) -> None:

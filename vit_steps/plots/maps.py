@@ -1,4 +1,4 @@
-"""Small pictures with maps below them, and tables of small maps, on one scale."""
+"""Lesson 09: small pictures with maps below them, and tables of small maps, on one scale."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from .figures import CLS, FAINT, INK, QUERY, WEIGHTS, matrix, new_axes
+from .figures import CLS, INK, WEIGHTS
 
 
 def maps_below(
@@ -90,43 +90,3 @@ def map_table(
     ax.set_yticks([(rows + 1) * i + (rows - 1) / 2 for i in range(down)], range(down))
     ax.tick_params(length=0)
     ax.spines[:].set_visible(False)
-
-
-def matrices(
-    tables: dict[str, Tensor], names: list[str], limits: tuple[float, float] | None = None
-) -> None:
-    """Small matrices side by side on one colour scale, each under its name.
-
-    Args:
-        tables: (n, n) each, by name.
-        names: of the rows and of the columns.
-        limits: what is darkest and brightest; by default the smallest and largest of all.
-    """
-    import matplotlib.pyplot as plt
-
-    low = min(table.min().item() for table in tables.values())
-    high = max(table.max().item() for table in tables.values())
-    size = (3 * len(tables), 2.7)
-    _, axes = plt.subplots(1, len(tables), figsize=size, layout="constrained", squeeze=False)
-    for ax, (title, table) in zip(axes[0], tables.items(), strict=True):
-        matrix(table, title, names, names, limits=limits or (low, high), ax=ax)
-
-
-def score_dots(scores: dict[str, float], xlabel: str = "", highlight: tuple[str, ...] = ()) -> None:
-    """One dot for each score, each on a line of its own with its name and number.
-
-    Args:
-        scores: by name, drawn from the top down.
-        highlight: names of the dots that are drawn larger, in another colour.
-    """
-    ax = new_axes(7, 0.34 * len(scores) + 0.9)
-    for line, (name, score) in enumerate(scores.items()):
-        chosen = name in highlight
-        colour, mark = (QUERY, "D") if chosen else (INK, "o")
-        ax.hlines(line, 0, score, color=FAINT, lw=1)
-        ax.plot(score, line, mark, color=colour, markersize=8 if chosen else 6)
-        ax.annotate(f"{score:.0%}", (score, line), (9, 0), textcoords="offset points", va="center")
-    ax.set_yticks(range(len(scores)), list(scores))
-    ax.set(xlim=(0, 1), ylim=(len(scores) - 0.5, -0.5), xlabel=xlabel)
-    ax.tick_params(axis="y", length=0)
-    ax.spines[["top", "right", "left"]].set_visible(False)

@@ -54,7 +54,7 @@ def colour_channels(image: Tensor) -> None:
     import matplotlib.pyplot as plt
 
     _, axes = plt.subplots(1, 4, figsize=(9, 1.7), layout="constrained")
-    picture(image, "the picture", axes[0])
+    tile(image, "the picture", axes[0])
     for channel, name, ax in zip(image, ("red", "green", "blue"), axes[1:], strict=True):
         matrix(channel, name, form="{:.1f}", limits=(0, 1), ax=ax)
 
@@ -72,7 +72,7 @@ def close_up(image: Tensor, top: int, left: int, side: int) -> None:
     picture(image, "the photo", axes[0])
     crisp(axes[0])
     frame(axes[0], top, left, side, side)
-    picture(part, f"{side}×{side} pixels of it", axes[1])
+    tile(part, f"{side}×{side} pixels of it", axes[1])
     matrix(part[0], "their red", limits=(0, 1), ax=axes[2])
 
 
@@ -147,7 +147,7 @@ def template_products(patch: Tensor, templates: dict[str, Tensor], patch_size: i
     for (name, template), row in zip(templates.items(), axes, strict=True):
         tile(in_grey(as_tile(patch, patch_size), 1), "the patch", row[0])
         tile(in_grey(as_tile(template, patch_size), largest), f"times “{name}”", row[1])
-        drawn = row[2].imshow(products[name], cmap=SIGNED, vmin=-limit, vmax=limit)
+        drawn = row[2].imshow(products[name].numpy(), cmap=SIGNED, vmin=-limit, vmax=limit)
         total = f"{products[name].sum():.0f}".replace("-", "−")
         row[2].set_title(f"the products: sum {total}")
         row[2].set(xticks=(), yticks=())
@@ -178,7 +178,7 @@ def patch_maps(
     crisp(axes[0])
     drawn = None
     for (name, values), ax in zip(maps.items(), axes[1:], strict=True):
-        field = values.detach().reshape(rows, cols)
+        field = values.detach().cpu().reshape(rows, cols).numpy()
         drawn = ax.imshow(field, cmap=SIGNED, vmin=-limit, vmax=limit)
         ax.set_title(name, size=10)
         ax.set(xticks=(), yticks=())

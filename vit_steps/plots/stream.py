@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .figures import CLS, INK, NAMED, PAPER, PATCH, WEIGHTS, lines, mark_patches, new_axes, picture
+from .figures import CLS, INK, NAMED, PAPER, PATCH, WEIGHTS, curves, mark_patches, new_axes, picture
 
 GREY = "#777777"
 LANES = ((0.18, CLS), (0.06, PATCH), (-0.06, PATCH), (-0.18, PATCH))  # cls first, as in lesson 02
@@ -83,15 +83,17 @@ def norm_places() -> None:
     residual_road("branch", "pre-norm: Dosovitskiy et al. 2021", bottom)
 
 
-def bends(curves: dict[str, Callable[[Tensor], Tensor]], low: float = -4, high: float = 4) -> None:
+def bends(
+    functions: dict[str, Callable[[Tensor], Tensor]], low: float = -4, high: float = 4
+) -> None:
     """Draw functions of one number, at most two: their values on the left, slopes on the right."""
     import matplotlib.pyplot as plt
 
     x = torch.linspace(low, high, 401, requires_grad=True)
     _, axes = plt.subplots(1, 2, figsize=(8, 2.8), layout="constrained")
     styles = ((GREY, "--"), (INK, "-"))
-    for (name, curve), (colour, dash) in zip(curves.items(), styles, strict=False):
-        values = curve(x)
+    for (name, function), (colour, dash) in zip(functions.items(), styles, strict=False):
+        values = function(x)
         (slopes,) = torch.autograd.grad(values.sum(), x)
         for ax, y in zip(axes, (values, slopes), strict=True):
             ax.plot(x.detach(), y.detach(), dash, color=colour, label=name)
@@ -159,6 +161,6 @@ def four_stacks(depths: Sequence[int], gradients: dict[str, Sequence[float]]) ->
     }
     _, axes = plt.subplots(1, 2, figsize=(9, 3), sharey=True, layout="constrained")
     for ax, (title, names) in zip(axes, panels.items(), strict=True):
-        series = {name: gradients[name] for name in names}
-        lines(depths, series, title, "blocks", colours=(INK, GREY), log="y", ax=ax)
+        series = {name: dict(zip(depths, gradients[name], strict=True)) for name in names}
+        curves(series, title, "blocks", log="y", colours=(INK, GREY), ax=ax)
     axes[0].set_ylabel("gradient at the start")

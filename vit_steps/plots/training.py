@@ -1,46 +1,20 @@
-"""Lesson 07's drawings: a way downhill, strips of digits, curves of a training, a sweep."""
+"""Lessons 07 and 08: a way downhill, a training, a sweep, and how far apart luck puts runs."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
-from torch import Tensor
 
-from .figures import CLS, FAINT, INK, PATCH, POSITION, QUERY, STYLES, VALUE, new_axes, picture
-
-COLOURS = (PATCH, QUERY, VALUE, POSITION, CLS)
-DASHES = (*(dash for dash, _ in STYLES), (0, (5, 1, 1, 1, 1, 1)))  # one a curve
-
-Curve = Sequence[float] | Mapping[int, float]  # a value a step, or some steps with their values
-
-
-def digit_strip(
-    images: Tensor, rows: int = 1, titles: Sequence[str] = (), width: float = 9
-) -> None:
-    """Show pictures (n, 1, H, W), from -1 (paper) to 1 (ink), dark on light, framed, with gaps.
-
-    Args:
-        rows: how many rows they stand in.
-        titles: a line above each picture, or none.
-        width: of the figure, in inches of 100 pixels.
-    """
-    import matplotlib.pyplot as plt
-
-    across = -(-len(images) // rows)
-    height = rows * (width / across * 0.92 + (0.28 if titles else 0.08))
-    _, axes = plt.subplots(
-        rows, across, figsize=(width, height), squeeze=False, layout="constrained"
-    )
-    for ax in axes.flat:
-        ax.set_axis_off()
-    for number, (ax, image) in enumerate(zip(axes.flat, images, strict=False)):
-        picture((1 - image) / 2, "", ax)
-        ax.set_axis_on()
-        ax.set(xticks=[], yticks=[])
-        for spine in ax.spines.values():
-            spine.set(color=FAINT, linewidth=1.2)
-        if titles:
-            ax.set_title(titles[number], size=9)
+from .figures import (
+    COLOURS,
+    FAINT,
+    INK,
+    PATCH,
+    QUERY,
+    Curve,
+    curves,
+    new_axes,
+)
 
 
 def downhill(paths: Mapping[str, Sequence[float]], goal: float = 3.0) -> None:
@@ -65,48 +39,6 @@ def downhill(paths: Mapping[str, Sequence[float]], goal: float = 3.0) -> None:
     axes[0, 0].set_ylabel("loss")
 
 
-def curves(
-    series: Mapping[str, Curve],
-    title: str = "",
-    xlabel: str = "",
-    ylabel: str = "",
-    log: bool = False,
-    ax: Any = None,
-) -> None:
-    """Draw up to five curves without markers, each with its name at its right end.
-
-    They differ in colour and in dash. Names that would lie on each other are moved apart.
-
-    Args:
-        series: a name and its values, one a step from 0; or `{step: value}`.
-        log: whether the values stand on a logarithmic axis.
-    """
-    ax = ax or new_axes(7, 3.2)
-    ends = []
-    for (name, curve), colour, dash in zip(series.items(), COLOURS, DASHES, strict=False):
-        points = dict(curve) if isinstance(curve, Mapping) else dict(enumerate(curve))
-        (line,) = ax.plot(list(points), list(points.values()), color=colour, linewidth=1.8)
-        line.set_linestyle(dash)
-        ends.append((max(points), points[max(points)], name, colour))
-    ax.set(title=title, xlabel=xlabel, ylabel=ylabel)
-    if log:
-        ax.set_yscale("log")
-    ax.spines[["top", "right"]].set_visible(False)
-    name_ends(ax, ends)
-
-
-def name_ends(ax: Any, ends: Sequence[tuple[float, float, str, str]], gap: float = 15) -> None:
-    """Write names (x, y, name, colour) beside points, at least `gap` pixels above each other."""
-    ax.figure.canvas.draw()  # only then the axes know where things lie
-    scale = 72 / ax.figure.dpi  # from pixels to points
-    lowest = float("-inf")
-    for x, y, name, colour in sorted(ends, key=lambda end: end[1]):
-        height = ax.transData.transform((x, y))[1]
-        lowest = max(height, lowest + gap)
-        offset = (8, (lowest - height) * scale)
-        ax.annotate(name, (x, y), offset, textcoords="offset points", color=colour, va="center")
-
-
 def by_heart(train: Curve, val: Curve, norms: Curve, xlabel: str = "step") -> None:
     """Draw a training that learns by heart: both losses, the best step marked; gradient norms."""
     import matplotlib.pyplot as plt
@@ -121,7 +53,7 @@ def by_heart(train: Curve, val: Curve, norms: Curve, xlabel: str = "step") -> No
     left.annotate(
         "lowest", (best, points[best]), (0, -9), textcoords="offset points", ha="center", va="top"
     )
-    curves({"": norms}, "Norm of the gradient", xlabel, log=True, ax=right)
+    curves({"": norms}, "Norm of the gradient", xlabel, log="y", ax=right)
 
 
 def rate_sweep(
@@ -152,23 +84,12 @@ def rate_sweep(
     ax.spines[["top", "right"]].set_visible(False)
 
 
-def seed_dots(
-    groups: Mapping[str, Sequence[float]], title: str = "", xlabel: str = "",
-    limits: tuple[float, float] | None = None,
-) -> None:  # fmt: skip
-    """Draw one row a group, a dot a seed, and a stroke at the group's mean.
-
-    Args:
-        groups: a name and its values, the first at the top.
-        limits: of the axis; by default what there is.
-    """
-    ax = new_axes(7, 0.9 + 0.4 * len(groups))
-    for row, values in enumerate(groups.values()):
-        colour = COLOURS[row % len(COLOURS)]
-        ax.axhline(row, color=FAINT, linewidth=0.6, zorder=0)
-        ax.plot(values, [row] * len(values), "o", color=colour, markersize=7, alpha=0.7)
-        ax.plot(sum(values) / len(values), row, "|", color=INK, markersize=18, markeredgewidth=2)
-    ax.set_yticks(range(len(groups)), list(groups))
-    ax.set(title=title, xlabel=xlabel, ylim=(len(groups) - 0.4, -0.6), xlim=limits)
-    ax.spines[["top", "right", "left"]].set_visible(False)
-    ax.tick_params(axis="y", length=0)
+def gaps(values: Sequence[float], limit: float, xlabel: str = "", ax: Any = None) -> None:
+    """Draw how often each gap came, and where the largest twentieth of them begins."""
+    ax = ax or new_axes(6, 2.6)
+    ax.hist(list(values), bins=12, color=PATCH, edgecolor="white")
+    ax.axvline(limit, color=INK, ls="--")
+    top = ax.get_ylim()[1]
+    ax.text(limit, top, f" 1 in 20 is above {limit:.1f}", va="top", color=INK)
+    ax.set(xlabel=xlabel, ylabel="how often")
+    ax.spines[["top", "right"]].set_visible(False)

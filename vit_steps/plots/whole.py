@@ -1,6 +1,6 @@
 """Lesson 06: where the parameters stand, and what a model reads on its canvases."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from torch import Tensor
@@ -43,24 +43,26 @@ def parameter_bars(counts: Mapping[str, int], title: str = "", ax: Any = None) -
 
 def canvases(
     images: Tensor,
-    labels: Tensor | None = None,
+    labels: Tensor | Sequence[str] | None = None,
     answers: Mapping[str, Tensor] | None = None,
     columns: int = 6,
+    side: float = 1.25,
 ) -> None:
     """Show small grey pictures, framed and apart, with what stands there and what models say.
 
     Args:
         images: (n, 1, H, W), from -1, paper, to 1, ink.
-        labels: (n,), the digit on each, written above it; None writes nothing.
+        labels: (n,), the digit on each, written above it; or a text for each; None writes nothing.
         answers: the name of a model and its answers (n,), written below each canvas; wrong ones
             in another colour, with a cross.
         columns: how many stand in a row.
+        side: of one, in inches of 100 pixels.
     """
     import matplotlib.pyplot as plt
 
     answers = answers or {}
     rows = -(-len(images) // columns)
-    side, gap = 1.25, 0.3  # inches
+    gap = 0.24 * side
     above, below = 0.08 + 0.22 * (labels is not None), 0.1 + 0.17 * len(answers)
     width, height = columns * side + (columns + 1) * gap, rows * (above + side + below)
     figure, axes = plt.subplots(rows, columns, figsize=(width, height), squeeze=False)
@@ -76,7 +78,8 @@ def canvases(
         for edge in ax.spines.values():
             edge.set(color=INK, linewidth=0.8)
         if labels is not None:
-            ax.set_title(f"a {labels[i]}", size=10, pad=4)
+            text = f"a {labels[i]}" if isinstance(labels, Tensor) else labels[i]
+            ax.set_title(text, size=10, pad=4)
         for line, (name, given) in enumerate(answers.items()):
             right = labels is None or bool(given[i] == labels[i])
             text = f"{name}: {given[i]} {'✓' if right else '✗'}"
