@@ -16,7 +16,7 @@ WEIGHTS = "cividis"
 COLOURS = (PATCH, QUERY, VALUE, POSITION, CLS)  # of curves, with a dash and a marker each
 STYLES = (("-", "o"), ("--", "s"), (":", "^"), ("-.", "D"), ((0, (5, 1, 1, 1, 1, 1)), "v"))
 
-Curve = Sequence[float] | Mapping[float, float]  # a value at 0, 1, 2, …, or at each x its value
+Curve = Sequence[float] | Mapping[int, float]  # a value at 0, 1, 2, …, or at each x its value
 
 
 # Patches of the sample photo (224×224, P = 16) that the lessons call by a name.
