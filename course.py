@@ -221,8 +221,10 @@ def run(paths: list[Path]) -> None:
         folder = {"metadata": {"path": str(path.parent)}}
         with TemporaryDirectory() as other:  # no my_vit.py before it, and none left behind
             os.environ["MY_VIT"] = str(Path(other) / "my_vit.py")
-            # What a cell prints is stored as one text, however it was buffered.
-            NotebookClient(book, timeout=120, resources=folder, coalesce_streams=True).execute()
+            # What a cell prints is stored as one text, however it was buffered; and no times.
+            NotebookClient(
+                book, timeout=120, resources=folder, coalesce_streams=True, record_timing=False
+            ).execute()
         for cell in book.cells:
             for output in cell.get("outputs", []):
                 if picture := output.get("data", {}).get("image/png"):

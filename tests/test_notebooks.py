@@ -30,7 +30,7 @@ BUILT = {
     "04_attention": {"attention": {"scaled_dot_product_attention", "MultiHeadAttention"}},
     "05_encoder": {"encoder": {"MLP", "EncoderBlock", "Encoder"}},
     "06_vit": {"vit": {"pool_tokens", "resize_positions", "ViT"}},
-    "07_training": {"training/loop": {"train_step", "evaluate", "decay_groups", "warmup_cosine"}},
+    "07_training": {"training/loop": {"train_step", "decay_groups", "warmup_cosine"}},
     "08_what_makes_it_learn": {},  # experiments
     "09_looking_inside": {"maps/attention": {"cls_map", "rollout"}},
     "10_published_weights": {"pretrained/layouts": {"their_names", "rename"}},

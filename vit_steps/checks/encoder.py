@@ -1,6 +1,7 @@
 """Build cells and exercises of lesson 05."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
+from itertools import accumulate
 from typing import Any
 
 import torch
@@ -12,7 +13,7 @@ from .. import encoder
 from ..attention import MultiHeadAttention
 from ..encoder import Encoder
 from .compare import Verdict
-from .engine import Check, InputChangedError, Mistake, Trial, call, module, untouched
+from .engine import Check, Trial, call, module, then, untouched
 
 PackageMLP, PackageBlock = encoder.MLP, encoder.EncoderBlock  # the names below are the checks
 
@@ -28,7 +29,7 @@ def parts(what: str, kind: type[nn.Module], *sizes: Any, **options: Any) -> Tria
             return made
         return Verdict(other_parts(made, kind(*sizes, **options)))
 
-    return explained(Trial(what, run))
+    return Trial(what, run)
 
 
 def other_parts(made: nn.Module, wanted: nn.Module) -> str:
@@ -58,35 +59,13 @@ def listed(names: Iterable[str]) -> str:
     return ", ".join(f"`{name}`" for name in names)
 
 
-def in_words(error: Exception) -> Verdict | None:
-    """What to change, where an error's own text does not say it; None for any other error."""
-    text = str(error)
-    if "before Module.__init__() call" in text:
-        return Verdict("`super().__init__()` is missing: it is the first line of __init__")
-    if "inplace operation" in text:
-        return Verdict("backward fails, since `+=` writes over numbers that the gradient needs")
-    if "'Tensor' and 'tuple'" in text:
-        return Verdict("it adds the tuple (tokens, weights) that attention gives to a tensor")
-    if isinstance(error, TypeError) and (
-        "a float; give a whole number" in text or "empty(" in text
-    ):
-        return Verdict("a width is a float, such as 48.0, where a Linear takes a whole number")
-    return None
-
-
-def told(use: Callable, *inputs: Any) -> Any:
-    """What `use` gives for these inputs; where it raises, what to change, in words."""
-    try:
-        return use(*inputs)
-    except Exception as error:
-        if said := in_words(error):
-            return said
-        raise
-
-
-def explained(trial: Trial) -> Trial:
-    """The same trial, its errors in words."""
-    return Trial(trial.what, lambda answer: told(trial.run, answer))
+# What an error of torch or Python says, and what to change.
+SLIPS = {
+    "inplace operation": "backward fails, since `+=` writes over numbers that the gradient needs",
+    "'Tensor' and 'tuple'": "it adds the tuple (tokens, weights) that attention gives to a tensor",
+    r"TypeError: .*(a float; give a whole number|empty\()": "a width is a float, such as 48.0, "
+    "where a Linear takes a whole number",
+}
 
 
 def waves(*shape: int) -> Tensor:
@@ -95,19 +74,30 @@ def waves(*shape: int) -> Tensor:
     return torch.linspace(0, 9 + count / 7, count).sin().reshape(shape)
 
 
-def run_mlp(what: str, sizes: Sequence[int], x: Tensor) -> Trial:
-    return explained(module(what, sizes, lambda made: told(untouched, made, x)))
-
-
 # MLP ---------------------------------------------------------------------------------------------
 
 
-def mlp(steps: Callable, hidden: Callable[[int, int], int] | None = None) -> Callable:
-    """An MLP class whose forward is `steps(mlp, x)`, its hidden width `hidden(D, hidden_dim)`."""
+def right_mlp(m: Any, x: Tensor) -> Tensor:
+    return m.fc2(m.act(m.fc1(x)))
 
-    class Other(PackageMLP):
+
+def mlp(
+    steps: Callable = right_mlp,
+    first: Callable = lambda d, h: (d, h),
+    second: Callable = lambda d, h: (h, d),
+    bias: bool = True,
+    begin: bool = True,
+) -> Callable:
+    """An MLP class whose forward is `steps(mlp, x)`; `first` and `second` make of its sizes what
+    the Linears go from and to."""
+
+    class Other(nn.Module):
         def __init__(self, embed_dim, hidden_dim):
-            super().__init__(embed_dim, hidden(embed_dim, hidden_dim) if hidden else hidden_dim)
+            if begin:
+                super().__init__()
+            self.fc1 = nn.Linear(*first(embed_dim, hidden_dim), bias=bias)
+            self.act = nn.GELU()
+            self.fc2 = nn.Linear(*second(embed_dim, hidden_dim), bias=bias)
 
         def forward(self, x):
             return steps(self, x)
@@ -115,32 +105,8 @@ def mlp(steps: Callable, hidden: Callable[[int, int], int] | None = None) -> Cal
     return Other
 
 
-def mlp_bent_by(bend: Callable) -> Callable:
+def bent_by(bend: Callable) -> Callable:
     return mlp(lambda m, x: m.fc2(bend(m.fc1(x))))
-
-
-def linears(first: Callable, second: Callable, bias: bool = True, begin: bool = True) -> Callable:
-    """An MLP class whose Linears go from and to what `first` and `second` make of its sizes."""
-
-    class Other(nn.Module):
-        def __init__(self, embed_dim, hidden_dim):
-            if begin:
-                super().__init__()
-            self.fc1 = nn.Linear(*first(embed_dim, hidden_dim), bias=bias)
-            self.fc2 = nn.Linear(*second(embed_dim, hidden_dim), bias=bias)
-
-        def forward(self, x):
-            return self.fc2(F.gelu(self.fc1(x)))
-
-    return Other
-
-
-def widen(d: int, h: int) -> tuple[int, int]:
-    return d, h
-
-
-def narrow(d: int, h: int) -> tuple[int, int]:
-    return h, d
 
 
 class InSequence(nn.Module):
@@ -159,75 +125,55 @@ MLP = Check(
     reference=PackageMLP,
     trials=[
         parts("the parts of MLP(6, 14)", PackageMLP, 6, 14),
-        run_mlp("2 images of 5 tokens, MLP(6, 14)", (6, 14), waves(2, 5, 6)),
-        run_mlp("1 image of 3 tokens, MLP(10, 7)", (10, 7), 2 * waves(1, 3, 10)),
+        module("2 images of 5 tokens, MLP(6, 14)", (6, 14), waves(2, 5, 6)),
+        module("1 image of 3 tokens, MLP(10, 7)", (10, 7), 2 * waves(1, 3, 10)),
     ],
-    mistakes=[
-        Mistake(
-            "there is no bend between the two Linears, so they are one Linear: put `act` between "
-            "them, and use what it gives",
-            mlp(lambda m, x: m.fc2(m.fc1(x))),
+    mistakes={
+        "there is no bend between the two Linears, so they are one Linear: put `act` between them, "
+        "and use what it gives": bent_by(lambda x: x),
+        "the bend is ReLU; a ViT uses GELU, nn.GELU()": bent_by(F.relu),
+        "this is GELU's approximation by tanh; take the exact form, nn.GELU() as it is": bent_by(
+            lambda x: F.gelu(x, approximate="tanh")
         ),
-        Mistake("the bend is ReLU; a ViT uses GELU, nn.GELU()", mlp_bent_by(F.relu)),
-        Mistake(
-            "this is GELU's approximation by tanh; take the exact form, nn.GELU() as it is",
-            mlp_bent_by(lambda x: F.gelu(x, approximate="tanh")),
+        "the bend is a sigmoid; a ViT uses GELU, nn.GELU()": bent_by(torch.sigmoid),
+        "the bend is SiLU; a ViT uses GELU, nn.GELU()": bent_by(F.silu),
+        "`act` stands after fc2 as well; it belongs between the two Linears alone": mlp(
+            lambda m, x: m.act(right_mlp(m, x))
         ),
-        Mistake("the bend is a sigmoid; a ViT uses GELU, nn.GELU()", mlp_bent_by(torch.sigmoid)),
-        Mistake("the bend is SiLU; a ViT uses GELU, nn.GELU()", mlp_bent_by(F.silu)),
-        Mistake(
-            "`act` stands after fc2 as well; it belongs between the two Linears alone",
-            mlp(lambda m, x: m.act(m.fc2(m.act(m.fc1(x))))),
+        "`act` stands after fc2; it belongs between the two Linears": mlp(
+            lambda m, x: m.act(m.fc2(m.fc1(x)))
         ),
-        Mistake(
-            "`act` stands after fc2; it belongs between the two Linears",
-            mlp(lambda m, x: m.act(m.fc2(m.fc1(x)))),
+        "`act` stands before fc1; it belongs between the two Linears": mlp(
+            lambda m, x: m.fc2(m.fc1(m.act(x)))
         ),
-        Mistake(
-            "`act` stands before fc1; it belongs between the two Linears",
-            mlp(lambda m, x: m.fc2(m.fc1(m.act(x)))),
+        "it adds x to its result; the block will do that, the MLP gives the change alone": mlp(
+            lambda m, x: x + right_mlp(m, x)
         ),
-        Mistake(
-            "it adds x to its result; the block will do that, the MLP gives the change alone",
-            mlp(lambda m, x: x + m.fc2(m.act(m.fc1(x)))),
+        "the hidden width is always 4 times embed_dim; use hidden_dim, which may be another": mlp(
+            first=lambda d, h: (d, 4 * d), second=lambda d, h: (4 * d, d)
         ),
-        Mistake(
-            "the hidden width is always 4 times embed_dim; use hidden_dim, which may be another",
-            mlp(lambda m, x: m.fc2(m.act(m.fc1(x))), lambda width, hidden: 4 * width),
+        "the hidden width is embed_dim; hidden_dim is not used": mlp(
+            first=lambda d, h: (d, d), second=lambda d, h: (d, d)
         ),
-        Mistake(
-            "the hidden width is embed_dim; hidden_dim is not used",
-            linears(lambda d, h: (d, d), lambda d, h: (d, d)),
+        "the widths are turned round: nn.Linear takes the width that comes in, then the one that "
+        "goes out; "
+        "fc1 widens, fc2 narrows": mlp(first=lambda d, h: (h, d), second=lambda d, h: (d, h)),
+        "fc2 ends as wide as it begins; it goes back, from hidden_dim to embed_dim": mlp(
+            second=lambda d, h: (h, h)
         ),
-        Mistake(
-            "the widths are turned round: nn.Linear takes the width that comes in, then the one "
-            "that goes out; fc1 widens, fc2 narrows",
-            linears(narrow, widen),
+        "fc2 takes embed_dim, but reads what fc1 gives; it goes from hidden_dim to embed_dim": mlp(
+            second=lambda d, h: (d, d)
         ),
-        Mistake(
-            "fc2 ends as wide as it begins; it goes back, from hidden_dim to embed_dim",
-            linears(widen, lambda d, h: (h, h)),
+        "both Linears are the same, from embed_dim to hidden_dim; fc2 goes back": mlp(
+            second=lambda d, h: (d, h)
         ),
-        Mistake(
-            "fc2 takes embed_dim, but reads what fc1 gives; it goes from hidden_dim to embed_dim",
-            linears(widen, lambda d, h: (d, d)),
-        ),
-        Mistake(
-            "both Linears are the same, from embed_dim to hidden_dim; fc2 goes back",
-            linears(widen, widen),
-        ),
-        Mistake("the Linears have no bias; leave it on", linears(widen, narrow, bias=False)),
-        Mistake(
-            "in an nn.Sequential the parts are called 0 and 2; call them self.fc1 and self.fc2, so "
-            "that published weights find them",
-            InSequence,
-        ),
-        Mistake(
-            "`super().__init__()` is missing: it is the first line of __init__",
-            linears(widen, narrow, begin=False),
-        ),
-        Mistake("forward gives nothing: the `return` is missing", mlp(lambda m, x: None)),
-    ],
+        "the Linears have no bias; leave it on": mlp(bias=False),
+        "in an nn.Sequential the parts are called 0 and 2; call them self.fc1 and self.fc2, so "
+        "that published weights find them": InSequence,
+        "`super().__init__()` is missing: it is the first line of __init__": mlp(begin=False),
+        "forward gives nothing: the `return` is missing": mlp(lambda m, x: None),
+    },
+    slips=SLIPS,
     keeps="MLP",
 )
 
@@ -235,145 +181,56 @@ MLP = Check(
 # EncoderBlock ------------------------------------------------------------------------------------
 
 
-def block(steps: Callable, give: Callable | None = None) -> Callable:
-    """A block class whose forward is `steps(block, x, attend)`, where `attend(tokens)` mixes them.
+def attention_adds(b: Any, x: Tensor) -> Tensor:
+    return x + b.attend(b.norm1(x))
+
+
+def mlp_adds(b: Any, x: Tensor, start: Tensor) -> Tensor:
+    return x + b.mlp(b.norm2(x))
+
+
+def as_asked(x: Tensor, weights: Tensor, asked: bool) -> Any:
+    return (x, weights) if asked else x
+
+
+def block(
+    first: Callable = attention_adds, second: Callable = mlp_adds, give: Callable = as_asked
+) -> type[nn.Module]:
+    """A block class of two steps, in which `attend(tokens)` mixes tokens.
 
     Args:
+        first: makes of the block and x what the second step reads.
+        second: takes the block, that, and the x from before the first step.
         give: makes the result of the tokens, the weights, and whether the weights are asked for.
     """
 
     class Other(PackageBlock):
+        def attend(self, tokens):
+            mixed, self.weights = self.attn(tokens, self.mask, return_attention=True)
+            return mixed
+
         def forward(self, x, mask=None, return_attention=False):
-            kept = []
-
-            def attend(tokens):
-                mixed, weights = self.attn(tokens, mask, return_attention=True)
-                kept.append(weights)
-                return mixed
-
-            x = steps(self, x, attend)
-            if give:
-                return give(x, kept[0], return_attention)
-            return (x, kept[0]) if return_attention else x
+            self.mask = mask
+            x = second(self, first(self, x), x)
+            return give(x, self.weights, return_attention)
 
     return Other
 
 
-def right_steps(b, x, attend):
-    x = x + attend(b.norm1(x))
-    return x + b.mlp(b.norm2(x))
+def given_back(give: Callable) -> type[nn.Module]:
+    return block(give=give)
 
 
-def post_norm(b, x, attend):
-    x = b.norm1(x + attend(x))
-    return b.norm2(x + b.mlp(x))
+def mixed_unasked(b: Any, x: Tensor) -> Tensor:
+    mixed, b.weights = b.attn(b.norm1(x), b.mask)
+    return x + mixed
 
 
-def norm_ends_branch(b, x, attend):
-    x = x + b.norm1(attend(x))
-    return x + b.norm2(b.mlp(x))
-
-
-def normed_stream(b, x, attend):
-    x = b.norm1(x)
-    x = x + attend(x)
-    x = b.norm2(x)
-    return x + b.mlp(x)
-
-
-def one_residual(b, x, attend):
-    return x + b.mlp(b.norm2(attend(b.norm1(x))))
-
-
-def mlp_reads_attention(b, x, attend):
-    mixed = attend(b.norm1(x))
-    return x + mixed + b.mlp(b.norm2(mixed))
-
-
-def side_by_side(b, x, attend):
-    return x + attend(b.norm1(x)) + b.mlp(b.norm2(x))
-
-
-def attention_lost(b, x, attend):
-    return x + b.mlp(b.norm2(x + attend(b.norm1(x))))
-
-
-def without_first_norm(b, x, attend):
-    x = x + attend(x)
-    return x + b.mlp(b.norm2(x))
-
-
-def without_second_norm(b, x, attend):
-    x = x + attend(b.norm1(x))
-    return x + b.mlp(x)
-
-
-def without_norms(b, x, attend):
-    x = x + attend(x)
-    return x + b.mlp(x)
-
-
-def one_norm_twice(b, x, attend):
-    x = x + attend(b.norm1(x))
-    return x + b.mlp(b.norm1(x))
-
-
-def norms_swapped(b, x, attend):
-    x = x + attend(b.norm2(x))
-    return x + b.mlp(b.norm1(x))
-
-
-def mlp_first(b, x, attend):
-    x = x + b.mlp(b.norm2(x))
-    return x + attend(b.norm1(x))
-
-
-def second_norm_at_the_end(b, x, attend):
-    x = x + attend(b.norm1(x))
-    return b.norm2(x + b.mlp(x))
-
-
-def without_first_residual(b, x, attend):
-    x = attend(b.norm1(x))
-    return x + b.mlp(b.norm2(x))
-
-
-def added_in_place(b, x, attend):
-    x += attend(b.norm1(x))
-    x += b.mlp(b.norm2(x))
-    return x
-
-
-def second_in_place(b, x, attend):
-    x = x + attend(b.norm1(x))
-    x += b.mlp(b.norm2(x))
-    return x
-
-
-def tuple_added(b, x, attend):
-    given = attend(b.norm1(x)), x
-    return x + given
-
-
-class NotAsked(PackageBlock):
-    def forward(self, x, mask=None, return_attention=False):
-        mixed, weights = self.attn(self.norm1(x), mask)
-        x = x + mixed
-        x = x + self.mlp(self.norm2(x))
-        return (x, weights) if return_attention else x
-
-
-class SharedNorm(PackageBlock):
+class SharedNorm(block(lambda b, x: x + b.attend(b.norm(x)), lambda b, x, _: x + b.mlp(b.norm(x)))):
     def __init__(self, embed_dim, num_heads, mlp_ratio=4.0):
         super().__init__(embed_dim, num_heads, mlp_ratio)
         del self.norm1, self.norm2
         self.norm = nn.LayerNorm(embed_dim, eps=1e-6)
-
-    def forward(self, x, mask=None, return_attention=False):
-        mixed, weights = self.attn(self.norm(x), mask, return_attention=True)
-        x = x + mixed
-        x = x + self.mlp(self.norm(x))
-        return (x, weights) if return_attention else x
 
 
 class Maskless(PackageBlock):
@@ -381,62 +238,45 @@ class Maskless(PackageBlock):
         return super().forward(x, None, return_attention)
 
 
-def sized(hidden: Callable[[int, float], int], eps: float = 1e-6, heads: int | None = None) -> Any:
-    """A block class with another hidden width, norm or number of heads."""
+def made_of(**parts: Callable) -> type[nn.Module]:
+    """A block class with other parts, each made of embed_dim, num_heads and mlp_ratio."""
 
     class Other(PackageBlock):
         def __init__(self, embed_dim, num_heads, mlp_ratio=4.0):
-            super().__init__(embed_dim, heads or num_heads, norm_eps=eps)
-            self.mlp = PackageMLP(embed_dim, hidden(embed_dim, mlp_ratio))
+            super().__init__(embed_dim, num_heads, mlp_ratio)
+            for name, make in parts.items():
+                setattr(self, name, make(embed_dim, num_heads, mlp_ratio))
 
     return Other
 
 
-class FixedSizes(PackageBlock):
-    def __init__(self, embed_dim, num_heads, mlp_ratio=4.0):
-        super().__init__(embed_dim, num_heads, mlp_ratio)
-        self.attn = MultiHeadAttention(768, 12)
+def hidden(width: Callable) -> type[nn.Module]:
+    """A block class whose MLP's hidden width is made of embed_dim and mlp_ratio."""
+    return made_of(mlp=lambda d, heads, ratio: PackageMLP(d, width(d, ratio)))
 
 
-def rounded(width: int, ratio: float) -> int:
-    return round(width * ratio)
+def torch_norm(d: int, heads: int, ratio: float) -> nn.LayerNorm:
+    return nn.LayerNorm(d)
 
 
-def run_block(what: str, x: Tensor, *sizes: Any, **options: Any) -> Trial:
-    def use(made: nn.Module) -> Any:
-        return told(lambda: untouched(made, x, **options))
-
-    return explained(module(what, sizes, use))
-
-
-def quiet(made: nn.Module) -> Any:
+def quiet(made: nn.Module, x: Tensor) -> Any:
     """What a block gives for faint tokens when its attention adds nothing to them."""
     with torch.no_grad():
         for name, p in made.named_parameters():
             if name.startswith("attn.proj"):
                 p.zero_()
-    return told(untouched, made, 0.002 * waves(2, 3, 12))
+    return untouched(made, x)
 
 
-def own_eps(which: str) -> Callable:
-    """A block class of which one norm has torch's eps."""
-
-    class Other(PackageBlock):
-        def __init__(self, embed_dim, num_heads, mlp_ratio=4.0):
-            super().__init__(embed_dim, num_heads, mlp_ratio)
-            setattr(self, which, nn.LayerNorm(embed_dim))
-
-    return Other
-
-
+FAINT = 0.002 * waves(2, 3, 12)
 SIGHT = torch.ones(5, 5, dtype=torch.bool).tril()  # each token sees itself and those before it
 
 EncoderBlock = Check(
     reference=PackageBlock,
     trials=[
         parts("the parts of EncoderBlock(12, 3)", PackageBlock, 12, 3),
-        run_block("2 images of 5 tokens, EncoderBlock(12, 3)", waves(2, 5, 12), 12, 3),
-        run_block("1 image of 4 tokens, EncoderBlock(10, 2)", 2 * waves(1, 4, 10), 10, 2),
+        module("2 images of 5 tokens, EncoderBlock(12, 3)", (12, 3), waves(2, 5, 12)),
+        module("1 image of 4 tokens, EncoderBlock(10, 2)", (10, 2), 2 * waves(1, 4, 10)),
         parts(
             "the parts of EncoderBlock(14, 7, mlp_ratio=61 / 14)",
             PackageBlock,
@@ -444,157 +284,120 @@ EncoderBlock = Check(
             7,
             mlp_ratio=61 / 14,
         ),
-        run_block("faint tokens, no number above 0.002", 0.002 * waves(2, 3, 12), 12, 3),
-        explained(module("faint tokens, and an attention that adds nothing", (12, 3), quiet)),
-        run_block("return_attention=True", waves(2, 5, 12), 12, 3, return_attention=True),
-        run_block("a mask", waves(2, 5, 12), 12, 3, mask=SIGHT),
+        module("faint tokens, no number above 0.002", (12, 3), FAINT),
+        module("faint tokens, and an attention that adds nothing", (12, 3), FAINT, use=quiet),
+        module("return_attention=True", (12, 3), waves(2, 5, 12), return_attention=True),
+        module("a mask", (12, 3), waves(2, 5, 12), mask=SIGHT),
     ],
-    mistakes=[
-        Mistake(
-            "this is post-norm: the norm stands on the road, after the sum; a ViT normalises only "
-            "what a branch reads, x + attention(norm1(x))",
-            block(post_norm),
+    mistakes={
+        "this is post-norm: the norm stands on the road, after the sum; a ViT normalises only what "
+        "a branch reads, x + attention(norm1(x))": block(
+            lambda b, x: b.norm1(x + b.attend(x)), lambda b, x, _: b.norm2(x + b.mlp(x))
         ),
-        Mistake(
-            "the norms stand at the end of the branches; put each at the start, where the branch "
-            "reads x",
-            block(norm_ends_branch),
+        "the norms stand at the end of the branches; put each at the start, where the branch reads "
+        "x": block(lambda b, x: x + b.norm1(b.attend(x)), lambda b, x, _: x + b.norm2(b.mlp(x))),
+        "the change is added to the normalised x; add it to x itself, and normalise only what the "
+        "branch reads": block(
+            lambda b, x: b.norm1(x) + b.attend(b.norm1(x)),
+            lambda b, x, _: b.norm2(x) + b.mlp(b.norm2(x)),
         ),
-        Mistake(
-            "the change is added to the normalised x; add it to x itself, and normalise only what "
-            "the branch reads",
-            block(normed_stream),
+        "nothing is added: each branch replaces x; write x = x + …": block(
+            lambda b, x: b.attend(b.norm1(x)), lambda b, x, _: b.mlp(b.norm2(x))
         ),
-        Mistake(
-            "nothing is added: each branch replaces x; write x = x + …",
-            block(lambda b, x, attend: b.mlp(b.norm2(attend(b.norm1(x))))),
+        "attention replaces x; add what it gives, x = x + …": block(
+            lambda b, x: b.attend(b.norm1(x))
         ),
-        Mistake(
-            "attention replaces x; add what it gives, x = x + …",
-            block(without_first_residual),
+        "the MLP replaces x; add what it gives, x = x + …": block(
+            second=lambda b, x, _: b.mlp(b.norm2(x))
         ),
-        Mistake(
-            "the MLP replaces x; add what it gives, x = x + …",
-            block(lambda b, x, attend: b.mlp(b.norm2(x + attend(b.norm1(x))))),
+        "there is one sum round the whole block; add twice, what attention gives and then what the "
+        "MLP gives": block(
+            lambda b, x: b.attend(b.norm1(x)), lambda b, x, start: start + b.mlp(b.norm2(x))
         ),
-        Mistake(
-            "there is one sum round the whole block; add twice, what attention gives and then what "
-            "the MLP gives",
-            block(one_residual),
+        "the MLP reads what attention gave; it reads the stream, after attention was added": block(
+            lambda b, x: b.attend(b.norm1(x)), lambda b, x, start: start + x + b.mlp(b.norm2(x))
         ),
-        Mistake(
-            "the MLP reads what attention gave; it reads the stream, after attention was added",
-            block(mlp_reads_attention),
+        "the MLP reads x as it was before attention was added; add attention's change first": block(
+            second=lambda b, x, start: x + b.mlp(b.norm2(start))
         ),
-        Mistake(
-            "the MLP reads x as it was before attention was added; add attention's change first",
-            block(side_by_side),
+        "attention's change is lost: the last sum adds to the x from before attention": block(
+            second=lambda b, x, start: start + b.mlp(b.norm2(x))
         ),
-        Mistake(
-            "attention's change is lost: the last sum adds to the x from before attention",
-            block(attention_lost),
+        "attention reads x itself; give it norm1(x), and use what the norm gives": block(
+            lambda b, x: x + b.attend(x)
         ),
-        Mistake(
-            "attention reads x itself; give it norm1(x), and use what the norm gives",
-            block(without_first_norm),
+        "the MLP reads x itself; give it norm2(x), and use what the norm gives": block(
+            second=lambda b, x, _: x + b.mlp(x)
         ),
-        Mistake(
-            "the MLP reads x itself; give it norm2(x), and use what the norm gives",
-            block(without_second_norm),
+        "no norm is used: attention reads norm1(x), the MLP norm2(x)": block(
+            lambda b, x: x + b.attend(x), lambda b, x, _: x + b.mlp(x)
         ),
-        Mistake(
-            "no norm is used: attention reads norm1(x), the MLP norm2(x)", block(without_norms)
+        "norm1 is used twice; the MLP reads norm2(x)": block(
+            second=lambda b, x, _: x + b.mlp(b.norm1(x))
         ),
-        Mistake("norm1 is used twice; the MLP reads norm2(x)", block(one_norm_twice)),
-        Mistake(
-            "the norms are swapped: attention reads norm1(x), the MLP norm2(x)",
-            block(norms_swapped),
+        "the norms are swapped: attention reads norm1(x), the MLP norm2(x)": block(
+            lambda b, x: x + b.attend(b.norm2(x)), lambda b, x, _: x + b.mlp(b.norm1(x))
         ),
-        Mistake("the MLP comes first; attention does", block(mlp_first)),
-        Mistake(
-            "norm2 stands after the last sum; it belongs before the MLP, inside its branch",
-            block(second_norm_at_the_end),
+        "the MLP comes first; attention does": block(
+            lambda b, x: mlp_adds(b, x, x), lambda b, x, _: attention_adds(b, x)
         ),
-        Mistake("the mask does not reach the attention; hand it on, attn(…, mask, …)", Maskless),
-        Mistake(
-            "it always gives the weights; give them only where return_attention is True",
-            block(right_steps, lambda x, weights, asked: (x, weights)),
+        "norm2 stands after the last sum; it belongs before the MLP, inside its branch": block(
+            second=lambda b, x, _: b.norm2(x + b.mlp(x))
         ),
-        Mistake(
-            "it never gives the weights; with return_attention=True give (tokens, weights)",
-            block(right_steps, lambda x, weights, asked: x),
+        "the mask does not reach the attention; hand it on, attn(…, mask, …)": Maskless,
+        "it always gives the weights; give them only where return_attention is True": given_back(
+            lambda x, weights, asked: (x, weights)
         ),
-        Mistake(
-            "the weights come first; give the tokens, then the weights",
-            block(right_steps, lambda x, weights, asked: (weights, x) if asked else x),
+        "it never gives the weights; with return_attention=True give (tokens, weights)": given_back(
+            lambda x, w, asked: x
         ),
-        Mistake(
-            "the weights are averaged over the heads; give all of them, (B, h, N, N)",
-            block(right_steps, lambda x, weights, asked: (x, weights.mean(1)) if asked else x),
+        "the weights come first; give the tokens, then the weights": given_back(
+            lambda x, weights, asked: (weights, x) if asked else x
         ),
-        Mistake(
-            "the norms have torch's own eps, 1e-5; a ViT's is 1e-6: nn.LayerNorm(…, eps=1e-6)",
-            sized(rounded, eps=1e-5),
+        "the weights are averaged over the heads; give all of them, (B, h, N, N)": given_back(
+            lambda x, weights, asked: as_asked(x, weights.mean(1), asked)
         ),
-        Mistake("norm1 has torch's own eps, 1e-5; a ViT's is 1e-6", own_eps("norm1")),
-        Mistake("norm2 has torch's own eps, 1e-5; a ViT's is 1e-6", own_eps("norm2")),
-        Mistake(
-            "the hidden width is cut off to a whole number, and 14 * (61 / 14) is a little below "
-            "61; round it: round(mlp_ratio * embed_dim)",
-            sized(lambda width, ratio: int(width * ratio)),
+        "the norms have torch's own eps, 1e-5; a ViT's is 1e-6: nn.LayerNorm(…, eps=1e-6)": made_of(
+            norm1=torch_norm, norm2=torch_norm
         ),
-        Mistake(
-            "the hidden width is always 4 times embed_dim; use mlp_ratio, which may be another",
-            sized(lambda width, ratio: 4 * width),
+        "norm1 has torch's own eps, 1e-5; a ViT's is 1e-6": made_of(norm1=torch_norm),
+        "norm2 has torch's own eps, 1e-5; a ViT's is 1e-6": made_of(norm2=torch_norm),
+        "the hidden width is cut off to a whole number, and 14 * (61 / 14) is a little below 61; "
+        "round it: round(mlp_ratio * embed_dim)": hidden(lambda d, ratio: int(d * ratio)),
+        "the hidden width is always 4 times embed_dim; use mlp_ratio, which may be another": hidden(
+            lambda d, ratio: 4 * d
         ),
-        Mistake(
-            "the MLP's hidden width is embed_dim; make it mlp_ratio times as wide",
-            sized(lambda width, ratio: width),
+        "the MLP's hidden width is embed_dim; make it mlp_ratio times as wide": hidden(
+            lambda d, ratio: d
         ),
-        Mistake(
-            "the MLP's hidden width is mlp_ratio; it is mlp_ratio times embed_dim",
-            sized(lambda width, ratio: round(ratio)),
+        "the MLP's hidden width is mlp_ratio; it is mlp_ratio times embed_dim": hidden(
+            lambda d, ratio: round(ratio)
         ),
-        Mistake(
-            "the attention has one head whatever num_heads says; hand num_heads on",
-            sized(rounded, heads=1),
+        "the attention has one head whatever num_heads says; hand num_heads on": made_of(
+            attn=lambda d, heads, ratio: MultiHeadAttention(d, 1)
         ),
-        Mistake(
-            "the attention has the sizes of B/16, 768 and 12; hand on embed_dim and num_heads",
-            FixedSizes,
+        "the attention has the sizes of B/16, 768 and 12; hand on embed_dim and num_heads": made_of(
+            attn=lambda d, heads, ratio: MultiHeadAttention(768, 12)
         ),
-        Mistake(
-            "mlp_ratio * embed_dim is a float, 48.0; a Linear takes a whole number: round it",
-            sized(lambda width, ratio: width * ratio),  # type: ignore[arg-type]
+        "mlp_ratio * embed_dim is a float, 48.0; a Linear takes a whole number: round it": hidden(
+            lambda d, ratio: d * ratio
         ),
-        Mistake(
-            "attention gives tokens and weights only when asked, attn(…, return_attention=True); "
-            "else it gives tokens alone, and `mixed, weights = …` or [0] takes its images apart",
-            NotAsked,
+        "attention gives tokens and weights only when asked, attn(…, return_attention=True); else "
+        "it gives tokens alone, and `mixed, weights = …` or "
+        "[0] takes its images apart": block(mixed_unasked),
+        "the two norms are one; make two, norm1 and norm2, "
+        "each with its own weight and bias": SharedNorm,
+        "`+=` writes into the tensor that was given; make a new one, x = x + …": block(
+            lambda b, x: x.add_(b.attend(b.norm1(x))), lambda b, x, _: x.add_(b.mlp(b.norm2(x)))
         ),
-        Mistake(
-            "the two norms are one; make two, norm1 and norm2, each with its own weight and bias",
-            SharedNorm,
-        ),
-        Mistake(
-            "`+=` writes into the tensor that was given; make a new one, x = x + …",
-            block(added_in_place),
-        ),
-        Mistake(
-            "`+=` writes over numbers that the gradient still needs, and backward fails; make a "
-            "new tensor, x = x + …",
-            block(second_in_place),
-        ),
-        Mistake(
-            "attention, asked with return_attention=True, gives two things, the mixed tokens and "
-            "the weights; take them apart, mixed, weights = …, and add the tokens alone",
-            block(tuple_added),
-        ),
-        Mistake(
-            "forward gives nothing: the `return` is missing",
-            block(right_steps, lambda x, weights, asked: None),
-        ),
-    ],
+        "`+=` writes over numbers that the gradient still needs, and backward fails; make a new "
+        "tensor, x = x + …": block(second=lambda b, x, _: x.add_(b.mlp(b.norm2(x)))),
+        "attention, asked with return_attention=True, gives two things, the mixed tokens and the "
+        "weights; take them apart, mixed, weights = …, and "
+        "add the tokens alone": block(lambda b, x: x + b.attn(b.norm1(x), return_attention=True)),
+        "forward gives nothing: the `return` is missing": given_back(lambda x, w, asked: None),
+    },
+    slips=SLIPS,
     keeps="EncoderBlock",
 )
 
@@ -648,28 +451,17 @@ def by_hand(dim: Any = -1, correction: int = 0, divide: Callable | None = None) 
     return layer_norm
 
 
-def not_centred(x: Tensor, weight: Tensor, bias: Tensor, eps: float = 1e-6) -> Tensor:
-    return x / (x.var(-1, correction=0, keepdim=True) + eps).sqrt() * weight + bias
-
-
-def root_mean_square(x: Tensor, weight: Tensor, bias: Tensor, eps: float = 1e-6) -> Tensor:
-    return x / (x.square().mean(-1, keepdim=True) + eps).sqrt() * weight + bias
-
-
 normed = by_hand()
 
 
-def axis_dropped(x: Tensor, weight: Tensor, bias: Tensor, eps: float = 1e-6) -> Tensor:
-    return (x - x.mean(-1)) / (x.var(-1, correction=0) + eps).sqrt() * weight + bias
+def scaled(number: Callable) -> Callable:
+    """A LayerNorm whose normalised numbers are `number(x, eps)`."""
+    return lambda x, weight, bias, eps=1e-6: number(x, eps) * weight + bias
 
 
-def ready_made(x: Tensor, weight: Tensor, bias: Tensor, eps: float = 1e-6) -> Tensor:
-    return F.layer_norm(x, weight.shape, weight, bias, eps)
-
-
-def centred_in_place(x: Tensor, weight: Tensor, bias: Tensor, eps: float = 1e-6) -> Tensor:
-    x -= x.mean(-1, keepdim=True)
-    return normed(x, weight, bias, eps)
+def read_as(inputs: Callable) -> Callable:
+    """A LayerNorm that takes for x, the weight and the bias what `inputs` makes of them."""
+    return lambda x, weight, bias, eps=1e-6: normed(*inputs(x, weight, bias), eps)
 
 
 def three_axes(x: Tensor, weight: Tensor, bias: Tensor, eps: float = 1e-6) -> Tensor:
@@ -688,98 +480,66 @@ layer_norm = Check(
         norm_of("four axes, (2, 2, 3, 5)", waves(2, 2, 3, 5), waves(5), 2 * waves(5) + 1),
         norm_of("two tokens that hold only fives", FLAT, GAIN, SHIFT),
     ],
-    mistakes=[
-        Mistake(
-            "the variance divides by D - 1; LayerNorm divides by D (correction=0, or the mean of "
-            "the squares)",
-            by_hand(correction=1),
+    mistakes={
+        "the variance divides by D - 1; LayerNorm divides by D (correction=0, or the mean of the "
+        "squares)": by_hand(correction=1),
+        "it normalises over the tokens, so they leak into each other; take the mean and the "
+        "variance over the last axis, dim=-1": by_hand(dim=-2),
+        "it normalises over axis 1, which is the last one only where there are two; the last one "
+        "of any number of axes is dim=-1": by_hand(dim=1),
+        "it normalises over all axes at once; each token has its own mean and variance, over the "
+        "last axis, dim=-1": by_hand(dim=None),
+        "it divides by the variance; divide by its square root": by_hand(
+            divide=lambda x, variance, eps: x / (variance + eps)
         ),
-        Mistake(
-            "it normalises over the tokens, so they leak into each other; take the mean and the "
-            "variance over the last axis, dim=-1",
-            by_hand(dim=-2),
+        "eps is added after the root; add it to the variance, under the root": by_hand(
+            divide=lambda x, variance, eps: x / (variance.sqrt() + eps)
         ),
-        Mistake(
-            "it normalises over axis 1, which is the last one only where there are two; the last "
-            "one of any number of axes is dim=-1",
-            by_hand(dim=1),
+        "the variance divides by D - 1, and eps is added after the root; divide by D, and add eps "
+        "to the variance, under the "
+        "root": by_hand(correction=1, divide=lambda x, variance, eps: x / (variance.sqrt() + eps)),
+        "eps is not used: a token whose numbers are all equal becomes nan": by_hand(
+            divide=lambda x, variance, eps: x / variance.sqrt()
         ),
-        Mistake(
-            "it normalises over all axes at once; each token has its own mean and variance, over "
-            "the last axis, dim=-1",
-            by_hand(dim=None),
+        "eps is added to the result; add it to the variance, under the root: "
+        "mind the brackets": by_hand(divide=lambda x, variance, eps: x / variance.sqrt() + eps),
+        "eps is always 1e-6; use the one that is given": by_hand(
+            divide=lambda x, variance, eps: x / (variance + 1e-6).sqrt()
         ),
-        Mistake(
-            "it divides by the variance; divide by its square root",
-            by_hand(divide=lambda centred, variance, eps: centred / (variance + eps)),
+        "the mean is not subtracted from what stands above the line, x - mean": scaled(
+            lambda x, eps: x / (x.var(-1, correction=0, keepdim=True) + eps).sqrt()
         ),
-        Mistake(
-            "eps is added after the root; add it to the variance, under the root",
-            by_hand(divide=lambda centred, variance, eps: centred / (variance.sqrt() + eps)),
+        "the mean is not subtracted, neither above the line nor in the variance": scaled(
+            lambda x, eps: x / (x.square().mean(-1, keepdim=True) + eps).sqrt()
         ),
-        Mistake(
-            "the variance divides by D - 1, and eps is added after the root; divide by D, and add "
-            "eps to the variance, under the root",
-            by_hand(
-                correction=1,
-                divide=lambda centred, variance, eps: centred / (variance.sqrt() + eps),
-            ),
+        "the weight and the bias are not used: multiply by the one, then add the other": read_as(
+            lambda x, weight, bias: (x, torch.ones(()), torch.zeros(()))
         ),
-        Mistake(
-            "eps is not used: a token whose numbers are all equal becomes nan",
-            by_hand(divide=lambda centred, variance, eps: centred / variance.sqrt()),
+        "the bias is not used: add it at the end": read_as(
+            lambda x, weight, bias: (x, weight, torch.zeros(()))
         ),
-        Mistake(
-            "eps is added to the result; add it to the variance, under the root: mind the brackets",
-            by_hand(divide=lambda centred, variance, eps: centred / variance.sqrt() + eps),
+        "the weight is not used: multiply by it before you add the bias": read_as(
+            lambda x, weight, bias: (x, torch.ones(()), bias)
         ),
-        Mistake(
-            "eps is always 1e-6; use the one that is given",
-            by_hand(divide=lambda centred, variance, eps: centred / (variance + 1e-6).sqrt()),
+        "the bias is added before the weight multiplies; multiply first": read_as(
+            lambda x, weight, bias: (x, weight, bias * weight)
         ),
-        Mistake(
-            "the mean is not subtracted from what stands above the line, x - mean", not_centred
+        "weight and bias are taken for each other: multiply by the weight, add the bias": read_as(
+            lambda x, weight, bias: (x, bias, weight)
         ),
-        Mistake(
-            "the mean is not subtracted, neither above the line nor in the variance",
-            root_mean_square,
+        "the mean and the variance lost the last axis, so the shapes do not fit: keep it, "
+        "keepdim=True": scaled(
+            lambda x, eps: (x - x.mean(-1)) / (x.var(-1, correction=0) + eps).sqrt()
         ),
-        Mistake(
-            "the weight and the bias are not used: multiply by the one, then add the other",
-            lambda x, weight, bias, eps=1e-6: normed(x, torch.ones(()), torch.zeros(()), eps),
+        "it calls torch's own norm; write it out: mean, variance, root": scaled(
+            lambda x, eps: F.layer_norm(x, x.shape[-1:], eps=eps)
         ),
-        Mistake(
-            "the bias is not used: add it at the end",
-            lambda x, weight, bias, eps=1e-6: normed(x, weight, torch.zeros(()), eps),
+        "`-=` writes into the tensor that was given; make a new one, x = x - …": read_as(
+            lambda x, weight, bias: (x.sub_(x.mean(-1, keepdim=True)), weight, bias)
         ),
-        Mistake(
-            "the weight is not used: multiply by it before you add the bias",
-            lambda x, weight, bias, eps=1e-6: normed(x, torch.ones(()), bias, eps),
-        ),
-        Mistake(
-            "the bias is added before the weight multiplies; multiply first",
-            lambda x, weight, bias, eps=1e-6: normed(x, weight, bias * weight, eps),
-        ),
-        Mistake(
-            "weight and bias are taken for each other: multiply by the weight, add the bias",
-            lambda x, weight, bias, eps=1e-6: normed(x, bias, weight, eps),
-        ),
-        Mistake(
-            "the mean and the variance lost the last axis, so the shapes do not fit: keep it, "
-            "keepdim=True",
-            axis_dropped,
-        ),
-        Mistake("it calls torch's own norm; write it out: mean, variance, root", ready_made),
-        Mistake(
-            "`-=` writes into the tensor that was given; make a new one, x = x - …",
-            centred_in_place,
-        ),
-        Mistake(
-            "it works for three axes alone; x may have any number, with D the last: use dim=-1 and "
-            "x.shape[-1]",
-            three_axes,
-        ),
-    ],
+        "it works for three axes alone; x may have any number, with D the last: use dim=-1 and "
+        "x.shape[-1]": three_axes,
+    },
 )
 
 
@@ -803,214 +563,136 @@ def taken_apart(depth: int, count: int) -> Trial:
 
     def run(answer: Callable) -> Any:
         encoder = shaken(stack(Encoder, depth)).requires_grad_(False)
-        x = torch.randn(2, count, 8)
-        given = x.clone()
-        result = answer(encoder, given)
-        if not torch.equal(x, given):
-            raise InputChangedError
+        result = untouched(answer, encoder, torch.randn(2, count, 8))
         if isinstance(result, Tensor) and result.ndim == 4:
             return Verdict("it gives one tensor of all changes")
         return list(result) if isinstance(result, tuple) else result
 
-    return explained(Trial(f"an encoder of {depth} blocks, {count} tokens", run))
+    return Trial(f"an encoder of {depth} blocks, {count} tokens", run)
 
 
-def changes(encoder: Any, x: Tensor) -> list[Tensor]:
-    """What each block's attention and MLP add to the stream."""
-    found = []
-    for block in encoder:
-        found.append(block.attn(block.norm1(x)))
-        x = x + found[-1]
-        found.append(block.mlp(block.norm2(x)))
-        x = x + found[-1]
-    return found
+def changes_by(
+    attend: Callable = lambda b, x: b.attn(b.norm1(x)),
+    reflect: Callable = lambda b, x, start, change: b.mlp(b.norm2(x)),
+    replacing: bool = False,
+) -> Callable:
+    """What each block's attention and MLP add to the stream; the options make the known mistakes.
+
+    Args:
+        attend: makes attention's change of the block and the stream.
+        reflect: makes the MLP's of the block, the stream, the stream from before, and that change.
+        replacing: whether a change takes the stream's place.
+    """
+
+    def changes(encoder: Any, x: Tensor) -> list[Tensor]:
+        found = []
+        for block in encoder:
+            start, change = x, attend(block, x)
+            x = x + change
+            found += [change, reflect(block, x, start, change)]
+            x = found[-1] if replacing else x + found[-1]
+        return found
+
+    return changes
 
 
-def changes_without_norm(encoder, x):
-    found = []
-    for block in encoder:
-        found.append(block.attn(x))
-        x = x + found[-1]
-        found.append(block.mlp(x))
-        x = x + found[-1]
-    return found
+changes = changes_by()
 
 
-def changes_with_one_norm(encoder, x):
-    found = []
-    for block in encoder:
-        found.append(block.attn(block.norm1(x)))
-        x = x + found[-1]
-        found.append(block.mlp(block.norm1(x)))
-        x = x + found[-1]
-    return found
+def streams(encoder: Any, x: Tensor) -> list[Tensor]:
+    return list(accumulate(changes(encoder, x), initial=x))[1:]
 
 
-def changes_side_by_side(encoder, x):
-    found = []
-    for block in encoder:
-        found += [block.attn(block.norm1(x)), block.mlp(block.norm2(x))]
-        x = x + found[-2] + found[-1]
-    return found
+def paired(found: list[Tensor]) -> list[tuple[Tensor, Tensor]]:
+    """Of each block, attention's change and the MLP's."""
+    return list(zip(found[::2], found[1::2], strict=True))
 
 
-def changes_where_mlp_reads_attention(encoder, x):
-    found = []
-    for block in encoder:
-        found.append(block.attn(block.norm1(x)))
-        found.append(block.mlp(block.norm2(found[-1])))
-        x = x + found[-2] + found[-1]
-    return found
-
-
-def changes_of_the_start(encoder, x):
-    return [change for block in encoder for change in changes([block], x)]
-
-
-def changes_replacing(encoder, x):
-    found = []
-    for block in encoder:
-        found.append(block.attn(block.norm1(x)))
-        found.append(block.mlp(block.norm2(found[-1])))
-        x = found[-1]
-    return found
-
-
-def streams(encoder, x):
-    found = []
-    for change in changes(encoder, x):
-        x = x + change
-        found.append(x)
-    return found
-
-
-def changes_by_block(encoder, x):
-    found = changes(encoder, x)
-    return [a + b for a, b in zip(found[::2], found[1::2], strict=True)]
-
-
-def changes_by_kind(encoder, x):
-    found = changes(encoder, x)
-    return found[::2] + found[1::2]
-
-
-def changes_with_tuples(encoder, x):
-    given = encoder[0].attn(x, return_attention=True)
-    return [x + given]
-
-
-def changes_in_place(encoder, x):
+def changes_in_place(encoder: Any, x: Tensor) -> list[Tensor]:
     found = changes(encoder, x)
     x += found[0]
     return found
 
 
-def changes_in_pairs(encoder, x):
-    found = changes(encoder, x)
-    return list(zip(found[::2], found[1::2], strict=True))
-
-
 contributions = Check(
     reference=changes,
+    slips=SLIPS,
     trials=[taken_apart(depth=2, count=3), taken_apart(depth=3, count=5)],
-    mistakes=[
-        Mistake(
-            "the branches read the stream itself; attention reads norm1(x), the MLP norm2(x)",
-            changes_without_norm,
+    mistakes={
+        "the branches read the stream itself; attention reads norm1(x), the MLP norm2(x)": (
+            changes_by(lambda b, x: b.attn(x), lambda b, x, *_: b.mlp(x))
         ),
-        Mistake("the MLP reads norm1(x); it has a norm of its own, norm2", changes_with_one_norm),
-        Mistake(
-            "the MLP reads the stream as it was before attention wrote to it; add attention's "
-            "change to x first",
-            changes_side_by_side,
+        "the MLP reads norm1(x); it has a norm of its own, norm2": changes_by(
+            reflect=lambda b, x, *_: b.mlp(b.norm1(x))
         ),
-        Mistake(
-            "the MLP reads attention's change alone; it reads the stream, x with that change added",
-            changes_where_mlp_reads_attention,
+        "the MLP reads the stream as it was before attention wrote to it; add attention's change "
+        "to x first": changes_by(reflect=lambda b, x, start, change: b.mlp(b.norm2(start))),
+        "the MLP reads attention's change alone; it reads the stream, x with "
+        "that change added": changes_by(reflect=lambda b, x, start, change: b.mlp(b.norm2(change))),
+        "every block reads the x that came in at the start; what one block gives is what the next "
+        "one reads": lambda encoder, x: [c for block in encoder for c in changes([block], x)],
+        "each change replaces the stream; add it instead (x + change)": changes_by(
+            reflect=lambda b, x, start, change: b.mlp(b.norm2(change)), replacing=True
         ),
-        Mistake(
-            "every block reads the x that came in at the start; what one block gives is what the "
-            "next one reads",
-            changes_of_the_start,
+        "these are the streams after each change; give the changes alone": streams,
+        "this is one change a block; give two, attention's and the MLP's, each by itself": then(
+            changes, lambda found: [a + b for a, b in paired(found)]
         ),
-        Mistake(
-            "each change replaces the stream; add it instead (x + change)",
-            changes_replacing,
+        "the changes are right, but not in the order in which they are added: attention and MLP of "
+        "the first block, then those of the next": then(changes, lambda f: f[::2] + f[1::2]),
+        "the changes are right, but in each block the MLP's stands before attention's": then(
+            changes, lambda found: [change for a, b in paired(found) for change in (b, a)]
         ),
-        Mistake(
-            "these are the streams after each change; give the changes alone",
-            streams,
+        "this is one pair a block; give all changes in one list, attention and MLP in turn": then(
+            changes, paired
         ),
-        Mistake(
-            "this is one change a block; give two, attention's and the MLP's, each by itself",
-            changes_by_block,
+        "this is the sum of all changes; give each by itself, in a list": then(changes, sum),
+        "the list begins with x itself; give the changes alone": lambda encoder, x: [
+            x,
+            *changes(encoder, x),
+        ],
+        "this is one tensor; give a list, of one tensor (B, N, D) for each change": then(
+            changes, torch.stack
         ),
-        Mistake(
-            "the changes are right, but not in the order in which they are added: attention and "
-            "MLP of the first block, then those of the next",
-            changes_by_kind,
+        "`+=` writes into the x that was given; make a new one, x = x + change": changes_in_place,
+        "block.attn, asked with return_attention=True, gives two things, the tokens and the "
+        "weights; do not ask, "
+        "or take them apart": lambda encoder, x: [x + encoder[0].attn(x, return_attention=True)],
+        "these are the changes of the first block alone; loop over all blocks": lambda encoder, x: (
+            changes(encoder[:1], x)
         ),
-        Mistake(
-            "the changes are right, but in each block the MLP's stands before attention's",
-            lambda encoder, x: [
-                change for pair in changes_in_pairs(encoder, x) for change in pair[::-1]
-            ],
-        ),
-        Mistake(
-            "this is one pair a block; give all changes in one list, attention and MLP in turn",
-            changes_in_pairs,
-        ),
-        Mistake(
-            "this is the sum of all changes; give each by itself, in a list",
-            lambda encoder, x: sum(changes(encoder, x)),
-        ),
-        Mistake(
-            "the list begins with x itself; give the changes alone",
-            lambda encoder, x: [x, *changes(encoder, x)],
-        ),
-        Mistake(
-            "this is one tensor; give a list, of one tensor (B, N, D) for each change",
-            lambda encoder, x: torch.stack(changes(encoder, x)),
-        ),
-        Mistake(
-            "`+=` writes into the x that was given; make a new one, x = x + change",
-            changes_in_place,
-        ),
-        Mistake(
-            "block.attn, asked with return_attention=True, gives two things, the tokens and the "
-            "weights; do not ask, or take them apart",
-            changes_with_tuples,
-        ),
-        Mistake(
-            "these are the changes of the first block alone; loop over all blocks",
-            lambda encoder, x: changes(encoder[:1], x),
-        ),
-        Mistake(
-            "these are the changes of the first two blocks alone; loop over all blocks",
-            lambda encoder, x: changes(encoder[:2], x),
-        ),
-    ],
+        "these are the changes of the first two blocks alone; "
+        "loop over all blocks": lambda encoder, x: changes(encoder[:2], x),
+    },
 )
 
 
 # unheard_blocks ----------------------------------------------------------------------------------
 
 
-class OnlyAttention(Encoder):
-    """Keeps the weights of each block and throws its tokens away."""
+def passing_on(go_on: Callable) -> type[Encoder]:
+    """A broken encoder, whose blocks all give their weights.
 
-    def forward(self, x, mask=None, return_attention=False):
-        attention = [block(x, mask, return_attention=True)[1] for block in self]
-        return (x, attention) if return_attention else x
+    Args:
+        go_on: makes what the next block reads of how many blocks are left, of what this one read,
+            and of what it gave.
+    """
+
+    class Broken(Encoder):
+        def forward(self, x, mask=None, return_attention=False):
+            attention = []
+            for number, block in enumerate(self, 1):
+                out, weights = block(x, mask, return_attention=True)
+                x = go_on(len(self) - number, x, out)
+                attention.append(weights)
+            return (x, attention) if return_attention else x
+
+    return Broken
 
 
-class OnlyLast(Encoder):
-    """Gives every block the same x, and keeps what the last one makes of it."""
-
-    def forward(self, x, mask=None, return_attention=False):
-        results = [block(x, mask, return_attention=True) for block in self]
-        tokens, attention = results[-1][0], [weights for _, weights in results]
-        return (tokens, attention) if return_attention else tokens
+OnlyAttention = passing_on(lambda left, x, out: x)
+OnlyLast = passing_on(lambda left, x, out: x if left else out)
+SkipsSecond = passing_on(lambda left, x, out: x if left == 3 else out)  # of five
 
 
 class StopsEarly(Encoder):
@@ -1018,18 +700,6 @@ class StopsEarly(Encoder):
 
     def forward(self, x, mask=None, return_attention=False):
         return Encoder(list(self)[:-1])(x, mask, return_attention)
-
-
-class SkipsSecond(Encoder):
-    """Runs its second block beside the road."""
-
-    def forward(self, x, mask=None, return_attention=False):
-        attention = []
-        for number, block in enumerate(self):
-            out, weights = block(x, mask, return_attention=True)
-            x = x if number == 1 else out
-            attention.append(weights)
-        return (x, attention) if return_attention else x
 
 
 def listened_to(what: str, kind: type[Encoder], depth: int, trained: bool = False) -> Trial:
@@ -1042,19 +712,7 @@ def listened_to(what: str, kind: type[Encoder], depth: int, trained: bool = Fals
             healthy = Encoder(encoder)
             healthy(x).sum().backward()
         before = {name: weight.clone() for name, weight in encoder.state_dict().items()}
-        given = x.clone()
-        try:
-            result = answer(encoder, given)
-        except RuntimeError as error:
-            if "does not require grad" not in str(error):
-                raise
-            return Verdict("backward fails: the tokens depend on no weight at all")
-        except AttributeError as error:
-            if "'NoneType'" not in str(error):
-                raise
-            return Verdict("a `grad` is None where a number is asked for")
-        if not torch.equal(x, given):
-            raise InputChangedError
+        result = untouched(answer, encoder, x)
         after = encoder.state_dict()
         left = all(torch.allclose(after[name], before[name], atol=1e-5) for name in before)
         if isinstance(result, (set, range)):
@@ -1064,62 +722,50 @@ def listened_to(what: str, kind: type[Encoder], depth: int, trained: bool = Fals
     return Trial(what, run)
 
 
-def without_gradient(encoder: Encoder, x: Tensor) -> list[int]:
-    """The numbers of the blocks none of whose parameters has a gradient from the tokens."""
-    encoder.zero_grad()
-    tokens = encoder(x)
-    if tokens.requires_grad:
-        tokens.sum().backward()
-    return [i for i, block in enumerate(encoder) if not has_gradient(block)]
+def unheard_by(clear: bool = True, ask: bool = True, weights: bool = False) -> Callable:
+    """The numbers of the blocks whose parameters all lack a gradient from the tokens; the options
+    make the known mistakes.
 
+    Args:
+        clear: whether old gradients are cleared.
+        ask: whether the tokens are asked if there is any way back at all.
+        weights: whether the attention weights count as well.
+    """
 
-def has_gradient(block: nn.Module) -> bool:
-    return any(p.grad is not None for p in block.parameters())
+    def unheard(encoder: Encoder, x: Tensor) -> list[int]:
+        if clear:
+            encoder.zero_grad()
+        tokens, attention = encoder(x, return_attention=True)
+        goal = tokens.sum() + (sum(w.sum() for w in attention) if weights else 0)
+        if goal.requires_grad or not ask:
+            goal.backward()
+        blocks = [list(block.parameters()) for block in encoder]
+        return [i for i, block in enumerate(blocks) if all(p.grad is None for p in block)]
 
-
-def unheard_with_stale_gradients(encoder, x):
-    tokens = encoder(x)
-    if tokens.requires_grad:
-        tokens.sum().backward()
-    return [i for i, block in enumerate(encoder) if not has_gradient(block)]
-
-
-def unheard_in_all_results(encoder, x):
-    encoder.zero_grad()
-    tokens, attention = encoder(x, return_attention=True)
-    (tokens.sum() + sum(weights.sum() for weights in attention)).backward()
-    return [i for i, block in enumerate(encoder) if not has_gradient(block)]
-
-
-def unheard_by_overwriting(encoder, x):
-    unheard = without_gradient(encoder, x)
-    shaken(encoder)
     return unheard
 
 
-def unheard_by_backward_alone(encoder, x):
-    encoder.zero_grad()
-    encoder(x).sum().backward()
-    return [i for i, block in enumerate(encoder) if not has_gradient(block)]
+unheard = unheard_by()
+
+
+def unheard_by_overwriting(encoder, x):
+    found = unheard(encoder, x)
+    shaken(encoder)
+    return found
 
 
 def unheard_by_zero(encoder, x):
-    unheard = without_gradient(encoder, x)
-    return None.abs() if unheard else unheard  # type: ignore[attr-defined]
-
-
-def unheard_with_x_changed(encoder, x):
-    x += 1
-    return without_gradient(encoder, x)
+    found = unheard(encoder, x)
+    return None.abs() if found else found  # type: ignore[attr-defined]
 
 
 def unheard_parameters(encoder, x):
-    without_gradient(encoder, x)
+    unheard(encoder, x)
     return [i for i, p in enumerate(encoder.parameters()) if p.grad is None]
 
 
 def unheard_names(encoder, x):
-    without_gradient(encoder, x)
+    unheard(encoder, x)
     return [name for name, p in encoder.named_parameters() if p.grad is None]
 
 
@@ -1132,17 +778,17 @@ def unheard_by_leaving_out(encoder, x):
     return found
 
 
-def heard(encoder, x):
-    unheard = without_gradient(encoder, x)
-    return [i for i in range(len(encoder)) if i not in unheard]
-
-
-def flags(encoder, numbers):
-    return [i in numbers for i in range(len(encoder))]
+def flags(encoder, x):
+    found = unheard(encoder, x)
+    return [i in found for i in range(len(encoder))]
 
 
 unheard_blocks = Check(
-    reference=without_gradient,
+    reference=unheard,
+    slips={
+        "does not require grad": "backward fails: the tokens depend on no weight at all",
+        "AttributeError: 'NoneType'": "a `grad` is None where a number is asked for",
+    },
     trials=[
         listened_to("a healthy encoder of 3 blocks", Encoder, 3),
         listened_to("3 blocks, of which only the attention weights are kept", OnlyAttention, 3),
@@ -1156,82 +802,46 @@ unheard_blocks = Check(
             trained=True,
         ),
     ],
-    mistakes=[
-        Mistake(
-            "the weights are not as they were: a test must leave the model as it found it; put "
-            "them back from a clone, or try it on a copy (copy.deepcopy)",
-            unheard_by_overwriting,
+    mistakes={
+        "the weights are not as they were: a test must leave the model as it found it; put them "
+        "back from a clone, or try it on a copy (copy.deepcopy)": unheard_by_overwriting,
+        "gradients left from an earlier step look like new ones: clear them first "
+        "(encoder.zero_grad())": unheard_by(clear=False),
+        "the attention weights are counted as well: a block that only gives those is unheard; look "
+        "at the tokens alone": unheard_by(weights=True),
+        "it finds every block heard, in a broken encoder too: run the encoder itself, encoder(x); "
+        "a loop of your own over its blocks is always healthy": lambda encoder, x: [],
+        "leaving a block out moves the others to other places, and another forward may depend on "
+        "those; keep all blocks where they are, and change "
+        "the weights of one": unheard_by_leaving_out,
+        "these are the blocks that are heard; give the others": then(
+            flags, lambda bad: [i for i, one in enumerate(bad) if not one]
         ),
-        Mistake(
-            "gradients left from an earlier step look like new ones: clear them first "
-            "(encoder.zero_grad())",
-            unheard_with_stale_gradients,
+        "this is how many blocks are unheard; give their numbers, in a list": then(unheard, len),
+        "this is one True or False a block; give the numbers of the unheard ones": (
+            flags,
+            then(flags, lambda bad: [not one for one in bad]),
         ),
-        Mistake(
-            "the attention weights are counted as well: a block that only gives those is unheard; "
-            "look at the tokens alone",
-            unheard_in_all_results,
+        "the blocks are counted from 1; count from 0, as Python does": then(
+            unheard, lambda found: [i + 1 for i in found]
         ),
-        Mistake(
-            "it finds every block heard, in a broken encoder too: run the encoder itself, "
-            "encoder(x); a loop of your own over its blocks is always healthy",
-            lambda encoder, x: [],
+        "the numbers are right, but not in order: smallest first": then(
+            unheard, lambda found: found[::-1]
         ),
-        Mistake(
-            "leaving a block out moves the others to other places, and another forward may depend "
-            "on those; keep all blocks where they are, and change the weights of one",
-            unheard_by_leaving_out,
+        "the numbers are texts; give whole numbers, [0, 2]": then(
+            unheard, lambda found: list(map(str, found))
         ),
-        Mistake("these are the blocks that are heard; give the others", heard),
-        Mistake(
-            "this is how many blocks are unheard; give their numbers, in a list",
-            lambda encoder, x: len(without_gradient(encoder, x)),
+        "this is the first unheard block alone; give all of them": then(
+            unheard, lambda found: found[:1]
         ),
-        Mistake(
-            "this is one True or False a block; give the numbers of the unheard ones",
-            lambda encoder, x: flags(encoder, without_gradient(encoder, x)),
-        ),
-        Mistake(
-            "this is one True or False a block; give the numbers of the unheard ones",
-            lambda encoder, x: flags(encoder, heard(encoder, x)),
-        ),
-        Mistake(
-            "the blocks are counted from 1; count from 0, as Python does",
-            lambda encoder, x: [1 + number for number in without_gradient(encoder, x)],
-        ),
-        Mistake(
-            "the numbers are right, but not in order: smallest first",
-            lambda encoder, x: without_gradient(encoder, x)[::-1],
-        ),
-        Mistake(
-            "the numbers are texts; give whole numbers, [0, 2]",
-            lambda encoder, x: [str(number) for number in without_gradient(encoder, x)],
-        ),
-        Mistake(
-            "this is the first unheard block alone; give all of them",
-            lambda encoder, x: without_gradient(encoder, x)[:1],
-        ),
-        Mistake(
-            "backward fails where the tokens depend on no weight at all: tokens.requires_grad is "
-            "False then, there is no gradient to send back, and no block is heard",
-            unheard_by_backward_alone,
-        ),
-        Mistake(
-            "a weight that the tokens do not depend on has no gradient: its `grad` is None, not 0; "
-            "ask `grad is None`",
-            unheard_by_zero,
-        ),
-        Mistake(
-            "these are numbers of weights; a block has many: give a block's number where all of "
-            "its weights are unheard",
-            unheard_parameters,
-        ),
-        Mistake(
-            "these are names of weights; give the numbers of the blocks, each once", unheard_names
-        ),
-        Mistake(
-            "the x that was given is not as it was; leave it, and work on x.clone()",
-            unheard_with_x_changed,
-        ),
-    ],
+        "backward fails where the tokens depend on no weight at all: tokens.requires_grad is False "
+        "then, there is no gradient to send back, and no block is heard": unheard_by(ask=False),
+        "a weight that the tokens do not depend on has no gradient: its `grad` is None, not 0; ask "
+        "`grad is None`": unheard_by_zero,
+        "these are numbers of weights; a block has many: give a block's number where all of its "
+        "weights are unheard": unheard_parameters,
+        "these are names of weights; give the numbers of the blocks, each once": unheard_names,
+        "the x that was given is not as it was; leave it, "
+        "and work on x.clone()": lambda encoder, x: unheard(encoder, x.add_(1)),
+    },
 )

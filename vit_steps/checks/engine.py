@@ -6,20 +6,24 @@ what a known wrong answer does, in every trial or in at least two of those that 
 """
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from operator import and_
 from typing import Any
 from zlib import crc32
 
 import torch
 from torch import Tensor, nn
 
-from .compare import Raised, Verdict, compare, kind_of, raised
+from .compare import Raised, Verdict, compare, explained, kind_of
 from .keeping import judges, keep
 from .sources import dotted_lines
 
 LEFT = "not attempted yet"
+# What an error of torch or Python says, as a pattern, and what to change.
+SLIPS = {
+    r"before Module.__init__\(\) call": "`super().__init__()` is missing: it is the first line of "
+    "__init__"
+}
 
 
 @dataclass(frozen=True)
@@ -35,30 +39,36 @@ class Trial:
     run: Callable[[Callable], Any]
 
 
-@dataclass(frozen=True)
-class Mistake:
-    """A known wrong answer, and what to tell who gave it."""
-
-    message: str
-    wrong: Callable
-
-
 class InputChangedError(Exception):
     """The attempt wrote into a tensor that it was given."""
 
 
 def untouched(use: Callable, *inputs: Any, **options: Any) -> Any:
-    """What `use` gives for copies of these inputs.
+    """What `use` gives for copies of these inputs: tensors, lists of them, and others.
 
     Raises:
         InputChangedError: it wrote into one of them.
     """
-    given = [x.clone() if isinstance(x, Tensor) else x for x in inputs]
+    given = [copied(x) for x in inputs]
     result = use(*given, **options)
-    for before, after in zip(inputs, given, strict=True):
-        if isinstance(before, Tensor) and not same(after, before):
-            raise InputChangedError
+    if not all(map(unchanged, given, inputs)):
+        raise InputChangedError
     return result
+
+
+def copied(x: Any) -> Any:
+    if isinstance(x, list):
+        return [copied(part) for part in x]
+    return x.clone() if isinstance(x, Tensor) else x
+
+
+def unchanged(after: Any, before: Any) -> bool:
+    """Whether tensors are as they were, to the last bit: a 0 made 1e-30 is a change."""
+    if isinstance(before, list):
+        return len(after) == len(before) and all(map(unchanged, after, before))
+    if isinstance(before, Tensor):
+        return isinstance(after, Tensor) and torch.equal(after, before)
+    return True
 
 
 def call(what: str, *inputs: Any, **options: Any) -> Trial:
@@ -66,19 +76,9 @@ def call(what: str, *inputs: Any, **options: Any) -> Trial:
     return Trial(what, lambda answer: untouched(answer, *inputs, **options))
 
 
-def refuse(what: str, *inputs: Any, **options: Any) -> Trial:
-    """A trial in which the right answer raises a ValueError."""
-
-    def run(answer: Callable) -> Any:
-        try:
-            result = answer(*inputs, **options)
-        except ValueError:
-            return Verdict("it raises a ValueError")
-        except (AssertionError, KeyError, IndexError) as error:
-            return Verdict(f"it raises {type(error).__name__} where a ValueError is asked for")
-        return result if result is ... else Verdict("it raises no ValueError, and must")
-
-    return Trial(what, run)
+def then(answer: Callable, change: Callable) -> Callable:
+    """An answer that puts what another gives through `change`."""
+    return lambda *inputs, **options: change(answer(*inputs, **options))
 
 
 def trust(what: str, candidate: Any, right: bool, why: str = "") -> Trial:
@@ -90,46 +90,71 @@ def trust(what: str, candidate: Any, right: bool, why: str = "") -> Trial:
         right: whether the test should say True.
         why: what is wrong with the candidate, or what the test should see, for the message.
     """
+    said = "refuses it, though it is right" if right else "trusts it, though it is wrong"
+    otherwise = f"your test {said}{'; ' if why else ''}{why}"
+    return Trial(what, lambda answer: decided(answer(candidate), right, otherwise))
+
+
+def decided(verdict: Any, wanted: bool, otherwise: str) -> Any:
+    """What to compare of a learner's own test: whether it said what it should, in words."""
+    if isinstance(verdict, Tensor) and verdict.numel() == 1:
+        verdict = verdict.item()
+    if isinstance(verdict, bool) or type(verdict).__name__ == "bool":  # NumPy's too
+        return Verdict("as it should" if bool(verdict) == wanted else otherwise)
+    if verdict is ... or verdict is None:
+        return verdict
+    return Verdict(f"your test gives {kind_of(verdict)}; it must give one True or False")
+
+
+def learns(what: str, *inputs: Any) -> Trial:
+    """A trial of whether gradients pass: what stands inside a model must hand them on."""
 
     def run(answer: Callable) -> Any:
-        verdict = answer(candidate)
-        if isinstance(verdict, Tensor) and verdict.numel() == 1:
-            verdict = verdict.item()
-        if isinstance(verdict, bool) or type(verdict).__name__ == "bool":  # NumPy's too
-            if bool(verdict) == right:
-                return Verdict("as it should")
-            said = "refuses it, though it is right" if right else "trusts it, though it is wrong"
-            return Verdict(f"your test {said}{'; ' if why else ''}{why}")
-        if verdict is ... or verdict is None:
-            return verdict
-        return Verdict(f"your test gives {kind_of(verdict)}; it must give one True or False")
+        given = [x.clone().requires_grad_() if isinstance(x, Tensor) else x for x in inputs]
+        result = answer(*given)
+        parts = [result] if isinstance(result, Tensor) else result
+        if all(isinstance(part, Tensor) and part.requires_grad for part in parts):
+            return Verdict("gradients pass")
+        return Verdict("no gradient passes: keep to tensors, without detach, tolist or numpy")
+
+    return Trial(what, run)
+
+
+def parameters(what: str, *sizes: Any) -> Trial:
+    """A trial of which parameters a module made with these sizes has, and of which shapes."""
+
+    def run(answer: Callable) -> Any:
+        made = answer(*sizes)
+        if not isinstance(made, nn.Module):
+            return made
+        return {name: "×".join(map(str, p.shape)) for name, p in made.named_parameters()}
 
     return Trial(what, run)
 
 
 def module(
-    what: str, sizes: Sequence[Any], use: Callable[[nn.Module], Any], **options: Any
+    what: str, sizes: Sequence[Any], *inputs: Any, use: Callable = untouched, **options: Any
 ) -> Trial:
     """A trial of a module: made with these sizes, given known weights by their names, and used.
 
-    Compared are the names and shapes of its parameters, what `use` gives, and which parameters
-    would learn from it.
+    Compared are the names and shapes of its parameters, what it gives, and which parameters would
+    learn from it.
 
     Args:
         sizes: what the class is called with, in order.
-        use: takes the module, calls it, and gives a tensor or a tuple whose first is a tensor.
-        options: what the class is called with by name.
+        inputs, options: what the module is called with; it must leave the inputs alone.
+        use: takes the module and those, and gives a tensor or a tuple whose first is a tensor.
     """
 
     def run(answer: Callable) -> Any:
-        made = answer(*sizes, **options)
+        made = answer(*sizes)
         if not isinstance(made, nn.Module):
             return made
         fill(made.eval())
         try:
-            result = use(made)
+            result = use(made, *inputs, **options)
         except Exception as error:  # wrong names, if there are any, are told first
-            result = raised(error, answer)
+            result = error
         tensor = result[0] if isinstance(result, tuple) else result
         idle = Verdict("")
         if isinstance(tensor, Tensor) and tensor.is_floating_point():
@@ -173,7 +198,8 @@ class Check:
     Args:
         reference: a right answer.
         trials: what to try an attempt on, the simplest first.
-        mistakes: known wrong answers, each with its message.
+        mistakes: what to tell, and the known wrong answer that is told so, or several in a tuple.
+        slips: a pattern of what an error says ("TypeError: …"), and what to tell in its place.
         keeps: the piece of the learner's own model, `my_vit.py`, that a right answer is.
 
     Calling it with an attempt prints "right", "not attempted yet", or what is wrong. It never
@@ -184,12 +210,18 @@ class Check:
         self,
         reference: Callable,
         trials: Sequence[Trial],
-        mistakes: Sequence[Mistake],
+        mistakes: Mapping[str, Callable | tuple[Callable, ...]],
+        slips: Mapping[str, str] | None = None,
         keeps: str | None = None,
     ):
-        self.reference, self.trials, self.mistakes = reference, trials, mistakes
-        self.keeps = keeps
-        self.known: dict[Callable, list[Any]] = {}
+        self.reference, self.trials, self.keeps = reference, trials, keeps
+        self.mistakes = [
+            (message, answer)
+            for message, wrong in mistakes.items()
+            for answer in (wrong if isinstance(wrong, tuple) else (wrong,))
+        ]
+        self.slips = SLIPS | dict(slips or {})
+        self.known: dict[tuple[Callable, int], Any] = {}
         if keeps:
             judges[keeps] = self.judge
 
@@ -206,53 +238,61 @@ class Check:
         if not callable(attempt):
             kind = type(attempt).__name__
             return f"this is a {kind}: give the function or class itself, by its name, not called"
+        results = []
         for number, trial in enumerate(self.trials):
-            result = outcome(trial, attempt)
-            problem = compare(result, self.outcomes(self.reference)[number])
+            results.append(outcome(trial, attempt, self.slips))
+            problem = compare(results[number], self.outcome_of(self.reference, number))
             if problem is None:
                 continue
-            if left := not_attempted(result, attempt):
+            if left := not_attempted(results[number], attempt):
                 return left
-            return self.recognise(attempt, number) or f"{trial.what}: {problem}"
+            results += [outcome(t, attempt, self.slips) for t in self.trials[number + 1 :]]
+            return self.recognise(results, number) or f"{trial.what}: {problem}"
         return "right"
 
-    def recognise(self, attempt: Callable, first: int) -> str | None:
-        """What the known mistakes say that do the same in all trials; else in two that it fails.
+    def recognise(self, results: list[Any], first: int) -> str | None:
+        """What the known mistakes say that give these results in all trials; else in two, `first`
+        and another, that the attempt fails.
 
         One trial alone may agree by chance. Mistakes with the same results cannot be told apart,
         so all of them are named.
         """
-        results = [outcome(trial, attempt) for trial in self.trials]
-        rights = self.outcomes(self.reference)
-        failed = [not same(a, b) for a, b in zip(results, rights, strict=True)]
         telling = not isinstance(results[first], (bool, Verdict))  # a yes or no has many causes
         whole, part = [], []
-        for mistake in self.mistakes:
-            theirs = self.outcomes(mistake.wrong)
-            agrees = [same(a, b) for a, b in zip(results, theirs, strict=True)]
-            if all(agrees):
-                whole.append(mistake.message)
-            elif telling and agrees[first] and sum(map(and_, agrees, failed)) >= 2:
-                part.append(mistake.message)
+        for message, wrong in self.mistakes:
+            if not self.agrees(wrong, results, first):
+                continue
+            agreed = [i for i in range(len(results)) if self.agrees(wrong, results, i)]
+            failed = [i for i in agreed if not self.agrees(self.reference, results, i)]
+            if len(agreed) == len(results):
+                whole.append(message)
+            elif telling and len(failed) >= 2:
+                part.append(message)
         named = list(dict.fromkeys(whole or part[:1]))
         return "\nor: ".join(named) or None
 
-    def outcomes(self, known: Callable) -> list[Any]:
-        """What the reference or a known wrong answer gives in each trial, worked out once."""
-        if known not in self.known:
-            self.known[known] = [outcome(trial, known) for trial in self.trials]
-        return self.known[known]
+    def agrees(self, known: Callable, results: list[Any], number: int) -> bool:
+        return compare(results[number], self.outcome_of(known, number)) is None
+
+    def outcome_of(self, known: Callable, number: int) -> Any:
+        """What the reference or a known wrong answer gives in that trial, worked out once."""
+        if (known, number) not in self.known:
+            self.known[known, number] = outcome(self.trials[number], known, self.slips)
+        return self.known[known, number]
 
 
-def outcome(trial: Trial, answer: Callable) -> Any:
+def outcome(trial: Trial, answer: Callable, slips: Mapping[str, str]) -> Any:
     """What the answer gives in a trial, seeded; what it raises is an outcome too."""
     with torch.random.fork_rng(devices=[]), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what to tell a learner stands in the message
-        torch.manual_seed(0)
+        torch.default_generator.manual_seed(0)  # the CPU's alone; a GPU's would stay seeded
         try:
-            return trial.run(answer)
+            result = trial.run(answer)
         except Exception as error:
-            return raised(error, answer)
+            return explained(error, answer, slips)
+    if not isinstance(result, Parts):
+        return result
+    return Parts(*(explained(p, answer, slips) if isinstance(p, Exception) else p for p in result))
 
 
 def not_attempted(result: Any, attempt: Callable) -> str:
@@ -274,7 +314,3 @@ def empty(): ...
 
 def documented():
     """What a stub compiles to when it has a docstring and nothing else."""
-
-
-def same(a: Any, b: Any) -> bool:
-    return compare(a, b) is None

@@ -8,25 +8,10 @@ from einops import rearrange
 from torch import Tensor
 
 from .. import heads as package
-from .compare import Verdict
-from .engine import Check, Mistake, Trial, call, trust, untouched
+from .engine import Check, Trial, call, learns, trust, untouched
 from .patches import numbered
 
 # Build cells -------------------------------------------------------------------------------------
-
-
-def learns(what: str, *inputs: Any) -> Trial:
-    """A trial of whether gradients pass: what stands inside a model must hand them on."""
-
-    def run(answer: Callable) -> Any:
-        given = [x.clone().requires_grad_() if isinstance(x, Tensor) else x for x in inputs]
-        result = answer(*given)
-        parts = [result] if isinstance(result, Tensor) else result
-        if all(isinstance(part, Tensor) and part.requires_grad for part in parts):
-            return Verdict("gradients pass")
-        return Verdict("no gradient passes: keep to tensors, without detach, tolist or numpy")
-
-    return Trial(what, run)
 
 
 def split_as(pattern: str) -> Callable[[Tensor, int], Tensor]:
@@ -68,34 +53,22 @@ split_heads = Check(
         call("2 images of 9 tokens of width 12, 3 heads", numbered(2, 9, 12), 3),
         learns("4 tokens whose gradient is asked for", numbered(1, 4, 6), 2),
     ],
-    mistakes=[
-        Mistake(STRAIGHT_ON, by_view),
-        Mistake(STRAIGHT_ON, turned_then_cut),
-        Mistake(FORWARD, split_as("b n (h d) -> b n h d")),
-        Mistake(FORWARD, split_as("b n (h d) -> b n d h")),
-        Mistake(HEADS_BY_COLUMNS, split_as("b n (d h) -> b h n d")),
-        Mistake(MIXED_UP, lambda x, h: rearrange(x, "b n (h d) -> b h n d", d=h)),
-        Mistake(
-            "the heads stand in front of the batch: the image comes first, (B, h, N, d); with "
-            "torch.stack, say dim=1",
-            split_as("b n (h d) -> h b n d"),
-        ),
-        Mistake(
-            "the heads are joined with the batch; they need an axis of their own: (B, h, N, d)",
-            split_as("b n (h d) -> (b h) n d"),
-        ),
-        Mistake(
-            "it makes always two heads: use num_heads",
-            lambda x, h: package.split_heads(x, 2),
-        ),
-        Mistake(TOKENS_CUT, split_as("b (h n) d -> b h n d")),
-        Mistake("tokens come before the columns: (B, h, N, d)", split_as("b n (h d) -> b h d n")),
-        Mistake(
-            "the heads are right, but in a list: join them to one tensor by torch.stack, dim=1",
-            lambda x, h: list(package.split_heads(x, h).unbind(1)),
-        ),
-        Mistake("every head gets the first columns: head i starts at column i · d", repeated),
-    ],
+    mistakes={
+        STRAIGHT_ON: (by_view, turned_then_cut),
+        FORWARD: (split_as("b n (h d) -> b n h d"), split_as("b n (h d) -> b n d h")),
+        HEADS_BY_COLUMNS: split_as("b n (d h) -> b h n d"),
+        MIXED_UP: lambda x, h: rearrange(x, "b n (h d) -> b h n d", d=h),
+        "the heads stand in front of the batch: the image comes first, (B, h, N, d); with "
+        "torch.stack, say dim=1": split_as("b n (h d) -> h b n d"),
+        "the heads are joined with the batch; they need an axis of their own: "
+        "(B, h, N, d)": split_as("b n (h d) -> (b h) n d"),
+        "it makes always two heads: use num_heads": lambda x, h: package.split_heads(x, 2),
+        TOKENS_CUT: split_as("b (h n) d -> b h n d"),
+        "tokens come before the columns: (B, h, N, d)": split_as("b n (h d) -> b h d n"),
+        "the heads are right, but in a list: join them to one tensor by torch.stack, "
+        "dim=1": lambda x, h: list(package.split_heads(x, h).unbind(1)),
+        "every head gets the first columns: head i starts at column i · d": repeated,
+    },
     keeps="split_heads",
 )
 
@@ -112,49 +85,29 @@ merge_heads = Check(
         call("2 images, 3 heads of 9 tokens, each 4 wide", numbered(2, 3, 9, 4)),
         learns("heads whose gradient is asked for", numbered(1, 2, 4, 3)),
     ],
-    mistakes=[
-        Mistake(
-            "the shape is right and the numbers are not: reshape reads the memory straight on and "
-            "mixes the tokens; bring the heads back beside the width first, (B, N, h, d)",
-            lambda x: x.reshape(len(x), x.shape[2], -1),
+    mistakes={
+        "the shape is right and the numbers are not: reshape reads the memory straight on and "
+        "mixes the tokens; bring the heads back beside the width first, "
+        "(B, N, h, d)": lambda x: x.reshape(len(x), x.shape[2], -1),
+        "the heads are back behind the tokens, but still apart: join the last two axes, (B, N, h, "
+        "d) to (B, N, D)": merged_as("b h n d -> b n h d"),
+        "the heads' columns stand by turns; head 0's columns come first, all of them, then head "
+        "1's: (h d), not (d h)": merged_as("b h n d -> b n (d h)"),
+        "the heads stand below each other, as more tokens; they belong side by side, "
+        "in the width": merged_as("b h n d -> b (h n) d"),
+        "the heads are added; set them side by side": lambda x: x.sum(dim=1),
+        "the heads are averaged; set them side by side": lambda x: x.mean(dim=1),
+        "it joins the tokens with the width; join the heads with the width, (B, N, D)": merged_as(
+            "b h n d -> b h (n d)"
         ),
-        Mistake(
-            "the heads are back behind the tokens, but still apart: join the last two axes, "
-            "(B, N, h, d) to (B, N, D)",
-            merged_as("b h n d -> b n h d"),
-        ),
-        Mistake(
-            "the heads' columns stand by turns; head 0's columns come first, all of them, then "
-            "head 1's: (h d), not (d h)",
-            merged_as("b h n d -> b n (d h)"),
-        ),
-        Mistake(
-            "the heads stand below each other, as more tokens; they belong side by side, in the "
-            "width",
-            merged_as("b h n d -> b (h n) d"),
-        ),
-        Mistake("the heads are added; set them side by side", lambda x: x.sum(dim=1)),
-        Mistake("the heads are averaged; set them side by side", lambda x: x.mean(dim=1)),
-        Mistake(
-            "it joins the tokens with the width; join the heads with the width, (B, N, D)",
-            merged_as("b h n d -> b h (n d)"),
-        ),
-        Mistake(
-            "all tokens are joined to one row; only the last two axes of (B, N, h, d) are joined",
-            merged_as("b h n d -> b (n h d)"),
-        ),
-        Mistake(
-            "it swaps the last two axes, tokens and columns; swap the heads with the tokens, "
-            "transpose(1, 2)",
-            lambda x: x.transpose(2, 3).reshape(len(x), x.shape[2], -1),
-        ),
-        Mistake("only one head is left: set all of them side by side", lambda x: x[:, 0]),
-        Mistake(
-            "it joins the images of the batch; join the heads, axis 1: unbind(dim=1) takes them "
-            "apart",
-            lambda x: torch.cat(list(x), dim=-1),
-        ),
-    ],
+        "all tokens are joined to one row; only the last two axes of "
+        "(B, N, h, d) are joined": merged_as("b h n d -> b (n h d)"),
+        "it swaps the last two axes, tokens and columns; swap the heads with the tokens, "
+        "transpose(1, 2)": lambda x: x.transpose(2, 3).reshape(len(x), x.shape[2], -1),
+        "only one head is left: set all of them side by side": lambda x: x[:, 0],
+        "it joins the images of the batch; join the heads, axis 1: "
+        "unbind(dim=1) takes them apart": lambda x: torch.cat(list(x), dim=-1),
+    },
     keeps="merge_heads",
 )
 
@@ -195,47 +148,32 @@ split_qkv = Check(
         apart("2 images of 7 tokens of width 60, 4 heads", numbered(2, 7, 60), 4),
         learns("5 tokens whose gradient is asked for", numbered(1, 5, 24), 2),
     ],
-    mistakes=[
-        Mistake(
-            "this reads the width as (h d qkv), by turns a number of a query, a key, a value; in "
-            "(qkv h d) all queries come first",
-            qkv_as("b n (h d qkv) -> qkv b h n d"),
+    mistakes={
+        "this reads the width as (h d qkv), by turns a number of a query, a key, a value; in (qkv "
+        "h d) all queries come first": qkv_as("b n (h d qkv) -> qkv b h n d"),
+        "this reads the width as (h qkv d), q, k and v of head 0, then of head 1; in (qkv h d) the "
+        "queries of all heads come first": qkv_as("b n (h qkv d) -> qkv b h n d"),
+        HEADS_BY_COLUMNS: qkv_as("b n (qkv d h) -> qkv b h n d"),
+        "these are queries, keys and values, but not yet cut into heads: "
+        "each is (B, h, N, d)": lambda qkv, h: qkv.chunk(3, dim=-1),
+        ROLES_IN_ORDER: tuple(
+            picked(*order) for order in ((1, 0, 2), (2, 1, 0), (0, 2, 1), (1, 2, 0), (2, 0, 1))
         ),
-        Mistake(
-            "this reads the width as (h qkv d), q, k and v of head 0, then of head 1; in (qkv h d) "
-            "the queries of all heads come first",
-            qkv_as("b n (h qkv d) -> qkv b h n d"),
-        ),
-        Mistake(HEADS_BY_COLUMNS, qkv_as("b n (qkv d h) -> qkv b h n d")),
-        Mistake(
-            "these are queries, keys and values, but not yet cut into heads: each is (B, h, N, d)",
-            lambda qkv, h: qkv.chunk(3, dim=-1),
-        ),
-        *(
-            Mistake(ROLES_IN_ORDER, picked(*order))
-            for order in ((1, 0, 2), (2, 1, 0), (0, 2, 1), (1, 2, 0), (2, 0, 1))
-        ),
-        Mistake(
-            STRAIGHT_ON,
+        STRAIGHT_ON: (
             lambda qkv, h: tuple(qkv.reshape(3, len(qkv), h, qkv.shape[1], -1)),
+            each_third(by_view),
         ),
-        Mistake(STRAIGHT_ON, each_third(by_view)),
-        Mistake(FORWARD, qkv_as("b n (qkv h d) -> qkv b n h d")),
-        Mistake(
-            MIXED_UP,
-            lambda qkv, h: tuple(rearrange(qkv, "b n (qkv h d) -> qkv b h n d", qkv=3, d=h)),
+        FORWARD: qkv_as("b n (qkv h d) -> qkv b n h d"),
+        MIXED_UP: lambda qkv, h: tuple(rearrange(qkv, "b n (qkv h d) -> qkv b h n d", qkv=3, d=h)),
+        "these are three times the queries": picked(0, 0, 0),
+        "the values are the keys again: they start at column 2 · D": picked(0, 1, 1),
+        TOKENS_CUT: lambda qkv, h: tuple(
+            package.split_heads(part, h) for part in qkv.chunk(3, dim=1)
         ),
-        Mistake("these are three times the queries", picked(0, 0, 0)),
-        Mistake("the values are the keys again: they start at column 2 · D", picked(0, 1, 1)),
-        Mistake(
-            TOKENS_CUT,
-            lambda qkv, h: tuple(package.split_heads(part, h) for part in qkv.chunk(3, dim=1)),
-        ),
-        Mistake(
-            "give three tensors, q, k and v: this is the first alone",
-            lambda qkv, h: package.split_qkv(qkv, h)[0],
-        ),
-    ],
+        "give three tensors, q, k and v: this is the first alone": lambda qkv, h: package.split_qkv(
+            qkv, h
+        )[0],
+    },
     keeps="split_qkv",
 )
 
@@ -288,58 +226,38 @@ rows_of = Check(
         call('head 11 of the values ("v"), width 768, 12 heads', 768, 12, "v", 11),
         call('head 5 of the keys ("k"), width 768, 8 heads', 768, 8, "k", 5),
     ],
-    mistakes=[
-        Mistake(
-            "the role is left out: keys start after all embed_dim rows of the queries, values "
-            "after those of the keys",
-            rows_from(lambda width, h, d, role, head: head * d),
+    mistakes={
+        "the role is left out: keys start after all embed_dim rows of the queries, values after "
+        "those of the keys": rows_from(lambda width, h, d, role, head: head * d),
+        "this is the order (h qkv d), with q, k and v of one head side by side; in (qkv h d) all "
+        "heads of "
+        "the queries come first": rows_from(lambda width, h, d, role, head: (3 * head + role) * d),
+        "the last row is missing or given as the stop: a slice stops before its stop, so stop = "
+        "start + d": rows_as(lambda start, stop: (start, stop - 1)),
+        "heads are counted from 0: this is the head before": rows_from(
+            lambda width, h, d, role, head: role * width + (head - 1) * d
         ),
-        Mistake(
-            "this is the order (h qkv d), with q, k and v of one head side by side; in (qkv h d) "
-            "all heads of the queries come first",
-            rows_from(lambda width, h, d, role, head: (3 * head + role) * d),
+        "the number of heads and their width are mixed up: "
+        "a head has embed_dim // num_heads rows": rows_of_head_count,
+        "a role is not one head wide: it has embed_dim rows, those of all its heads": rows_from(
+            lambda width, h, d, role, head: (role + head) * d
         ),
-        Mistake(
-            "the last row is missing or given as the stop: a slice stops before its stop, so "
-            "stop = start + d",
-            rows_as(lambda start, stop: (start, stop - 1)),
+        "the queries come first, at row 0: count the roles from 0": rows_from(
+            lambda width, h, d, role, head: (role + 1) * width + head * d
         ),
-        Mistake(
-            "heads are counted from 0: this is the head before",
-            rows_from(lambda width, h, d, role, head: role * width + (head - 1) * d),
+        "rows are counted from 0: this is a row too far down": rows_from(
+            lambda width, h, d, role, head: role * width + head * d + 1
         ),
-        Mistake(
-            "the number of heads and their width are mixed up: a head has "
-            "embed_dim // num_heads rows",
-            rows_of_head_count,
+        "these are the rows of all heads of the role; take the rows of one head": rows_of_the_role,
+        "give a tuple (start, stop), not a slice": rows_as(slice),
+        "give whole numbers: a slice takes no floats; divide by //, not /": rows_in_floats,
+        "the second number says how many rows there are; give the stop, start + d": rows_as(
+            lambda start, stop: (start, stop - start)
         ),
-        Mistake(
-            "a role is not one head wide: it has embed_dim rows, those of all its heads",
-            rows_from(lambda width, h, d, role, head: (role + head) * d),
+        "give a tuple (start, stop), not each row": rows_as(
+            lambda start, stop: list(range(start, stop))
         ),
-        Mistake(
-            "the queries come first, at row 0: count the roles from 0",
-            rows_from(lambda width, h, d, role, head: (role + 1) * width + head * d),
-        ),
-        Mistake(
-            "rows are counted from 0: this is a row too far down",
-            rows_from(lambda width, h, d, role, head: role * width + head * d + 1),
-        ),
-        Mistake(
-            "these are the rows of all heads of the role; take the rows of one head",
-            rows_of_the_role,
-        ),
-        Mistake("give a tuple (start, stop), not a slice", rows_as(slice)),
-        Mistake("give whole numbers: a slice takes no floats; divide by //, not /", rows_in_floats),
-        Mistake(
-            "the second number says how many rows there are; give the stop, start + d",
-            rows_as(lambda start, stop: (start, stop - start)),
-        ),
-        Mistake(
-            "give a tuple (start, stop), not each row",
-            rows_as(lambda start, stop: list(range(start, stop))),
-        ),
-    ],
+    },
 )
 
 
@@ -366,52 +284,32 @@ reorder_rows = Check(
         call("a weight (24, 8): width 8", numbered(24, 8)),
         call("a bias (24,): width 8", numbered(24)),
     ],
-    mistakes=[
-        Mistake(
-            "the rows stand where they stood: row 1 still makes a key; take rows 0, 3, 6, … for "
-            "the queries (a reshape alone moves nothing)",
-            lambda rows: rows.clone(),
+    mistakes={
+        "the rows stand where they stood: row 1 still makes a key; take rows 0, 3, 6, … for the "
+        "queries (a reshape alone moves nothing)": lambda rows: rows.clone(),
+        "this is the way back, from (qkv h d) to (h d qkv): give each axis its place as it comes "
+        "in, (c qkv), then say how it goes out, (qkv c)": order("(qkv c) ... -> (c qkv) ..."),
+        "the three roles are sorted out, but in the wrong order: queries first, then keys, then "
+        "values": tuple(
+            in_turn(*roles) for roles in ((1, 0, 2), (2, 1, 0), (0, 2, 1), (1, 2, 0), (2, 0, 1))
         ),
-        Mistake(
-            "this is the way back, from (qkv h d) to (h d qkv): give each axis its place as it "
-            "comes in, (c qkv), then say how it goes out, (qkv c)",
-            order("(qkv c) ... -> (c qkv) ..."),
-        ),
-        *(
-            Mistake(
-                "the three roles are sorted out, but in the wrong order: queries first, then keys, "
-                "then values",
-                in_turn(*roles),
-            )
-            for roles in ((1, 0, 2), (2, 1, 0), (0, 2, 1), (1, 2, 0), (2, 0, 1))
-        ),
-        Mistake(
-            BIAS,
+        BIAS: (
             lambda rows: order("(c qkv) i -> (qkv c) i")(rows) if rows.ndim == 2 else rows.clone(),
+            order("(c qkv) i -> (qkv c) i"),
         ),
-        Mistake(BIAS, order("(c qkv) i -> (qkv c) i")),
-        Mistake(
-            "the rows are sorted, but in three parts: join them to one tensor of the shape that "
-            "came, by torch.cat or flatten(0, 1)",
-            lambda rows: torch.stack([rows[role::3] for role in range(3)]),
+        "the rows are sorted, but in three parts: join them to one tensor of the shape that came, "
+        "by torch.cat "
+        "or flatten(0, 1)": lambda rows: torch.stack([rows[role::3] for role in range(3)]),
+        "the rows are sorted, but in three parts: join them "
+        "to one tensor by torch.cat": lambda rows: tuple(rows[role::3] for role in range(3)),
+        "these are the queries alone: the keys and the values follow them": lambda rows: rows[::3],
+        "it moves the columns: a row makes one number of the output, "
+        "so move the rows, axis 0": lambda rows: (
+            rows.clone()
+            if rows.ndim == 1
+            else torch.cat([rows[:, role::3] for role in range(3)], dim=1)
         ),
-        Mistake(
-            "the rows are sorted, but in three parts: join them to one tensor by torch.cat",
-            lambda rows: tuple(rows[role::3] for role in range(3)),
-        ),
-        Mistake(
-            "these are the queries alone: the keys and the values follow them",
-            lambda rows: rows[::3],
-        ),
-        Mistake(
-            "it moves the columns: a row makes one number of the output, so move the rows, axis 0",
-            lambda rows: (
-                rows.clone()
-                if rows.ndim == 1
-                else torch.cat([rows[:, role::3] for role in range(3)], dim=1)
-            ),
-        ),
-    ],
+    },
 )
 
 
@@ -506,54 +404,32 @@ trust_split = Check(
             "its head 0 has the last columns",
         ),
     ],
-    mistakes=[
-        Mistake("it trusts everything, view(B, h, N, d) too", lambda split: True),
-        Mistake("it trusts nothing, not even the right split", lambda split: False),
-        Mistake(
-            "it is the wrong way round: True means that the split is right",
-            lambda split: not is_split(5, 3)(split),
+    mistakes={
+        "it trusts everything, view(B, h, N, d) too": lambda split: True,
+        "it trusts nothing, not even the right split": lambda split: False,
+        "it is the wrong way round: True means that the split is right": lambda split: (
+            not is_split(5, 3)(split)
         ),
-        Mistake(
-            "it looks at the shape only, or at numbers that are all alike; view(B, h, N, d) has "
-            "the right shape and other numbers: give it a tensor of different ones and compare",
-            lambda split: split(numbered(2, 4, 6), 3).shape == (2, 3, 4, 2),
+        "it looks at the shape only, or at numbers that are all alike; view(B, h, N, d) has the "
+        "right shape and other numbers: give it a tensor of different "
+        "ones and compare": lambda split: split(numbered(2, 4, 6), 3).shape == (2, 3, 4, 2),
+        "it asks only whether all numbers are still there; they are, in the wrong places, after "
+        "view(B, h, N, d): look at where each stands": all_there,
+        "it trusts view(B, h, N, d) and not the right split: a plain reshape back undoes its own "
+        "damage; compare each head with its columns of "
+        "x": lambda split: torch.equal(split(numbered(2, 4, 6), 3).flatten(), numbered(48)),
+        "it sees that tokens are not mixed, but not which columns each head has: it trusts a split "
+        "whose heads take every h-th column; compare with slices of x": one_token,
+        "it tries a single token, and there view(B, h, N, d) is right by luck; "
+        "take several": is_split(1, 3),
+        "it tries a single head, and there is nothing to cut; take three or more": is_split(5, 1),
+        "it tries two heads only, and so trusts a split that always makes two; "
+        "take three": is_split(5, 2),
+        "it tries heads of a single column, and there (h d) and (d h) are the same; take wider "
+        "heads": lambda split: torch.equal(
+            split(numbered(2, 5, 3), 3), numbered(2, 5, 3).mT[..., None]
         ),
-        Mistake(
-            "it asks only whether all numbers are still there; they are, in the wrong places, "
-            "after view(B, h, N, d): look at where each stands",
-            all_there,
-        ),
-        Mistake(
-            "it trusts view(B, h, N, d) and not the right split: a plain reshape back undoes its "
-            "own damage; compare each head with its columns of x",
-            lambda split: torch.equal(split(numbered(2, 4, 6), 3).flatten(), numbered(48)),
-        ),
-        Mistake(
-            "it sees that tokens are not mixed, but not which columns each head has: it trusts a "
-            "split whose heads take every h-th column; compare with slices of x",
-            one_token,
-        ),
-        Mistake(
-            "it tries a single token, and there view(B, h, N, d) is right by luck; take several",
-            is_split(1, 3),
-        ),
-        Mistake(
-            "it tries a single head, and there is nothing to cut; take three or more",
-            is_split(5, 1),
-        ),
-        Mistake(
-            "it tries two heads only, and so trusts a split that always makes two; take three",
-            is_split(5, 2),
-        ),
-        Mistake(
-            "it tries heads of a single column, and there (h d) and (d h) are the same; take wider "
-            "heads",
-            lambda split: torch.equal(split(numbered(2, 5, 3), 3), numbered(2, 5, 3).mT[..., None]),
-        ),
-        Mistake(
-            "it looks at the first head only, and so trusts a split that gives the first columns "
-            "to every head; compare all heads",
-            first_head,
-        ),
-    ],
+        "it looks at the first head only, and so trusts a split that gives the first columns to "
+        "every head; compare all heads": first_head,
+    },
 )

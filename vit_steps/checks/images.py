@@ -5,7 +5,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from .engine import Check, Mistake, Trial, call, trust
+from .engine import Check, Trial, call, trust
 
 
 def shades(channels: int, height: int, width: int) -> Tensor:
@@ -14,77 +14,43 @@ def shades(channels: int, height: int, width: int) -> Tensor:
     return torch.arange(2, count + 2).reshape(channels, height, width) / (count + 5)
 
 
-def negative_in_place(picture: Tensor) -> Tensor:
-    picture *= -1
-    return picture + 1
-
-
 negative = Check(
     reference=lambda picture: 1 - picture,
     trials=[
         call("a picture of 2×3 pixels", shades(3, 2, 3)),
         call("a picture of 5×4 pixels", shades(3, 5, 4)),
     ],
-    mistakes=[
-        Mistake(
-            "white becomes −1 and black stays 0; black must become 1 and white 0, so take from 1 "
-            "what is there",
-            lambda picture: -picture,
+    mistakes={
+        "white becomes −1 and black stays 0; black must become 1 and white 0, so take from 1 what "
+        "is there": lambda picture: -picture,
+        "these numbers run from 0 to 1, not to 255: take from 1 what is there": lambda picture: (
+            255 - picture
         ),
-        Mistake(
-            "these numbers run from 0 to 1, not to 255: take from 1 what is there",
-            lambda picture: 255 - picture,
+        "it is the other way round: picture - 1 lies below 0; "
+        "take the picture from 1": lambda picture: picture - 1,
+        "the numbers now run from −1 to −2; take the picture from 1, not from −1": lambda picture: (
+            -1 - picture
         ),
-        Mistake(
-            "it is the other way round: picture - 1 lies below 0; take the picture from 1",
-            lambda picture: picture - 1,
+        "it swaps red and blue, and no pixel gets darker or brighter; change the numbers, not "
+        "their places": lambda picture: picture.flip(0),
+        "it turns the picture over, and no pixel gets darker or brighter; change the numbers, not "
+        "their places": lambda picture: picture.flip(1),
+        "it mirrors the picture, and no pixel gets darker or brighter; change the numbers, not "
+        "their places": lambda picture: picture.flip(2),
+        "nothing has changed: dark is still dark": lambda picture: picture,
+        "it divides 1 by the picture; dark must become bright within 0 to 1, "
+        "so subtract": lambda picture: 1 / picture,
+        "it takes the picture from its own brightest number; white is 1 in every picture, so take "
+        "it from 1": lambda picture: picture.max() - picture,
+        "it says how far each number is from the middle, so black and white come out the same; "
+        "take the picture from 1": lambda picture: (picture - 0.5).abs(),
+        "only black and white are left: 0.2 must become 0.8, not 1": lambda picture: (
+            picture < 0.5
+        ).float(),
+        "it changes the tensor that it was given: make a new one, 1 - picture": lambda picture: (
+            picture.mul_(-1) + 1
         ),
-        Mistake(
-            "the numbers now run from −1 to −2; take the picture from 1, not from −1",
-            lambda picture: -1 - picture,
-        ),
-        Mistake(
-            "it swaps red and blue, and no pixel gets darker or brighter; change the numbers, not "
-            "their places",
-            lambda picture: picture.flip(0),
-        ),
-        Mistake(
-            "it turns the picture over, and no pixel gets darker or brighter; change the numbers, "
-            "not their places",
-            lambda picture: picture.flip(1),
-        ),
-        Mistake(
-            "it mirrors the picture, and no pixel gets darker or brighter; change the numbers, not "
-            "their places",
-            lambda picture: picture.flip(2),
-        ),
-        Mistake(
-            "nothing has changed: dark is still dark",
-            lambda picture: picture,
-        ),
-        Mistake(
-            "it divides 1 by the picture; dark must become bright within 0 to 1, so subtract",
-            lambda picture: 1 / picture,
-        ),
-        Mistake(
-            "it takes the picture from its own brightest number; white is 1 in every picture, so "
-            "take it from 1",
-            lambda picture: picture.max() - picture,
-        ),
-        Mistake(
-            "it says how far each number is from the middle, so black and white come out the same; "
-            "take the picture from 1",
-            lambda picture: (picture - 0.5).abs(),
-        ),
-        Mistake(
-            "only black and white are left: 0.2 must become 0.8, not 1",
-            lambda picture: (picture < 0.5).float(),
-        ),
-        Mistake(
-            "it changes the tensor that it was given: make a new one, 1 - picture",
-            negative_in_place,
-        ),
-    ],
+    },
 )
 
 
@@ -100,15 +66,6 @@ def to_floats(pixels: Tensor) -> Tensor:
 
 def per_channel(image: Tensor, mean: Tensor, std: Tensor) -> Tensor:
     return (image - mean[:, None, None]) / std[:, None, None]
-
-
-def three_by_name(image: Tensor, mean: Tensor, std: Tensor) -> Tensor:
-    return torch.stack([(image[c] - mean[c]) / std[c] for c in range(3)])
-
-
-def shifted_in_place(image: Tensor, mean: Tensor, std: Tensor) -> Tensor:
-    image -= mean[:, None, None]
-    return image / std[:, None, None]
 
 
 def by_its_own(image: Tensor, mean: Tensor, std: Tensor) -> Tensor:
@@ -128,81 +85,49 @@ def channel_trial(channels: int, height: int, width: int) -> Trial:
 normalize_channels = Check(
     reference=per_channel,
     trials=[channel_trial(3, 3, 3), channel_trial(3, 2, 4), channel_trial(1, 4, 2)],
-    mistakes=[
-        Mistake(
-            "mean and std meet the width: torch lines shapes up from the right, so (3,) meets the "
-            "last axis, and each column gets its own mean; give them the shape (3, 1, 1)",
-            lambda image, mean, std: (image - mean) / std,
+    mistakes={
+        "mean and std meet the width: torch lines shapes up from the right, so (3,) meets the last "
+        "axis, and each column gets its own mean; give them "
+        "the shape (3, 1, 1)": lambda image, mean, std: (image - mean) / std,
+        "mean and std meet the height: (3, 1) lines up with the rows; one more axis on the right "
+        "brings them to the channels, "
+        "(3, 1, 1)": lambda image, mean, std: (image - mean[:, None]) / std[:, None],
+        "the result has a batch axis in front: make the mean (C, 1, 1), "
+        "not (1, C, 1, 1)": lambda image, mean, std: per_channel(image, mean, std)[None],
+        "all channels get the same numbers; give each channel "
+        "its own mean and std": lambda image, mean, std: (image - mean.mean()) / std.mean(),
+        "all channels get the first channel's numbers; "
+        "give each its own mean and std": lambda image, mean, std: (image - mean[0]) / std[0],
+        "the mean is subtracted, but nothing is divided by std": lambda image, mean, std: (
+            image - mean[:, None, None]
         ),
-        Mistake(
-            "mean and std meet the height: (3, 1) lines up with the rows; one more axis on the "
-            "right brings them to the channels, (3, 1, 1)",
-            lambda image, mean, std: (image - mean[:, None]) / std[:, None],
+        "it divides by std, but no mean is subtracted": lambda image, mean, std: (
+            image / std[:, None, None]
         ),
-        Mistake(
-            "the result has a batch axis in front: make the mean (C, 1, 1), not (1, C, 1, 1)",
-            lambda image, mean, std: per_channel(image, mean, std)[None],
+        "it multiplies by std; normalising divides, denormalising "
+        "multiplies": lambda image, mean, std: (image - mean[:, None, None]) * std[:, None, None],
+        "it adds the mean; normalising subtracts it": lambda image, mean, std: per_channel(
+            image, -mean, std
         ),
-        Mistake(
-            "all channels get the same numbers; give each channel its own mean and std",
-            lambda image, mean, std: (image - mean.mean()) / std.mean(),
+        "this is the way back, denormalising: subtract the mean and divide "
+        "by std instead": lambda image, mean, std: image * std[:, None, None] + mean[:, None, None],
+        "it divides before it subtracts: put the difference in brackets, (image - mean) "
+        "/ std": lambda image, mean, std: image / std[:, None, None] - mean[:, None, None],
+        "only the mean is divided by std, since / goes before -: put the difference in brackets, "
+        "(image - mean) / std": lambda image, mean, std: image - (mean / std)[:, None, None],
+        "it uses 0.5 for everything; use the mean and std that come in": lambda image, mean, std: (
+            (image - 0.5) / 0.5
         ),
-        Mistake(
-            "all channels get the first channel's numbers; give each its own mean and std",
-            lambda image, mean, std: (image - mean[0]) / std[0],
+        "it uses the picture's own mean and std; use those that come in": by_its_own,
+        "it divides by the root of std; std is the root "
+        "of the variance already": lambda image, mean, std: per_channel(image, mean, std.sqrt()),
+        "it is written for three channels, and an image of one channel fails; let the number of "
+        "channels come from the image or the mean": lambda image, mean, std: torch.stack(
+            [(image[c] - mean[c]) / std[c] for c in range(3)]
         ),
-        Mistake(
-            "the mean is subtracted, but nothing is divided by std",
-            lambda image, mean, std: image - mean[:, None, None],
-        ),
-        Mistake(
-            "it divides by std, but no mean is subtracted",
-            lambda image, mean, std: image / std[:, None, None],
-        ),
-        Mistake(
-            "it multiplies by std; normalising divides, denormalising multiplies",
-            lambda image, mean, std: (image - mean[:, None, None]) * std[:, None, None],
-        ),
-        Mistake(
-            "it adds the mean; normalising subtracts it",
-            lambda image, mean, std: per_channel(image, -mean, std),
-        ),
-        Mistake(
-            "this is the way back, denormalising: subtract the mean and divide by std instead",
-            lambda image, mean, std: image * std[:, None, None] + mean[:, None, None],
-        ),
-        Mistake(
-            "it divides before it subtracts: put the difference in brackets, (image - mean) / std",
-            lambda image, mean, std: image / std[:, None, None] - mean[:, None, None],
-        ),
-        Mistake(
-            "only the mean is divided by std, since / goes before -: put the difference in "
-            "brackets, (image - mean) / std",
-            lambda image, mean, std: image - (mean / std)[:, None, None],
-        ),
-        Mistake(
-            "it uses 0.5 for everything; use the mean and std that come in",
-            lambda image, mean, std: (image - 0.5) / 0.5,
-        ),
-        Mistake(
-            "it uses the picture's own mean and std; use those that come in",
-            by_its_own,
-        ),
-        Mistake(
-            "it divides by the root of std; std is the root of the variance already",
-            lambda image, mean, std: per_channel(image, mean, std.sqrt()),
-        ),
-        Mistake(
-            "it is written for three channels, and an image of one channel fails; let the number "
-            "of channels come from the image or the mean",
-            three_by_name,
-        ),
-        Mistake(
-            "it changes the tensor that it was given: make a new one (image - mean, not "
-            "image -= mean)",
-            shifted_in_place,
-        ),
-    ],
+        "it changes the tensor that it was given: make a new one (image - mean, not image "
+        "-= mean)": lambda image, mean, std: image.sub_(mean[:, None, None]) / std[:, None, None],
+    },
 )
 
 
@@ -343,90 +268,45 @@ picture_test = Check(
             "compare every pixel, on a picture that is not black",
         ),
     ],
-    mistakes=[
-        Mistake(
-            "it says True to everything; it must say False to a wrong conversion",
-            lambda convert: True,
+    mistakes={
+        "it says True to everything; it must say False to a wrong conversion": lambda convert: True,
+        "it says False to everything, to a right conversion too; compare with pixels.permute(2, 0, "
+        "1) / 255": lambda convert: False,
+        "it looks at the shape only: scrambled or undivided pixels pass; "
+        "compare the numbers": shape_fits,
+        "it looks at the range only: pixels in the wrong place pass; "
+        "compare each number": range_fits,
+        "it looks at shape and range only: scrambled and nearly black pictures pass; compare each "
+        "number": lambda convert: shape_fits(convert) and range_fits(convert),
+        "it looks at the mean only, and that stays the same when pixels change places; compare "
+        "each number": mean_fits,
+        "it looks at one pixel only: what is wrong elsewhere passes; "
+        "compare all of them": first_fits,
+        "it compares to the last digit, and refuses a right conversion that rounds otherwise; "
+        "torch.equal is too strict here: let differences below 0.00001 pass": equals,
+        "it is too lenient: one that divides by 256 passes; only differences of less than 0.00001 "
+        "are to be forgiven": roughly_fits,
+        "it stops with an error where the shapes differ; compare the shapes first, and return "
+        "False when they do": without_shapes,
+        "it expects height and width swapped: the right answer is pixels.permute(2, 0, 1) / 255, "
+        "of shape (3, H, W)": expects_swapped,
+        "your picture is so regular that reshape puts its numbers into the right places by chance: "
+        "take numbers that all "
+        "differ": agrees_on(torch.tensor([[[9, 0, 0], [0, 8, 0], [0, 0, 7]]], dtype=torch.uint8)),
+        "your picture is grey, so red and blue can be swapped unseen: "
+        "make its channels differ": agrees_on(numbered_bytes(2, 4)[:, :, :1].expand(2, 4, 3)),
+        "your picture is a square of one colour, so height and width can be swapped unseen, left "
+        "and right too: give it different numbers, and "
+        "make it wider than high": agrees_on(of_one_colour(200, 100, 50, 3, 3)),
+        "your picture is one colour all over, so a mirrored one looks the same: give it different "
+        "numbers": agrees_on(of_one_colour(200, 100, 50, 2, 4)),
+        "your picture is black, and 0 / 255 is still 0: give it different numbers": agrees_on(
+            of_one_colour(0, 0, 0, 2, 4)
         ),
-        Mistake(
-            "it says False to everything, to a right conversion too; compare with "
-            "pixels.permute(2, 0, 1) / 255",
-            lambda convert: False,
-        ),
-        Mistake(
-            "it looks at the shape only: scrambled or undivided pixels pass; compare the numbers",
-            shape_fits,
-        ),
-        Mistake(
-            "it looks at the range only: pixels in the wrong place pass; compare each number",
-            range_fits,
-        ),
-        Mistake(
-            "it looks at shape and range only: scrambled and nearly black pictures pass; compare "
-            "each number",
-            lambda convert: shape_fits(convert) and range_fits(convert),
-        ),
-        Mistake(
-            "it looks at the mean only, and that stays the same when pixels change places; compare "
-            "each number",
-            mean_fits,
-        ),
-        Mistake(
-            "it looks at one pixel only: what is wrong elsewhere passes; compare all of them",
-            first_fits,
-        ),
-        Mistake(
-            "it compares to the last digit, and refuses a right conversion that rounds otherwise; "
-            "torch.equal is too strict here: let differences below 0.00001 pass",
-            equals,
-        ),
-        Mistake(
-            "it is too lenient: one that divides by 256 passes; only differences of less than "
-            "0.00001 are to be forgiven",
-            roughly_fits,
-        ),
-        Mistake(
-            "it stops with an error where the shapes differ; compare the shapes first, and return "
-            "False when they do",
-            without_shapes,
-        ),
-        Mistake(
-            "it expects height and width swapped: the right answer is pixels.permute(2, 0, 1) / "
-            "255, of shape (3, H, W)",
-            expects_swapped,
-        ),
-        Mistake(
-            "your picture is so regular that reshape puts its numbers into the right places by "
-            "chance: take numbers that all differ",
-            agrees_on(torch.tensor([[[9, 0, 0], [0, 8, 0], [0, 0, 7]]], dtype=torch.uint8)),
-        ),
-        Mistake(
-            "your picture is grey, so red and blue can be swapped unseen: make its channels differ",
-            agrees_on(numbered_bytes(2, 4)[:, :, :1].expand(2, 4, 3)),
-        ),
-        Mistake(
-            "your picture is a square of one colour, so height and width can be swapped unseen, "
-            "left and right too: give it different numbers, and make it wider than high",
-            agrees_on(of_one_colour(200, 100, 50, 3, 3)),
-        ),
-        Mistake(
-            "your picture is one colour all over, so a mirrored one looks the same: give it "
-            "different numbers",
-            agrees_on(of_one_colour(200, 100, 50, 2, 4)),
-        ),
-        Mistake(
-            "your picture is black, and 0 / 255 is still 0: give it different numbers",
-            agrees_on(of_one_colour(0, 0, 0, 2, 4)),
-        ),
-        Mistake(
-            "your picture is one grey or white all over: scrambled pixels look the same; give it "
-            "different numbers",
-            agrees_on(of_one_colour(255, 255, 255, 2, 4)),
-        ),
-        Mistake(
-            "your picture is a square, one grey all over: swapped sides and scrambled pixels look "
-            "the same; give it different numbers, and make it wider than high",
-            agrees_on(of_one_colour(128, 128, 128, 3, 3)),
-        ),
-    ],
+        "your picture is one grey or white all over: scrambled pixels look the same; give it "
+        "different numbers": agrees_on(of_one_colour(255, 255, 255, 2, 4)),
+        "your picture is a square, one grey all over: swapped sides and scrambled pixels look the "
+        "same; give it different numbers, and make it "
+        "wider than high": agrees_on(of_one_colour(128, 128, 128, 3, 3)),
+    },
 )

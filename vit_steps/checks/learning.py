@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from copy import deepcopy
-from functools import cache
+from functools import cache, partial
 from itertools import combinations
 from statistics import median
 from typing import Any
@@ -13,8 +13,8 @@ from torch.nn import functional as F
 
 from ..vit import ViT, ViTConfig
 from .compare import Verdict, kind_of
-from .engine import Check, Mistake, Trial, call
-from .moves import PAPER, all_moves, by_generator, each_moved, move, one_for_all
+from .engine import Check, Trial, call, then
+from .moves import PAPER, all_moves, by_generator, each_moved, move
 
 # no_positions: a part is taken out, and stays out -----------------------------------------------
 
@@ -112,59 +112,39 @@ no_positions = Check(
         Trial("the rest of the model", the_rest_of),
         Trial("the positions, after one step of training", after_training),
     ],
-    mistakes=[
-        Mistake(
-            "the positions are zero at the start, but training moves them, so the part grows back; "
-            "set requires_grad = False on the Parameter itself, model.tokens.pos_embed: on the "
-            "module it does nothing",
-            lambda model: zeroed(model, freeze=False),
+    mistakes={
+        "the positions are zero at the start, but training moves them, so the part grows back; set "
+        "requires_grad = False on the Parameter itself, model.tokens.pos_embed: on the module it "
+        "does nothing": lambda model: zeroed(model, freeze=False),
+        "the positions no longer learn, but they still hold the numbers that they started with; "
+        "set them to zero as well": lambda model: zeroed(model, factor=1.0),
+        "the model's own positions are untouched: `positions = torch.zeros_like(positions)` only "
+        "gives the name to a new tensor, and a changed copy leaves the model as it was; write into "
+        "the model's Parameter, with nn.init.zeros_": lambda model: model,
+        "the cls token's position, the first row, is left: "
+        "set all of pos_embed to zero": lambda model: zeroed(model, slice(1, None)),
+        "only the cls token's position is zero; set all of pos_embed to zero": lambda model: zeroed(
+            model, slice(0, 1)
         ),
-        Mistake(
-            "the positions no longer learn, but they still hold the numbers that they started "
-            "with; set them to zero as well",
-            lambda model: zeroed(model, factor=1.0),
+        "a small number is not zero: nothing of the positions may be left": lambda model: zeroed(
+            model, factor=0.01
         ),
-        Mistake(
-            "the model's own positions are untouched: `positions = torch.zeros_like(positions)` "
-            "only gives the name to a new tensor, and a changed copy leaves the model as it was; "
-            "write into the model's Parameter, with nn.init.zeros_",
-            lambda model: model,
+        "the new positions have sizes of their own; keep the shape of the model's, (1, N, D), "
+        "whatever N and D are: nn.init.zeros_ does": lambda model: replaced(model, 1, 17, 48),
+        "PyTorch refuses to write into a Parameter while it records gradients; nn.init.zeros_ does "
+        "it for you, "
+        "or write below `with torch.no_grad():`": lambda model: model.tokens.pos_embed.zero_(),
+        "the new positions have lost their first axis: (1, N, D), the batch's": lambda model: (
+            replaced(model, 7, 10)
         ),
-        Mistake(
-            "the cls token's position, the first row, is left: set all of pos_embed to zero",
-            lambda model: zeroed(model, slice(1, None)),
-        ),
-        Mistake(
-            "only the cls token's position is zero; set all of pos_embed to zero",
-            lambda model: zeroed(model, slice(0, 1)),
-        ),
-        Mistake(
-            "a small number is not zero: nothing of the positions may be left",
-            lambda model: zeroed(model, factor=0.01),
-        ),
-        Mistake(
-            "the new positions have sizes of their own; keep the shape of the model's, "
-            "(1, N, D), whatever N and D are: nn.init.zeros_ does",
-            lambda model: replaced(model, 1, 17, 48),
-        ),
-        Mistake(
-            "PyTorch refuses to write into a Parameter while it records gradients; nn.init.zeros_ "
-            "does it for you, or write below `with torch.no_grad():`",
-            lambda model: model.tokens.pos_embed.zero_(),
-        ),
-        Mistake(
-            "the new positions have lost their first axis: (1, N, D), the batch's",
-            lambda model: replaced(model, 7, 10),
-        ),
-    ],
+    },
 )
 
 # leaked: which test pictures were learnt from ---------------------------------------------------
 
 
 def found_in(train_images: Tensor, test_images: Tensor) -> list[int]:
-    same = (test_images[:, None] == train_images[None]).flatten(2).all(dim=2)  # (test, train)
-    return same.any(dim=1).nonzero()[:, 0].tolist()
+    return pairs(train_images, test_images).any(dim=1).nonzero()[:, 0].tolist()
 
 
 def pairs(train_images: Tensor, test_images: Tensor) -> Tensor:
@@ -222,84 +202,46 @@ leaked = Check(
         ),
         call("2 training and 3 test pictures, no copy among them", TRAIN[6:8], TEST[[2, 3, 4]]),
     ],
-    mistakes=[
-        Mistake(
-            "these are the numbers of the training pictures; the test pictures' are asked for",
-            lambda train, test: found_in(test, train),
+    mistakes={
+        "these are the numbers of the training pictures; "
+        "the test pictures' are asked for": lambda train, test: found_in(test, train),
+        "this is how many there are; return the list of their numbers": then(found_in, len),
+        "this is one True or False for each test picture; return the numbers of those that are "
+        "True, as a list": lambda train, test: pairs(train, test).any(dim=1).tolist(),
+        "this is one True or False for the whole split; return the list of the test pictures' "
+        "numbers": lambda train, test: bool(pairs(train, test).any()),
+        "one equal pixel is not enough: a copy has every pixel equal, "
+        "so ask for all, not any": lambda train, test: (
+            (test[:, None] == train[None]).flatten(2).any(dim=2).any(dim=1).nonzero()[:, 0].tolist()
         ),
-        Mistake(
-            "this is how many there are; return the list of their numbers",
-            lambda train, test: len(found_in(train, test)),
+        "you compare each test picture with the training picture of the same number only; compare "
+        "it with all of them": lambda train, test: [
+            i for i in range(min(len(train), len(test))) if torch.equal(train[i], test[i])
+        ],
+        "different pictures can have the same sum or mean: "
+        "compare pixel by pixel": lambda train, test: [
+            i for i, one in enumerate(test) if (one.sum() == train.flatten(1).sum(dim=1)).any()
+        ],
+        "a test picture that stands in the training set twice is named twice; "
+        "name it once": lambda train, test: pairs(train, test).nonzero()[:, 0].tolist(),
+        "the numbers are right, but not in ascending order: go through the test pictures, and for "
+        "each through the training pictures": by_train,
+        "pictures that are only nearly equal count in yours; "
+        "ask for equality of every pixel": close_enough,
+        "these are the clean test pictures; name those that do stand in the training "
+        "set": lambda train, test: (~pairs(train, test).any(dim=1)).nonzero()[:, 0].tolist(),
+        "yours stops after the first copy; go on through all test pictures": then(
+            found_in, lambda found: found[:1]
         ),
-        Mistake(
-            "this is one True or False for each test picture; return the numbers of those that are "
-            "True, as a list",
-            lambda train, test: pairs(train, test).any(dim=1).tolist(),
+        "you count from 1; the first test picture is number 0": then(
+            found_in, lambda found: [i + 1 for i in found]
         ),
-        Mistake(
-            "this is one True or False for the whole split; return the list of the test pictures' "
-            "numbers",
-            lambda train, test: bool(pairs(train, test).any()),
+        "the numbers are right; give them as a list, with .tolist()": then(
+            found_in, lambda found: torch.tensor(found, dtype=torch.int64)
         ),
-        Mistake(
-            "one equal pixel is not enough: a copy has every pixel equal, so ask for all, not any",
-            lambda train, test: (
-                (test[:, None] == train[None])
-                .flatten(2)
-                .any(dim=2)
-                .any(dim=1)
-                .nonzero()[:, 0]
-                .tolist()
-            ),
-        ),
-        Mistake(
-            "you compare each test picture with the training picture of the same number only; "
-            "compare it with all of them",
-            lambda train, test: [
-                i for i in range(min(len(train), len(test))) if torch.equal(train[i], test[i])
-            ],
-        ),
-        Mistake(
-            "different pictures can have the same sum or mean: compare pixel by pixel",
-            lambda train, test: [
-                i for i, one in enumerate(test) if (one.sum() == train.flatten(1).sum(dim=1)).any()
-            ],
-        ),
-        Mistake(
-            "a test picture that stands in the training set twice is named twice; name it once",
-            lambda train, test: pairs(train, test).nonzero()[:, 0].tolist(),
-        ),
-        Mistake(
-            "the numbers are right, but not in ascending order: go through the test pictures, and "
-            "for each through the training pictures",
-            by_train,
-        ),
-        Mistake(
-            "pictures that are only nearly equal count in yours; ask for equality of every pixel",
-            close_enough,
-        ),
-        Mistake(
-            "these are the clean test pictures; name those that do stand in the training set",
-            lambda train, test: (~pairs(train, test).any(dim=1)).nonzero()[:, 0].tolist(),
-        ),
-        Mistake(
-            "yours stops after the first copy; go on through all test pictures",
-            lambda train, test: found_in(train, test)[:1],
-        ),
-        Mistake(
-            "you count from 1; the first test picture is number 0",
-            lambda train, test: [i + 1 for i in found_in(train, test)],
-        ),
-        Mistake(
-            "the numbers are right; give them as a list, with .tolist()",
-            lambda train, test: torch.tensor(found_in(train, test), dtype=torch.int64),
-        ),
-        Mistake(
-            "each number stands in a list of its own, since nonzero() gives a column; take it by "
-            "[:, 0] or flatten() before .tolist()",
-            lambda train, test: [[i] for i in found_in(train, test)],
-        ),
-    ],
+        "each number stands in a list of its own, since nonzero() gives a column; take it by [:, "
+        "0] or flatten() before .tolist()": then(found_in, lambda found: [[i] for i in found]),
+    },
 )
 
 # by_luck: how often a shuffled bag gives as large a gap ------------------------------------------
@@ -318,60 +260,38 @@ def divisions(bag: Sequence[float], size: int) -> list[tuple[list[float], list[f
     ]
 
 
-def at_least(
-    first: Sequence[float], second: Sequence[float], gap: Callable = mean_gap
-) -> list[bool]:
-    """For every division, whether its gap is at least that of the two groups given."""
-    seen = gap(first, second) - 1e-9
-    return [gap(*parts) >= seen for parts in divisions([*first, *second], len(first))]
-
-
 def share(hits: Sequence[bool]) -> float:
     return sum(hits) / len(hits)
 
 
-def luck(first: Sequence[float], second: Sequence[float]) -> float:
-    return share(at_least(first, second))
+def luck_by(
+    gap: Callable = mean_gap,
+    counts: Callable = lambda gap, seen: gap >= seen - 1e-9,
+    ways: Callable = divisions,
+    give: Callable = share,
+) -> Callable:
+    """The share of the divisions whose gap counts; the options make the known mistakes.
+
+    Args:
+        counts: whether a gap counts beside that of the two groups given.
+        ways: the divisions of the whole bag, the first group of this size.
+        give: makes the result of whether each counts.
+    """
+
+    def luck(first: Sequence[float], second: Sequence[float]) -> Any:
+        seen = gap(first, second)
+        parts = ways([*first, *second], len(first))
+        return give([counts(gap(*both), seen) for both in parts])
+
+    return luck
 
 
-def luck_of(gap: Callable) -> Callable:
-    """A wrong answer: the right one, with another gap."""
-    return lambda first, second: share(at_least(first, second, gap))
+luck = luck_by()
 
 
-def larger_only(first: Sequence[float], second: Sequence[float]) -> float:
-    seen = mean_gap(first, second) + 1e-9
-    ways = divisions([*first, *second], len(first))
-    return share([mean_gap(*parts) > seen for parts in ways])
-
-
-def by_value(first: Sequence[float], second: Sequence[float]) -> float:
-    """A wrong answer: what was chosen is taken out of the bag by its value."""
-    bag, seen, hits = [*first, *second], mean_gap(first, second) - 1e-9, []
-    for left in combinations(bag, len(first)):
-        hits.append(mean_gap(left, [x for x in bag if x not in left]) >= seen)
-    return share(hits)
-
-
-def of_size(first: Sequence[float], second: Sequence[float], size: int | None = None) -> float:
-    """A wrong answer: groups of another size than those given; without one, two halves."""
-    bag, seen = [*first, *second], mean_gap(first, second) - 1e-9
-    ways = divisions(bag, len(bag) // 2 if size is None else size)
-    return share([mean_gap(*parts) >= seen for parts in ways])
-
-
-def bag_of_six(first: Sequence[float], second: Sequence[float]) -> float:
-    """A wrong answer: three and three of the first six."""
-    bag, seen = [*first, *second], mean_gap(first, second) - 1e-9
-    ways = combinations(range(6), 3)
-    parts = [([bag[i] for i in c], [bag[i] for i in range(6) if i not in c]) for c in ways]
-    return share([mean_gap(*both) >= seen for both in parts])
-
-
-def against_all(first: Sequence[float], second: Sequence[float]) -> float:
-    """A wrong answer: the chosen are held against the whole bag, not against the rest."""
-    bag, seen = [*first, *second], mean_gap(first, second) - 1e-9
-    return share([mean_gap(chosen, bag) >= seen for chosen in combinations(bag, len(first))])
+def by_value(bag: Sequence[float], size: int) -> list:
+    """Takes what was chosen out of the bag by its value."""
+    return [(left, [x for x in bag if x not in left]) for left in combinations(bag, size)]
 
 
 def again(what: str, first: list[float], second: list[float]) -> Trial:
@@ -400,92 +320,64 @@ by_luck = Check(
         again("[5, 5, 7, 8] and [1, 4, 6.5]", [5.0, 5.0, 7.0, 8.0], [1.0, 4.0, 6.5]),
         again("[0.3, 0.1] and [0.2, 0.6, 0.4]", [0.3, 0.1], [0.2, 0.6, 0.4]),
     ],
-    mistakes=[
-        Mistake(
-            "your gaps have a sign: a division in which the second group is ahead counts as well, "
-            "so take abs() of the difference of the means",
-            luck_of(lambda left, right: sum(left) / len(left) - sum(right) / len(right)),
+    mistakes={
+        "your gaps have a sign: a division in which the second group is ahead counts as well, so "
+        "take abs() of the difference of "
+        "the means": luck_by(lambda left, right: sum(left) / len(left) - sum(right) / len(right)),
+        "your gaps have a sign: a division in which the first group is ahead counts as well, so "
+        "take abs() of the difference of "
+        "the means": luck_by(lambda left, right: sum(right) / len(right) - sum(left) / len(left)),
+        "gaps that are exactly as large count too, the given division's own among them: ask for >= "
+        "(less 1e-9), not >": luck_by(counts=lambda gap, seen: gap > seen + 1e-9),
+        "this is the share of the smaller gaps; those at least as large are asked for": then(
+            luck, lambda found: 1 - found
         ),
-        Mistake(
-            "your gaps have a sign: a division in which the first group is ahead counts as well, "
-            "so take abs() of the difference of the means",
-            luck_of(lambda left, right: sum(right) / len(right) - sum(left) / len(left)),
+        "this is the share of the gaps that are at most as large; "
+        "turn the comparison round": luck_by(counts=lambda gap, seen: gap <= seen + 1e-9),
+        "this is how many divisions there are; divide by the number of all divisions": luck_by(
+            give=sum
         ),
-        Mistake(
-            "gaps that are exactly as large count too, the given division's own among them: ask "
-            "for >= (less 1e-9), not >",
-            larger_only,
+        "this is the share in percent; give it as a number from 0 to 1": then(
+            luck, lambda found: 100 * found
         ),
-        Mistake(
-            "this is the share of the smaller gaps; those at least as large are asked for",
-            lambda first, second: 1 - luck(first, second),
+        "you compare sums; groups of unlike size need their means": luck_by(
+            lambda a, b: abs(sum(a) - sum(b))
         ),
-        Mistake(
-            "this is the share of the gaps that are at most as large; turn the comparison round",
-            lambda first, second: share(
-                [
-                    mean_gap(*parts) <= mean_gap(first, second) + 1e-9
-                    for parts in divisions([*first, *second], len(first))
-                ]
-            ),
+        "you compare medians; the gap is between the means": luck_by(
+            lambda a, b: abs(median(a) - median(b))
         ),
-        Mistake(
-            "this is how many divisions there are; divide by the number of all divisions",
-            lambda first, second: sum(at_least(first, second)),
+        "you compare the best of each group; the gap is between the means": luck_by(
+            lambda a, b: abs(max(a) - max(b))
         ),
-        Mistake(
-            "this is the share in percent; give it as a number from 0 to 1",
-            lambda first, second: 100 * luck(first, second),
+        "this is the gap itself; asked for is the share of all divisions whose gap is at least as "
+        "large": mean_gap,
+        "the second group must be the numbers that were not chosen, by their places: where two "
+        "numbers are equal, `x not in chosen` throws both away; choose places, "
+        "combinations(range(len(bag)), …)": luck_by(ways=by_value),
+        "you divide the bag into halves; the groups are as large as those given": luck_by(
+            ways=lambda bag, size: divisions(bag, len(bag) // 2)
         ),
-        Mistake(
-            "you compare sums; groups of unlike size need their means",
-            luck_of(lambda left, right: abs(sum(left) - sum(right))),
+        "you divide into groups of 3, whatever the lists hold; take len(first)": luck_by(
+            ways=lambda bag, size: divisions(bag, 3)
         ),
-        Mistake(
-            "you compare medians; the gap is between the means",
-            luck_of(lambda left, right: abs(median(left) - median(right))),
+        "the numbers 6 and 3 are written into yours; take the lengths of the lists": luck_by(
+            ways=lambda bag, size: divisions([bag[i] for i in range(6)], 3)
         ),
-        Mistake(
-            "you compare the best of each group; the gap is between the means",
-            luck_of(lambda left, right: abs(max(left) - max(right))),
+        "you hold the chosen numbers against the whole bag; hold them against the rest "
+        "of it": luck_by(ways=lambda bag, size: [(left, bag) for left in combinations(bag, size)]),
+        "the division that was really seen counts too, above and below the line": luck_by(
+            give=lambda hits: (sum(hits) - 1) / (len(hits) - 1)
         ),
-        Mistake(
-            "this is the gap itself; asked for is the share of all divisions whose gap is at least "
-            "as large",
-            mean_gap,
-        ),
-        Mistake(
-            "the second group must be the numbers that were not chosen, by their places: where two "
-            "numbers are equal, `x not in chosen` throws both away; choose places, "
-            "combinations(range(len(bag)), …)",
-            by_value,
-        ),
-        Mistake(
-            "you divide the bag into halves; the groups are as large as those given",
-            of_size,
-        ),
-        Mistake(
-            "you divide into groups of 3, whatever the lists hold; take len(first)",
-            lambda first, second: of_size(first, second, 3),
-        ),
-        Mistake(
-            "the numbers 6 and 3 are written into yours; take the lengths of the lists",
-            bag_of_six,
-        ),
-        Mistake(
-            "you hold the chosen numbers against the whole bag; hold them against the rest of it",
-            against_all,
-        ),
-        Mistake(
-            "the division that was really seen counts too, above and below the line",
-            lambda first, second: (
-                (sum(at_least(first, second)) - 1) / (len(at_least(first, second)) - 1)
-            ),
-        ),
-    ],
+    },
 )
 
 # moved: each picture a pixel aside ---------------------------------------------------------------
+
+
+def drawn(draw: Callable[[Tensor], Tensor]) -> Callable:
+    """A wrong answer: the steps, (B, 2), are changed."""
+    return partial(move, draw=draw)
+
 
 ONE_MISSING = (
     "of the steps -1, 0 and 1 one never comes: torch.randint leaves its upper end out, so the "
@@ -499,83 +391,41 @@ moved = Check(
         Trial("450 copies of one picture", all_moves),
         Trial("60 pictures, with three generators", by_generator),
     ],
-    mistakes=[
-        Mistake(
-            "what leaves a picture on one side comes in on the other: torch.roll does that; pad "
-            "with paper, F.pad(…, value=-1.0), and cut",
-            lambda images, generator: move(images, generator, "circular"),
+    mistakes={
+        "what leaves a picture on one side comes in on the other: torch.roll does that; pad with "
+        "paper, F.pad(…, value=-1.0), and cut": partial(move, fill="circular"),
+        "zeros come in from outside, and 0 is grey: paper is -1, F.pad(…, value=-1.0)": partial(
+            move, fill=0.0
         ),
-        Mistake(
-            "zeros come in from outside, and 0 is grey: paper is -1, F.pad(…, value=-1.0)",
-            lambda images, generator: move(images, generator, 0.0),
+        "the edge is repeated where paper should come in: F.pad(…, value=-1.0)": partial(
+            move, fill="replicate"
         ),
-        Mistake(
-            "the edge is repeated where paper should come in: F.pad(…, value=-1.0)",
-            lambda images, generator: move(images, generator, "replicate"),
+        "all pictures of a batch get the same move; draw two numbers for each picture": drawn(
+            lambda s: s[:1].expand(len(s), 2)
         ),
-        Mistake(
-            "all pictures of a batch get the same move; draw two numbers for each picture",
-            one_for_all,
+        ONE_MISSING: (drawn(lambda s: s.clamp(max=0)), drawn(lambda s: s.clamp(min=0))),
+        "both directions always move together, or never stand still alone: draw down and right "
+        "independently, each -1, 0 or 1": drawn(lambda s: s[:, :1].expand(-1, 2)),
+        "pictures move right and left only; draw a second number for up and down": drawn(
+            lambda s: s * torch.tensor([0, 1])
         ),
-        Mistake(
-            ONE_MISSING,
-            lambda images, generator: move(images, generator, draw=lambda s: s.clamp(max=0)),
+        "pictures move up and down only; draw a second number for right and left": drawn(
+            lambda s: s * torch.tensor([1, 0])
         ),
-        Mistake(
-            ONE_MISSING,
-            lambda images, generator: move(images, generator, draw=lambda s: s.clamp(min=0)),
+        "every picture moves in both directions; 0, standing still, is one of the three steps": (
+            drawn(lambda s: s + (s == 0) * (1 - 2 * (s.flip(1) > 0).long()))
         ),
-        Mistake(
-            "both directions always move together, or never stand still alone: draw down and right "
-            "independently, each -1, 0 or 1",
-            lambda images, generator: move(
-                images, generator, draw=lambda s: s[:, :1].expand(-1, 2)
-            ),
+        "a picture is moved by more than one pixel: each step is -1, 0 or 1": partial(move, far=2),
+        "the moves do not come from the generator that you are given: pass it on, torch.randint(…, "
+        "generator=generator)": lambda images, generator: move(images, None),
+        "you make a generator of your own, so every batch gets the same moves; use the one that "
+        "you are given": lambda images, generator: move(images, torch.Generator().manual_seed(0)),
+        "yours is right for square pictures only: rows and columns are two numbers, "
+        "H and W": lambda images, generator: move(images, generator)[:, :, : images.shape[3]],
+        "no picture is moved: build the new pictures and return them": lambda images, generator: (
+            images
         ),
-        Mistake(
-            "pictures move right and left only; draw a second number for up and down",
-            lambda images, generator: move(
-                images, generator, draw=lambda s: s * torch.tensor([0, 1])
-            ),
-        ),
-        Mistake(
-            "pictures move up and down only; draw a second number for right and left",
-            lambda images, generator: move(
-                images, generator, draw=lambda s: s * torch.tensor([1, 0])
-            ),
-        ),
-        Mistake(
-            "every picture moves in both directions; 0, standing still, is one of the three steps",
-            lambda images, generator: move(
-                images, generator, draw=lambda s: s + (s == 0) * (1 - 2 * (s.flip(1) > 0).long())
-            ),
-        ),
-        Mistake(
-            "a picture is moved by more than one pixel: each step is -1, 0 or 1",
-            lambda images, generator: move(images, generator, far=2),
-        ),
-        Mistake(
-            "the moves do not come from the generator that you are given: pass it on, "
-            "torch.randint(…, generator=generator)",
-            lambda images, generator: move(images, None),
-        ),
-        Mistake(
-            "you make a generator of your own, so every batch gets the same moves; use the one "
-            "that you are given",
-            lambda images, generator: move(images, torch.Generator().manual_seed(0)),
-        ),
-        Mistake(
-            "yours is right for square pictures only: rows and columns are two numbers, H and W",
-            lambda images, generator: move(images, generator)[:, :, : images.shape[3]],
-        ),
-        Mistake(
-            "no picture is moved: build the new pictures and return them",
-            lambda images, generator: images,
-        ),
-        Mistake(
-            "the pictures have grown: after padding, cut a window of the old size, at a place of "
-            "its own for each picture",
-            lambda images, generator: F.pad(images, (1, 1, 1, 1), value=PAPER),
-        ),
-    ],
+        "the pictures have grown: after padding, cut a window of the old size, at a place of its "
+        "own for each picture": lambda images, generator: F.pad(images, (1, 1, 1, 1), value=PAPER),
+    },
 )

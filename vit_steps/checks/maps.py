@@ -14,7 +14,7 @@ from ..training.data import scattered
 from ..training.dataset import ImageDataset
 from ..vit import ViT
 from .compare import Verdict
-from .engine import Check, InputChangedError, Mistake, Trial, call, trust, untouched
+from .engine import Check, Trial, call, then, trust, untouched
 
 
 def drawn(seed: int, *shape: int) -> Tensor:
@@ -65,49 +65,32 @@ pointing = Check(
         call("10 images of 3×3 patches", from_cls(10, 3, 3), squares(10, 3, 3)),
         call("30 images of 3×5 patches", from_cls(30, 3, 5), squares(30, 3, 5)),
     ],
-    mistakes=[
-        Mistake(
-            "this is the share of attention on the mask; look only at the patch that each image "
-            "attends to most",
-            lambda seen, mask: shares(seen, mask).mean().item(),
+    mistakes={
+        "this is the share of attention on the mask; look only at the patch that each image "
+        "attends to most": lambda seen, mask: shares(seen, mask).mean().item(),
+        "this says it for each image; give one number, the share of images that point at the mask "
+        "(.float().mean())": lambda seen, mask: points(seen, mask),
+        "this counts the images; divide by how many there are": lambda seen, mask: (
+            points(seen, mask).sum().item()
         ),
-        Mistake(
-            "this says it for each image; give one number, the share of images that point at the "
-            "mask (.float().mean())",
-            lambda seen, mask: points(seen, mask),
+        "the most attended patch is looked for over the whole batch; each image has its own: "
+        "seen.flatten(1).argmax(dim=1)": lambda seen, mask: (
+            mask.flatten()[seen.argmax()].float().item()
         ),
-        Mistake(
-            "this counts the images; divide by how many there are",
-            lambda seen, mask: points(seen, mask).sum().item(),
+        "this is the share of images that point beside the mask; "
+        "the mask is True on the digit": lambda seen, mask: 1 - points(seen, mask).mean().item(),
+        "the least attended patch is taken: argmax, not argmin": lambda seen, mask: (
+            points(seen, mask, Tensor.argmin).mean().item()
         ),
-        Mistake(
-            "the most attended patch is looked for over the whole batch; each image has its own: "
-            "seen.flatten(1).argmax(dim=1)",
-            lambda seen, mask: mask.flatten()[seen.argmax()].float().item(),
+        "this is the share of the area; it does not depend on the attention": lambda seen, mask: (
+            mask.float().mean().item()
         ),
-        Mistake(
-            "this is the share of images that point beside the mask; the mask is True on the digit",
-            lambda seen, mask: 1 - points(seen, mask).mean().item(),
-        ),
-        Mistake(
-            "the least attended patch is taken: argmax, not argmin",
-            lambda seen, mask: points(seen, mask, Tensor.argmin).mean().item(),
-        ),
-        Mistake(
-            "this is the share of the area; it does not depend on the attention",
-            lambda seen, mask: mask.float().mean().item(),
-        ),
-        Mistake(
-            "a row and a column are chosen apart; the largest number has both at once: look for it "
-            "in the flattened map",
-            row_and_column,
-        ),
-        Mistake(
-            "this asks whether more than half of the attention lies on the mask; look only at the "
-            "patch that each image attends to most",
-            lambda seen, mask: (shares(seen, mask) > 0.5).float().mean().item(),
-        ),
-    ],
+        "a row and a column are chosen apart; the largest number has both at once: look for it in "
+        "the flattened map": row_and_column,
+        "this asks whether more than half of the attention lies on the mask; look only at the "
+        "patch that each image "
+        "attends to most": lambda seen, mask: (shares(seen, mask) > 0.5).float().mean().item(),
+    },
 )
 
 
@@ -119,64 +102,38 @@ def product(steps: list[Tensor]) -> Tensor:
     return flow
 
 
+def half(mean: Tensor) -> Tensor:
+    return 0.5 * mean + 0.5 * torch.eye(mean.shape[-1])
+
+
 def halved(weights: Tensor) -> Tensor:
-    return 0.5 * weights.mean(dim=1) + 0.5 * torch.eye(weights.shape[-1])
+    return half(weights.mean(dim=1))
 
 
-def by_paths(attention: list[Tensor]) -> Tensor:
-    """Rollout in another right form."""
-    return product([halved(weights) for weights in attention])
+def rolled(step: Callable[[Tensor], Tensor] = halved) -> Callable[[list[Tensor]], Tensor]:
+    """Rollout by this step for each block's weights."""
+    return lambda attention: product([step(weights) for weights in attention])
 
 
-def without_identity(attention: list[Tensor]) -> Tensor:
-    return product([weights.mean(dim=1) for weights in attention])
+by_paths = rolled()  # a right rollout in another form
+without_identity = rolled(lambda weights: weights.mean(dim=1))
+turned = rolled(lambda weights: halved(weights).mT)  # queries and keys swapped, the order kept
+not_halved = rolled(lambda weights: 2 * halved(weights))
 
 
 def first_leftmost(attention: list[Tensor]) -> Tensor:
-    return product([halved(weights) for weights in attention[::-1]])
+    return by_paths(attention[::-1])
 
 
-def not_halved(attention: list[Tensor]) -> Tensor:
-    return 2 ** len(attention) * by_paths(attention)
-
-
-def turned(attention: list[Tensor]) -> Tensor:
-    """Queries and keys swapped in each block, the order kept."""
-    return product([halved(weights).mT for weights in attention])
-
-
-def transposed(attention: list[Tensor]) -> Tensor:
-    """The whole rollout, transposed."""
-    return by_paths(attention).mT
-
-
-def largest_head(attention: list[Tensor]) -> Tensor:
-    return by_paths([weights.amax(dim=1, keepdim=True) for weights in attention])
-
-
-def largest_head_scaled(attention: list[Tensor]) -> Tensor:
+def largest_head_scaled(weights: Tensor) -> Tensor:
     """Rows sum to 1 all the same: they are divided by their sum."""
-    peaks = [weights.amax(dim=1, keepdim=True) for weights in attention]
-    return by_paths([weights / weights.sum(-1, keepdim=True) for weights in peaks])
+    peaks = weights.amax(dim=1)
+    return half(peaks / peaks.sum(-1, keepdim=True))
 
 
 def averaged(attention: list[Tensor]) -> Tensor:
     """The mean of the blocks, where they should be multiplied."""
     return torch.stack([halved(weights) for weights in attention]).mean(dim=0)
-
-
-def identity_last(attention: list[Tensor]) -> Tensor:
-    """The plain product, and half identity once at the end."""
-    return 0.5 * without_identity(attention) + 0.5 * torch.eye(attention[0].shape[-1])
-
-
-def each_head(attention: list[Tensor]) -> Tensor:
-    """(B, h, N, N): a rollout for every head by itself."""
-    return product([0.5 * w + 0.5 * torch.eye(w.shape[-1]) for w in attention])
-
-
-def summed_heads(attention: list[Tensor]) -> Tensor:
-    return by_paths([weights.sum(dim=1, keepdim=True) for weights in attention])
 
 
 def elementwise(attention: list[Tensor]) -> Tensor:
@@ -187,114 +144,56 @@ def elementwise(attention: list[Tensor]) -> Tensor:
     return flow
 
 
-def forgets(attention: list[Tensor]) -> Tensor:
-    """`flow` is never used: the last block's step alone."""
-    return halved(attention[-1])
-
-
-def wrong_share(attention: list[Tensor]) -> Tensor:
-    """The identity whole, the weights halved by their heads alone."""
-    return product([w.mean(dim=1) + torch.eye(w.shape[-1]) for w in attention])
-
-
 def some_weights(blocks: int, batch: int, heads: int, tokens: int) -> list[Tensor]:
     return [drawn(10 * blocks + i, batch, heads, tokens, tokens) for i in range(blocks)]
-
-
-def roll(what: str, attention: list[Tensor]) -> Trial:
-    """A trial on these weights, which the answer must leave as they are."""
-
-    def run(answer: Callable) -> object:
-        given = [weights.clone() for weights in attention]
-        result = answer(given)
-        if len(given) != len(attention) or not all(map(torch.equal, given, attention)):
-            raise InputChangedError
-        return result
-
-    return Trial(what, run)
 
 
 rollout = Check(
     reference=by_paths,
     trials=[
-        roll("one block of one head, three tokens", some_weights(1, 1, 1, 3)),
-        roll("two blocks of one head, four tokens", some_weights(2, 1, 1, 4)),
-        roll("three blocks of two heads, 3 pictures, 5 tokens", some_weights(3, 3, 2, 5)),
+        call("one block of one head, three tokens", some_weights(1, 1, 1, 3)),
+        call("two blocks of one head, four tokens", some_weights(2, 1, 1, 4)),
+        call("three blocks of two heads, 3 pictures, 5 tokens", some_weights(3, 3, 2, 5)),
     ],
-    mistakes=[
-        Mistake(
-            "the identity is missing: half of a token stays itself, "
-            "0.5 * weights.mean(dim=1) + 0.5 * torch.eye(N)",
-            without_identity,
+    mistakes={
+        "the identity is missing: half of a token stays itself, 0.5 * weights.mean(dim=1) + 0.5 * "
+        "torch.eye(N)": without_identity,
+        "the blocks are multiplied in the wrong order: the later block stands on the left, step @ "
+        "flow": first_leftmost,
+        "the identity is missing and the order is wrong: each step is half the mean over heads and "
+        "half the identity, and the later block stands on the left, "
+        "step @ flow": lambda attention: without_identity(attention[::-1]),
+        "nothing is halved, so that a row sums to 2 in each block: 0.5 * weights.mean(dim=1) + 0.5 "
+        "* torch.eye(N)": not_halved,
+        "queries and keys are swapped: a token's weights are a row, so leave the weights as they "
+        "are, without .T or .mT": turned,
+        "the result is transposed: row i must say what token i was mixed from": then(
+            by_paths, lambda flow: flow.mT
         ),
-        Mistake(
-            "the blocks are multiplied in the wrong order: the later block stands on the left, "
-            "step @ flow",
-            first_leftmost,
+        "only the first head is followed: take the mean over the heads, "
+        "weights.mean(dim=1)": rolled(lambda weights: half(weights[:, 0])),
+        "the largest of the heads is taken: take their mean, weights.mean(dim=1)": rolled(
+            lambda weights: half(weights.amax(dim=1))
         ),
-        Mistake(
-            "the identity is missing and the order is wrong: each step is half the mean over heads "
-            "and half the identity, and the later block stands on the left, step @ flow",
-            lambda attention: without_identity(attention[::-1]),
+        "the heads are summed: take their mean, weights.mean(dim=1)": rolled(
+            lambda weights: half(weights.sum(dim=1))
         ),
-        Mistake(
-            "nothing is halved, so that a row sums to 2 in each block: "
-            "0.5 * weights.mean(dim=1) + 0.5 * torch.eye(N)",
-            not_halved,
+        "the heads are still apart: the result must be (B, N, N), so take their mean, "
+        "weights.mean(dim=1), in each block": rolled(half),
+        "the mean is taken over the pictures: (B, h, N, N) has the heads on axis 1": rolled(
+            lambda weights: half(weights.mean(dim=0))
         ),
-        Mistake(
-            "queries and keys are swapped: a token's weights are a row, so leave the weights as "
-            "they are, without .T or .mT",
-            turned,
+        "the blocks are averaged: multiply them, step @ flow": averaged,
+        "half identity is added once, at the end: add it in each block, before multiplying": then(
+            without_identity, half
         ),
-        Mistake(
-            "the result is transposed: row i must say what token i was mixed from",
-            transposed,
+        "the steps are multiplied place by place: @ is the matrix product, * is not": elementwise,
+        "this is the last block's step alone: multiply it with the flow so far, "
+        "step @ flow": lambda attention: halved(attention[-1]),
+        "this is the row of cls alone: give all rows, (B, N, N)": then(
+            by_paths, lambda flow: flow[:, 0]
         ),
-        Mistake(
-            "only the first head is followed: take the mean over the heads, weights.mean(dim=1)",
-            lambda attention: by_paths([weights[:, :1] for weights in attention]),
-        ),
-        Mistake(
-            "the largest of the heads is taken: take their mean, weights.mean(dim=1)",
-            largest_head,
-        ),
-        Mistake(
-            "the heads are summed: take their mean, weights.mean(dim=1)",
-            summed_heads,
-        ),
-        Mistake(
-            "the heads are still apart: the result must be (B, N, N), so take their mean, "
-            "weights.mean(dim=1), in each block",
-            each_head,
-        ),
-        Mistake(
-            "the mean is taken over the pictures: (B, h, N, N) has the heads on axis 1",
-            lambda attention: product(
-                [0.5 * w.mean(dim=0) + 0.5 * torch.eye(w.shape[-1]) for w in attention]
-            ),
-        ),
-        Mistake(
-            "the blocks are averaged: multiply them, step @ flow",
-            averaged,
-        ),
-        Mistake(
-            "half identity is added once, at the end: add it in each block, before multiplying",
-            identity_last,
-        ),
-        Mistake(
-            "the steps are multiplied place by place: @ is the matrix product, * is not",
-            elementwise,
-        ),
-        Mistake(
-            "this is the last block's step alone: multiply it with the flow so far, step @ flow",
-            forgets,
-        ),
-        Mistake(
-            "this is the row of cls alone: give all rows, (B, N, N)",
-            lambda attention: by_paths(attention)[:, 0],
-        ),
-    ],
+    },
     keeps="rollout",
 )
 
@@ -374,50 +273,32 @@ def beat(answer: Callable) -> object:
 needed = Check(
     reference=lambda images, labels: by_blinding(),
     trials=[Trial("300 other canvases", beat)],
-    mistakes=[
-        Mistake(
-            "this is rollout, or orders the patches as it does: ask the model itself what happens "
-            "to the answer when cls cannot see one patch",
-            lambda images, labels: by_rollout(),
+    mistakes={
+        "this is rollout, or orders the patches as it does: ask the model itself what happens to "
+        "the answer when cls cannot see one patch": lambda images, labels: by_rollout(),
+        "the brightest patches are not those that the model needs most: ask the model itself, one "
+        "patch at a time": by_ink,
+        "it is the wrong way round: the patches that are needed least come first; a patch is "
+        "needed where the right class's logit falls most "
+        "without it": lambda images, labels: -by_blinding(),
+        "the scores are the same for all patches, so any two are taken": lambda images, labels: (
+            torch.zeros(len(images), 4, 4)
         ),
-        Mistake(
-            "the brightest patches are not those that the model needs most: ask the model itself, "
-            "one patch at a time",
-            by_ink,
-        ),
-        Mistake(
-            "it is the wrong way round: the patches that are needed least come first; a patch is "
-            "needed where the right class's logit falls most without it",
-            lambda images, labels: -by_blinding(),
-        ),
-        Mistake(
-            "the scores are the same for all patches, so any two are taken",
-            lambda images, labels: torch.zeros(len(images), 4, 4),
-        ),
-        Mistake(
-            "this is the last block's map: what cls looks at most in one block is not what the "
-            "answer needs most; ask the model itself, one patch at a time",
-            lambda images, labels: last_map(images),
-        ),
-        Mistake(
-            "this follows the gradient's size: it tells of a very small change of the pixels, not "
-            "of losing a patch; blind cls to each patch in turn",
-            lambda images, labels: gradient_map(other_canvases()[0], images, labels, -1.0).abs(),
-        ),
-        Mistake(
-            "this is gradient × input: it tells of a very small change of the pixels, not of "
-            "losing a patch; blind cls to each patch in turn",
-            lambda images, labels: gradient_map(other_canvases()[0], images, labels, -1.0),
-        ),
-        Mistake(
-            "rows and columns of patches are swapped: patch 1 stands to the right of patch 0",
-            lambda images, labels: by_blinding().mT,
-        ),
-        Mistake(
-            "cls sees this patch and no other here: hide one patch and leave it the other 15",
-            lambda images, labels: by_blinding(alone=True),
-        ),
-    ],
+        "this is the last block's map: what cls looks at most in one block is not what the answer "
+        "needs most; ask the model itself, one patch at "
+        "a time": lambda images, labels: last_map(images),
+        "this follows the gradient's size: it tells of a very small change of the pixels, not of "
+        "losing a patch; blind cls to each patch in turn": lambda images, labels: gradient_map(
+            other_canvases()[0], images, labels, -1.0
+        ).abs(),
+        "this is gradient × input: it tells of a very small change of the pixels, not of losing a "
+        "patch; blind cls to each patch "
+        "in turn": lambda images, labels: gradient_map(other_canvases()[0], images, labels, -1.0),
+        "rows and columns of patches are swapped: patch 1 stands to "
+        "the right of patch 0": lambda images, labels: by_blinding().mT,
+        "cls sees this patch and no other here: hide one patch and "
+        "leave it the other 15": lambda images, labels: by_blinding(alone=True),
+    },
 )
 
 
@@ -451,7 +332,7 @@ CANDIDATES: dict[str, tuple[Callable, bool, str]] = {
         "give it weights that are not their own transpose",
     ),
     "a rollout of the largest head": (
-        largest_head_scaled,
+        rolled(largest_head_scaled),
         False,
         "give it at least two heads that differ",
     ),
@@ -471,69 +352,33 @@ IDENTITY, ORDER, SUM, TURNED, LARGEST, MEAN = list(CANDIDATES)[2:]
 trust_rollout = Check(
     reference=believes(),
     trials=[trust(name, *how) for name, how in CANDIDATES.items()],
-    mistakes=[
-        Mistake(
-            "it trusts a rollout without the identity: compare with a result that you know, not "
-            "only with the sums",
-            believes(IDENTITY),
+    mistakes={
+        "it trusts a rollout without the identity: compare with a result that you know, not only "
+        "with the sums": believes(IDENTITY),
+        "it trusts the blocks in the wrong order: give it two blocks that differ": believes(ORDER),
+        "it trusts a rollout whose rows do not sum to 1: compare the numbers, not only their order "
+        "or their ratios": believes(SUM),
+        "it trusts a rollout with queries and keys swapped: give it weights that are not their own "
+        "transpose": believes(TURNED),
+        "it trusts the largest head in place of their mean: "
+        "give it at least two heads that differ": believes(LARGEST),
+        "it trusts the mean of the blocks, where they are to be multiplied: give it two blocks "
+        "that differ": believes(MEAN),
+        "it trusts the mean of the blocks and the wrong order: with one block both are the same as "
+        "rollout, so give it two blocks that differ": believes(ORDER, MEAN),
+        "it trusts whatever has rows that sum to 1: row sums alone do not tell; compare with a "
+        "result that you know": believes(IDENTITY, ORDER, LARGEST, MEAN),
+        "it refuses only the one whose rows sum to 2; on the weights that it tries all the others "
+        "agree: let blocks and heads differ, random weights "
+        "will do": believes(IDENTITY, ORDER, TURNED, LARGEST, MEAN),
+        "it looks at the shape only, or trusts everything: look for weights on which a wrong "
+        "rollout differs from a right one, and compare the numbers": lambda candidate: True,
+        "it trusts nothing, not even vit_steps.maps.rollout; compare with torch.allclose(…, "
+        "atol=1e-5), not with ==": lambda candidate: False,
+        "it trusts one form only and refuses another that differs by rounding; compare with "
+        "torch.allclose(…, atol=1e-5), not with ==": lambda candidate: candidate is maps.rollout,
+        "it is the wrong way round: True for a rollout to be trusted": lambda candidate: (
+            not believes()(candidate)
         ),
-        Mistake(
-            "it trusts the blocks in the wrong order: give it two blocks that differ",
-            believes(ORDER),
-        ),
-        Mistake(
-            "it trusts a rollout whose rows do not sum to 1: compare the numbers, not only their "
-            "order or their ratios",
-            believes(SUM),
-        ),
-        Mistake(
-            "it trusts a rollout with queries and keys swapped: give it weights that are not their "
-            "own transpose",
-            believes(TURNED),
-        ),
-        Mistake(
-            "it trusts the largest head in place of their mean: give it at least two heads that "
-            "differ",
-            believes(LARGEST),
-        ),
-        Mistake(
-            "it trusts the mean of the blocks, where they are to be multiplied: give it two blocks "
-            "that differ",
-            believes(MEAN),
-        ),
-        Mistake(
-            "it trusts the mean of the blocks and the wrong order: with one block both are the "
-            "same as rollout, so give it two blocks that differ",
-            believes(ORDER, MEAN),
-        ),
-        Mistake(
-            "it trusts whatever has rows that sum to 1: row sums alone do not tell; compare with a "
-            "result that you know",
-            believes(IDENTITY, ORDER, LARGEST, MEAN),
-        ),
-        Mistake(
-            "it refuses only the one whose rows sum to 2; on the weights that it tries all the "
-            "others agree: let blocks and heads differ, random weights will do",
-            believes(IDENTITY, ORDER, TURNED, LARGEST, MEAN),
-        ),
-        Mistake(
-            "it looks at the shape only, or trusts everything: look for weights on which a wrong "
-            "rollout differs from a right one, and compare the numbers",
-            lambda candidate: True,
-        ),
-        Mistake(
-            "it trusts nothing, not even vit_steps.maps.rollout; compare with "
-            "torch.allclose(…, atol=1e-5), not with ==",
-            lambda candidate: False,
-        ),
-        Mistake(
-            "it trusts one form only and refuses another that differs by rounding; compare with "
-            "torch.allclose(…, atol=1e-5), not with ==",
-            lambda candidate: candidate is maps.rollout,
-        ),
-        Mistake(
-            "it is the wrong way round: True for a rollout to be trusted",
-            lambda candidate: not believes()(candidate),
-        ),
-    ],
+    },
 )

@@ -121,7 +121,3 @@ def by_generator(answer: Callable) -> Any:
     if torch.equal(results[0], results[2]):
         return Verdict("another generator gives the same moves")
     return Verdict("as it should")
-
-
-def one_for_all(images: Tensor, generator: torch.Generator) -> Tensor:
-    return move(images, generator, draw=lambda steps: steps[:1].expand(len(images), 2))

@@ -9,7 +9,7 @@ from einops import rearrange
 from torch import Tensor, nn
 
 from .compare import Verdict
-from .engine import Check, Mistake, Trial, call
+from .engine import Check, Trial, call, then
 
 # rename -------------------------------------------------------------------------------------------
 
@@ -105,11 +105,9 @@ def put_in(tensors, names):
     return tensors
 
 
-def of_some(tensors, names, number: int):
-    """Only those of ours that are made of so many of theirs."""
-    return renamed(
-        tensors, {ours: theirs for ours, theirs in names.items() if len(theirs) == number}
-    )
+def of_some(keep: Callable) -> Callable:
+    """A wrong answer: only those of ours that `keep` holds, by their names in the file."""
+    return lambda t, n: renamed(t, {ours: theirs for ours, theirs in n.items() if keep(theirs)})
 
 
 def first_name_only(tensors, names):
@@ -127,6 +125,16 @@ def their_keys(tensors, names):
 
 def tuple_keys(tensors, names):
     return {theirs: torch.cat([tensors[n] for n in theirs]) for theirs in names.values()}
+
+
+def joined(join: Callable) -> Callable:
+    """A wrong answer: the parts of each are joined in another way."""
+    return lambda tensors, names: renamed(tensors, names, join)
+
+
+def made(change: Callable, answer: Callable = renamed) -> Callable:
+    """A wrong answer: each tensor that the answer gives is changed."""
+    return then(answer, lambda weights: {ours: change(x) for ours, x in weights.items()})
 
 
 def reordered(order: Callable) -> Callable:
@@ -173,99 +181,57 @@ rename = Check(
         renaming("what became of theirs", ONES, mixed(MORE, ONE_SHAPES), look=meddled),
         renaming("what became of their three", THREES, THREE_SHAPES, look=meddled),
     ],
-    mistakes=[
-        Mistake(
-            "the keys are their names; it is the other way round: weights[ours] = …, one entry for "
-            "each of our names",
-            their_keys,
+    mistakes={
+        "the keys are their names; it is the other way round: weights[ours] = …, one entry for "
+        "each of our names": their_keys,
+        "the keys are the tuples of their names; it is the other way round: weights[ours] = …, one "
+        "entry for each of our names": tuple_keys,
+        "the three stand side by side; the rows of a Linear are its outputs, so stand them one "
+        "below the other: torch.cat(parts), along the "
+        "first axis": joined(lambda parts: torch.cat(parts, dim=-1)),
+        "dim=1 puts them side by side, and a bias has no second axis; stand them one below the "
+        "other: torch.cat(parts), along the first axis": joined(lambda p: torch.cat(p, dim=1)),
+        "torch.stack makes a new axis, and even one tensor alone gets it; torch.cat lengthens the "
+        "first axis that is there": joined(torch.stack),
+        "torch.stack makes a new axis, (3, D, D); torch.cat lengthens the first one: "
+        "(3·D, D)": joined(stack_threes),
+        "only the first of three names is looked up: keys and values are lost": joined(
+            lambda parts: parts[0]
         ),
-        Mistake(
-            "the keys are the tuples of their names; it is the other way round: weights[ours] = …, "
-            "one entry for each of our names",
-            tuple_keys,
+        "each of ours is a list of tensors; it must be one tensor: torch.cat(parts)": lambda t, n: {
+            ours: [t[name] for name in theirs] for ours, theirs in n.items()
+        },
+        ORDER + "not in the order of the alphabet": reordered(sorted),
+        ORDER + "not in the order of the file": in_file_order,
+        "the values stand first; take the three in the order of `names`: "
+        "query, key, value": reordered(lambda theirs: theirs[::-1]),
+        "the three are mixed row by row; first come all rows of the query, then all of the key, "
+        "then all of the value": joined(lambda parts: torch.stack(parts, dim=1).flatten(0, 1)),
+        "the three are added up; they must stand one below the other, 3·D rows in all": joined(
+            lambda parts: torch.stack(parts).sum(dim=0)
         ),
-        Mistake(
-            "the three stand side by side; the rows of a Linear are its outputs, so stand them one "
-            "below the other: torch.cat(parts), along the first axis",
-            lambda t, n: renamed(t, n, lambda parts: torch.cat(parts, dim=-1)),
+        "the weights are transposed; both libraries keep a Linear's weight as (out, in), so "
+        "nothing is turned": joined(turned_linears),
+        ANY_COPY: made(Tensor.float, kept_as_it_is),
+        "the result has the numbers' kind of the file; make it float32: .float()": made(
+            Tensor.clone, kept_as_it_is
         ),
-        Mistake(
-            "dim=1 puts them side by side, and a bias has no second axis; stand them one below the "
-            "other: torch.cat(parts), along the first axis",
-            lambda t, n: renamed(t, n, lambda parts: torch.cat(parts, dim=1)),
+        "the result is not float32; a model's parameters are: .float()": made(Tensor.double),
+        DICTIONARY: (made(Tensor.float, taken_out), put_in),
+        "tensors are in it that no name of ours asks for; go through `names`, and leave the rest "
+        "of the file where it is": with_the_rest,
+        "there is only one entry: the `return` stands inside the loop; move it to the left, under "
+        "`for`": first_name_only,
+        "those with one name of theirs are left out; each of our names gets its tensor": of_some(
+            lambda theirs: len(theirs) == 3
         ),
-        Mistake(
-            "torch.stack makes a new axis, and even one tensor alone gets it; torch.cat lengthens "
-            "the first axis that is there",
-            lambda t, n: renamed(t, n, torch.stack),
+        "those with three names of theirs are left out; each of our names gets its tensor": of_some(
+            lambda theirs: len(theirs) == 1
         ),
-        Mistake(
-            "torch.stack makes a new axis, (3, D, D); torch.cat lengthens the first one: (3·D, D)",
-            lambda t, n: renamed(t, n, stack_threes),
-        ),
-        Mistake(
-            "only the first of three names is looked up: keys and values are lost",
-            lambda t, n: renamed(t, n, lambda parts: parts[0]),
-        ),
-        Mistake(
-            "each of ours is a list of tensors; it must be one tensor: torch.cat(parts)",
-            lambda t, n: {ours: [t[name] for name in theirs] for ours, theirs in n.items()},
-        ),
-        Mistake(ORDER + "not in the order of the alphabet", reordered(sorted)),
-        Mistake(ORDER + "not in the order of the file", in_file_order),
-        Mistake(
-            "the values stand first; take the three in the order of `names`: query, key, value",
-            reordered(lambda theirs: theirs[::-1]),
-        ),
-        Mistake(
-            "the three are mixed row by row; first come all rows of the query, then all of the "
-            "key, then all of the value",
-            lambda t, n: renamed(t, n, lambda parts: torch.stack(parts, dim=1).flatten(0, 1)),
-        ),
-        Mistake(
-            "the three are added up; they must stand one below the other, 3·D rows in all",
-            lambda t, n: renamed(t, n, lambda parts: torch.stack(parts).sum(dim=0)),
-        ),
-        Mistake(
-            "the weights are transposed; both libraries keep a Linear's weight as (out, in), so "
-            "nothing is turned",
-            lambda t, n: renamed(t, n, turned_linears),
-        ),
-        Mistake(ANY_COPY, lambda t, n: {o: x.float() for o, x in kept_as_it_is(t, n).items()}),
-        Mistake(
-            "the result has the numbers' kind of the file; make it float32: .float()",
-            lambda t, n: {ours: x.clone() for ours, x in kept_as_it_is(t, n).items()},
-        ),
-        Mistake(
-            "the result is not float32; a model's parameters are: .float()",
-            lambda t, n: {ours: x.double() for ours, x in renamed(t, n).items()},
-        ),
-        Mistake(DICTIONARY, lambda t, n: {o: x.float() for o, x in taken_out(t, n).items()}),
-        Mistake(DICTIONARY, put_in),
-        Mistake(
-            "tensors are in it that no name of ours asks for; go through `names`, and leave the "
-            "rest of the file where it is",
-            with_the_rest,
-        ),
-        Mistake(
-            "there is only one entry: the `return` stands inside the loop; move it to the left, "
-            "under `for`",
-            first_name_only,
-        ),
-        Mistake(
-            "those with one name of theirs are left out; each of our names gets its tensor",
-            lambda t, n: of_some(t, n, 3),
-        ),
-        Mistake(
-            "those with three names of theirs are left out; each of our names gets its tensor",
-            lambda t, n: of_some(t, n, 1),
-        ),
-        Mistake(
-            "`theirs` is a tuple of names, also where it holds only one; look up each name in it: "
-            "tensors[name] for name in theirs",
-            lambda t, n: {ours: t[theirs] for ours, theirs in n.items()},
-        ),
-    ],
+        "`theirs` is a tuple of names, also where it holds only one; look up each name in it: "
+        "tensors[name] "
+        "for name in theirs": lambda t, n: {ours: t[theirs] for ours, theirs in n.items()},
+    },
 )
 
 
@@ -356,77 +322,46 @@ torchvision_name = Check(
             "heads.head.weight",
         ),
     ],
-    mistakes=[
-        Mistake(
-            "in_proj_weight has an underscore where we have a dot: attn.qkv.weight",
-            wrongly(pieces={"self_attention.in_proj_": "attn.qkv_"}),
+    mistakes={
+        "in_proj_weight has an underscore where we have a dot: attn.qkv.weight": wrongly(
+            pieces={"self_attention.in_proj_": "attn.qkv_"}
         ),
-        Mistake(
-            "mlp.3 is the second Linear, fc2, and mlp.0 the first, fc1: in torchvision 1 and 2 are "
-            "the GELU and a dropout",
-            wrongly(pieces={"mlp.0": "mlp.fc0", "mlp.3": "mlp.fc3"}),
+        "mlp.3 is the second Linear, fc2, and mlp.0 the first, fc1: in torchvision 1 and 2 are the "
+        "GELU and a dropout": wrongly(pieces={"mlp.0": "mlp.fc0", "mlp.3": "mlp.fc3"}),
+        "mlp.3 is the second Linear, fc2, and mlp.0 the first, fc1; "
+        "both stand as they were": wrongly(pieces={"mlp.0": "mlp.0", "mlp.3": "mlp.3"}),
+        "fc1 and fc2 are swapped: mlp.0 comes first, so it is fc1": wrongly(
+            pieces={"mlp.0": "mlp.fc2", "mlp.3": "mlp.fc1"}
         ),
-        Mistake(
-            "mlp.3 is the second Linear, fc2, and mlp.0 the first, fc1; both stand as they were",
-            wrongly(pieces={"mlp.0": "mlp.0", "mlp.3": "mlp.3"}),
+        "the norms of a block are called norm1 and norm2 here, not norm_1 and norm_2": wrongly(
+            pieces={"ln_1": "norm_1", "ln_2": "norm_2"}
         ),
-        Mistake(
-            "fc1 and fc2 are swapped: mlp.0 comes first, so it is fc1",
-            wrongly(pieces={"mlp.0": "mlp.fc2", "mlp.3": "mlp.fc1"}),
+        "a block's number may have two digits: block 11 becomes blocks.1": wrongly(digits=r"\d"),
+        "each block has its own number; block 0 and block 11 become blocks.3": lambda name: re.sub(
+            r"blocks\.\d+", "blocks.3", translated(name)
         ),
-        Mistake(
-            "the norms of a block are called norm1 and norm2 here, not norm_1 and norm_2",
-            wrongly(pieces={"ln_1": "norm_1", "ln_2": "norm_2"}),
+        "cls and positions live in tokens: tokens.cls_token, tokens.pos_embed": wrongly(
+            ends={"class_token": "cls_token", "encoder.pos_embedding": "pos_embed"}
         ),
-        Mistake(
-            "a block's number may have two digits: block 11 becomes blocks.1",
-            wrongly(digits=r"\d"),
+        "self_attention is attn here: attn.qkv and attn.proj": wrongly(pieces=FULL),
+        "the projection after the heads is called attn.proj here, not attn.out_proj": wrongly(
+            pieces={"self_attention.out_proj": "attn.out_proj"}
         ),
-        Mistake(
-            "each block has its own number; block 0 and block 11 become blocks.3",
-            lambda name: re.sub(r"blocks\.\d+", "blocks.3", translated(name)),
-        ),
-        Mistake(
-            "cls and positions live in tokens: tokens.cls_token, tokens.pos_embed",
-            wrongly(ends={"class_token": "cls_token", "encoder.pos_embedding": "pos_embed"}),
-        ),
-        Mistake(
-            "self_attention is attn here: attn.qkv and attn.proj",
-            wrongly(pieces=FULL),
-        ),
-        Mistake(
-            "the projection after the heads is called attn.proj here, not attn.out_proj",
-            wrongly(pieces={"self_attention.out_proj": "attn.out_proj"}),
-        ),
-        Mistake(
-            "encoder.layers.encoder_layer_3. as a whole becomes blocks.3.; a part of it is left",
+        "encoder.layers.encoder_layer_3. as a whole becomes blocks.3.; a part of it is left": (
             wrongly(start="blocks.encoder_layer_"),
-        ),
-        Mistake(
-            "encoder.layers.encoder_layer_3. as a whole becomes blocks.3.; a part of it is left",
             wrongly(start="encoder.blocks."),
         ),
-        Mistake(
-            "the names outside the blocks come back as they were; they have lines in the table too",
-            lambda name: translated(name) if "layers" in name else name,
-        ),
-        Mistake(
-            "the end of the name, weight or bias, is lost; it stays as it is",
-            without_kind,
-        ),
-        Mistake(
-            "encoder.ln is the last norm: ours is called norm, with nothing before it",
+        "the names outside the blocks come back as they were; they have "
+        "lines in the table too": lambda name: translated(name) if "layers" in name else name,
+        "the end of the name, weight or bias, is lost; it stays as it is": without_kind,
+        "encoder.ln is the last norm: ours is called norm, with nothing before it": (
             wrongly(ends={"encoder.ln": "encoder.norm"}),
-        ),
-        Mistake(
-            "encoder.ln is the last norm: ours is called norm, with nothing before it",
             wrongly(ends={"encoder.ln": "encoder.ln"}),
         ),
-        Mistake(
-            "our head is called head, without heads before it",
-            wrongly(ends={"heads.head": "heads.head"}),
+        "our head is called head, without heads before it": wrongly(
+            ends={"heads.head": "heads.head"}
         ),
-    ],
+    },
 )
 
 
@@ -455,62 +390,33 @@ def kernels(width: int, heads: int) -> Trial:
 google_qkv = Check(
     reference=below,
     trials=[kernels(6, 2), kernels(12, 3), kernels(20, 4)],
-    mistakes=[
-        Mistake(
-            "this is (D, 3·D): Google multiplies x @ kernel, inputs first; torch's Linear keeps "
-            "outputs first, so transpose",
-            by_pattern("q i h d -> i (q h d)"),
+    mistakes={
+        "this is (D, 3·D): Google multiplies x @ kernel, inputs first; torch's Linear keeps "
+        "outputs first, so transpose": by_pattern("q i h d -> i (q h d)"),
+        "the shape is right by a reshape that mixes inputs and outputs: put the input axis last "
+        "first (permute or transpose), then flatten the others": lambda q, k, v: torch.cat(
+            [kernel.reshape(len(q), len(q)) for kernel in (q, k, v)]
         ),
-        Mistake(
-            "the shape is right by a reshape that mixes inputs and outputs: put the input axis "
-            "last first (permute or transpose), then flatten the others",
-            lambda q, k, v: torch.cat([kernel.reshape(len(q), len(q)) for kernel in (q, k, v)]),
+        "the rows stand head by head, each with its q, k and v: ours are (qkv h d), all queries "
+        "first": by_pattern("q i h d -> (h q d) i"),
+        "this is the order (h d qkv): it loads without an error, "
+        "and the logits are wrong": by_pattern("q i h d -> (h d q) i"),
+        "within q, k and v the rows are (d h); the head counts slowest: (h d)": by_pattern(
+            "q i h d -> (q d h) i"
         ),
-        Mistake(
-            "the rows stand head by head, each with its q, k and v: ours are (qkv h d), all "
-            "queries first",
-            by_pattern("q i h d -> (h q d) i"),
-        ),
-        Mistake(
-            "this is the order (h d qkv): it loads without an error, and the logits are wrong",
-            by_pattern("q i h d -> (h d q) i"),
-        ),
-        Mistake(
-            "within q, k and v the rows are (d h); the head counts slowest: (h d)",
-            by_pattern("q i h d -> (q d h) i"),
-        ),
-        Mistake(
-            "keys stand before queries; the order is query, key, value",
-            lambda q, k, v: below(k, q, v),
-        ),
-        Mistake(
-            "the values stand first; the order is query, key, value",
-            lambda q, k, v: below(v, k, q),
-        ),
-        Mistake(
-            "the three have an axis of their own, (3, D, D); torch.cat stands them below one "
-            "another: (3·D, D)",
-            by_pattern("q i h d -> q (h d) i"),
-        ),
-        Mistake(
-            "these are three tensors; torch.cat stands them below one another as one: (3·D, D)",
-            lambda q, k, v: (turned(q), turned(k), turned(v)),
-        ),
-        Mistake(
-            "the heads still have an axis of their own; a Linear's weight has two axes, and h and "
-            "d make its rows together",
-            by_pattern("q i h d -> (q h) d i"),
-        ),
-        Mistake(
-            "the three stand side by side; stand them below one another: torch.cat(…), along the "
-            "first axis",
-            by_pattern("q i h d -> (h d) (q i)"),
-        ),
-        Mistake(
-            "the queries are divided by √d; leave the scale to the attention, and change no number",
-            lambda q, k, v: below(q / q.shape[-1] ** 0.5, k, v),
-        ),
-    ],
+        "keys stand before queries; the order is query, key, value": lambda q, k, v: below(k, q, v),
+        "the values stand first; the order is query, key, value": lambda q, k, v: below(v, k, q),
+        "the three have an axis of their own, (3, D, D); torch.cat stands them below one another: "
+        "(3·D, D)": by_pattern("q i h d -> q (h d) i"),
+        "these are three tensors; torch.cat stands them below one another as one: "
+        "(3·D, D)": lambda q, k, v: (turned(q), turned(k), turned(v)),
+        "the heads still have an axis of their own; a Linear's weight has two axes, and h and d "
+        "make its rows together": by_pattern("q i h d -> (q h) d i"),
+        "the three stand side by side; stand them below one another: torch.cat(…), along the first "
+        "axis": by_pattern("q i h d -> (h d) (q i)"),
+        "the queries are divided by √d; leave the scale to the attention, "
+        "and change no number": lambda q, k, v: below(q / q.shape[-1] ** 0.5, k, v),
+    },
 )
 
 
@@ -566,14 +472,9 @@ def compared_by(differ: Callable) -> Callable:
     return wrong
 
 
-def with_absent_ones(weights, model):
-    missing, extra, wrong = audited(weights, model)
-    return missing, extra, sorted({*wrong, *missing})
-
-
-def picked(*order: int) -> Callable:
-    """A wrong answer: the three lists in another order."""
-    return lambda weights, model: tuple(audited(weights, model)[place] for place in order)
+def listing(change: Callable) -> Callable:
+    """A wrong answer: the three right lists, put through `change`."""
+    return then(audited, lambda lists: change(*lists))
 
 
 def learned_alone(weights, model):
@@ -612,53 +513,34 @@ audit_weights = Check(
             norm__bias=torch.zeros(1, 4),
         ),
     ],
-    mistakes=[
-        Mistake(
-            "missing and left over are swapped: missing is what the model asks for and the "
-            "checkpoint has not",
-            picked(1, 0, 2),
+    mistakes={
+        "missing and left over are swapped: missing is what the model asks for and the checkpoint "
+        "has not": listing(lambda missing, extra, wrong: (extra, missing, wrong)),
+        "the wrong shape comes last: missing, left over, wrong shape": listing(
+            lambda missing, extra, wrong: (missing, wrong, extra)
         ),
-        Mistake("the wrong shape comes last: missing, left over, wrong shape", picked(0, 2, 1)),
-        Mistake(
-            "a transposed weight has as many numbers and another shape: compare the shapes",
-            compared_by(lambda a, b: a.numel() != b.numel()),
+        "a transposed weight has as many numbers and another shape: "
+        "compare the shapes": compared_by(lambda a, b: a.numel() != b.numel()),
+        "a bias of 5 has as many axes as one of 4: compare the whole shapes": compared_by(
+            lambda a, b: a.ndim != b.ndim
         ),
-        Mistake(
-            "a bias of 5 has as many axes as one of 4: compare the whole shapes",
-            compared_by(lambda a, b: a.ndim != b.ndim),
+        "the numbers are compared; they are about to be loaded, so of course they differ: compare "
+        "the shapes": compared_by(lambda a, b: not a.equal(b)),
+        "shapes are never compared: the third list stays empty": compared_by(lambda a, b: False),
+        "a tensor that is missing has no shape at all: it belongs in the first list only": listing(
+            lambda missing, extra, wrong: (missing, extra, [*wrong, *missing])
         ),
-        Mistake(
-            "the numbers are compared; they are about to be loaded, so of course they differ: "
-            "compare the shapes",
-            compared_by(lambda a, b: not a.equal(b)),
+        "you look at what the model asks for only: what is left over in the checkpoint goes "
+        "unseen, as with load_state_dict(strict=False)": listing(
+            lambda missing, extra, wrong: (missing, [], wrong)
         ),
-        Mistake(
-            "shapes are never compared: the third list stays empty",
-            compared_by(lambda a, b: False),
+        "you go through the parameters only; a model's buffers, such as BatchNorm's running mean, "
+        "are in model.state_dict() too": learned_alone,
+        "your code changes the dictionary that it was given; only read it": empties,
+        "your code loads the weights into the model; it must only look, "
+        "and the model stay as it is": loads,
+        "these are counts; give the names, not how many there are": then(
+            audited, lambda lists: tuple(map(len, lists))
         ),
-        Mistake(
-            "a tensor that is missing has no shape at all: it belongs in the first list only",
-            with_absent_ones,
-        ),
-        Mistake(
-            "you look at what the model asks for only: what is left over in the checkpoint goes "
-            "unseen, as with load_state_dict(strict=False)",
-            lambda weights, model: (audited(weights, model)[0], [], audited(weights, model)[2]),
-        ),
-        Mistake(
-            "you go through the parameters only; a model's buffers, such as BatchNorm's running "
-            "mean, are in model.state_dict() too",
-            learned_alone,
-        ),
-        Mistake("your code changes the dictionary that it was given; only read it", empties),
-        Mistake(
-            "your code loads the weights into the model; it must only look, and the model stay as "
-            "it is",
-            loads,
-        ),
-        Mistake(
-            "these are counts; give the names, not how many there are",
-            lambda weights, model: tuple(len(names) for names in audited(weights, model)),
-        ),
-    ],
+    },
 )

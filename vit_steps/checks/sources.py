@@ -6,6 +6,7 @@ import re
 import symtable
 import sys
 from collections.abc import Callable
+from functools import lru_cache
 from textwrap import dedent
 from typing import Any
 
@@ -45,19 +46,29 @@ def source_in_cells(thing: Callable) -> str | None:
 def definition(file: str, thing: Callable, line: int | None = None) -> str | None:
     """The definition of that name in a file or cell, the one round this line; None without one."""
     text = "".join(linecache.getlines(file))
-    kind = ast.ClassDef if isinstance(thing, type) else ast.FunctionDef
+    wanted = isinstance(thing, type), getattr(thing, "__name__", "")
+    for kind, first, last in definitions(text):
+        if kind == wanted and (line is None or first <= line <= last):
+            return dedent("\n".join(text.splitlines()[first - 1 : last]))
+    return None
+
+
+@lru_cache(maxsize=8)
+def definitions(text: str) -> list[tuple[tuple[bool, str], int, int]]:
+    """Of each class and function of a source: whether it is a class, its name, its lines."""
     try:
         tree = ast.parse(text)
     except SyntaxError:
-        return None
-    for node in ast.walk(tree):
-        if not isinstance(node, kind) or node.name != getattr(thing, "__name__", ""):
-            continue
-        first = min([node.lineno, *(d.lineno for d in node.decorator_list)])
-        last = node.end_lineno or first
-        if line is None or first <= line <= last:
-            return dedent("\n".join(text.splitlines()[first - 1 : last]))
-    return None
+        return []
+    return [
+        (
+            (isinstance(node, ast.ClassDef), node.name),
+            min([node.lineno, *(d.lineno for d in node.decorator_list)]),
+            node.end_lineno or node.lineno,
+        )
+        for node in ast.walk(tree)
+        if isinstance(node, (ast.ClassDef, ast.FunctionDef))
+    ]
 
 
 def dotted_lines(thing: Callable) -> list[str]:

@@ -13,7 +13,8 @@ from torch.nn import functional as F
 from ..patches import patchify, unpatchify
 from ..vit import ViT, ViTConfig
 from .compare import Verdict, kind_of
-from .engine import Check, Mistake, Trial, call, module, outcome, untouched
+from .engine import Check, Trial, call, decided, module, outcome, then, untouched
+from .patches import numbered
 
 FINE = Verdict("as it should")
 
@@ -63,17 +64,17 @@ class PositionsFirst(Bare):
         nn.init.trunc_normal_(self.cls_token, std=0.02)
 
 
-class NoRowForCls(Bare):
+def join(*parts: Tensor) -> Tensor:
+    return torch.cat(parts, dim=1)
+
+
+def right_tokens(m: Any, x: Tensor) -> Tensor:
+    return join(m.cls(x), x) + m.pos_embed
+
+
+class NoRowForCls(written(lambda m, x: join(m.cls(x), x + m.pos_embed))):
     def __init__(self, num_patches: int, embed_dim: int):
         super().__init__(num_patches - 1, embed_dim)
-
-    def forward(self, patches: Tensor) -> Tensor:
-        return torch.cat([self.cls(patches), patches + self.pos_embed], dim=1)
-
-
-def overwriting(self, patches: Tensor) -> Tensor:
-    patches += self.pos_embed[:, 1:]
-    return torch.cat([self.cls(patches) + self.pos_embed[:, :1], patches], dim=1)
 
 
 def tokens_of(images: int, patches: int, width: int) -> Trial:
@@ -82,7 +83,7 @@ def tokens_of(images: int, patches: int, width: int) -> Trial:
     what = f"{many} of {patches} patches, width {width}"
     if patches == 1:
         what = f"{many} of one patch, width {width}"
-    return module(what, (patches, width), lambda m: untouched(m, inputs))
+    return module(what, (patches, width), inputs)
 
 
 def starting_numbers(answer: Callable) -> Any:
@@ -110,140 +111,74 @@ TokenEmbedding = Check(
         tokens_of(4, 2, 6),
         Trial("the numbers that the two parameters start from", starting_numbers),
     ],
-    mistakes=[
-        Mistake(
-            "the cls token stands last; put it first, so that token 0 is cls whatever the number "
-            "of patches",
-            written(lambda m, x: torch.cat([x, m.cls(x)], dim=1) + m.pos_embed),
+    mistakes={
+        "the cls token stands last; put it first, so that token 0 is cls whatever the number of "
+        "patches": written(lambda m, x: join(x, m.cls(x)) + m.pos_embed),
+        "the positions are missing from the result: return "
+        "the joined tokens + self.pos_embed": written(lambda m, x: join(m.cls(x), x)),
+        "cls got no position: it has one too, row 0 of pos_embed; join cls and patches first, then "
+        "add "
+        "pos_embed to all of them": written(lambda m, x: join(m.cls(x), x + m.pos_embed[:, 1:])),
+        "each patch got the position of the token before it, and cls none: row 0 of pos_embed is "
+        "for cls; join cls and patches first, then add "
+        "pos_embed to all of them": written(lambda m, x: join(m.cls(x), x + m.pos_embed[:, :-1])),
+        "each patch got the position of the token before it, and cls the last one: row 0 of "
+        "pos_embed is for "
+        "cls": written(lambda m, x: join(m.cls(x) + m.pos_embed[:, -1:], x + m.pos_embed[:, :-1])),
+        "the patches got their positions twice; add pos_embed once, after cls and patches are "
+        "joined": written(lambda m, x: join(m.cls(x), x + m.pos_embed[:, 1:]) + m.pos_embed),
+        "positions are added, not multiplied": written(
+            lambda m, x: join(m.cls(x), x) * m.pos_embed
         ),
-        Mistake(
-            "the positions are missing from the result: return the joined tokens + self.pos_embed",
-            written(lambda m, x: torch.cat([m.cls(x), x], dim=1)),
+        "cls was added to every patch; it must stand in front of them as a token of its own "
+        "(torch.cat)": written(lambda m, x: x + m.cls_token + m.pos_embed[:, 1:]),
+        "patch 0 is gone: cls is an extra token, so there is one token more than patches": written(
+            lambda m, x: join(m.cls(x), x[:, 1:]) + m.pos_embed[:, :-1]
         ),
-        Mistake(
-            "cls got no position: it has one too, row 0 of pos_embed; join cls and patches first, "
-            "then add pos_embed to all of them",
-            written(lambda m, x: torch.cat([m.cls(x), x + m.pos_embed[:, 1:]], dim=1)),
+        "there is no cls token in the result: put it in front of the patches (torch.cat)": written(
+            lambda m, x: x + m.pos_embed[:, 1:]
         ),
-        Mistake(
-            "each patch got the position of the token before it, and cls none: row 0 of pos_embed "
-            "is for cls; join cls and patches first, then add pos_embed to all of them",
-            written(lambda m, x: torch.cat([m.cls(x), x + m.pos_embed[:, :-1]], dim=1)),
+        "this works for one image only: torch.cat does not broadcast, so expand cls_token to the "
+        "batch first": written(lambda m, x: join(m.cls_token, x) + m.pos_embed),
+        "torch.cat joined along the batch, its default; the axis of the tokens is dim=1": written(
+            lambda m, x: torch.cat([m.cls(x), x]) + m.pos_embed
         ),
-        Mistake(
-            "each patch got the position of the token before it, and cls the last one: row 0 of "
-            "pos_embed is for cls",
-            written(
-                lambda m, x: torch.cat(
-                    [m.cls(x) + m.pos_embed[:, -1:], x + m.pos_embed[:, :-1]], dim=1
-                )
-            ),
+        "torch.cat joined along the width; the axis of the tokens is dim=1": written(
+            lambda m, x: torch.cat([m.cls_token.expand_as(x), x], dim=2) + m.pos_embed
         ),
-        Mistake(
-            "the patches got their positions twice; add pos_embed once, after cls and patches are "
-            "joined",
-            written(
-                lambda m, x: torch.cat([m.cls(x), x + m.pos_embed[:, 1:]], dim=1) + m.pos_embed
-            ),
+        "the token in front is zero: use self.cls_token, make no new one": written(
+            lambda m, x: join(torch.zeros_like(m.cls(x)), x) + m.pos_embed
         ),
-        Mistake(
-            "positions are added, not multiplied",
-            written(lambda m, x: torch.cat([m.cls(x), x], dim=1) * m.pos_embed),
+        "the numbers are right, but no gradient reaches cls_token, so it would never learn; use it "
+        "as it is, without "
+        ".detach() or .data": written(lambda m, x: join(m.cls(x).detach(), x) + m.pos_embed),
+        "the numbers are right, but no gradient reaches pos_embed, so it would never learn; use it "
+        "as it is, without "
+        ".detach() or .data": written(lambda m, x: join(m.cls(x), x) + m.pos_embed.detach()),
+        "the numbers are right, but no gradient reaches cls_token and pos_embed, so they would "
+        "never learn; use them as they are, without .detach(), "
+        ".data or no_grad": written(lambda m, x: right_tokens(m, x).detach()),
+        "only the cls token is returned: give all tokens, (B, N, D)": written(
+            lambda m, x: right_tokens(m, x)[:, 0]
         ),
-        Mistake(
-            "cls was added to every patch; it must stand in front of them as a token of its own "
-            "(torch.cat)",
-            written(lambda m, x: x + m.cls_token + m.pos_embed[:, 1:]),
-        ),
-        Mistake(
-            "patch 0 is gone: cls is an extra token, so there is one token more than patches",
-            written(lambda m, x: torch.cat([m.cls(x), x[:, 1:]], dim=1) + m.pos_embed[:, :-1]),
-        ),
-        Mistake(
-            "there is no cls token in the result: put it in front of the patches (torch.cat)",
-            written(lambda m, x: x + m.pos_embed[:, 1:]),
-        ),
-        Mistake(
-            "this works for one image only: torch.cat does not broadcast, so expand cls_token to "
-            "the batch first",
-            written(lambda m, x: torch.cat([m.cls_token, x], dim=1) + m.pos_embed),
-        ),
-        Mistake(
-            "torch.cat joined along the batch, its default; the axis of the tokens is dim=1",
-            written(lambda m, x: torch.cat([m.cls(x), x]) + m.pos_embed),
-        ),
-        Mistake(
-            "torch.cat joined along the width; the axis of the tokens is dim=1",
-            written(
-                lambda m, x: (
-                    torch.cat([m.cls_token.expand(len(x), x.shape[1], -1), x], dim=2) + m.pos_embed
-                )
-            ),
-        ),
-        Mistake(
-            "the token in front is zero: use self.cls_token, make no new one",
-            written(lambda m, x: torch.cat([torch.zeros_like(m.cls(x)), x], dim=1) + m.pos_embed),
-        ),
-        Mistake(
-            "the numbers are right, but no gradient reaches cls_token, so it would never learn; "
-            "use it as it is, without .detach() or .data",
-            written(lambda m, x: torch.cat([m.cls(x).detach(), x], dim=1) + m.pos_embed),
-        ),
-        Mistake(
-            "the numbers are right, but no gradient reaches pos_embed, so it would never learn; "
-            "use it as it is, without .detach() or .data",
-            written(lambda m, x: torch.cat([m.cls(x), x], dim=1) + m.pos_embed.detach()),
-        ),
-        Mistake(
-            "the numbers are right, but no gradient reaches cls_token and pos_embed, so they would "
-            "never learn; use them as they are, without .detach(), .data or no_grad",
-            written(lambda m, x: (torch.cat([m.cls(x), x], dim=1) + m.pos_embed).detach()),
-        ),
-        Mistake(
-            "only the cls token is returned: give all tokens, (B, N, D)",
-            written(lambda m, x: (torch.cat([m.cls(x), x], dim=1) + m.pos_embed)[:, 0]),
-        ),
-        Mistake(
-            "`patches` is changed: += writes into the tensor that came in; make a new one "
-            "(patches + …)",
-            written(overwriting),
-        ),
-        Mistake(
-            "`forward` returns nothing: is the `return` missing?",
-            written(lambda m, x: None),
-        ),
-        Mistake(
-            "pos_embed has no row for cls: there are num_patches + 1 positions; leave `__init__` "
-            "as it is given",
-            NoRowForCls,
-        ),
-        Mistake(
-            "`forward` is right, but the parameters start too large (std 1?): they would drown the "
-            "patches (section 7); leave `__init__` as it is given",
-            drawn(torch.randn),
-        ),
-        Mistake(
-            "`forward` is right, but the parameters start from zeros; leave `__init__` as it is "
-            "given, so that your model starts as the course's does",
-            drawn(torch.zeros),
-        ),
-        Mistake(
-            "`forward` is right, but the parameters start from other numbers; leave `__init__` as "
-            "it is given (first cls_token, then pos_embed), so that your model starts as the "
-            "course's does",
-            PositionsFirst,
-        ),
-    ],
+        "`patches` is changed: += writes into the tensor that came in; "
+        "make a new one (patches + …)": written(lambda m, x: right_tokens(m, x.add_(1))),
+        "`forward` returns nothing: is the `return` missing?": written(lambda m, x: None),
+        "pos_embed has no row for cls: there are num_patches + 1 positions; leave `__init__` as it "
+        "is given": NoRowForCls,
+        "`forward` is right, but the parameters start too large (std 1?): they would drown the "
+        "patches (section 7); leave `__init__` as it is given": drawn(torch.randn),
+        "`forward` is right, but the parameters start from zeros; leave `__init__` as it is given, "
+        "so that your model starts as the course's does": drawn(torch.zeros),
+        "`forward` is right, but the parameters start from other numbers; leave `__init__` as it "
+        "is given (first cls_token, then pos_embed), so that your model "
+        "starts as the course's does": PositionsFirst,
+    },
     keeps="TokenEmbedding",
 )
 
 
 # Exercise 1: positions for a crop ----------------------------------------------------------------
-
-
-def numbered(*shape: int) -> Tensor:
-    """A tensor that holds 0, 1, 2, …, so that each number tells where it came from."""
-    return torch.arange(torch.Size(shape).numel(), dtype=torch.float32).reshape(shape)
 
 
 Grid = tuple[int, int]
@@ -263,15 +198,8 @@ def straight_on(pos_embed: Tensor, grid: Grid, top: int, left: int, new_grid: Gr
     return torch.cat([pos_embed[:, :1], patches], dim=1)
 
 
-def one_early(pos_embed: Tensor, grid: Grid, top: int, left: int, new_grid: Grid) -> Tensor:
-    """Counts cls as the first patch."""
-    shifted = torch.cat([pos_embed[:, :1], pos_embed[:, :-1]], dim=1)
-    return window(shifted, grid, top, left, new_grid)
-
-
-def first_for_cls(*given: Any) -> Tensor:
-    patches = window(*given)[:, 1:]
-    return torch.cat([patches[:, :1], patches], dim=1)
+def first_for_cls(positions: Tensor) -> Tensor:
+    return join(positions[:, 1:2], positions[:, 1:])
 
 
 def squeezed(pos_embed: Tensor, grid: Grid, top: int, left: int, new_grid: Grid) -> Tensor:
@@ -292,74 +220,41 @@ crop_positions = Check(
         call("a 4×6 grid, rows 1–2 and columns 2–4", numbered(1, 25, 2), (4, 6), 1, 2, (2, 3)),
         call("a 7×5 grid, rows 2–5 and columns 1–2", numbered(1, 36, 3), (7, 5), 2, 1, (4, 2)),
     ],
-    mistakes=[
-        Mistake(
-            "the cls position is missing: keep pos_embed[:, :1] and put it in front again",
-            lambda *given: window(*given)[:, 1:],
+    mistakes={
+        "the cls position is missing: keep pos_embed[:, :1] and put it in front again": then(
+            window, lambda positions: positions[:, 1:]
         ),
-        Mistake(
-            "every position comes one early: token 0 is cls, so the patch in row r, column c is "
-            "token 1 + r·cols + c",
-            one_early,
+        "every position comes one early: token 0 is cls, so the patch in row r, column c is token "
+        "1 + r·cols + c": lambda x, *rest: window(join(x[:, :1], x[:, :-1]), *rest),
+        "these positions were read straight on, past the ends of the rows: a crop is a window of "
+        "the grid, so give the patches back their rows and columns first": straight_on,
+        "rows and columns of the old grid are swapped: "
+        "grid is (rows, cols)": lambda x, grid, *rest: window(x, grid[::-1], *rest),
+        "`top` and `left` are swapped: top is a row, left "
+        "a column": lambda x, grid, top, left, new: window(x, grid, left, top, new),
+        "the window starts one row and one column too early: `top` and `left` "
+        "count from 0": lambda x, grid, top, left, new: window(x, grid, top - 1, left - 1, new),
+        "the window is right, but its positions run column by column; flatten (row col), as "
+        "patchify does": by_columns,
+        "this squeezes the whole grid into the new one; a crop leaves things where they are, so "
+        "take its positions as they are": squeezed,
+        "the slices end too early: the window ends at row top + new rows and column left + new "
+        "columns": lambda x, grid, top, left, new: window(
+            x, grid, top, left, (max(new[0] - top, 0), max(new[1] - left, 0))
         ),
-        Mistake(
-            "these positions were read straight on, past the ends of the rows: a crop is a window "
-            "of the grid, so give the patches back their rows and columns first",
-            straight_on,
+        "this is the window in the upper left corner of the grid; start at row `top` and column "
+        "`left`": lambda x, grid, top, left, new: window(x, grid, 0, 0, new),
+        "the window is one row and one column too large: a slice leaves its end "
+        "out": lambda x, grid, top, left, new: window(x, grid, top, left, (new[0] + 1, new[1] + 1)),
+        "the window is right, but it is still a grid, and cls is missing: flatten its rows and "
+        "columns to one axis, and put pos_embed[:, :1] "
+        "in front": lambda *given: window(*given)[:, 1:].unflatten(1, given[4]),
+        "the position in front is that of the window's first patch; cls keeps its own, "
+        "pos_embed[:, :1]": then(window, first_for_cls),
+        "the cls position stands last; it comes first, as in pos_embed": then(
+            window, lambda x: x.roll(-1, dims=1)
         ),
-        Mistake(
-            "rows and columns of the old grid are swapped: grid is (rows, cols)",
-            lambda x, grid, *rest: window(x, grid[::-1], *rest),
-        ),
-        Mistake(
-            "`top` and `left` are swapped: top is a row, left a column",
-            lambda x, grid, top, left, new: window(x, grid, left, top, new),
-        ),
-        Mistake(
-            "the window starts one row and one column too early: `top` and `left` count from 0",
-            lambda x, grid, top, left, new: window(x, grid, top - 1, left - 1, new),
-        ),
-        Mistake(
-            "the window is right, but its positions run column by column; flatten (row col), as "
-            "patchify does",
-            by_columns,
-        ),
-        Mistake(
-            "this squeezes the whole grid into the new one; a crop leaves things where they are, "
-            "so take its positions as they are",
-            squeezed,
-        ),
-        Mistake(
-            "the slices end too early: the window ends at row top + new rows and column left + new "
-            "columns",
-            lambda x, grid, top, left, new: window(
-                x, grid, top, left, (max(new[0] - top, 0), max(new[1] - left, 0))
-            ),
-        ),
-        Mistake(
-            "this is the window in the upper left corner of the grid; start at row `top` and "
-            "column `left`",
-            lambda x, grid, top, left, new: window(x, grid, 0, 0, new),
-        ),
-        Mistake(
-            "the window is one row and one column too large: a slice leaves its end out",
-            lambda x, grid, top, left, new: window(x, grid, top, left, (new[0] + 1, new[1] + 1)),
-        ),
-        Mistake(
-            "the window is right, but it is still a grid, and cls is missing: flatten its rows and "
-            "columns to one axis, and put pos_embed[:, :1] in front",
-            lambda *given: window(*given)[:, 1:].unflatten(1, given[4]),
-        ),
-        Mistake(
-            "the position in front is that of the window's first patch; cls keeps its own, "
-            "pos_embed[:, :1]",
-            first_for_cls,
-        ),
-        Mistake(
-            "the cls position stands last; it comes first, as in pos_embed",
-            lambda *given: window(*given).roll(-1, dims=1),
-        ),
-    ],
+    },
 )
 
 
@@ -453,7 +348,7 @@ class Measured(Check):
         if not callable(attempt) or self.judge(attempt) == "right":
             return
         for sizes in GRIDS:
-            table = outcome(Trial("", partial(call_with, sizes)), attempt)
+            table = outcome(Trial("", partial(call_with, sizes)), attempt, self.slips)
             if fits(table, *sizes):
                 print(f"{sizes[0]}×{sizes[1]}: {likeness(table, *sizes[:2])}")
 
@@ -465,59 +360,36 @@ def call_with(sizes: tuple[int, int, int], answer: Callable) -> Any:
 own_positions = Measured(
     reference=sines,
     trials=[on_grid(*sizes) for sizes in GRIDS],
-    mistakes=[
-        Mistake(
-            f"places that are no neighbours are still too alike, more than {REST} on average: too "
-            "many hands hardly turn; let the slow ones turn faster",
-            lambda *sizes: sines(*sizes, base=10_000),
+    mistakes={
+        f"places that are no neighbours are still too alike, more than {REST} on average: too "
+        "many hands hardly turn; let the slow ones turn faster": lambda *sizes: sines(
+            *sizes, base=10_000
         ),
-        Mistake(
-            f"neighbours are not alike enough, less than {NEAR} on average: hands that turn far "
-            "from place to place, or random numbers, make neighbours strangers",
-            lambda *sizes: sines(*sizes, base=1.2),
+        f"neighbours are not alike enough, less than {NEAR} on average: hands that turn far "
+        "from place to place, or random numbers, make neighbours strangers": lambda *sizes: sines(
+            *sizes, base=1.2
         ),
-        Mistake(
-            "left and right neighbours are far more alike than those above and below (or the other "
-            "way round): a running number knows nothing of rows; give half of the width to the row "
-            "and half to the column",
-            lambda rows, cols, width: sines(1, rows * cols, width),
-        ),
-        Mistake(
-            "some places have the same position: each must tell its row and its column",
-            lambda rows, cols, width: sines(rows, cols, width)[:1].expand(rows * cols, -1),
-        ),
-        Mistake(
-            "rows and columns are swapped: it is right on a square grid alone; the patches are "
-            "numbered row by row, so patch r·cols + c stands in row r, column c",
-            lambda rows, cols, width: sines(cols, rows, width),
-        ),
-        Mistake(
-            f"alike and unlike as they should be, but too loud: bring the standard deviation to "
-            f"0.02 ({QUIET} to {LOUD}), as section 7 asks",
-            lambda *sizes: sines(*sizes, std=None),
-        ),
-        Mistake(
-            f"alike and unlike as they should be, but too quiet: bring the standard deviation to "
-            f"0.02 ({QUIET} to {LOUD})",
-            lambda *sizes: sines(*sizes, std=0.001),
-        ),
-        Mistake(
-            "give the patches' positions alone, (rows·cols, width): cls has no place on the grid",
-            lambda rows, cols, width: sines(1, 1 + rows * cols, width),
-        ),
-        Mistake(
-            "there is an axis too many in front: give (rows·cols, width), without a batch",
-            lambda *sizes: sines(*sizes)[None],
-        ),
-        Mistake(
-            "this is still a grid: flatten rows and columns to one axis, (rows·cols, width)",
-            lambda rows, cols, width: sines(rows, cols, width).unflatten(0, (rows, cols)),
-        ),
-        Mistake(
-            "the sizes are fixed in your code: use `rows`, `cols` and `width`",
-            lambda rows, cols, width: sines(14, 14, 768),
-        ),
-    ],
+        "left and right neighbours are far more alike than those above and below (or the other way "
+        "round): a running number knows nothing of rows; give half of the width to the row and "
+        "half to the column": lambda rows, cols, width: sines(1, rows * cols, width),
+        "some places have the same position: each must tell its row and its "
+        "column": lambda rows, cols, width: sines(rows, cols, width)[:1].expand(rows * cols, -1),
+        "rows and columns are swapped: it is right on a square grid alone; the patches are "
+        "numbered row by row, so patch r·cols + c stands in row r, "
+        "column c": lambda rows, cols, width: sines(cols, rows, width),
+        f"alike and unlike as they should be, but too loud: bring the standard deviation to "
+        f"0.02 ({QUIET} to {LOUD}), as section 7 asks": lambda *sizes: sines(*sizes, std=None),
+        f"alike and unlike as they should be, but too quiet: bring the standard deviation to "
+        f"0.02 ({QUIET} to {LOUD})": lambda *sizes: sines(*sizes, std=0.001),
+        "give the patches' positions alone, (rows·cols, width): "
+        "cls has no place on the grid": lambda rows, cols, width: sines(1, 1 + rows * cols, width),
+        "there is an axis too many in front: give (rows·cols, width), "
+        "without a batch": lambda *sizes: sines(*sizes)[None],
+        "this is still a grid: flatten rows and columns to one axis, (rows·cols, "
+        "width)": lambda rows, cols, width: sines(rows, cols, width).unflatten(0, (rows, cols)),
+        "the sizes are fixed in your code: use `rows`, "
+        "`cols` and `width`": lambda rows, cols, width: sines(14, 14, 768),
+    },
 )
 
 
@@ -554,26 +426,10 @@ def small_vit(set_positions: Callable[[Tensor], Tensor]) -> Read:
     return read
 
 
-def as_drawn() -> Read:
-    return small_vit(torch.clone)
-
-
-def all_zero() -> Read:
-    return small_vit(torch.zeros_like)
-
-
-def quiet() -> Read:
-    return small_vit(lambda positions: 0.002 * positions)
-
-
-def alike_in_front() -> Read:
+def two_alike(positions: Tensor) -> Tensor:
     """Positions that differ, but for those of the first two patches."""
-
-    def set_positions(positions: Tensor) -> Tensor:
-        positions[:, 2] = positions[:, 1]
-        return positions
-
-    return small_vit(set_positions)
+    positions[:, 2] = positions[:, 1]
+    return positions
 
 
 def judged(what: str, make: Callable[[], Read], expected: bool) -> Trial:
@@ -582,63 +438,40 @@ def judged(what: str, make: Callable[[], Read], expected: bool) -> Trial:
     def run(answer: Callable) -> Any:
         read = make()
         pixels = torch.randint(0, 256, (1, 3, *SIZE)).double() / 256
+        notices = "your test says True (blind), though this model notices the shuffle"
+        does_not = "your test says False, though this model does not notice the shuffle"
         verdict = untouched(answer, read, pixels, PATCH_SIZE)
-        if isinstance(verdict, Tensor) and verdict.numel() == 1:
-            verdict = verdict.item()
-        if verdict is ... or verdict is None:
-            return verdict
-        if not isinstance(verdict, bool) and type(verdict).__name__ != "bool":  # NumPy's too
-            return Verdict(f"your test gives {kind_of(verdict)}; it must give one True or False")
-        if bool(verdict) == expected:
-            return FINE
-        if expected:
-            return Verdict("your test says False, though this model does not notice the shuffle")
-        return Verdict("your test says True (blind), though this model notices the shuffle")
+        return decided(verdict, expected, does_not if expected else notices)
 
     return Trial(what, run)
 
 
-def shuffled(images: Tensor, patch_size: int) -> Tensor:
-    patches = patchify(images, patch_size)
-    order = torch.randperm(patches.shape[1])
-    height, width = images.shape[2:]
-    return unpatchify(patches[:, order], patch_size, (height, width))
+def alike(a: Tensor, b: Tensor) -> bool:
+    return torch.allclose(a, b, rtol=0, atol=1e-5)
 
 
-def blind(read: Read, images: Tensor, patch_size: int) -> bool:
-    return torch.allclose(read(images), read(shuffled(images, patch_size)), rtol=0, atol=1e-5)
+def blind_by(
+    same: Callable = alike, order: Callable = torch.randperm, turned: bool = False
+) -> Callable:
+    """A test of order-blindness; the options make the known mistakes.
+
+    Args:
+        same: compares what the model gives for the two images.
+        order: makes the patches' new places of their number.
+        turned: whether height and width are swapped.
+    """
+
+    def test(read: Read, images: Tensor, patch_size: int) -> bool:
+        patches = patchify(images, patch_size)
+        height, width = images.shape[2:]
+        sides = (width, height) if turned else (height, width)
+        moved = unpatchify(patches[:, order(patches.shape[1])], patch_size, sides)
+        return same(read(images), read(moved))
+
+    return test
 
 
-def exactly_blind(read: Read, images: Tensor, patch_size: int) -> bool:
-    return torch.equal(read(images), read(shuffled(images, patch_size)))
-
-
-def roughly_blind(read: Read, images: Tensor, patch_size: int) -> bool:
-    return torch.allclose(read(images), read(shuffled(images, patch_size)), rtol=0, atol=0.1)
-
-
-def number_by_number(read: Read, images: Tensor, patch_size: int) -> Tensor:
-    return torch.isclose(read(images), read(shuffled(images, patch_size)), rtol=0, atol=1e-5)
-
-
-def blind_to_pixels(read: Read, images: Tensor, patch_size: int) -> bool:
-    return blind(read, images, 1)
-
-
-def blind_to_a_swap(read: Read, images: Tensor, patch_size: int) -> bool:
-    patches = patchify(images, patch_size)
-    order = [1, 0, *range(2, patches.shape[1])]
-    height, width = images.shape[2:]
-    swapped = unpatchify(patches[:, order], patch_size, (height, width))
-    return torch.allclose(read(images), read(swapped), rtol=0, atol=1e-5)
-
-
-def blind_on_its_side(read: Read, images: Tensor, patch_size: int) -> bool:
-    patches = patchify(images, patch_size)
-    order = torch.randperm(patches.shape[1])
-    height, width = images.shape[2:]
-    turned = unpatchify(patches[:, order], patch_size, (width, height))
-    return torch.allclose(read(images), read(turned), rtol=0, atol=1e-5)
+blind = blind_by()
 
 
 is_order_blind = Check(
@@ -646,54 +479,31 @@ is_order_blind = Check(
     trials=[
         judged("a model that gives the mean of all pixels", mean_of_pixels, True),
         judged("a model that adds up what it finds in each patch", sum_of_patches, True),
-        judged("a ViT whose positions are all zero", all_zero, True),
-        judged("a ViT with positions", as_drawn, False),
-        judged("a ViT with small positions", quiet, False),
-        judged("a ViT with positions, two of them equal", alike_in_front, False),
+        judged("a ViT whose positions are all zero", partial(small_vit, torch.zeros_like), True),
+        judged("a ViT with positions", partial(small_vit, torch.clone), False),
+        judged("a ViT with small positions", partial(small_vit, lambda x: 0.002 * x), False),
+        judged("a ViT with positions, two of them equal", partial(small_vit, two_alike), False),
     ],
-    mistakes=[
-        Mistake(
-            "upside down: True means that the model does not notice the shuffle",
-            lambda *given: not blind(*given),
+    mistakes={
+        "upside down: True means that the model does not notice the shuffle": then(
+            blind, lambda yes: not yes
         ),
-        Mistake(
-            "it says False whatever the model: compare what `read` gives for the two images, not "
-            "the images",
-            lambda *given: False,
+        "it says False whatever the model: compare what `read` gives for the two images, not the "
+        "images": lambda *given: False,
+        "it says True whatever the model: does the shuffled image reach `read`, and is each number "
+        "compared (not the shapes, not the mean)?": lambda *given: True,
+        "the pixels inside the patches move too; move whole patches (patchify, another order, "
+        "unpatchify)": lambda read, images, patch_size: blind(read, images, 1),
+        "it asks for equal numbers to the last bit; another order of adding rounds differently, so "
+        "allow 1e-5 (torch.allclose)": blind_by(torch.equal),
+        "it allows too much: a model with small positions notices the shuffle a little; 1e-5 is "
+        "what rounding needs": blind_by(partial(torch.allclose, rtol=0, atol=0.1)),
+        "it gives a True or False for each number; give one for all of them (.all())": blind_by(
+            partial(torch.isclose, rtol=0, atol=1e-5)
         ),
-        Mistake(
-            "it says True whatever the model: does the shuffled image reach `read`, and is each "
-            "number compared (not the shapes, not the mean)?",
-            lambda *given: True,
-        ),
-        Mistake(
-            "the pixels inside the patches move too; move whole patches (patchify, another order, "
-            "unpatchify)",
-            blind_to_pixels,
-        ),
-        Mistake(
-            "it asks for equal numbers to the last bit; another order of adding rounds "
-            "differently, so allow 1e-5 (torch.allclose)",
-            exactly_blind,
-        ),
-        Mistake(
-            "it allows too much: a model with small positions notices the shuffle a little; 1e-5 "
-            "is what rounding needs",
-            roughly_blind,
-        ),
-        Mistake(
-            "it gives a True or False for each number; give one for all of them (.all())",
-            number_by_number,
-        ),
-        Mistake(
-            "it moves too few patches (the first two alone?), and misses a model that tells others "
-            "apart; shuffle all of them",
-            blind_to_a_swap,
-        ),
-        Mistake(
-            "height and width are swapped: unpatchify wants (height, width), which are "
-            "image.shape[2] and image.shape[3]",
-            blind_on_its_side,
-        ),
-    ],
+        "it moves too few patches (the first two alone?), and misses a model that tells others "
+        "apart; shuffle all of them": blind_by(order=lambda count: [1, 0, *range(2, count)]),
+        "height and width are swapped: unpatchify wants (height, width), which are image.shape[2] "
+        "and image.shape[3]": blind_by(turned=True),
+    },
 )

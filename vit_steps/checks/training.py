@@ -14,7 +14,7 @@ from ..training import loop as package
 from ..training.data import load
 from ..vit import ViT, ViTConfig
 from .compare import Verdict, kind_of
-from .engine import Check, InputChangedError, Mistake, Parts, Trial, call, untouched
+from .engine import Check, Parts, Trial, call, then, untouched
 
 # One training step --------------------------------------------------------------------------------
 
@@ -26,9 +26,7 @@ CUT_OFF = (
 )
 ERRORS = {
     "does not require grad": CUT_OFF,
-    "Expected floating point type for target": SWAPPED,
-    "expected scalar type": SWAPPED,
-    "Long": SWAPPED,
+    "(Runtime|NotImplemented|Value|Index)Error: .*(floating point type|scalar type|Long)": SWAPPED,
     "only for scalar outputs": "the loss must be one number: the mean over the batch",
 }
 
@@ -65,15 +63,7 @@ def taught(what: str, sizes: tuple[int, ...], dropout: bool = False, lr: float =
         for number, size in enumerate(sizes):
             before = linear.weight.detach().clone()
             optimizer.moves = 0
-            try:
-                loss = untouched(step, model, optimizer, *batch(number, size))
-            except InputChangedError:
-                raise
-            except (RuntimeError, ValueError, IndexError) as error:
-                for sign, advice in ERRORS.items():
-                    if sign in str(error):
-                        return Verdict(advice)
-                raise
+            loss = untouched(step, model, optimizer, *batch(number, size))
             if loss is None or loss is ...:
                 return loss
             if not isinstance(loss, Tensor):
@@ -146,86 +136,51 @@ def own_optimizer(model: nn.Module, optimizer: Any, images: Tensor, labels: Tens
 
 train_step = Check(
     reference=package.train_step,
+    slips=ERRORS,
     keeps="train_step",
     trials=[
         taught("one step on five pictures", (5,)),
         taught("three steps, each on other pictures", (5, 6, 2)),
         taught("two steps of a model with dropout", (7, 3), dropout=True, lr=0.1),
     ],
-    mistakes=[
-        Mistake(
-            "gradients pile up from step to step: `optimizer.zero_grad()` is missing, or without "
-            "its parentheses",
-            make_step(order=("backward", "step")),
+    mistakes={
+        "gradients pile up from step to step: `optimizer.zero_grad()` is missing, or without its "
+        "parentheses": make_step(order=("backward", "step")),
+        "the optimizer finds no gradient: either `loss.backward()` is missing, or without its "
+        "parentheses, or `optimizer.zero_grad()` stands between backward and step and throws the "
+        "new gradients away": make_step(order=("backward", "clear", "step")),
+        "the optimizer steps before there is a gradient: `loss.backward()` comes first, then "
+        "`optimizer.step()`": make_step(order=("clear", "step", "backward")),
+        "the weights do not move: `optimizer.step()` is missing, "
+        "or without its parentheses": make_step(order=("clear", "backward")),
+        "move the weights by the optimizer that it is given, `optimizer.step()`: it holds the "
+        "learning rate and what it remembers of earlier steps": own_optimizer,
+        "a softmax too many: F.cross_entropy takes logits, and does the softmax itself": make_step(
+            of_softmax
         ),
-        Mistake(
-            "the optimizer finds no gradient: either `loss.backward()` is missing, or without its "
-            "parentheses, or `optimizer.zero_grad()` stands between backward and step and throws "
-            "the new gradients away",
-            make_step(order=("backward", "clear", "step")),
+        "this loss is the sum over the batch; take the mean, F.cross_entropy's own choice, so that "
+        "a step is as long for a small "
+        "batch": make_step(lambda logits, labels: F.cross_entropy(logits, labels, reduction="sum")),
+        "yours goes uphill: the loss is F.cross_entropy(model(images), labels), with no minus "
+        "before it": make_step(lambda logits, labels: -F.cross_entropy(logits, labels)),
+        "this is a squared error; the loss of this lesson "
+        "is F.cross_entropy(logits, labels)": make_step(squared),
+        "your loss does not depend on the labels that it is given; compare the logits "
+        "with `labels`": make_step(lambda logits, _: F.cross_entropy(logits, logits.argmax(dim=1))),
+        "your step switches the model to evaluation mode; leave out model.eval(), the caller "
+        "chooses the mode": make_step(learns=False),
+        "the loss that you return holds on to the graph of its batch: "
+        "return loss.detach()": make_step(gives=lambda loss: loss),
+        "you return a plain number; on a graphics card .item() waits for it at every step: return "
+        "loss.detach()": make_step(gives=Tensor.item),
+        "your step does its work but returns nothing; "
+        "end it with `return loss.detach()`": make_step(gives=lambda loss: None),
+        "return the loss before the step, not a second one after it": loss_afterwards,
+        f"{SWAPPED}: F.cross_entropy(model(images), labels)": make_step(
+            lambda logits, labels: F.cross_entropy(labels, logits)
         ),
-        Mistake(
-            "the optimizer steps before there is a gradient: `loss.backward()` comes first, then "
-            "`optimizer.step()`",
-            make_step(order=("clear", "step", "backward")),
-        ),
-        Mistake(
-            "the weights do not move: `optimizer.step()` is missing, or without its parentheses",
-            make_step(order=("clear", "backward")),
-        ),
-        Mistake(
-            "move the weights by the optimizer that it is given, `optimizer.step()`: it holds the "
-            "learning rate and what it remembers of earlier steps",
-            own_optimizer,
-        ),
-        Mistake(
-            "a softmax too many: F.cross_entropy takes logits, and does the softmax itself",
-            make_step(of_softmax),
-        ),
-        Mistake(
-            "this loss is the sum over the batch; take the mean, F.cross_entropy's own choice, so "
-            "that a step is as long for a small batch",
-            make_step(lambda logits, labels: F.cross_entropy(logits, labels, reduction="sum")),
-        ),
-        Mistake(
-            "yours goes uphill: the loss is F.cross_entropy(model(images), labels), with no minus "
-            "before it",
-            make_step(lambda logits, labels: -F.cross_entropy(logits, labels)),
-        ),
-        Mistake(
-            "this is a squared error; the loss of this lesson is F.cross_entropy(logits, labels)",
-            make_step(squared),
-        ),
-        Mistake(
-            "your loss does not depend on the labels that it is given; compare the logits with "
-            "`labels`",
-            make_step(lambda logits, _: F.cross_entropy(logits, logits.argmax(dim=1))),
-        ),
-        Mistake(
-            "your step switches the model to evaluation mode; leave out model.eval(), the caller "
-            "chooses the mode",
-            make_step(learns=False),
-        ),
-        Mistake(
-            "the loss that you return holds on to the graph of its batch: return loss.detach()",
-            make_step(gives=lambda loss: loss),
-        ),
-        Mistake(
-            "you return a plain number; on a graphics card .item() waits for it at every step: "
-            "return loss.detach()",
-            make_step(gives=Tensor.item),
-        ),
-        Mistake(
-            "your step does its work but returns nothing; end it with `return loss.detach()`",
-            make_step(gives=lambda loss: None),
-        ),
-        Mistake("return the loss before the step, not a second one after it", loss_afterwards),
-        Mistake(
-            f"{SWAPPED}: F.cross_entropy(model(images), labels)",
-            make_step(lambda logits, labels: F.cross_entropy(labels, logits)),
-        ),
-        Mistake(CUT_OFF, make_step(lambda logits, labels: F.cross_entropy(logits.data, labels))),
-    ],
+        CUT_OFF: make_step(lambda logits, labels: F.cross_entropy(logits.data, labels)),
+    },
 )
 
 
@@ -264,6 +219,11 @@ def schedule(
     return wrong
 
 
+def falling(fall: Callable[[float], Any]) -> Callable:
+    """A wrong answer: the right rise, and another fall, from the share of it that is done."""
+    return schedule(down=lambda step, rise, steps: fall((step - rise) / (steps - rise)))
+
+
 def falling_from_start(step: int, steps: int, warmup: float) -> float:
     """A wrong answer: rise and fall at once, multiplied."""
     rise = int(warmup * steps)
@@ -287,91 +247,53 @@ warmup_cosine = Check(
         whole_run("the shares of 18 steps, warm-up 0.15", 18, 0.15),
         whole_run("the shares of 9 steps without a warm-up", 9, 0.0),
     ],
-    mistakes=[
-        Mistake(
-            "your first step has share 0 and is wasted: count from 1, (step + 1) / (rise + 1)",
-            schedule(up=lambda step, rise: step / rise),
+    mistakes={
+        "your first step has share 0 and is wasted: count from 1, "
+        "(step + 1) / (rise + 1)": schedule(up=lambda step, rise: step / rise),
+        "your first step has share 0 and is wasted: take step + 1, not step": schedule(
+            up=lambda step, rise: step / (rise + 1)
         ),
-        Mistake(
-            "your first step has share 0 and is wasted: take step + 1, not step",
-            schedule(up=lambda step, rise: step / (rise + 1)),
+        "your rise is at its peak one step early, and stands still for a step: step `rise` itself "
+        "has share 1, so divide by rise + 1": schedule(up=lambda step, rise: (step + 1) / rise),
+        f"{LATE_COSINE}rise of steps - rise": schedule(
+            down=lambda step, rise, steps: cosine_down(step, 0, steps)
         ),
-        Mistake(
-            "your rise is at its peak one step early, and stands still for a step: step `rise` "
-            "itself has share 1, so divide by rise + 1",
-            schedule(up=lambda step, rise: (step + 1) / rise),
+        f"{LATE_COSINE}rise of steps - rise; and multiply nothing": falling_from_start,
+        "the fall takes steps - rise steps, not steps: yours is not down at the end": schedule(
+            down=lambda step, rise, steps: cosine_down(step - rise, 0, steps)
         ),
-        Mistake(
-            f"{LATE_COSINE}rise of steps - rise",
-            schedule(down=lambda step, rise, steps: cosine_down(step, 0, steps)),
+        "yours is down at 0 one step early, so that the last step is wasted: the fall takes steps "
+        "- rise steps": schedule(down=lambda step, rise, steps: cosine_down(step, rise, steps - 1)),
+        "1 + cos(…) runs from 2 to 0: halve it": falling(lambda done: 1 + cos(pi * done)),
+        "a cosine alone runs from 1 to -1, and yours falls below 0: add 1 and halve it": falling(
+            lambda done: cos(pi * done)
         ),
-        Mistake(f"{LATE_COSINE}rise of steps - rise; and multiply nothing", falling_from_start),
-        Mistake(
-            "the fall takes steps - rise steps, not steps: yours is not down at the end",
-            schedule(down=lambda step, rise, steps: (1 + cos(pi * (step - rise) / steps)) / 2),
+        "this is a quarter of a cosine's wave; the formula takes half of it, "
+        "(1 + cos(…)) / 2": falling(lambda done: cos(pi * done / 2)),
+        "half a wave of the cosine is pi long: cos(pi * …)": falling(
+            lambda done: (1 + cos(done)) / 2
         ),
-        Mistake(
-            "yours is down at 0 one step early, so that the last step is wasted: the fall takes "
-            "steps - rise steps",
-            schedule(down=lambda step, rise, steps: cosine_down(step, rise, steps - 1)),
+        "yours comes down and goes up again; half a wave is pi long, not 2 * pi": falling(
+            lambda done: (1 + cos(2 * pi * done)) / 2
         ),
-        Mistake(
-            "1 + cos(…) runs from 2 to 0: halve it",
-            schedule(down=lambda step, rise, steps: 2 * cosine_down(step, rise, steps)),
+        "cos takes radians, not degrees: half a wave is pi long, not 180": falling(
+            lambda done: (1 + cos(180 * done)) / 2
         ),
-        Mistake(
-            "a cosine alone runs from 1 to -1, and yours falls below 0: add 1 and halve it",
-            schedule(down=lambda step, rise, steps: 2 * cosine_down(step, rise, steps) - 1),
+        "this is a straight line down; the cosine leaves the peak gently and lands gently": falling(
+            lambda done: 1 - done
         ),
-        Mistake(
-            "this is a quarter of a cosine's wave; the formula takes half of it, (1 + cos(…)) / 2",
-            schedule(down=lambda step, rise, steps: cosine_down(step, rise, steps) ** 0.5),
+        "there is no rise: for step < rise the share climbs to the "
+        "peak in a straight line": lambda step, steps, warmup: cosine_down(step, 0, steps),
+        "yours stays at the peak: after the rise it falls along half a cosine": falling(
+            lambda done: 1.0
         ),
-        Mistake(
-            "half a wave of the cosine is pi long: cos(pi * …)",
-            schedule(down=lambda step, rise, steps: (1 + cos((step - rise) / (steps - rise))) / 2),
-        ),
-        Mistake(
-            "yours comes down and goes up again; half a wave is pi long, not 2 * pi",
-            schedule(
-                down=lambda step, rise, steps: (
-                    (1 + cos(2 * pi * (step - rise) / (steps - rise))) / 2
-                )
-            ),
-        ),
-        Mistake(
-            "cos takes radians, not degrees: half a wave is pi long, not 180",
-            schedule(
-                down=lambda step, rise, steps: (1 + cos(180 * (step - rise) / (steps - rise))) / 2
-            ),
-        ),
-        Mistake(
-            "this is a straight line down; the cosine leaves the peak gently and lands gently",
-            schedule(down=lambda step, rise, steps: 1 - (step - rise) / (steps - rise)),
-        ),
-        Mistake(
-            "there is no rise: for step < rise the share climbs to the peak in a straight line",
-            lambda step, steps, warmup: cosine_down(step, 0, steps),
-        ),
-        Mistake(
-            "yours stays at the peak: after the rise it falls along half a cosine",
-            schedule(down=lambda step, rise, steps: 1.0),
-        ),
-        Mistake(WHOLE_RISE, schedule(rise_of=round)),
-        Mistake(WHOLE_RISE, schedule(rise_of=float)),
-        Mistake(
-            "warmup is a share of the steps, not their number; the rise takes int(warmup * steps)",
-            warmup_in_steps,
-        ),
-        Mistake(
-            "you return how far down it is, from 0 to 1; the share is (1 + cos(pi · that)) / 2",
-            schedule(down=lambda step, rise, steps: (step - rise) / (steps - rise)),
-        ),
-        Mistake(
-            "after the rise yours gives nothing: is a `return` missing?",
-            schedule(down=lambda step, rise, steps: None),
-        ),
-    ],
+        WHOLE_RISE: (schedule(rise_of=round), schedule(rise_of=float)),
+        "warmup is a share of the steps, not their number; "
+        "the rise takes int(warmup * steps)": warmup_in_steps,
+        "you return how far down it is, from 0 to 1; the share is "
+        "(1 + cos(pi · that)) / 2": falling(lambda done: done),
+        "after the rise yours gives nothing: is a `return` missing?": falling(lambda done: None),
+    },
 )
 
 
@@ -385,48 +307,33 @@ TEN = torch.linspace(2, 9, 40).cos().reshape(4, 10) * 3
 TEN_LABELS = torch.tensor([9, 0, 7, 2])
 
 
-def soft_targets(labels: Tensor, classes: int, smoothing: float, others: bool = False) -> Tensor:
-    """What the model should say, (B, classes): the share `smoothing` goes to all, or to others."""
-    sure = F.one_hot(labels, classes)
-    spread = (1 - sure) / (classes - 1) if others else torch.full(sure.shape, 1 / classes)
-    return (1 - smoothing) * sure + smoothing * spread
+def smoothed_by(
+    logs: Callable = lambda logits: logits.log_softmax(dim=-1),
+    targets: Callable = lambda sure, classes, s: (1 - s) * sure + s / classes,
+    count: Callable = lambda logits, labels: logits.shape[1],
+    reduce: Callable = Tensor.mean,
+) -> Callable:
+    """A smoothed loss; the options make the known mistakes.
+
+    Args:
+        targets: what the model should say, (B, C), of the one-hot labels, C and the smoothing.
+        count: C.
+        reduce: makes one loss of those of the pictures, (B,).
+    """
+
+    def loss(logits: Tensor, labels: Tensor, smoothing: float) -> Tensor:
+        classes = count(logits, labels)
+        wanted = targets(F.one_hot(labels, classes), classes, smoothing)
+        return reduce(-(wanted * logs(logits)).sum(dim=-1))
+
+    return loss
 
 
-def loss_of(targets: Tensor, logits: Tensor) -> Tensor:
-    return -(targets * logits.log_softmax(dim=-1)).sum(dim=-1).mean()
+smoothed = smoothed_by()
 
 
-def smoothed(logits: Tensor, labels: Tensor, smoothing: float) -> Tensor:
-    return loss_of(soft_targets(labels, logits.shape[1], smoothing), logits)
-
-
-def smoothed_by(logs_of: Callable[[Tensor], Tensor]) -> Callable:
-    """A wrong answer: the right targets, with other logarithms."""
-
-    def wrong(logits: Tensor, labels: Tensor, smoothing: float) -> Tensor:
-        targets = soft_targets(labels, logits.shape[1], smoothing)
-        return -(targets * logs_of(logits)).sum(dim=-1).mean()
-
-    return wrong
-
-
-def targets_as(build: Callable[[Tensor, int, float], Tensor]) -> Callable:
-    """A wrong answer: other targets, from the one-hot labels, the classes and the smoothing."""
-
-    def wrong(logits: Tensor, labels: Tensor, smoothing: float) -> Tensor:
-        classes = logits.shape[1]
-        return loss_of(build(F.one_hot(labels, classes), classes, smoothing), logits)
-
-    return wrong
-
-
-def counted_as(classes_of: Callable[[Tensor], int]) -> Callable:
-    """A wrong answer: the number of classes is not the logits' width."""
-
-    def wrong(logits: Tensor, labels: Tensor, smoothing: float) -> Tensor:
-        return loss_of(soft_targets(labels, classes_of(labels), smoothing), logits)
-
-    return wrong
+def aiming_at(targets: Callable) -> Callable:
+    return smoothed_by(targets=targets)
 
 
 def exp_by_hand(logits: Tensor) -> Tensor:
@@ -452,75 +359,46 @@ smoothed_loss = Check(
         call("four pictures, ten classes, smoothing 0.3", TEN, TEN_LABELS, 0.3),
         call("logits of ±1000, which exp() cannot take", 1000 * LOGITS.sign(), LABELS, 0.1),
     ],
-    mistakes=[
-        Mistake(
-            "a softmax too many: log_softmax takes logits, not probabilities",
-            lambda logits, labels, s: smoothed(logits.softmax(dim=-1), labels, s),
+    mistakes={
+        "a softmax too many: log_softmax takes logits, "
+        "not probabilities": lambda logits, labels, s: smoothed(logits.softmax(dim=-1), labels, s),
+        "smoothing makes no difference in yours: the target is (1 - smoothing) on the label, plus "
+        "smoothing / classes on every class": aiming_at(lambda sure, classes, s: sure),
+        "you share the smoothing among the other classes only; it goes to all of them, the label "
+        "included: smoothing / classes "
+        "each": aiming_at(lambda sure, classes, s: (1 - s) * sure + s * (1 - sure) / (classes - 1)),
+        NO_SUM: (
+            aiming_at(lambda sure, classes, s: sure + s / classes),
+            aiming_at(lambda sure, classes, s: sure * (1 - s) + (1 - sure) * s / classes),
+            aiming_at(lambda sure, classes, s: sure * (1 - s) + s),
         ),
-        Mistake(
-            "smoothing makes no difference in yours: the target is (1 - smoothing) on the label, "
-            "plus smoothing / classes on every class",
-            lambda logits, labels, s: smoothed(logits, labels, 0.0),
+        "the sign is wrong: a loss is minus the log-probability": then(smoothed, torch.neg),
+        "this is the sum over the batch; take the mean, "
+        "so that the batch size does not matter": smoothed_by(reduce=torch.sum),
+        "you take the mean over classes too; sum over the classes, mean over "
+        "the pictures": lambda logits, labels, s: smoothed(logits, labels, s) / logits.shape[1],
+        "this is one loss for each picture; give the mean over the pictures, "
+        "one number": smoothed_by(reduce=lambda losses: losses),
+        "the softmax goes over the classes, dim=1, not over the pictures of the batch": smoothed_by(
+            lambda logits: logits.log_softmax(dim=0)
         ),
-        Mistake(
-            "you share the smoothing among the other classes only; it goes to all of them, the "
-            "label included: smoothing / classes each",
-            lambda logits, labels, s: loss_of(
-                soft_targets(labels, logits.shape[1], s, others=True), logits
-            ),
+        "the logarithm is missing: the loss is minus target times log-probability": smoothed_by(
+            lambda x: x.softmax(dim=-1)
         ),
-        Mistake(NO_SUM, targets_as(lambda sure, classes, s: sure + s / classes)),
-        Mistake(
-            NO_SUM, targets_as(lambda sure, classes, s: sure * (1 - s) + (1 - sure) * s / classes)
+        "right for small logits, but log(softmax(…)) of large ones is log(0); log_softmax takes "
+        "both steps at once and stays finite": smoothed_by(lambda x: x.softmax(dim=-1).log()),
+        "right for small logits, but exp() of a large one is too large to be written down; "
+        "log_softmax stays finite": smoothed_by(exp_by_hand),
+        CLASSES: (
+            smoothed_by(count=lambda logits, labels: int(labels.max()) + 1),
+            smoothed_by(count=lambda logits, labels: 10),
         ),
-        Mistake(NO_SUM, targets_as(lambda sure, classes, s: sure * (1 - s) + s)),
-        Mistake(
-            "the sign is wrong: a loss is minus the log-probability",
-            lambda logits, labels, s: -smoothed(logits, labels, s),
+        "a small number inside the logarithm keeps it finite, but bends the loss of a sure model; "
+        "log_softmax needs none": tuple(
+            smoothed_by(lambda logits, small=10.0**-power: (logits.softmax(-1) + small).log())
+            for power in range(6, 13)
         ),
-        Mistake(
-            "this is the sum over the batch; take the mean, so that the batch size does not matter",
-            lambda logits, labels, s: smoothed(logits, labels, s) * len(labels),
-        ),
-        Mistake(
-            "you take the mean over classes too; sum over the classes, mean over the pictures",
-            lambda logits, labels, s: smoothed(logits, labels, s) / logits.shape[1],
-        ),
-        Mistake(
-            "this is one loss for each picture; give the mean over the pictures, one number",
-            lambda logits, labels, s: (
-                -(soft_targets(labels, logits.shape[1], s) * logits.log_softmax(-1)).sum(-1)
-            ),
-        ),
-        Mistake(
-            "the softmax goes over the classes, dim=1, not over the pictures of the batch",
-            smoothed_by(lambda logits: logits.log_softmax(dim=0)),
-        ),
-        Mistake(
-            "the logarithm is missing: the loss is minus target times log-probability",
-            smoothed_by(lambda logits: logits.softmax(dim=-1)),
-        ),
-        Mistake(
-            "right for small logits, but log(softmax(…)) of large ones is log(0); log_softmax "
-            "takes both steps at once and stays finite",
-            smoothed_by(lambda logits: logits.softmax(dim=-1).log()),
-        ),
-        Mistake(
-            "right for small logits, but exp() of a large one is too large to be written down; "
-            "log_softmax stays finite",
-            smoothed_by(exp_by_hand),
-        ),
-        Mistake(CLASSES, counted_as(lambda labels: int(labels.max()) + 1)),
-        Mistake(CLASSES, counted_as(lambda labels: 10)),
-    ]
-    + [
-        Mistake(
-            "a small number inside the logarithm keeps it finite, but bends the loss of a sure "
-            "model; log_softmax needs none",
-            smoothed_by(lambda logits, small=10.0**-power: (logits.softmax(-1) + small).log()),
-        )
-        for power in range(6, 13)
-    ],
+    },
 )
 
 
@@ -616,59 +494,30 @@ NO_MOVEMENT = (
 find_slip = Check(
     reference=found,
     trials=[judged(slip) for slip in SLIPS],
-    mistakes=[
-        Mistake(
-            "the softmax goes unnoticed: give the step a model that is surely right (logits of "
-            "50 on the label) and see whether its loss is near 0",
-            blind("softmax"),
-        ),
-        Mistake(
-            "the missing zero_grad goes unnoticed: call the step twice with a learning rate of 0 "
-            "and see whether the gradient is the same both times",
-            blind("zero_grad"),
-        ),
-        Mistake(
-            "the eval mode goes unnoticed: see whether model.training is still True after the step",
-            blind("eval"),
-        ),
-        Mistake(
-            "the missing optimizer.step() goes unnoticed: compare the weights before and after a "
-            "step with a learning rate above 0",
-            blind("step"),
-        ),
-        Mistake(
-            "no slip is noticed: each has its own name",
-            blind("softmax", "zero_grad", "eval", "step"),
-        ),
-        Mistake(
-            "the sound step is accused of eval mode: hand it a model in training mode, as a loop "
-            "does (model.train()); the step itself need not switch",
-            lambda step: found(step, mode=False),
-        ),
-        Mistake(
-            "the sound step is accused of a softmax: an untrained model has a loss near "
-            "ln(classes) with and without it; probe with a model that is surely right",
-            accusing("softmax"),
-        ),
-        Mistake(
-            "the sound step is accused of piling up gradients: after a sound step a gradient is "
-            "there too, and it changes with the weights; hold them still (learning rate 0) and "
-            "compare the gradients of two calls",
-            accusing("zero_grad"),
-        ),
-        Mistake(
-            "the sound step is accused of not moving the weights: with a learning rate of 0, or "
-            "where the gradient is 0, no step can",
-            accusing("step"),
-        ),
-        Mistake(NO_MOVEMENT, sure_of_all_but_softmax),
-        Mistake(NO_MOVEMENT, lambda step: "step"),
-        Mistake("give None itself, not the text 'None'", lambda step: str(found(step))),
-        Mistake(
-            "give the name of the slip, or None where the step is sound; not True or False",
-            lambda step: found(step) is None,
-        ),
-    ],
+    mistakes={
+        "the softmax goes unnoticed: give the step a model that is surely right (logits of 50 on "
+        "the label) and see whether its loss is near 0": blind("softmax"),
+        "the missing zero_grad goes unnoticed: call the step twice with a learning rate of 0 and "
+        "see whether the gradient is the same both times": blind("zero_grad"),
+        "the eval mode goes unnoticed: see whether model.training is "
+        "still True after the step": blind("eval"),
+        "the missing optimizer.step() goes unnoticed: compare the weights before and after a step "
+        "with a learning rate above 0": blind("step"),
+        "no slip is noticed: each has its own name": blind("softmax", "zero_grad", "eval", "step"),
+        "the sound step is accused of eval mode: hand it a model in training mode, as a loop does "
+        "(model.train()); the step itself need not switch": lambda step: found(step, mode=False),
+        "the sound step is accused of a softmax: an untrained model has a loss near ln(classes) "
+        "with and without it; probe with a model that is surely right": accusing("softmax"),
+        "the sound step is accused of piling up gradients: after a sound step a gradient is there "
+        "too, and it changes with the weights; hold them still (learning rate 0) and compare the "
+        "gradients of two calls": accusing("zero_grad"),
+        "the sound step is accused of not moving the weights: with a learning rate of 0, or where "
+        "the gradient is 0, no step can": accusing("step"),
+        NO_MOVEMENT: (sure_of_all_but_softmax, lambda step: "step"),
+        "give None itself, not the text 'None'": lambda step: str(found(step)),
+        "give the name of the slip, or None where the step is sound; "
+        "not True or False": lambda step: found(step) is None,
+    },
 )
 
 
@@ -748,21 +597,15 @@ def clears_the_bar() -> Verdict:
 beat_the_bar = Check(
     reference=clears_the_bar,
     trials=[Trial("your recipe", tried)],
-    mistakes=[
-        Mistake(
-            f"these are the package's defaults; four epochs of them end far above the bar of {BAR}",
-            dict,
-        ),
-        Mistake(
-            "four epochs are the budget, for everybody: leave `epochs` out", lambda: {"epochs": 8}
-        ),
-        Mistake(
-            "a lucky seed is no recipe, and does not hold for the next one: leave `seed` out",
-            lambda: {"seed": 1},
-        ),
-        Mistake(
-            "augment is a function: training.augment_digits, without quotes, or None",
-            lambda: {"augment": "digits"},
-        ),
-    ],
+    mistakes={
+        "these are the package's defaults; four epochs of them end far above the bar "
+        f"of {BAR}": dict,
+        "four epochs are the budget, for everybody: leave `epochs` out": lambda: {"epochs": 8},
+        "a lucky seed is no recipe, and does not hold for the next one: leave `seed` out": lambda: {
+            "seed": 1
+        },
+        "augment is a function: training.augment_digits, without quotes, or None": lambda: {
+            "augment": "digits"
+        },
+    },
 )

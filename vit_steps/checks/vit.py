@@ -14,7 +14,8 @@ from ..inputs import mlp_width
 from ..patches import grid_size
 from ..vit import ViTConfig
 from .compare import Verdict
-from .engine import Check, Mistake, Trial, fill, module, untouched
+from .engine import Check, Trial, fill, module, then
+from .engine import parameters as shapes
 
 # No two of their sizes are alike, so that no wrong answer agrees by chance.
 SMALL = ViTConfig(
@@ -55,39 +56,12 @@ NOT_ASKED = (
     "weights"
 )
 BY_PLACE = "a block's second place is its mask; write `block(x, return_attention=True)`, by name"
+KINDS = "(NotImplemented|Type|Value)Error: .*"
 SLIPS = {
-    "ModuleList": CALLED_LIST,
-    "_forward_unimplemented": CALLED_LIST,
-    "values to unpack": NOT_ASKED,
-    "mask": BY_PLACE,
+    f"{KINDS}(ModuleList|_forward_unimplemented)": CALLED_LIST,
+    f"{KINDS}values to unpack": NOT_ASKED,
+    f"{KINDS}mask": BY_PLACE,
 }
-
-
-def used(images: Tensor, **options: Any) -> Callable[[nn.Module], Any]:
-    """A use of a model; slips that torch or Python describe in other terms are told in ours."""
-
-    def use(model: nn.Module) -> Any:
-        try:
-            return untouched(model, images, **options)
-        except (NotImplementedError, TypeError, ValueError) as error:
-            for sign, advice in SLIPS.items():
-                if sign in str(error):
-                    return Verdict(advice)
-            raise
-
-    return use
-
-
-def holds(what: str, config: ViTConfig) -> Trial:
-    """A trial of the names and shapes of a model's parameters."""
-
-    def run(answer: Callable) -> Any:
-        made = answer(config)
-        if not isinstance(made, nn.Module):
-            return made
-        return {name: "×".join(map(str, p.shape)) for name, p in made.named_parameters()}
-
-    return Trial(what, run)
 
 
 ORDER = ("patch_embed", "tokens", "blocks", "norm", "head")
@@ -124,32 +98,33 @@ def embedded(model: Any, images: Tensor) -> Tensor:
     return model.tokens(model.patch_embed(images))
 
 
-def through(model: Any, x: Tensor) -> tuple[Tensor, list[Tensor]]:
-    return model.blocks(x, return_attention=True)
-
-
 def from_cls(model: Any, x: Tensor) -> Tensor:
     return model.head(model.norm(x)[:, 0])
 
 
-def given(logits: Tensor, attention: list[Tensor], asked: bool) -> Any:
+def as_asked(logits: Tensor, attention: Any, asked: bool) -> Any:
     return (logits, attention) if asked else logits
 
 
 def wrong_vit(
     embed: Callable = embedded,
-    run: Callable = through,
+    run: Callable = lambda model, x: model.blocks(x, return_attention=True),
     read: Callable = from_cls,
-    give: Callable = given,
-    change: Callable | None = None,
+    give: Callable = as_asked,
+    **parts: Callable,
 ) -> type[nn.Module]:
-    """The package's ViT with a step of its forward, or a part, replaced."""
+    """The package's ViT with a step of its forward, or a part, replaced.
+
+    Args:
+        run: gives the blocks' tokens, and each one's weights.
+        parts: by name, what makes the part of the model and its config.
+    """
 
     class Wrong(package.ViT):
         def __init__(self, config: ViTConfig):
             super().__init__(config)
-            if change:
-                change(self, config)
+            for name, make in parts.items():
+                setattr(self, name, make(self, config))
 
         def forward(self, images: Tensor, return_attention: bool = False) -> Any:
             x, attention = run(self, embed(self, images))
@@ -158,268 +133,181 @@ def wrong_vit(
     return Wrong
 
 
-def raising(sign: str) -> Callable:
-    """A step that raises as torch or Python does there."""
+def reading(pick: Callable) -> type[nn.Module]:
+    """A ViT whose head reads what `pick` takes of the normalised tokens."""
+    return wrong_vit(read=lambda m, x: m.head(pick(m.norm(x))))
 
-    def run(model: Any, x: Tensor) -> Any:
-        raise ValueError(sign)
+
+def given_back(give: Callable) -> type[nn.Module]:
+    return wrong_vit(give=give)
+
+
+def run_by(
+    change: Callable = lambda model, x, result: result,
+    keep: Callable = lambda result, weights: weights,
+) -> Callable:
+    """A run through the blocks.
+
+    Args:
+        change: makes what the next block gets of the model, of what this one got, and gave.
+        keep: makes what is kept of what a block gives.
+    """
+
+    def run(model: Any, x: Tensor) -> tuple[Tensor, list[Tensor]]:
+        kept = []
+        for block in model.blocks:
+            result, weights = block(x, return_attention=True)
+            kept.append(keep(result, weights))
+            x = change(model, x, result)
+        return x, kept
 
     return run
 
 
+normed_each_time = run_by(lambda model, x, result: model.norm(result))
+
+
 def same_tokens(model: Any, x: Tensor) -> tuple[Tensor, list[Tensor]]:
     """Each block gets what the first one got, and the last one's result is taken."""
-    last, attention = x, []
-    for block in model.blocks:
-        last, weights = block(x, return_attention=True)
-        attention.append(weights)
-    return last, attention
+    results = [block(x, return_attention=True) for block in model.blocks]
+    return results[-1][0], [weights for _, weights in results]
 
 
-def normed_each_time(model: Any, x: Tensor) -> tuple[Tensor, list[Tensor]]:
-    attention = []
-    for block in model.blocks:
-        x, weights = block(x, return_attention=True)
-        x = model.norm(x)
-        attention.append(weights)
-    return x, attention
+def called_list(model: Any, x: Tensor) -> Any:
+    return nn.ModuleList(model.blocks)(x)
 
 
-def added_twice(model: Any, x: Tensor) -> tuple[Tensor, list[Tensor]]:
-    attention = []
-    for block in model.blocks:
-        result, weights = block(x, return_attention=True)
-        x = x + result
-        attention.append(weights)
-    return x, attention
+def not_asked(model: Any, x: Tensor) -> Any:
+    first, second = iter([x])  # what Python says to it is what counts
+    return first, second
 
 
-def tokens_kept(model: Any, x: Tensor) -> tuple[Tensor, list[Tensor]]:
-    attention = []
-    for block in model.blocks:
-        x = block(x)
-        attention.append(x)
-    return x, attention
+def by_place(model: Any, x: Tensor) -> Any:
+    return model.blocks[0](x, True)
 
 
-def with_head(inputs: Callable, outputs: Callable, bias: bool = True) -> Callable:
-    """A change of the head's size."""
-
-    def change(model: Any, config: ViTConfig) -> None:
-        model.head = nn.Linear(inputs(config), outputs(config), bias)
-
-    return change
-
-
-def with_norm(shape: Callable, eps: float = 1e-6) -> Callable:
-    """A change of the final norm."""
-
-    def change(model: Any, config: ViTConfig) -> None:
-        model.norm = nn.LayerNorm(shape(config), eps=eps)
-
-    return change
-
-
-def for_imagenet(model: Any, config: ViTConfig) -> None:
-    model.norm, model.head = nn.LayerNorm(768, eps=1e-6), nn.Linear(768, 1000)
-
-
-def in_a_list(model: Any, config: ViTConfig) -> None:
-    blocks = list(model.blocks)
-    del model.blocks
-    model.blocks = blocks
-
-
-def one_for_all(model: Any, config: ViTConfig) -> None:
-    model.blocks = Encoder([model.blocks[0]] * config.depth)
+class InAList(wrong_vit()):
+    def __init__(self, config: ViTConfig):
+        super().__init__(config)
+        blocks = list(self.blocks)
+        del self.blocks
+        self.blocks = blocks
 
 
 ViT = Check(
     reference=package.ViT,
+    slips=SLIPS,
     keeps="ViT",
     trials=[
-        holds("its parameters, for images of 15×15 pixels, patch 5, D = 24, 2 blocks", SMALL),
-        holds("its parameters, for grey images of 8×8 pixels, patch 2, D = 12, 2 blocks", OTHER),
-        module("5 images of 15×15 pixels, patch 5, D = 24", [SMALL], used(pictures(SMALL, 5))),
-        module("3 grey images of 8×8 pixels, patch 2, D = 12", [OTHER], used(pictures(OTHER, 3))),
+        shapes("its parameters, for images of 15×15 pixels, patch 5, D = 24, 2 blocks", SMALL),
+        shapes("its parameters, for grey images of 8×8 pixels, patch 2, D = 12, 2 blocks", OTHER),
+        module("5 images of 15×15 pixels, patch 5, D = 24", [SMALL], pictures(SMALL, 5)),
+        module("3 grey images of 8×8 pixels, patch 2, D = 12", [OTHER], pictures(OTHER, 3)),
         module(
             "5 images, with return_attention=True",
             [SMALL],
-            used(pictures(SMALL, 5), return_attention=True),
+            pictures(SMALL, 5),
+            return_attention=True,
         ),
         Trial("a new ViT", well_made),
     ],
-    mistakes=[
-        Mistake(
-            "the final norm is never used: the head reads `self.norm` of the cls token",
-            wrong_vit(read=lambda m, x: m.head(x[:, 0])),
+    mistakes={
+        "the final norm is never used: the head reads `self.norm` of the cls token": wrong_vit(
+            read=lambda m, x: m.head(x[:, 0])
         ),
-        Mistake(
-            "the head answers for every token; give it the cls token alone, `x[:, 0]`",
-            wrong_vit(read=lambda m, x: m.head(m.norm(x))),
+        "the head answers for every token; give it the cls token alone, `x[:, 0]`": reading(
+            lambda x: x
         ),
-        Mistake(
-            "you keep an axis of length 1: `x[:, :1]` is (B, 1, D), `x[:, 0]` is (B, D)",
-            wrong_vit(read=lambda m, x: m.head(m.norm(x)[:, :1])),
+        "you keep an axis of length 1: `x[:, :1]` is (B, 1, D), `x[:, 0]` is (B, D)": reading(
+            lambda x: x[:, :1]
         ),
-        Mistake(
-            "you read the mean of all tokens; this ViT's head reads the cls token, `x[:, 0]`",
-            wrong_vit(read=lambda m, x: m.head(m.norm(x).mean(dim=1))),
+        "you read the mean of all tokens; this ViT's head reads the cls token, `x[:, 0]`": reading(
+            lambda x: x.mean(dim=1)
         ),
-        Mistake(
-            "you read the mean of all tokens, and norm it; this ViT's head reads the cls token, "
-            "`x[:, 0]`",
-            wrong_vit(read=lambda m, x: m.head(m.norm(x.mean(dim=1)))),
+        "you read the mean of all tokens, and norm it; this ViT's head reads the cls token, `x[:, "
+        "0]`": wrong_vit(read=lambda m, x: m.head(m.norm(x.mean(dim=1)))),
+        "you read the mean of the patches; this ViT's head reads the cls token, `x[:, 0]`": reading(
+            lambda x: x[:, 1:].mean(dim=1)
         ),
-        Mistake(
-            "you read the mean of the patches; this ViT's head reads the cls token, `x[:, 0]`",
-            wrong_vit(read=lambda m, x: m.head(m.norm(x)[:, 1:].mean(dim=1))),
+        "`x[0]` is the first image; the cls token of every image is `x[:, 0]`": reading(
+            lambda x: x[0]
         ),
-        Mistake(
-            "`x[0]` is the first image; the cls token of every image is `x[:, 0]`",
-            wrong_vit(read=lambda m, x: m.head(m.norm(x)[0])),
+        "you read the last token; cls is the first, `x[:, 0]`": reading(lambda x: x[:, -1]),
+        "you read token 1, the first patch; cls is token 0, `x[:, 0]`": reading(lambda x: x[:, 1]),
+        "there is a softmax at the end; the head gives logits, the "
+        "loss brings its own softmax": wrong_vit(read=lambda m, x: from_cls(m, x).softmax(dim=-1)),
+        "`tokens` is never called: it puts cls in front and adds the positions, "
+        "before the blocks": wrong_vit(lambda m, images: m.patch_embed(images)),
+        "`tokens` is to be called: it puts cls in front too, so token 0 "
+        "is a patch in yours": wrong_vit(lambda m, i: m.patch_embed(i) + m.tokens.pos_embed[:, 1:]),
+        "every block gets the same tokens: hand on what the block before gave, `x, weights = "
+        "block(x, …)`": wrong_vit(run=same_tokens),
+        "`x` never changes: you keep each block's weights and throw its tokens away": wrong_vit(
+            run=run_by(lambda model, x, result: x)
         ),
-        Mistake(
-            "you read the last token; cls is the first, `x[:, 0]`",
-            wrong_vit(read=lambda m, x: m.head(m.norm(x)[:, -1])),
+        "only the first block runs; is the `return` inside the loop?": wrong_vit(
+            run=lambda m, x: m.blocks[:1](x, return_attention=True)
         ),
-        Mistake(
-            "you read token 1, the first patch; cls is token 0, `x[:, 0]`",
-            wrong_vit(read=lambda m, x: m.head(m.norm(x)[:, 1])),
+        CALLED_LIST: wrong_vit(run=called_list),
+        NOT_ASKED: wrong_vit(run=not_asked),
+        BY_PLACE: wrong_vit(run=by_place),
+        "each block's input is added twice: a block adds it already, so `x = block(x)`": wrong_vit(
+            run=run_by(lambda model, x, result: x + result)
         ),
-        Mistake(
-            "there is a softmax at the end; the head gives logits, the loss brings its own softmax",
-            wrong_vit(read=lambda m, x: from_cls(m, x).softmax(dim=-1)),
+        "`self.norm` runs after every block; it belongs after the last block, once": wrong_vit(
+            run=normed_each_time, read=lambda m, x: m.head(x[:, 0])
         ),
-        Mistake(
-            "`tokens` is never called: it puts cls in front and adds the positions, before the "
-            "blocks",
-            wrong_vit(embed=lambda m, images: m.patch_embed(images)),
+        "`self.norm` runs after every block and again at the end; it belongs after the last block, "
+        "once": wrong_vit(run=normed_each_time),
+        "`self.norm` runs before the blocks; it belongs after the last block": wrong_vit(
+            lambda m, images: m.norm(embedded(m, images)), read=lambda m, x: m.head(x[:, 0])
         ),
-        Mistake(
-            "`tokens` is to be called: it puts cls in front too, so token 0 is a patch in yours",
-            wrong_vit(embed=lambda m, i: m.patch_embed(i) + m.tokens.pos_embed[:, 1:]),
+        "you give the logits and the weights, always; give the logits alone unless they are asked "
+        "for": given_back(lambda logits, attention, asked: (logits, attention)),
+        "the weights are never given: with return_attention=True "
+        "give (logits, attention)": given_back(lambda logits, attention, asked: logits),
+        "`return a, b if c else d` gives a pair in both cases: put brackets round the pair, "
+        "`(logits, attention) if "
+        "…`": given_back(lambda logits, attention, asked: (logits, attention if asked else logits)),
+        "the attention is one tensor; give a list, one tensor of weights for each block": (
+            given_back(lambda logits, kept, asked: as_asked(logits, torch.stack(kept), asked))
         ),
-        Mistake(
-            "every block gets the same tokens: hand on what the block before gave, "
-            "`x, weights = block(x, …)`",
-            wrong_vit(run=same_tokens),
+        "the attention is the last block's weights; give a list with those "
+        "of every block": given_back(lambda logits, kept, asked: as_asked(logits, kept[-1], asked)),
+        "the two results are the wrong way round: the logits first, then the attention": given_back(
+            lambda logits, attention, asked: (attention, logits) if asked else logits
         ),
-        Mistake(
-            "`x` never changes: you keep each block's weights and throw its tokens away",
-            wrong_vit(run=lambda m, x: (x, same_tokens(m, x)[1])),
+        "your list holds each block's tokens, not its weights": wrong_vit(
+            run=run_by(keep=lambda result, weights: result)
         ),
-        Mistake(
-            "only the first block runs; is the `return` inside the loop?",
-            wrong_vit(run=lambda m, x: m.blocks[:1](x, return_attention=True)),
+        "the head is turned round: a Linear names its inputs first, D, then its outputs": wrong_vit(
+            head=lambda m, c: nn.Linear(c.num_classes, c.embed_dim)
         ),
-        Mistake(CALLED_LIST, wrong_vit(run=raising("ModuleList"))),
-        Mistake(NOT_ASKED, wrong_vit(run=raising("values to unpack"))),
-        Mistake(BY_PLACE, wrong_vit(run=raising("mask"))),
-        Mistake(
-            "each block's input is added twice: a block adds it already, so `x = block(x)`",
-            wrong_vit(run=added_twice),
+        "768 and 1000 are B/16's sizes; read yours from config": wrong_vit(
+            norm=lambda m, c: nn.LayerNorm(768, eps=1e-6), head=lambda m, c: nn.Linear(768, 1000)
         ),
-        Mistake(
-            "`self.norm` runs after every block; it belongs after the last block, once",
-            wrong_vit(run=normed_each_time, read=lambda m, x: m.head(x[:, 0])),
+        "the head gives 1000 logits; it gives one a class, `config.num_classes`": wrong_vit(
+            head=lambda m, c: nn.Linear(c.embed_dim, 1000)
         ),
-        Mistake(
-            "`self.norm` runs after every block and again at the end; it belongs after the last "
-            "block, once",
-            wrong_vit(run=normed_each_time),
+        "the head has no bias; leave nn.Linear's own in": wrong_vit(
+            head=lambda m, c: nn.Linear(c.embed_dim, c.num_classes, bias=False)
         ),
-        Mistake(
-            "`self.norm` runs before the blocks; it belongs after the last block",
-            wrong_vit(
-                embed=lambda m, images: m.norm(embedded(m, images)),
-                read=lambda m, x: m.head(x[:, 0]),
-            ),
+        "the norm is made for the classes; it norms tokens, of D numbers": wrong_vit(
+            norm=lambda m, c: nn.LayerNorm(c.num_classes, eps=1e-6)
         ),
-        Mistake(
-            "you give the logits and the weights, always; give the logits alone unless they are "
-            "asked for",
-            wrong_vit(give=lambda logits, attention, asked: (logits, attention)),
+        "the norm is made for all tokens at once; it norms each alone, over its D numbers": (
+            wrong_vit(norm=lambda m, c: nn.LayerNorm([all_tokens(c), c.embed_dim], eps=1e-6))
         ),
-        Mistake(
-            "the weights are never given: with return_attention=True give (logits, attention)",
-            wrong_vit(give=lambda logits, attention, asked: logits),
-        ),
-        Mistake(
-            "`return a, b if c else d` gives a pair in both cases: put brackets round the pair, "
-            "`(logits, attention) if …`",
-            wrong_vit(
-                give=lambda logits, attention, asked: (logits, attention if asked else logits)
-            ),
-        ),
-        Mistake(
-            "the attention is one tensor; give a list, one tensor of weights for each block",
-            wrong_vit(
-                give=lambda logits, attention, asked: (
-                    (logits, torch.stack(attention)) if asked else logits
-                )
-            ),
-        ),
-        Mistake(
-            "the attention is the last block's weights; give a list with those of every block",
-            wrong_vit(
-                give=lambda logits, attention, asked: (logits, attention[-1]) if asked else logits
-            ),
-        ),
-        Mistake(
-            "the two results are the wrong way round: the logits first, then the attention",
-            wrong_vit(
-                give=lambda logits, attention, asked: (attention, logits) if asked else logits
-            ),
-        ),
-        Mistake(
-            "your list holds each block's tokens, not its weights",
-            wrong_vit(run=tokens_kept),
-        ),
-        Mistake(
-            "the head is turned round: a Linear names its inputs first, D, then its outputs",
-            wrong_vit(change=with_head(lambda c: c.num_classes, lambda c: c.embed_dim)),
-        ),
-        Mistake(
-            "768 and 1000 are B/16's sizes; read yours from config",
-            wrong_vit(change=for_imagenet),
-        ),
-        Mistake(
-            "the head gives 1000 logits; it gives one a class, `config.num_classes`",
-            wrong_vit(change=with_head(lambda c: c.embed_dim, lambda c: 1000)),
-        ),
-        Mistake(
-            "the head has no bias; leave nn.Linear's own in",
-            wrong_vit(change=with_head(lambda c: c.embed_dim, lambda c: c.num_classes, False)),
-        ),
-        Mistake(
-            "the norm is made for the classes; it norms tokens, of D numbers",
-            wrong_vit(change=with_norm(lambda c: c.num_classes)),
-        ),
-        Mistake(
-            "the norm is made for all tokens at once; it norms each alone, over its D numbers",
-            wrong_vit(
-                change=with_norm(lambda c: (1 + (c.image_size // c.patch_size) ** 2, c.embed_dim))
-            ),
-        ),
-        Mistake(
-            "the blocks are in a plain list, which torch does not look into: use nn.ModuleList",
-            wrong_vit(change=in_a_list),
-        ),
-        Mistake(
-            "it is one block, many times: make a new EncoderBlock for each of the `depth` places",
-            wrong_vit(change=one_for_all),
-        ),
-        Mistake(
-            "`norm` has PyTorch's eps; ViTs are trained with another: LayerNorm(D, eps=1e-6)",
-            wrong_vit(change=with_norm(lambda c: c.embed_dim, 1e-5)),
-        ),
-        Mistake(
-            "`head` does not start as init_weights says: `self.apply(init_weights)` belongs at the "
-            "end of __init__, after all parts",
-            wrong_vit(change=with_head(lambda c: c.embed_dim, lambda c: c.num_classes)),
-        ),
-    ],
+        "the blocks are in a plain list, which torch does not look into: "
+        "use nn.ModuleList": InAList,
+        "it is one block, many times: make a new EncoderBlock for each "
+        "of the `depth` places": wrong_vit(blocks=lambda m, c: Encoder([m.blocks[0]] * c.depth)),
+        "`norm` has PyTorch's eps; ViTs are trained with another: "
+        "LayerNorm(D, eps=1e-6)": wrong_vit(norm=lambda m, c: nn.LayerNorm(c.embed_dim)),
+        "`head` does not start as init_weights says: `self.apply(init_weights)` belongs at the end "
+        "of __init__, "
+        "after all parts": wrong_vit(head=lambda m, c: nn.Linear(c.embed_dim, c.num_classes)),
+    },
 )
 
 
@@ -520,6 +408,16 @@ def mistaken(size: Callable | None = None, cost: Callable | None = None) -> Call
     return lambda config: ((size or parameters)(config), (cost or work)(config))
 
 
+def sized(**changed: int) -> Callable:
+    """A wrong answer: the size with these parts."""
+    return mistaken(lambda c: parameters(c, **changed))
+
+
+def worked(**options: Any) -> Callable:
+    """A wrong answer: the work with these options."""
+    return mistaken(cost=lambda c: work(c, **options))
+
+
 def wider(width: Callable) -> Callable:
     """A wrong answer: both counts with another width of the MLP."""
     return mistaken(lambda c: parameters(c, hidden=width(c)), lambda c: work(c, hidden=width(c)))
@@ -528,118 +426,64 @@ def wider(width: Callable) -> Callable:
 size_and_work = Check(
     reference=mistaken(),
     trials=[counted(what, config, place) for place in (0, 1) for what, config in SIZES],
-    mistakes=[
-        Mistake(
-            "the two counts are the wrong way round: the parameters first",
-            lambda c: (work(c), parameters(c)),
+    mistakes={
+        "the two counts are the wrong way round: the parameters first": lambda c: (
+            work(c),
+            parameters(c),
         ),
-        Mistake(
-            "cls and positions are both missing: they are bare parameters, no layer's weight; "
-            "this is how a sum over layers goes wrong",
-            mistaken(lambda c: parameters(c, cls=0, positions=0)),
+        "cls and positions are both missing: they are bare parameters, no layer's weight; this is "
+        "how a sum over layers goes wrong": sized(cls=0, positions=0),
+        "your parameters are D too few. Is the patch embedding's bias there, cls itself, and a "
+        "position for every patch and one for cls?": sized(cls=0),
+        "the final norm is missing: 2·D parameters, after the last block": sized(norm=0),
+        "the LayerNorms inside the blocks are missing: two a block, "
+        "each with 2·D parameters": sized(norms=0),
+        "a LayerNorm has 2·D parameters, a scale and a shift for each place; you count D": mistaken(
+            lambda c: parameters(c, norms=2 * c.embed_dim, norm=c.embed_dim)
         ),
-        Mistake(
-            "your parameters are D too few. Is the patch embedding's bias there, cls itself, and "
-            "a position for every patch and one for cls?",
-            mistaken(lambda c: parameters(c, cls=0)),
+        "the biases inside the blocks are missing: each of the four Linears has one": sized(
+            biases=0
         ),
-        Mistake(
-            "the final norm is missing: 2·D parameters, after the last block",
-            mistaken(lambda c: parameters(c, norm=0)),
+        "the head's bias is missing: one number a class": mistaken(
+            lambda c: parameters(c, head=c.embed_dim * c.num_classes)
         ),
-        Mistake(
-            "the LayerNorms inside the blocks are missing: two a block, each with 2·D parameters",
-            mistaken(lambda c: parameters(c, norms=0)),
+        "the parameters of one block are counted; there are `depth`": mistaken(
+            lambda c: parameters(replace(c, depth=1))
         ),
-        Mistake(
-            "a LayerNorm has 2·D parameters, a scale and a shift for each place; you count D",
-            mistaken(lambda c: parameters(c, norms=2 * c.embed_dim, norm=c.embed_dim)),
+        "mlp_ratio is ignored: the MLP's hidden width is round(mlp_ratio * D), "
+        "and not always 4·D": wider(lambda c: 4 * c.embed_dim),
+        "int() cuts 60.99999 to 60; the hidden width is round(mlp_ratio * D)": wider(
+            lambda c: int(c.mlp_ratio * c.embed_dim)
         ),
-        Mistake(
-            "the biases inside the blocks are missing: each of the four Linears has one",
-            mistaken(lambda c: parameters(c, biases=0)),
+        "in_channels is ignored: a patch has P·P·in_channels numbers, "
+        "and not always three channels": lambda c: mistaken()(replace(c, in_channels=3)),
+        "the number of patches is wrong where image_size is (height, width): vit_steps.grid_size "
+        "reads both forms and gives (rows, columns)": mistaken(
+            lambda c: parameters(c, positions=square_tokens(c) * c.embed_dim),
+            lambda c: work(c, tokens=square_tokens(c)),
         ),
-        Mistake(
-            "the head's bias is missing: one number a class",
-            mistaken(lambda c: parameters(c, head=c.embed_dim * c.num_classes)),
+        "attention is missing from the work: q·kᵀ and weights·v have no parameters, yet each costs "
+        "N·N·D a block": worked(products=0),
+        "attention has two products: q·kᵀ, and then weights·v": worked(products=1),
+        "the blocks' Linears run on every token: multiply by N. And attention is missing: two "
+        "products of N·N·D a block": worked(every_token=False, products=0),
+        "the blocks' Linears run on every token: multiply by N": worked(every_token=False),
+        "the blocks work on N tokens, cls included; you count the patches only": worked(cls=0),
+        "the patch embedding runs on the patches alone, N − 1 of them; cls is no patch": mistaken(
+            cost=lambda c: work(c, patches=all_tokens(c))
         ),
-        Mistake(
-            "the parameters of one block are counted; there are `depth`",
-            mistaken(lambda c: parameters(replace(c, depth=1))),
+        "the heads share the width: h heads of width d = D / h cost N·N·D together, not h times "
+        "that": mistaken(cost=lambda c: work(c, heads=c.num_heads)),
+        "the output projection is missing from the work: D·D for each token, in each block": worked(
+            squares=3
         ),
-        Mistake(
-            "mlp_ratio is ignored: the MLP's hidden width is round(mlp_ratio * D), and not "
-            "always 4·D",
-            wider(lambda c: 4 * c.embed_dim),
+        "the head reads one token, not all N": mistaken(
+            cost=lambda c: work(c, head_tokens=all_tokens(c))
         ),
-        Mistake(
-            "int() cuts 60.99999 to 60; the hidden width is round(mlp_ratio * D)",
-            wider(lambda c: int(c.mlp_ratio * c.embed_dim)),
-        ),
-        Mistake(
-            "in_channels is ignored: a patch has P·P·in_channels numbers, and not always three "
-            "channels",
-            mistaken(
-                lambda c: parameters(replace(c, in_channels=3)),
-                lambda c: work(replace(c, in_channels=3)),
-            ),
-        ),
-        Mistake(
-            "the number of patches is wrong where image_size is (height, width): "
-            "vit_steps.grid_size reads both forms and gives (rows, columns)",
-            mistaken(
-                lambda c: parameters(c, positions=square_tokens(c) * c.embed_dim),
-                lambda c: work(c, tokens=square_tokens(c)),
-            ),
-        ),
-        Mistake(
-            "attention is missing from the work: q·kᵀ and weights·v have no parameters, yet each "
-            "costs N·N·D a block",
-            mistaken(cost=lambda c: work(c, products=0)),
-        ),
-        Mistake(
-            "attention has two products: q·kᵀ, and then weights·v",
-            mistaken(cost=lambda c: work(c, products=1)),
-        ),
-        Mistake(
-            "the blocks' Linears run on every token: multiply by N. And attention is missing: two "
-            "products of N·N·D a block",
-            mistaken(cost=lambda c: work(c, every_token=False, products=0)),
-        ),
-        Mistake(
-            "the blocks' Linears run on every token: multiply by N",
-            mistaken(cost=lambda c: work(c, every_token=False)),
-        ),
-        Mistake(
-            "the blocks work on N tokens, cls included; you count the patches only",
-            mistaken(cost=lambda c: work(c, cls=0)),
-        ),
-        Mistake(
-            "the patch embedding runs on the patches alone, N − 1 of them; cls is no patch",
-            mistaken(cost=lambda c: work(c, patches=all_tokens(c))),
-        ),
-        Mistake(
-            "the heads share the width: h heads of width d = D / h cost N·N·D together, not h "
-            "times that",
-            mistaken(cost=lambda c: work(c, heads=c.num_heads)),
-        ),
-        Mistake(
-            "the output projection is missing from the work: D·D for each token, in each block",
-            mistaken(cost=lambda c: work(c, squares=3)),
-        ),
-        Mistake(
-            "the head reads one token, not all N",
-            mistaken(cost=lambda c: work(c, head_tokens=all_tokens(c))),
-        ),
-        Mistake(
-            "the head is missing from the work: D times the classes, once",
-            mistaken(cost=lambda c: work(c, head_tokens=0)),
-        ),
-        Mistake(
-            "these are FLOPs, a multiplication and an addition each; count a multiply-add once",
-            mistaken(cost=lambda c: 2 * work(c)),
-        ),
-    ],
+        "the head is missing from the work: D times the classes, once": worked(head_tokens=0),
+        "these are FLOPs, a multiplication and an addition each; "
+        "count a multiply-add once": mistaken(cost=lambda c: 2 * work(c)),
+    },
 )
 
 
@@ -650,141 +494,95 @@ def patches_of(config: ViTConfig) -> int:
     return all_tokens(config) - 1
 
 
-class MeanViT(nn.Module):
-    """A ViT without a cls token, whose head reads the mean of the tokens."""
-
-    def __init__(self, config: ViTConfig):
-        super().__init__()
-        whole = package.ViT(config)
-        self.patch_embed = whole.patch_embed
-        self.pos_embed = nn.Parameter(torch.zeros(1, patches_of(config), config.embed_dim))
-        self.blocks, self.norm, self.head = whole.blocks, whole.norm, whole.head
-
-    def forward(self, images: Tensor) -> Tensor:
-        return self.read(self.blocks(self.embed(images)))
-
-    def embed(self, images: Tensor) -> Tensor:
-        return self.patch_embed(images) + self.pos_embed
-
-    def read(self, x: Tensor) -> Tensor:
-        return self.head(self.norm(x).mean(dim=1))
+def bare_patches(model: Any, images: Tensor) -> Tensor:
+    return model.patch_embed(images)
 
 
-def reading(read: Callable) -> type[nn.Module]:
-    """A wrong answer: the head reads something else."""
-    return type("Wrong", (MeanViT,), {"read": read})
+def with_positions(model: Any, images: Tensor) -> Tensor:
+    x = model.patch_embed(images)
+    return x + model.pos_embed.view(1, -1, x.shape[-1])[:, -x.shape[1] :]
 
 
-WithCls = wrong_vit(read=lambda m, x: m.head(m.norm(x)[:, 1:].mean(dim=1)))
+def positions(c: ViTConfig) -> Tensor:
+    return torch.zeros(1, patches_of(c), c.embed_dim)
 
 
-def positions_of(shape: Callable, learned: bool = True) -> type[nn.Module]:
-    """A wrong answer: positions of another shape, or not learned."""
+def mean_vit(
+    pool: Callable = lambda x: x.mean(dim=1),
+    embed: Callable = with_positions,
+    run: Callable = lambda model, x: model.blocks(x),
+    read: Callable | None = None,
+    made: Callable = lambda c: nn.Parameter(positions(c)),
+) -> type[nn.Module]:
+    """A ViT without a cls token, whose head reads the mean of the tokens; the options make the
+    known mistakes.
 
-    class Wrong(MeanViT):
+    Args:
+        pool: makes what the head reads of the normalised tokens.
+        read: makes the logits of the model and the blocks' tokens, in place of that.
+        made: makes `pos_embed` of the config.
+    """
+
+    class MeanViT(nn.Module):
         def __init__(self, config: ViTConfig):
-            super().__init__(config)
-            positions = torch.zeros(shape(config))
-            del self.pos_embed
-            self.pos_embed = nn.Parameter(positions) if learned else positions
+            super().__init__()
+            whole = package.ViT(config)
+            self.patch_embed, self.pos_embed = whole.patch_embed, made(config)
+            self.blocks, self.norm, self.head = whole.blocks, whole.norm, whole.head
 
-        def embed(self, images: Tensor) -> Tensor:
-            x = self.patch_embed(images)
-            return x + self.pos_embed.view(1, -1, x.shape[-1])[:, -x.shape[1] :]
+        def forward(self, images: Tensor) -> Tensor:
+            x = run(self, embed(self, images))
+            return read(self, x) if read else self.head(pool(self.norm(x)))
 
-    return Wrong
-
-
-class PositionsLast(MeanViT):
-    def embed(self, images: Tensor) -> Tensor:
-        return self.patch_embed(images)
-
-    def read(self, x: Tensor) -> Tensor:
-        return super().read(x + self.pos_embed)
-
-
-class NoPositions(MeanViT):
-    def embed(self, images: Tensor) -> Tensor:
-        return self.patch_embed(images)
-
-
-class SameTokens(MeanViT):
-    def forward(self, images: Tensor) -> Tensor:
-        return self.read(same_tokens(self, self.embed(images))[0])
+    return MeanViT
 
 
 ViTWithoutCls = Check(
-    reference=MeanViT,
+    reference=mean_vit(),
+    slips=SLIPS,
     trials=[
-        holds("its parameters, for images of 15×15 pixels, patch 5, D = 24, 2 blocks", SMALL),
-        holds("its parameters, for grey images of 8×8 pixels, patch 2, D = 12, 2 blocks", OTHER),
-        module("5 images of 15×15 pixels, patch 5, D = 24", [SMALL], used(pictures(SMALL, 5))),
-        module("3 grey images of 8×8 pixels, patch 2, D = 12", [OTHER], used(pictures(OTHER, 3))),
+        shapes("its parameters, for images of 15×15 pixels, patch 5, D = 24, 2 blocks", SMALL),
+        shapes("its parameters, for grey images of 8×8 pixels, patch 2, D = 12, 2 blocks", OTHER),
+        module("5 images of 15×15 pixels, patch 5, D = 24", [SMALL], pictures(SMALL, 5)),
+        module("3 grey images of 8×8 pixels, patch 2, D = 12", [OTHER], pictures(OTHER, 3)),
     ],
-    mistakes=[
-        Mistake(
-            "the cls token is still there, inside `tokens`: this ViT has `pos_embed` in its place",
-            WithCls,
+    mistakes={
+        "the cls token is still there, inside `tokens`: "
+        "this ViT has `pos_embed` in its place": reading(lambda x: x[:, 1:].mean(dim=1)),
+        "without cls there are n positions, one a patch; yours has one more": mean_vit(
+            made=lambda c: nn.Parameter(torch.zeros(1, all_tokens(c), c.embed_dim))
         ),
-        Mistake(
-            "without cls there are n positions, one a patch; yours has one more",
-            positions_of(lambda c: (1, patches_of(c) + 1, c.embed_dim)),
+        "`pos_embed` needs the batch axis: its shape is (1, n, D)": mean_vit(
+            made=lambda c: nn.Parameter(positions(c)[0])
         ),
-        Mistake(
-            "`pos_embed` needs the batch axis: its shape is (1, n, D)",
-            positions_of(lambda c: (patches_of(c), c.embed_dim)),
+        "the positions are not learned: make `pos_embed` an nn.Parameter": mean_vit(made=positions),
+        "the positions are not added to the patches": mean_vit(embed=bare_patches),
+        "the positions are added after the blocks; add them before the blocks": mean_vit(
+            embed=bare_patches, run=lambda m, x: m.blocks(x) + m.pos_embed
         ),
-        Mistake(
-            "the positions are not learned: make `pos_embed` an nn.Parameter",
-            positions_of(lambda c: (1, patches_of(c), c.embed_dim), learned=False),
+        "you take the mean first and norm that; norm each token, then take the mean": mean_vit(
+            read=lambda m, x: m.head(m.norm(x.mean(dim=1)))
         ),
-        Mistake("the positions are not added to the patches", NoPositions),
-        Mistake(
-            "the positions are added after the blocks; add them before the blocks", PositionsLast
+        "the norm is missing: norm each token, then take the mean": mean_vit(
+            read=lambda m, x: m.head(x.mean(dim=1))
         ),
-        Mistake(
-            "you take the mean first and norm that; norm each token, then take the mean",
-            reading(lambda self, x: self.head(self.norm(x.mean(dim=1)))),
+        "`[:, 1:]` leaves the first patch out: there is no cls token "
+        "to leave out any more": mean_vit(lambda x: x[:, 1:].mean(dim=1)),
+        "token 0 is the first patch now; read the mean of all tokens": mean_vit(lambda x: x[:, 0]),
+        "you read the sum of the tokens; read their mean": mean_vit(lambda x: x.sum(dim=1)),
+        "you read the largest number of each column; read the mean": mean_vit(
+            lambda x: x.amax(dim=1)
         ),
-        Mistake(
-            "the norm is missing: norm each token, then take the mean",
-            reading(lambda self, x: self.head(x.mean(dim=1))),
+        "you average over the images; the tokens are axis 1": mean_vit(lambda x: x.mean(dim=0)),
+        "the head answers for every token; take the mean over the tokens, axis 1, to get one row "
+        "of logits an image": mean_vit(lambda x: x),
+        "there is a softmax at the end; give the logits": mean_vit(
+            read=lambda m, x: m.head(m.norm(x).mean(dim=1)).softmax(dim=-1)
         ),
-        Mistake(
-            "`[:, 1:]` leaves the first patch out: there is no cls token to leave out any more",
-            reading(lambda self, x: self.head(self.norm(x)[:, 1:].mean(dim=1))),
-        ),
-        Mistake(
-            "token 0 is the first patch now; read the mean of all tokens",
-            reading(lambda self, x: self.head(self.norm(x)[:, 0])),
-        ),
-        Mistake(
-            "you read the sum of the tokens; read their mean",
-            reading(lambda self, x: self.head(self.norm(x).sum(dim=1))),
-        ),
-        Mistake(
-            "you read the largest number of each column; read the mean",
-            reading(lambda self, x: self.head(self.norm(x).amax(dim=1))),
-        ),
-        Mistake(
-            "you average over the images; the tokens are axis 1",
-            reading(lambda self, x: self.head(self.norm(x).mean(dim=0))),
-        ),
-        Mistake(
-            "the head answers for every token; take the mean over the tokens, axis 1, to get one "
-            "row of logits an image",
-            reading(lambda self, x: self.head(self.norm(x))),
-        ),
-        Mistake(
-            "there is a softmax at the end; give the logits",
-            reading(lambda self, x: self.head(self.norm(x).mean(dim=1)).softmax(dim=-1)),
-        ),
-        Mistake(
-            "every block gets the same tokens: hand on what the block before gave, `x = block(x)`",
-            SameTokens,
-        ),
-        Mistake(CALLED_LIST, reading(raising("ModuleList"))),
-    ],
+        "every block gets the same tokens: hand on what the block before gave, "
+        "`x = block(x)`": mean_vit(run=lambda m, x: same_tokens(m, x)[0]),
+        CALLED_LIST: mean_vit(run=called_list),
+    },
 )
 
 
@@ -824,6 +622,7 @@ def pair(
     return Trial(what, run)
 
 
+ONE = (0, 3, 7)
 COUNTS = "; every difference over 1e-5 counts, even of one number"
 
 
@@ -835,24 +634,13 @@ def shaken(name: str) -> Callable:
     return change
 
 
-def louder(model: Any) -> None:
-    model.tokens.cls_token.add_(1.0)
+def larger(by: float, place: Any = ...) -> Callable:
+    """A change of the positions, or of the one at that place."""
 
+    def change(model: Any) -> None:
+        model.tokens.pos_embed[place] += by
 
-def rounded(model: Any) -> None:
-    model.tokens.cls_token.mul_(1 + 2e-7)
-
-
-def one_number(model: Any) -> None:
-    model.tokens.pos_embed[0, 3, 7] += 5e-5
-
-
-def one_number_more(model: Any) -> None:
-    model.tokens.pos_embed[0, 3, 7] += 4e-4
-
-
-def all_numbers(model: Any) -> None:
-    model.tokens.pos_embed.add_(5e-4)
+    return change
 
 
 def stages(model: Any, images: Tensor) -> dict[str, Tensor]:
@@ -881,13 +669,19 @@ def first_parted(a: Any, b: Any, images: Tensor) -> str | None:
     return next(iter(parted(a, b, images)), None)
 
 
-def where(differ: Callable) -> Callable:
-    """A wrong answer: the first stage that is apart by another measure."""
+def where(size: Callable = lambda gap: gap.abs().max(), border: float = 1e-5) -> Callable:
+    """A wrong answer: the first stage that is apart by another measure, or another border."""
+
+    def differ(x: Tensor, y: Tensor) -> bool:
+        return x.shape != y.shape or bool(size(x - y) > border)
+
     return lambda a, b, images: next(iter(parted(a, b, images, differ)), None)
 
 
-def over(border: float) -> Callable[[Tensor, Tensor], bool]:
-    return lambda x, y: x.shape != y.shape or bool((x - y).abs().max() > border)
+def of_equal_shapes(a: Any, b: Any, images: Tensor) -> str | None:
+    """A wrong answer: shapes are not compared."""
+    found = parted(a, b, images, lambda x, y: bool((x - y).abs().max() > 1e-5))
+    return next(iter(found), None)
 
 
 def other_weights(a: nn.Module, b: nn.Module, images: Tensor) -> str | None:
@@ -900,18 +694,13 @@ def other_weights(a: nn.Module, b: nn.Module, images: Tensor) -> str | None:
 
 
 def renamed(change: Callable[[str], Any]) -> Callable:
-    """A wrong answer: the right one, put through `change`."""
-
-    def wrong(a: Any, b: Any, images: Tensor) -> Any:
-        name = first_parted(a, b, images)
-        return name and change(name)
-
-    return wrong
+    """A wrong answer: the right name, put through `change`."""
+    return then(first_parted, lambda name: name and change(name))
 
 
-def other_block(name: str, form: Callable[[int], Any]) -> Any:
-    _, _, number = name.partition(".")
-    return form(int(number)) if number else name
+def block_as(form: Callable[[int], Any]) -> Callable:
+    """A wrong answer: a block is named so, by its number."""
+    return renamed(lambda name: form(int(name[7:])) if name.startswith("blocks.") else name)
 
 
 def before(name: str) -> str:
@@ -937,89 +726,53 @@ where_they_part = Check(
         pair("two ViTs of equal weights, one with mean pooling", replace(TINY, pool="mean")),
         pair("two ViTs of 5 and 6 classes", replace(TINY, num_classes=6)),
         pair("two ViTs whose head differs", change=shaken("head.weight")),
-        pair("two ViTs, the second's cls token larger by 1", change=louder),
-        pair("two ViTs, the positions larger by 0.0005", change=all_numbers, why=COUNTS),
-        pair("two ViTs, one number larger by 0.0004", change=one_number_more, why=COUNTS),
-        pair("two ViTs, one number larger by 0.00005", change=one_number, why=COUNTS),
+        pair(
+            "two ViTs, the second's cls token larger by 1",
+            change=lambda m: m.tokens.cls_token.add_(1.0),
+        ),
+        pair("two ViTs, the positions larger by 0.0005", change=larger(5e-4), why=COUNTS),
+        pair("two ViTs, one number larger by 0.0004", change=larger(4e-4, ONE), why=COUNTS),
+        pair("two ViTs, one number larger by 0.00005", change=larger(5e-5, ONE), why=COUNTS),
         pair(
             "two ViTs, the cls token different by a rounding",
-            change=rounded,
+            change=lambda m: m.tokens.cls_token.mul_(1 + 2e-7),
             why="; differences up to 1e-5 do not count",
         ),
     ],
-    mistakes=[
-        Mistake(
-            "you compare the weights: 3 and 4 heads, or cls and mean pooling, have equal weights "
-            "and still give other numbers; compare what each stage gives",
-            other_weights,
+    mistakes={
+        "you compare the weights: 3 and 4 heads, or cls and mean pooling, have equal weights and "
+        "still give other numbers; compare what each stage gives": other_weights,
+        "you compare the logits alone; go stage by stage, and name the "
+        "first that differs": lambda a, b, images: "head" if apart(a(images), b(images)) else None,
+        "this is the last stage where they differ; once apart, they stay apart: "
+        "return at the first": lambda a, b, images: next(reversed(parted(a, b, images)), None),
+        "you give a list of all stages that differ; return the name of the first, or None": parted,
+        "this is the stage before; name the stage after which they differ": renamed(before),
+        "the blocks are numbered from 0, as in model.blocks[0]": block_as(
+            lambda number: f"blocks.{number + 1}"
         ),
-        Mistake(
-            "you compare the logits alone; go stage by stage, and name the first that differs",
-            lambda a, b, images: "head" if apart(a(images), b(images)) else None,
+        "it must say which block: blocks.0, blocks.1, …": block_as(lambda number: "blocks"),
+        "a block is named blocks.0, as in the state dict, with a dot": block_as(
+            lambda number: f"blocks[{number}]"
         ),
-        Mistake(
-            "this is the last stage where they differ; once apart, they stay apart: return at "
-            "the first",
-            lambda a, b, images: next(reversed(parted(a, b, images)), None),
+        "a block is named by a text, blocks.0, and not by its number alone": block_as(
+            lambda number: number
         ),
-        Mistake(
-            "you give a list of all stages that differ; return the name of the first, or None",
-            lambda a, b, images: parted(a, b, images),
+        "the logits are never compared: two ViTs whose heads differ, or that pool differently, "
+        "part only there": renamed(lambda name: None if name == "head" else name),
+        "the head is given all tokens: two ViTs that pool differently part only in their logits; "
+        "compare a(images) with b(images)": every_token,
+        "you ask for exactly equal numbers, so rounding alone parts two models; forgive "
+        "differences of up to 1e-5": where(border=0.0),
+        "a difference may be negative: compare (x - y).abs()": where(lambda gap: gap.max()),
+        "the mean hides one number that differs; look at the largest difference": where(
+            lambda gap: gap.abs().mean()
         ),
-        Mistake(
-            "this is the stage before; name the stage after which they differ",
-            renamed(before),
+        "you forgive too much: differences over 1e-5 count": (
+            *(where(border=border) for border in (1e-4, 1e-3, 1e-2)),
         ),
-        Mistake(
-            "the blocks are numbered from 0, as in model.blocks[0]",
-            renamed(lambda name: other_block(name, lambda i: f"blocks.{i + 1}")),
-        ),
-        Mistake(
-            "it must say which block: blocks.0, blocks.1, …",
-            renamed(lambda name: name.partition(".")[0]),
-        ),
-        Mistake(
-            "a block is named blocks.0, as in the state dict, with a dot",
-            renamed(lambda name: other_block(name, lambda i: f"blocks[{i}]")),
-        ),
-        Mistake(
-            "a block is named by a text, blocks.0, and not by its number alone",
-            renamed(lambda name: other_block(name, lambda i: i)),
-        ),
-        Mistake(
-            "the logits are never compared: two ViTs whose heads differ, or that pool "
-            "differently, part only there",
-            renamed(lambda name: None if name == "head" else name),
-        ),
-        Mistake(
-            "the head is given all tokens: two ViTs that pool differently part only in their "
-            "logits; compare a(images) with b(images)",
-            every_token,
-        ),
-        Mistake(
-            "you ask for exactly equal numbers, so rounding alone parts two models; forgive "
-            "differences of up to 1e-5",
-            where(lambda x, y: x.shape != y.shape or not torch.equal(x, y)),
-        ),
-        Mistake(
-            "a difference may be negative: compare (x - y).abs()",
-            where(lambda x, y: x.shape != y.shape or bool((x - y).max() > 1e-5)),
-        ),
-        Mistake(
-            "the mean hides one number that differs; look at the largest difference",
-            where(lambda x, y: x.shape != y.shape or bool((x - y).abs().mean() > 1e-5)),
-        ),
-        *(
-            Mistake("you forgive too much: differences over 1e-5 count", where(over(border)))
-            for border in (1e-4, 1e-3, 1e-2)
-        ),
-        Mistake(
-            "results of other shapes differ, and cannot be subtracted: compare the shapes first",
-            where(lambda x, y: bool((x - y).abs().max() > 1e-5)),
-        ),
-        Mistake(
-            "where they never differ, return None itself, not the text 'None'",
-            lambda a, b, images: str(first_parted(a, b, images)),
-        ),
-    ],
+        "results of other shapes differ, and cannot be subtracted: "
+        "compare the shapes first": of_equal_shapes,
+        "where they never differ, return None itself, not the text 'None'": then(first_parted, str),
+    },
 )
