@@ -244,7 +244,8 @@ def dots(
         ax.axvspan(means[0] - luck, means[0] + luck, color=CLS, alpha=0.22, lw=0)
     for row, (values, mean) in enumerate(zip(runs.values(), means, strict=True)):
         ax.axhline(row, color=FAINT, lw=0.6, zorder=0)
-        ax.plot([mean, mean], [row - 0.32, row + 0.32], color=INK, lw=1.6)
+        if len(values) > 1:
+            ax.plot([mean, mean], [row - 0.32, row + 0.32], color=INK, lw=1.6)
         ax.plot(values, [row] * len(values), "o", color=PATCH, markersize=6, mec="white", mew=0.7)
         word = "mean " if len(values) > 1 else ""
         place = dict(xycoords=("axes fraction", "data"), textcoords="offset points")
