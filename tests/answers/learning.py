@@ -134,6 +134,10 @@ def changed_a_copy(model):
     return model
 
 
+def returned_a_copy(model):
+    return zero_and_freeze(deepcopy(model))
+
+
 def sizes_by_heart(model):
     model.tokens.pos_embed = nn.Parameter(torch.zeros(1, 17, 48), requires_grad=False)
     return model
@@ -232,6 +236,30 @@ def in_train_order(train_images, test_images):
 def nearly_equal(train_images, test_images):
     apart = torch.cdist(test_images.flatten(1), train_images.flatten(1))
     return (apart.min(dim=1).values < 0.5).nonzero()[:, 0].tolist()
+
+
+def within_a_thousandth(train_images, test_images):
+    return [
+        i
+        for i, test in enumerate(test_images)
+        if any(torch.allclose(test, train, atol=1e-3) for train in train_images)
+    ]
+
+
+def by_allclose(train_images, test_images):
+    return [
+        i
+        for i, test in enumerate(test_images)
+        if any(torch.allclose(test, train) for train in train_images)
+    ]
+
+
+def descending(train_images, test_images):
+    return leaked_by_loops(train_images, test_images)[::-1]
+
+
+def as_a_set(train_images, test_images):
+    return set(leaked_by_loops(train_images, test_images))
 
 
 def the_clean_ones(train_images, test_images):
@@ -583,6 +611,7 @@ WRONG = {
         (cls_zeroed_too, "`tokens.cls_token` too"),
         (forgot_to_return, "return model"),
         (returned_the_positions, "return model"),
+        (returned_a_copy, "returns a copy"),
         (sizes_by_heart, "have sizes of their own"),
         (zeros_without_batch, "lost their first axis"),
         (in_place_on_a_leaf, "refuses to write into a Parameter"),
@@ -598,6 +627,10 @@ WRONG = {
         (every_pair, "name it once"),
         (in_train_order, "not in ascending order"),
         (nearly_equal, "only nearly equal"),
+        (within_a_thousandth, "only nearly equal"),
+        (by_allclose, "only nearly equal"),
+        (descending, "not in ascending order"),
+        (as_a_set, "as a list"),
         (the_clean_ones, "these are the clean test pictures"),
         (first_only, "stops after the first copy"),
         (from_one, "you count from 1"),

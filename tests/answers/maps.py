@@ -107,6 +107,68 @@ def no_residual(attention):
     return flow
 
 
+def a_half_everywhere(attention):
+    flow = torch.eye(attention[0].shape[-1])
+    for weights in attention:
+        step = 0.5 * weights.mean(dim=1) + 0.5
+        flow = step @ flow
+    return flow
+
+
+def a_half_of_ones(attention):
+    flow = torch.eye(attention[0].shape[-1])
+    for weights in attention:
+        step = 0.5 * weights.mean(dim=1) + 0.5 * torch.ones(weights.shape[-2:])
+        flow = step @ flow
+    return flow
+
+
+def weights_not_halved(attention):
+    flow = torch.eye(attention[0].shape[-1])
+    for weights in attention:
+        step = weights.mean(dim=1) + 0.5 * torch.eye(weights.shape[-1])
+        flow = step @ flow
+    return flow
+
+
+def identity_not_halved(attention):
+    flow = torch.eye(attention[0].shape[-1])
+    for weights in attention:
+        step = 0.5 * weights.mean(dim=1) + torch.eye(weights.shape[-1])
+        flow = step @ flow
+    return flow
+
+
+def returns_in_the_loop(attention):
+    flow = torch.eye(attention[0].shape[-1])
+    for weights in attention:
+        return (0.5 * weights.mean(dim=1) + 0.5 * torch.eye(weights.shape[-1])) @ flow
+    return None
+
+
+def mean_of_the_keys(attention):
+    flow = torch.eye(attention[0].shape[-1])
+    for weights in attention:
+        step = 0.5 * weights.mean(-1) + 0.5 * torch.eye(weights.shape[-1])
+        flow = step @ flow
+    return flow
+
+
+def mean_of_the_queries(attention):
+    flow = torch.eye(attention[0].shape[-1])
+    for weights in attention:
+        step = 0.5 * weights.mean(dim=2) + 0.5 * torch.eye(weights.shape[-1])
+        flow = step @ flow
+    return flow
+
+
+def identity_after_multiplying(attention):
+    flow = torch.eye(attention[0].shape[-1])
+    for weights in attention:
+        flow = 0.5 * (weights.mean(dim=1) @ flow) + 0.5 * torch.eye(weights.shape[-1])
+    return flow
+
+
 def wrong_order(attention):
     flow = torch.eye(attention[0].shape[-1])
     for weights in attention:
@@ -350,6 +412,22 @@ def rows_of_shares(rollout):
     return bool((rollout(attention)[:, 3] - row[:, 0]).abs().max() < 1e-5)
 
 
+def row_0_alone(rollout):
+    attention = random_weights(3, 4, 6)
+    return torch.allclose(rollout(attention)[:, 0], by_matrices(attention)[:, 0], atol=1e-5)
+
+
+def weights_without_softmax(rollout):
+    torch.manual_seed(3)
+    return same_as(rollout, list(torch.randn(3, 2, 4, 6, 6)))
+
+
+def against_the_course_without_softmax(rollout):
+    torch.manual_seed(3)
+    attention = list(torch.rand(3, 2, 4, 6, 6))
+    return torch.allclose(rollout(attention), maps.rollout(attention), atol=1e-5)
+
+
 def of_identity(rollout):
     eye = torch.eye(5).expand(2, 3, 5, 5)
     return torch.allclose(rollout([eye, eye]), torch.eye(5))
@@ -369,6 +447,14 @@ RIGHT = {
 WRONG = {
     "rollout": [
         (no_residual, "the identity is missing"),
+        (a_half_everywhere, "the diagonal alone"),
+        (a_half_of_ones, "the diagonal alone"),
+        (weights_not_halved, "only one of the two"),
+        (identity_not_halved, "only one of the two"),
+        (returns_in_the_loop, "inside the loop"),
+        (mean_of_the_keys, "heads on axis 1"),
+        (mean_of_the_queries, "heads on axis 1"),
+        (identity_after_multiplying, "before multiplying"),
         (wrong_order, "in the wrong order"),
         (no_residual_wrong_order, "the identity is missing and the order is wrong"),
         (not_halved, "nothing is halved"),
@@ -414,6 +500,9 @@ WRONG = {
         (one_block, "with one block"),
         (equal_blocks, "in the wrong order"),
         (one_head, "at least two heads"),
+        (row_0_alone, "all rows"),
+        (weights_without_softmax, "rows sum to 1"),
+        (against_the_course_without_softmax, "rows sum to 1"),
         (of_identity, "rows sum to 2"),
         (same_largest, "your test"),
     ],

@@ -170,6 +170,10 @@ def doubled(tensors, names):
     return {ours: t.double() for ours, t in renamed_at_once(tensors, names).items()}
 
 
+def in_halves(tensors, names):
+    return {ours: t.half() for ours, t in renamed_at_once(tensors, names).items()}
+
+
 def popped(tensors, names):
     weights = {}
     for ours, theirs in names.items():
@@ -504,6 +508,11 @@ def audit_by_loading(weights, model):
     return [name for name in missing if name not in wrong], extra, wrong
 
 
+def audit_in_eval(weights, model):
+    model.eval()
+    return audit_with_loops(weights, model)
+
+
 def audit_counted(weights, model):
     missing, extra, wrong = audit_with_loops(weights, model)
     return len(missing), len(extra), len(wrong)
@@ -534,6 +543,7 @@ WRONG = {
         (not_copied, "share their numbers"),
         (kind_kept, "float32"),
         (doubled, "float32"),
+        (in_halves, "float32"),
         (popped, "dictionary that it was given"),
         (added_to_theirs, "dictionary that it was given"),
         (rest_kept, "no name of ours asks for"),
@@ -547,7 +557,7 @@ WRONG = {
         (mlp_untouched, "second Linear, fc2"),
         (mlp_swapped, "swapped"),
         (norms_with_underscore, "norm1 and norm2"),
-        (one_digit, "two digits"),
+        (one_digit, "here block 11 became blocks.1"),
         (bare_tokens, "live in tokens"),
         (attention_in_full, "is attn here"),
         (layers_left, "blocks.3."),
@@ -560,7 +570,7 @@ WRONG = {
     ],
     "google_qkv": [
         (qkv_not_transposed, "so transpose"),
-        (qkv_reshaped, "mixes inputs and outputs"),
+        (qkv_reshaped, "move the input axis to the end"),
         (qkv_head_by_head, "all queries first"),
         (qkv_last, "(h d qkv)"),
         (qkv_width_first, "rows are (d h)"),
@@ -585,6 +595,7 @@ WRONG = {
         (audit_without_buffers, "buffers"),
         (audit_by_popping, "dictionary that it was given"),
         (audit_by_loading, "loads"),
+        (audit_in_eval, "the model's mode"),
         (audit_counted, "names, not how many"),
     ],
 }

@@ -55,6 +55,16 @@ def by_autograd(model, optimizer, images, labels):
     return loss.detach()
 
 
+def with_the_mode_put_back(model, optimizer, images, labels):
+    mode = model.training
+    loss = F.cross_entropy(input=model(images), target=labels)
+    optimizer.zero_grad(set_to_none=True)
+    loss.backward()
+    optimizer.step()
+    model.train(mode)
+    return loss.detach()
+
+
 def switched_to_training(model, optimizer, images, labels):
     model.train()
     optimizer.zero_grad(set_to_none=True)
@@ -187,6 +197,39 @@ def put_in_eval(model, optimizer, images, labels):
     loss.backward()
     optimizer.step()
     return loss.detach()
+
+
+def accuracy_as_loss(model, optimizer, images, labels):
+    loss = (model(images).argmax(dim=1) == labels).float().mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    return loss.detach()
+
+
+def nll_of_logits(model, optimizer, images, labels):
+    loss = F.nll_loss(model(images), labels)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    return loss.detach()
+
+
+def stepped_twice(model, optimizer, images, labels):
+    loss = F.cross_entropy(model(images), labels)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    optimizer.step()
+    return loss.detach()
+
+
+def loss_halved_in_return(model, optimizer, images, labels):
+    loss = F.cross_entropy(model(images), labels)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    return loss.detach() / 2
 
 
 def optimizer_of_its_own(model, optimizer, images, labels):
@@ -333,6 +376,41 @@ def cosine_to_the_last(step, steps, warmup):
     if step < rise:
         return (step + 1) / (rise + 1)
     return (1 + math.cos(math.pi * (step - rise) / (steps - 1 - rise))) / 2
+
+
+def cosine_without_brackets(step, steps, warmup):
+    rise = int(warmup * steps)
+    if step < rise:
+        return (step + 1) / (rise + 1)
+    return 0.5 * 1 + math.cos(math.pi * (step - rise) / (steps - rise))
+
+
+def half_without_brackets(step, steps, warmup):
+    rise = int(warmup * steps)
+    if step < rise:
+        return (step + 1) / (rise + 1)
+    return 1 + math.cos(math.pi * (step - rise) / (steps - rise)) / 2
+
+
+def angle_without_brackets(step, steps, warmup):
+    rise = int(warmup * steps)
+    if step < rise:
+        return (step + 1) / (rise + 1)
+    return (1 + math.cos(math.pi * step - rise / steps - rise)) / 2
+
+
+def rise_without_brackets(step, steps, warmup):
+    rise = int(warmup * steps)
+    if step < rise:
+        return step + 1 / rise + 1
+    return as_one_expression(step, steps, warmup)
+
+
+def rise_with_one_pair(step, steps, warmup):
+    rise = int(warmup * steps)
+    if step < rise:
+        return (step + 1) / rise + 1
+    return as_one_expression(step, steps, warmup)
 
 
 def from_two(step, steps, warmup):
@@ -495,6 +573,12 @@ def too_little_target(logits, labels, smoothing):
 
 def all_to_each(logits, labels, smoothing):
     target = F.one_hot(labels, logits.shape[1]) * (1 - smoothing) + smoothing
+    return -(target * logits.log_softmax(1)).sum(1).mean()
+
+
+def shares_exchanged(logits, labels, smoothing):
+    n = logits.shape[1]
+    target = F.one_hot(labels, n) * smoothing + (1 - smoothing) / n
     return -(target * logits.log_softmax(1)).sum(1).mean()
 
 
@@ -697,6 +781,24 @@ def with_learning_rate_zero(step):
     return four_probes(step) or ("step" if torch.equal(before, model.weight.data) else None)
 
 
+def not_cloned(step):
+    model = nn.Linear(3, 3)
+    before = model.weight
+    probe(step, model, lr=0.5)
+    return four_probes(step) or ("step" if torch.equal(before, model.weight) else None)
+
+
+def not_cloned_and_first(step):
+    model = nn.Linear(3, 3)
+    before = model.weight
+    probe(step, model, lr=0.5)
+    return "step" if torch.equal(before, model.weight) else four_probes(step)
+
+
+def not_cloned_after_softmax(step):
+    return "softmax" if is_softmax(step) else not_cloned_and_first(step)
+
+
 def moving_weights_compared(step):
     model, _ = probe(step, lr=0.5)
     first = model.weight.grad.clone()
@@ -815,7 +917,7 @@ RIGHT = {
         cleared_at_the_end,
         by_log_softmax,
         by_autograd,
-        switched_to_training,
+        with_the_mode_put_back,
     ],
     "warmup_cosine": [as_one_expression, by_half_angle, by_tensors, as_the_smaller],
     "smoothed_loss": [gathered, one_by_one, by_two_losses, scattered],
@@ -840,6 +942,11 @@ WRONG = {
         (without_return, "return"),
         (loss_after_the_step, "before the step"),
         (put_in_eval, "model.eval()"),
+        (switched_to_training, "model.train()"),
+        (accuracy_as_loss, "an accuracy"),
+        (nll_of_logits, "log-probabilities"),
+        (stepped_twice, "once"),
+        (loss_halved_in_return, "`loss`"),
         (optimizer_of_its_own, "the optimizer that it is given"),
         (moved_by_hand, "the optimizer that it is given"),
         (arguments_swapped, "the logits come first"),
@@ -856,6 +963,11 @@ WRONG = {
         (cosine_from_step_0, "where the rise ends"),
         (cosine_too_long, "steps - rise"),
         (cosine_to_the_last, "steps - rise"),
+        (cosine_without_brackets, "brackets"),
+        (half_without_brackets, "brackets"),
+        (angle_without_brackets, "brackets"),
+        (rise_without_brackets, "brackets"),
+        (rise_with_one_pair, "brackets"),
         (from_two, "halve"),
         (below_zero, "below 0"),
         (quarter_cosine, "a quarter"),
@@ -879,6 +991,7 @@ WRONG = {
         (too_much_target, "do not sum to 1"),
         (too_little_target, "do not sum to 1"),
         (all_to_each, "do not sum to 1"),
+        (shares_exchanged, "exchanged"),
         (without_minus, "the sign is wrong"),
         (summed, "the sum over the batch"),
         (mean_of_all, "mean over classes too"),
@@ -902,6 +1015,9 @@ WRONG = {
         (moving_weights_compared, "accused of piling up"),
         (with_learning_rate_zero, "accused of not moving"),
         (sure_and_moving, "surely right"),
+        (not_cloned, ".clone()"),
+        (not_cloned_and_first, ".clone()"),
+        (not_cloned_after_softmax, ".clone()"),
         (put_in_eval_first, "accused of eval mode"),
         (always_sound, "no slip is noticed"),
         (in_other_words, "'no zero_grad'"),

@@ -154,6 +154,26 @@ class KeepsTheTokenAxis(ReadsAs):
         return self.head(self.norm(x[:, :1]))
 
 
+class NormsTheMeanOfThePatches(ReadsAs):
+    def read(self, x):
+        return self.head(self.norm(x[:, 1:].mean(dim=1)))
+
+
+class ReadsTheParameter(ReadsAs):
+    def read(self, x):
+        return self.head(self.norm(self.tokens.cls_token[:, 0]))
+
+
+class ReadsTheParameterWhole(ReadsAs):
+    def read(self, x):
+        return self.head(self.norm(self.tokens.cls_token))
+
+
+class EndsInArgmax(ReadsAs):
+    def read(self, x):
+        return self.head(self.norm(x[:, 0])).argmax(-1)
+
+
 class EndsInSoftmax(ReadsAs):
     def read(self, x):
         return self.head(self.norm(x[:, 0])).softmax(dim=-1)
@@ -241,6 +261,28 @@ class NormsInTheLoop(Plain):
         for block in self.blocks:
             x, weights = block(x, return_attention=True)
             x = self.norm(x)
+            attention.append(weights)
+        logits = self.head(x[:, 0])
+        return (logits, attention) if return_attention else logits
+
+
+class NormsForEachBlock(Plain):
+    def forward(self, images, return_attention=False):
+        x = self.tokens(self.patch_embed(images))
+        attention = []
+        for block in self.blocks:
+            x, weights = block(self.norm(x), return_attention=True)
+            attention.append(weights)
+        logits = self.head(self.norm(x[:, 0]))
+        return (logits, attention) if return_attention else logits
+
+
+class NormsForEachBlockAlone(Plain):
+    def forward(self, images, return_attention=False):
+        x = self.tokens(self.patch_embed(images))
+        attention = []
+        for block in self.blocks:
+            x, weights = block(self.norm(x), return_attention=True)
             attention.append(weights)
         logits = self.head(x[:, 0])
         return (logits, attention) if return_attention else logits
@@ -525,6 +567,23 @@ def no_block_biases(config):
     D, L = config.embed_dim, config.depth
     biases = 3 * D + 2 * D + round(config.mlp_ratio * D)
     return parameters(config) - L * biases, work(config)
+
+
+def no_qkv_bias(config):
+    return parameters(config) - 3 * config.embed_dim * config.depth, work(config)
+
+
+def no_fc1_bias(config):
+    hidden = round(config.mlp_ratio * config.embed_dim)
+    return parameters(config) - hidden * config.depth, work(config)
+
+
+def no_attention_biases(config):
+    return parameters(config) - 4 * config.embed_dim * config.depth, work(config)
+
+
+def no_cls_at_all(config):
+    return parameters(config) - 2 * config.embed_dim, work(config)
 
 
 def head_without_bias(config):
@@ -971,6 +1030,18 @@ def head_on_all_tokens(a, b, images):
     return None if x.shape == y.shape and torch.allclose(x, y, atol=1e-5) else "head"
 
 
+def head_on_normed_cls(a, b, images):
+    def differ(x, y):
+        return x.shape != y.shape or (x - y).abs().max() > 1e-5
+
+    x = y = images
+    for name in ("patch_embed", "tokens", *(f"blocks.{i}" for i in range(len(a.blocks))), "norm"):
+        x, y = a.get_submodule(name)(x), b.get_submodule(name)(y)
+        if differ(x, y):
+            return name
+    return "head" if differ(a.head(x[:, 0]), b.head(y[:, 0])) else None
+
+
 def exactly_equal(a, b, images):
     first, second = stages_of(a, images), stages_of(b, images)
     for name in first:
@@ -1040,6 +1111,10 @@ WRONG = {
         (ReadsTheMean, "mean"),
         (ReadsTheMeanThenNorms, "mean"),
         (ReadsTheMeanOfThePatches, "mean"),
+        (NormsTheMeanOfThePatches, "mean of the patches"),
+        (ReadsTheParameter, "before any block"),
+        (ReadsTheParameterWhole, "before any block"),
+        (EndsInArgmax, "argmax"),
         (ReadsTheFirstImage, "first image"),
         (ReadsTheLastToken, "last token"),
         (ReadsTheFirstPatch, "first patch"),
@@ -1053,6 +1128,8 @@ WRONG = {
         (ReturnsInTheLoop, "first block"),
         (AddsAgain, "twice"),
         (NormsInTheLoop, "after the last block"),
+        (NormsForEachBlock, "before every block"),
+        (NormsForEachBlockAlone, "before every block"),
         (NormsBeforeTheBlocks, "after the last block"),
         (CallsTheList, "for"),
         (AsksByPosition, "by name"),
@@ -1079,10 +1156,14 @@ WRONG = {
     "size_and_work": [
         (layers_only, "cls and positions are both missing"),
         (positions_of_patches_only, "D too few"),
-        (no_final_norm, "final norm is missing"),
+        (no_final_norm, "the final norm"),
         (no_block_norms, "LayerNorms inside the blocks"),
+        (no_attention_biases, "biases of qkv and of the projection"),
+        (no_cls_at_all, "cls and its position"),
+        (no_fc1_bias, "the parameters of a tiny ViT"),
         (norms_without_shift, "2·D"),
         (no_block_biases, "biases inside the blocks"),
+        (no_qkv_bias, "qkv's bias is missing"),
         (head_without_bias, "head's bias"),
         (patches_without_bias, "D too few"),
         (one_block, "there are `depth`"),
@@ -1137,7 +1218,8 @@ WRONG = {
         (all_of_them, "the first"),
         (the_stage_before, "after which"),
         (by_features, "logits"),
-        (head_on_all_tokens, "logits"),
+        (head_on_all_tokens, "you apply the head yourself"),
+        (head_on_normed_cls, "you apply the head yourself"),
         (exactly_equal, "1e-5"),
         (without_abs, "abs"),
         (by_the_mean, "mean"),

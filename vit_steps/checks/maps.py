@@ -121,6 +121,11 @@ turned = rolled(lambda weights: halved(weights).mT)  # queries and keys swapped,
 not_halved = rolled(lambda weights: 2 * halved(weights))
 
 
+def right_for_cls(attention: list[Tensor]) -> Tensor:
+    """The row of cls is right, and the others lack the identity."""
+    return torch.cat([by_paths(attention)[:, :1], without_identity(attention)[:, 1:]], dim=1)
+
+
 def first_leftmost(attention: list[Tensor]) -> Tensor:
     return by_paths(attention[::-1])
 
@@ -134,6 +139,14 @@ def largest_head_scaled(weights: Tensor) -> Tensor:
 def averaged(attention: list[Tensor]) -> Tensor:
     """The mean of the blocks, where they should be multiplied."""
     return torch.stack([halved(weights) for weights in attention]).mean(dim=0)
+
+
+def identity_afterwards(attention: list[Tensor]) -> Tensor:
+    """The identity is added to the product, in each block."""
+    flow = torch.eye(attention[0].shape[-1])
+    for weights in attention:
+        flow = half(weights.mean(dim=1) @ flow)
+    return flow
 
 
 def elementwise(attention: list[Tensor]) -> Tensor:
@@ -163,6 +176,13 @@ rollout = Check(
         "the identity is missing and the order is wrong: each step is half the mean over heads and "
         "half the identity, and the later block stands on the left, "
         "step @ flow": lambda attention: without_identity(attention[::-1]),
+        "0.5 is added to every weight; the identity is 1 on the diagonal alone, 0.5 * "
+        "torch.eye(N)": rolled(lambda weights: 0.5 * weights.mean(dim=1) + 0.5),
+        "only one of the two is halved, so that a row sums to 1.5 in each block: 0.5 * "
+        "weights.mean(dim=1) + 0.5 * torch.eye(N)": (
+            rolled(lambda weights: halved(weights) + 0.5 * weights.mean(dim=1)),
+            rolled(lambda weights: halved(weights) + 0.5 * torch.eye(weights.shape[-1])),
+        ),
         "nothing is halved, so that a row sums to 2 in each block: 0.5 * weights.mean(dim=1) + 0.5 "
         "* torch.eye(N)": not_halved,
         "queries and keys are swapped: a token's weights are a row, so leave the weights as they "
@@ -183,13 +203,21 @@ rollout = Check(
         "the mean is taken over the pictures: (B, h, N, N) has the heads on axis 1": rolled(
             lambda weights: half(weights.mean(dim=0))
         ),
+        "the mean is taken over the tokens: (B, h, N, N) has the heads on axis 1": (
+            rolled(lambda weights: half(weights.mean(dim=-1))),
+            rolled(lambda weights: half(weights.mean(dim=-2))),
+        ),
         "the blocks are averaged: multiply them, step @ flow": averaged,
+        "half the identity is added to the product; make the step first, half the mean and half "
+        "the identity, before multiplying: step @ flow": identity_afterwards,
         "half identity is added once, at the end: add it in each block, before multiplying": then(
             without_identity, half
         ),
         "the steps are multiplied place by place: @ is the matrix product, * is not": elementwise,
         "this is the last block's step alone: multiply it with the flow so far, "
         "step @ flow": lambda attention: halved(attention[-1]),
+        "only the first block is followed: the `return` stands inside the loop; move it to the "
+        "left, under `for`": lambda attention: halved(attention[0]),
         "this is the row of cls alone: give all rows, (B, N, N)": then(
             by_paths, lambda flow: flow[:, 0]
         ),
@@ -307,14 +335,24 @@ def last_map(images: Tensor) -> Tensor:
     return cls_map(weights.mean(dim=1), 4)
 
 
+RIGHT_ONES = (
+    "compare with torch.allclose(…, atol=1e-5), not with ==, and give it weights whose rows sum to "
+    "1, by softmax(dim=-1)"
+)
+
 # What `trust_rollout` is tried on: two right ones, and others with one fault each.
 CANDIDATES: dict[str, tuple[Callable, bool, str]] = {
-    "the course's rollout": (maps.rollout, True, ""),
-    "a right rollout in another form": (by_paths, True, "compare with torch.allclose, not =="),
+    "the course's rollout": (maps.rollout, True, RIGHT_ONES),
+    "a right rollout in another form": (by_paths, True, RIGHT_ONES),
     "a rollout without the identity": (
         without_identity,
         False,
         "compare with a result that you know",
+    ),
+    "a rollout that is right in row 0, and lacks the identity in the others": (
+        right_for_cls,
+        False,
+        "compare all rows",
     ),
     "a rollout with the first block leftmost": (
         first_leftmost,
@@ -347,7 +385,7 @@ def believes(*names: str) -> Callable:
     return lambda candidate: any(candidate is one for one in trusted)
 
 
-IDENTITY, ORDER, SUM, TURNED, LARGEST, MEAN = list(CANDIDATES)[2:]
+IDENTITY, CLS, ORDER, SUM, TURNED, LARGEST, MEAN = list(CANDIDATES)[2:]
 
 trust_rollout = Check(
     reference=believes(),
@@ -355,6 +393,7 @@ trust_rollout = Check(
     mistakes={
         "it trusts a rollout without the identity: compare with a result that you know, not only "
         "with the sums": believes(IDENTITY),
+        "it trusts a rollout that is right in row 0 alone: compare all rows": believes(CLS),
         "it trusts the blocks in the wrong order: give it two blocks that differ": believes(ORDER),
         "it trusts a rollout whose rows do not sum to 1: compare the numbers, not only their order "
         "or their ratios": believes(SUM),
@@ -367,16 +406,18 @@ trust_rollout = Check(
         "it trusts the mean of the blocks and the wrong order: with one block both are the same as "
         "rollout, so give it two blocks that differ": believes(ORDER, MEAN),
         "it trusts whatever has rows that sum to 1: row sums alone do not tell; compare with a "
-        "result that you know": believes(IDENTITY, ORDER, LARGEST, MEAN),
+        "result that you know": believes(IDENTITY, CLS, ORDER, LARGEST, MEAN),
         "it refuses only the one whose rows sum to 2; on the weights that it tries all the others "
         "agree: let blocks and heads differ, random weights "
-        "will do": believes(IDENTITY, ORDER, TURNED, LARGEST, MEAN),
+        "will do": believes(IDENTITY, CLS, ORDER, TURNED, LARGEST, MEAN),
         "it looks at the shape only, or trusts everything: look for weights on which a wrong "
         "rollout differs from a right one, and compare the numbers": lambda candidate: True,
         "it trusts nothing, not even vit_steps.maps.rollout; compare with torch.allclose(…, "
         "atol=1e-5), not with ==": lambda candidate: False,
-        "it trusts one form only and refuses another that differs by rounding; compare with "
-        "torch.allclose(…, atol=1e-5), not with ==": lambda candidate: candidate is maps.rollout,
+        f"it trusts one right form and refuses another; {RIGHT_ONES}": (
+            lambda candidate: candidate is maps.rollout,
+            lambda candidate: candidate is by_paths,
+        ),
         "it is the wrong way round: True for a rollout to be trusted": lambda candidate: (
             not believes()(candidate)
         ),

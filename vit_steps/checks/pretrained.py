@@ -216,7 +216,11 @@ rename = Check(
         "the result has the numbers' kind of the file; make it float32: .float()": made(
             Tensor.clone, kept_as_it_is
         ),
-        "the result is not float32; a model's parameters are: .float()": made(Tensor.double),
+        "the result is not float32; a model's parameters are: .float()": (
+            made(Tensor.double),
+            made(Tensor.half),
+            made(Tensor.bfloat16),
+        ),
         DICTIONARY: (made(Tensor.float, taken_out), put_in),
         "tensors are in it that no name of ours asks for; go through `names`, and leave the rest "
         "of the file where it is": with_the_rest,
@@ -336,9 +340,11 @@ torchvision_name = Check(
         "the norms of a block are called norm1 and norm2 here, not norm_1 and norm_2": wrongly(
             pieces={"ln_1": "norm_1", "ln_2": "norm_2"}
         ),
-        "a block's number may have two digits: block 11 becomes blocks.1": wrongly(digits=r"\d"),
-        "each block has its own number; block 0 and block 11 become blocks.3": lambda name: re.sub(
-            r"blocks\.\d+", "blocks.3", translated(name)
+        "a block's number may have two digits: here block 11 became blocks.1": wrongly(
+            digits=r"\d"
+        ),
+        "each block has its own number; here block 0 and block 11 became blocks.3": lambda name: (
+            re.sub(r"blocks\.\d+", "blocks.3", translated(name))
         ),
         "cls and positions live in tokens: tokens.cls_token, tokens.pos_embed": wrongly(
             ends={"class_token": "cls_token", "encoder.pos_embedding": "pos_embed"}
@@ -393,8 +399,8 @@ google_qkv = Check(
     mistakes={
         "this is (D, 3·D): Google multiplies x @ kernel, inputs first; torch's Linear keeps "
         "outputs first, so transpose": by_pattern("q i h d -> i (q h d)"),
-        "the shape is right by a reshape that mixes inputs and outputs: put the input axis last "
-        "first (permute or transpose), then flatten the others": lambda q, k, v: torch.cat(
+        "the shape is right by a reshape that mixes inputs and outputs: first move the input axis "
+        "to the end (permute or rearrange), then flatten the other two": lambda q, k, v: torch.cat(
             [kernel.reshape(len(q), len(q)) for kernel in (q, k, v)]
         ),
         "the rows stand head by head, each with its q, k and v: ours are (qkv h d), all queries "
@@ -451,9 +457,13 @@ def audit(what: str, **changes: Tensor | None) -> Trial:
         weights = {n: t for n, t in stored.items() if t is not None}
         given = dict(weights)
         before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+        model["norm"].eval()
+        modes = [part.training for part in model.modules()]
         result = as_lists(answer(weights, model))
         if list(weights) != list(given):
             return Verdict("your code changes the dictionary that it was given; only read it")
+        if [part.training for part in model.modules()] != modes:
+            return Verdict("your code changes the model's mode, as eval() does; it must only look")
         if any(not tensor.equal(before[name]) for name, tensor in model.state_dict().items()):
             return Verdict("your code loads the weights into the model; it must only look")
         return result

@@ -14,15 +14,15 @@ from ..training import loop as package
 from ..training.data import load
 from ..vit import ViT, ViTConfig
 from .compare import Verdict, kind_of
-from .engine import Check, Parts, Trial, call, then, untouched
+from .engine import Check, Trial, call, then, untouched
 
 # One training step --------------------------------------------------------------------------------
 
 # What an error of torch says, and what it means here.
 SWAPPED = "the logits come first in F.cross_entropy, then the labels"
 CUT_OFF = (
-    "backward finds no way back from the loss: the model must run outside torch.no_grad(), and the "
-    "loss may be detached only at the end"
+    "backward finds no way back from the loss: the model must run outside torch.no_grad(), the "
+    "loss may be detached only at the end, and an accuracy (argmax) has no gradient at all"
 )
 ERRORS = {
     "does not require grad": CUT_OFF,
@@ -50,16 +50,20 @@ def batch(number: int, size: int) -> tuple[Tensor, Tensor]:
     return images, torch.randint(4, (size,), generator=generator)
 
 
-def taught(what: str, sizes: tuple[int, ...], dropout: bool = False, lr: float = 0.5) -> Trial:
-    """A trial of a training step: batches of these sizes, one after another, on a small model."""
+def taught(
+    what: str, sizes: tuple[int, ...], dropout: bool = False, lr: float = 0.5, mode: bool = True
+) -> Trial:
+    """A trial of a training step: batches of these sizes, one after another, on a small model that
+    is in training mode, or in evaluation mode."""
 
     def run(step: Callable) -> Any:
         linear = nn.Linear(3, 4)
         with torch.no_grad():
             linear.weight.copy_(batch(7, 4)[0])
         model = nn.Sequential(nn.Dropout(0.4), linear) if dropout else nn.Sequential(linear)
+        model.train(mode)
         optimizer = WatchedSGD(model.parameters(), lr=lr, momentum=0.5)
-        losses = []
+        results = {}
         for number, size in enumerate(sizes):
             before = linear.weight.detach().clone()
             optimizer.moves = 0
@@ -70,12 +74,13 @@ def taught(what: str, sizes: tuple[int, ...], dropout: bool = False, lr: float =
                 return Verdict(f"it returns {kind_of(loss)}; return the loss itself, loss.detach()")
             if moved := wrongly_moved(before, linear.weight, optimizer):
                 return Verdict(moved)
-            if not model.training:
-                return Verdict("the model is in evaluation mode after the step")
+            if model.training != mode:
+                now = "training" if model.training else "evaluation"
+                return Verdict(f"the model is in {now} mode after the step")
             if loss.requires_grad:
                 return Verdict("the loss that it returns still holds on to its graph")
-            losses.append(loss)
-        return Parts((losses, linear.weight.detach(), linear.bias.detach()))
+            results["loss" if len(sizes) == 1 else f"loss of step {number + 1}"] = loss
+        return results | {"weight": linear.weight.detach(), "bias": linear.bias.detach()}
 
     return Trial(what, run)
 
@@ -98,14 +103,18 @@ def squared(logits: Tensor, labels: Tensor) -> Tensor:
 def make_step(
     loss_of: Callable = F.cross_entropy,
     order: tuple[str, ...] = ("clear", "backward", "step"),
-    learns: bool = True,
+    mode: bool | None = None,
     gives: Callable[[Tensor], Any] = Tensor.detach,
 ) -> Callable:
-    """A training step of the learner's kind; the options make the slips."""
+    """A training step of the learner's kind; the options make the slips.
+
+    Args:
+        mode: the mode to which it switches the model, training (True) or evaluation.
+    """
 
     def step(model: nn.Module, optimizer: Any, images: Tensor, labels: Tensor) -> Any:
-        if not learns:
-            model.eval()
+        if mode is not None:
+            model.train(mode)
         loss = loss_of(model(images), labels)
         for part in order:
             if part == "clear":
@@ -142,6 +151,7 @@ train_step = Check(
         taught("one step on five pictures", (5,)),
         taught("three steps, each on other pictures", (5, 6, 2)),
         taught("two steps of a model with dropout", (7, 3), dropout=True, lr=0.1),
+        taught("one step of a model in evaluation mode", (4,), dropout=True, mode=False),
     ],
     mistakes={
         "gradients pile up from step to step: `optimizer.zero_grad()` is missing, or without its "
@@ -153,6 +163,9 @@ train_step = Check(
         "`optimizer.step()`": make_step(order=("clear", "step", "backward")),
         "the weights do not move: `optimizer.step()` is missing, "
         "or without its parentheses": make_step(order=("clear", "backward")),
+        "`optimizer.step()` moves the weights once; yours calls it twice": make_step(
+            order=("clear", "backward", "step", "step")
+        ),
         "move the weights by the optimizer that it is given, `optimizer.step()`: it holds the "
         "learning rate and what it remembers of earlier steps": own_optimizer,
         "a softmax too many: F.cross_entropy takes logits, and does the softmax itself": make_step(
@@ -165,10 +178,14 @@ train_step = Check(
         "before it": make_step(lambda logits, labels: -F.cross_entropy(logits, labels)),
         "this is a squared error; the loss of this lesson "
         "is F.cross_entropy(logits, labels)": make_step(squared),
+        "F.nll_loss takes log-probabilities; for logits, as a model gives them, it is "
+        "F.cross_entropy": make_step(F.nll_loss),
         "your loss does not depend on the labels that it is given; compare the logits "
         "with `labels`": make_step(lambda logits, _: F.cross_entropy(logits, logits.argmax(dim=1))),
         "your step switches the model to evaluation mode; leave out model.eval(), the caller "
-        "chooses the mode": make_step(learns=False),
+        "chooses the mode": make_step(mode=False),
+        "your step switches the model to training mode; leave out model.train(), the caller "
+        "chooses the mode": make_step(mode=True),
         "the loss that you return holds on to the graph of its batch: "
         "return loss.detach()": make_step(gives=lambda loss: loss),
         "you return a plain number; on a graphics card .item() waits for it at every step: return "
@@ -264,6 +281,21 @@ warmup_cosine = Check(
         ),
         "yours is down at 0 one step early, so that the last step is wasted: the fall takes steps "
         "- rise steps": schedule(down=lambda step, rise, steps: cosine_down(step, rise, steps - 1)),
+        "brackets are missing: only the cosine is halved, or only the 1; both together are, "
+        "(1 + cos(…)) / 2": (
+            falling(lambda done: 1 + cos(pi * done) / 2),
+            falling(lambda done: 0.5 + cos(pi * done)),
+        ),
+        "brackets are missing: / comes before + and -, so write (step + 1) / (rise + 1) and "
+        "(step - rise) / (steps - rise)": (
+            schedule(up=lambda step, rise: step + 1 / rise + 1),
+            schedule(up=lambda step, rise: (step + 1) / rise + 1),
+            schedule(up=lambda step, rise: step + 1 / (rise + 1)),
+            schedule(down=lambda step, rise, steps: (1 + cos(pi * step - rise / steps - rise)) / 2),
+            schedule(
+                down=lambda step, rise, steps: (1 + cos(pi * (step - rise) / steps - rise)) / 2
+            ),
+        ),
         "1 + cos(…) runs from 2 to 0: halve it": falling(lambda done: 1 + cos(pi * done)),
         "a cosine alone runs from 1 to -1, and yours falls below 0: add 1 and halve it": falling(
             lambda done: cos(pi * done)
@@ -364,6 +396,8 @@ smoothed_loss = Check(
         "not probabilities": lambda logits, labels, s: smoothed(logits.softmax(dim=-1), labels, s),
         "smoothing makes no difference in yours: the target is (1 - smoothing) on the label, plus "
         "smoothing / classes on every class": aiming_at(lambda sure, classes, s: sure),
+        "the two shares are exchanged: 1 - smoothing is the label's, and smoothing is what all "
+        "classes share": aiming_at(lambda sure, classes, s: s * sure + (1 - s) / classes),
         "you share the smoothing among the other classes only; it goes to all of them, the label "
         "included: smoothing / classes "
         "each": aiming_at(lambda sure, classes, s: (1 - s) * sure + s * (1 - sure) / (classes - 1)),
@@ -408,7 +442,7 @@ SLIPS: dict[str | None, tuple[str, Callable]] = {
     None: ("a sound training step", make_step()),
     "softmax": ("a step with a softmax before F.cross_entropy", make_step(of_softmax)),
     "zero_grad": ("a step without zero_grad", make_step(order=("backward", "step"))),
-    "eval": ("a step that switches the model to evaluation mode", make_step(learns=False)),
+    "eval": ("a step that switches the model to evaluation mode", make_step(mode=False)),
     "step": ("a step without optimizer.step()", make_step(order=("clear", "backward"))),
 }
 
@@ -486,9 +520,9 @@ def sure_of_all_but_softmax(step: Callable) -> str | None:
 
 
 NO_MOVEMENT = (
-    "yours says 'step' where the weights could not move at all: with a learning rate of 0 nothing "
-    "moves, nor on a model that is surely right, which has no gradient to speak of; probe with one "
-    "that is still wrong"
+    "yours says 'step' of steps that move the weights: either they could not move, with a learning "
+    "rate of 0 or on a model that is surely right, or `before = model.weight` is the weight itself "
+    "and moves along; keep a copy, model.weight.detach().clone()"
 )
 
 find_slip = Check(
@@ -512,7 +546,8 @@ find_slip = Check(
         "too, and it changes with the weights; hold them still (learning rate 0) and compare the "
         "gradients of two calls": accusing("zero_grad"),
         "the sound step is accused of not moving the weights: with a learning rate of 0, or where "
-        "the gradient is 0, no step can": accusing("step"),
+        "the gradient is 0, no step can; and without .clone() the weights that you keep from "
+        "before move along": accusing("step"),
         NO_MOVEMENT: (sure_of_all_but_softmax, lambda step: "step"),
         "give None itself, not the text 'None'": lambda step: str(found(step)),
         "give the name of the slip, or None where the step is sound; "

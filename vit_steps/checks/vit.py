@@ -19,13 +19,7 @@ from .engine import parameters as shapes
 
 # No two of their sizes are alike, so that no wrong answer agrees by chance.
 SMALL = ViTConfig(
-    image_size=15,
-    patch_size=5,
-    num_classes=7,
-    embed_dim=24,
-    depth=2,
-    num_heads=4,
-    mlp_ratio=1.5,
+    image_size=15, patch_size=5, num_classes=7, embed_dim=24, depth=2, num_heads=4, mlp_ratio=1.5
 )
 OTHER = ViTConfig(
     image_size=8,
@@ -102,6 +96,10 @@ def from_cls(model: Any, x: Tensor) -> Tensor:
     return model.head(model.norm(x)[:, 0])
 
 
+def bare_cls(model: Any, x: Tensor) -> Tensor:
+    return model.head(x[:, 0])
+
+
 def as_asked(logits: Tensor, attention: Any, asked: bool) -> Any:
     return (logits, attention) if asked else logits
 
@@ -138,6 +136,11 @@ def reading(pick: Callable) -> type[nn.Module]:
     return wrong_vit(read=lambda m, x: m.head(pick(m.norm(x))))
 
 
+def reading_first(pick: Callable) -> type[nn.Module]:
+    """A ViT whose head reads what `pick` takes of the tokens, normalised afterwards."""
+    return wrong_vit(read=lambda m, x: m.head(m.norm(pick(x))))
+
+
 def given_back(give: Callable) -> type[nn.Module]:
     return wrong_vit(give=give)
 
@@ -145,18 +148,20 @@ def given_back(give: Callable) -> type[nn.Module]:
 def run_by(
     change: Callable = lambda model, x, result: result,
     keep: Callable = lambda result, weights: weights,
+    take: Callable = lambda model, x: x,
 ) -> Callable:
     """A run through the blocks.
 
     Args:
         change: makes what the next block gets of the model, of what this one got, and gave.
         keep: makes what is kept of what a block gives.
+        take: makes what a block works on of the model, and of what it got.
     """
 
     def run(model: Any, x: Tensor) -> tuple[Tensor, list[Tensor]]:
         kept = []
         for block in model.blocks:
-            result, weights = block(x, return_attention=True)
+            result, weights = block(take(model, x), return_attention=True)
             kept.append(keep(result, weights))
             x = change(model, x, result)
         return x, kept
@@ -165,6 +170,7 @@ def run_by(
 
 
 normed_each_time = run_by(lambda model, x, result: model.norm(result))
+normed_before_each = run_by(take=lambda model, x: model.norm(x))
 
 
 def same_tokens(model: Any, x: Tensor) -> tuple[Tensor, list[Tensor]]:
@@ -213,7 +219,7 @@ ViT = Check(
     ],
     mistakes={
         "the final norm is never used: the head reads `self.norm` of the cls token": wrong_vit(
-            read=lambda m, x: m.head(x[:, 0])
+            read=bare_cls
         ),
         "the head answers for every token; give it the cls token alone, `x[:, 0]`": reading(
             lambda x: x
@@ -221,13 +227,16 @@ ViT = Check(
         "you keep an axis of length 1: `x[:, :1]` is (B, 1, D), `x[:, 0]` is (B, D)": reading(
             lambda x: x[:, :1]
         ),
-        "you read the mean of all tokens; this ViT's head reads the cls token, `x[:, 0]`": reading(
-            lambda x: x.mean(dim=1)
+        "you read the mean of all tokens; this ViT's head reads the cls token, `x[:, 0]`": tuple(
+            read(lambda x: x.mean(dim=1)) for read in (reading, reading_first)
         ),
-        "you read the mean of all tokens, and norm it; this ViT's head reads the cls token, `x[:, "
-        "0]`": wrong_vit(read=lambda m, x: m.head(m.norm(x.mean(dim=1)))),
-        "you read the mean of the patches; this ViT's head reads the cls token, `x[:, 0]`": reading(
-            lambda x: x[:, 1:].mean(dim=1)
+        "you read the mean of the patches; this ViT's head reads the cls token, `x[:, 0]`": tuple(
+            read(lambda x: x[:, 1:].mean(dim=1)) for read in (reading, reading_first)
+        ),
+        "`self.tokens.cls_token` is cls as it was before any block, the same for every image; what "
+        "the blocks made of it is `x[:, 0]`": tuple(
+            wrong_vit(read=lambda m, x, at=at: m.head(m.norm(m.tokens.cls_token[at])))
+            for at in (..., 0)
         ),
         "`x[0]` is the first image; the cls token of every image is `x[:, 0]`": reading(
             lambda x: x[0]
@@ -236,6 +245,9 @@ ViT = Check(
         "you read token 1, the first patch; cls is token 0, `x[:, 0]`": reading(lambda x: x[:, 1]),
         "there is a softmax at the end; the head gives logits, the "
         "loss brings its own softmax": wrong_vit(read=lambda m, x: from_cls(m, x).softmax(dim=-1)),
+        "argmax gives the number of one class; give the logits, a number for each class": wrong_vit(
+            read=lambda m, x: from_cls(m, x).argmax(dim=-1)
+        ),
         "`tokens` is never called: it puts cls in front and adds the positions, "
         "before the blocks": wrong_vit(lambda m, images: m.patch_embed(images)),
         "`tokens` is to be called: it puts cls in front too, so token 0 "
@@ -254,13 +266,15 @@ ViT = Check(
         "each block's input is added twice: a block adds it already, so `x = block(x)`": wrong_vit(
             run=run_by(lambda model, x, result: x + result)
         ),
-        "`self.norm` runs after every block; it belongs after the last block, once": wrong_vit(
-            run=normed_each_time, read=lambda m, x: m.head(x[:, 0])
+        "`self.norm` runs after every block; it belongs after the last block, once": tuple(
+            wrong_vit(run=normed_each_time, read=read) for read in (from_cls, bare_cls)
         ),
-        "`self.norm` runs after every block and again at the end; it belongs after the last block, "
-        "once": wrong_vit(run=normed_each_time),
+        "`self.norm` runs before every block; a block has norms of its own, and this one belongs "
+        "after the last block, once": tuple(
+            wrong_vit(run=normed_before_each, read=read) for read in (from_cls, bare_cls)
+        ),
         "`self.norm` runs before the blocks; it belongs after the last block": wrong_vit(
-            lambda m, images: m.norm(embedded(m, images)), read=lambda m, x: m.head(x[:, 0])
+            lambda m, images: m.norm(embedded(m, images)), read=bare_cls
         ),
         "you give the logits and the weights, always; give the logits alone unless they are asked "
         "for": given_back(lambda logits, attention, asked: (logits, attention)),
@@ -313,11 +327,13 @@ ViT = Check(
 
 # Size and work -----------------------------------------------------------------------------------
 
+# N + 1 is no small multiple of the depth, nor the hidden width of D: what is forgotten once must
+# not be taken for what is forgotten in each block, nor one bias for another.
 TINY = ViTConfig(
-    image_size=8, patch_size=4, num_classes=5, embed_dim=12, depth=2, num_heads=3, mlp_ratio=3.0
+    image_size=12, patch_size=4, num_classes=5, embed_dim=12, depth=3, num_heads=3, mlp_ratio=2.5
 )
 GREY = replace(TINY, in_channels=1)
-WIDE = replace(TINY, image_size=(8, 20), depth=3)
+WIDE = replace(TINY, image_size=(12, 20), depth=4)
 ODD = replace(TINY, embed_dim=56, num_heads=7, mlp_ratio=61 / 56)
 
 
@@ -347,9 +363,9 @@ def counted(what: str, config: ViTConfig, place: int) -> Trial:
 
 
 SIZES = [
-    ("a tiny ViT (8×8 pixels, patch 4, D = 12, 2 blocks)", TINY),
+    ("a tiny ViT (12×12 pixels, patch 4, D = 12, 3 blocks)", TINY),
     ("the same for grey images", GREY),
-    ("the same for images of 8×20 pixels, with 3 blocks", WIDE),
+    ("the same for images of 12×20 pixels, with 4 blocks", WIDE),
     ("the same with D = 56 and mlp_ratio 61/56", ODD),
     ("B/16", ViTConfig.preset("B/16")),
 ]
@@ -435,14 +451,18 @@ size_and_work = Check(
         "how a sum over layers goes wrong": sized(cls=0, positions=0),
         "your parameters are D too few. Is the patch embedding's bias there, cls itself, and a "
         "position for every patch and one for cls?": sized(cls=0),
-        "the final norm is missing: 2·D parameters, after the last block": sized(norm=0),
-        "the LayerNorms inside the blocks are missing: two a block, "
-        "each with 2·D parameters": sized(norms=0),
+        "2·D parameters are missing: the final norm, after the last block, or cls and its "
+        "position": sized(norm=0),
+        "4·D parameters a block are missing: the two LayerNorms inside the blocks, 2·D each, or "
+        "the biases of qkv and of the projection": sized(norms=0),
         "a LayerNorm has 2·D parameters, a scale and a shift for each place; you count D": mistaken(
             lambda c: parameters(c, norms=2 * c.embed_dim, norm=c.embed_dim)
         ),
         "the biases inside the blocks are missing: each of the four Linears has one": sized(
             biases=0
+        ),
+        "qkv's bias is missing: 3·D parameters a block": mistaken(
+            lambda c: parameters(c, biases=2 * c.embed_dim + mlp_width(c.embed_dim, c.mlp_ratio))
         ),
         "the head's bias is missing: one number a class": mistaken(
             lambda c: parameters(c, head=c.embed_dim * c.num_classes)
@@ -594,7 +614,7 @@ def two(config: ViTConfig, change: Callable[[nn.Module], None] | None) -> Any:
     """Two ViTs of equal weights, the second of another config, or changed; and images."""
     with torch.random.fork_rng(devices=[]), torch.no_grad():
         torch.manual_seed(0)
-        first, second = package.ViT(replace(TINY, depth=3)), package.ViT(replace(config, depth=3))
+        first, second = (package.ViT(replace(c, image_size=8)) for c in (TINY, config))
         fill(first)
         fill(second)
         if change:
@@ -760,8 +780,8 @@ where_they_part = Check(
         ),
         "the logits are never compared: two ViTs whose heads differ, or that pool differently, "
         "part only there": renamed(lambda name: None if name == "head" else name),
-        "the head is given all tokens: two ViTs that pool differently part only in their logits; "
-        "compare a(images) with b(images)": every_token,
+        "you apply the head yourself, to cls or to all tokens; two ViTs that pool differently part "
+        "only in a(images) and b(images)": every_token,
         "you ask for exactly equal numbers, so rounding alone parts two models; forgive "
         "differences of up to 1e-5": where(border=0.0),
         "a difference may be negative: compare (x - y).abs()": where(lambda gap: gap.max()),
