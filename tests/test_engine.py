@@ -34,6 +34,55 @@ def test_mistakes_with_the_same_results_are_all_named():
     assert tripled.judge(lambda n: 9) == "this always says 9\nor: this is nine, whatever comes"
 
 
+def joined(dim):
+    """Joins an image (1, n) to the zeros of three, along one axis; right is dim=1 at n = 3."""
+    return lambda n: torch.cat([torch.zeros(n, 3), torch.ones(1, 3)], dim=dim)
+
+
+SIZES = [call(f"{n} rows", n) for n in (2, 4, 6)]
+along = Check(
+    joined(0),
+    SIZES,
+    {
+        "dim=1 joins the columns": joined(1),
+        "the shapes do not fit": lambda n: torch.zeros(n) + torch.zeros(n + 1),
+        "wrong, and then an error": lambda n: torch.zeros(1) if n == 2 else torch.ones(n) @ 1,
+    },
+)
+
+
+def test_errors_agree_where_they_say_the_same_but_for_numbers():
+    assert along.judge(lambda n: torch.cat([torch.ones(n + 1, 1), torch.ones(2, 1)], dim=1)) == (
+        "dim=1 joins the columns"
+    )
+    assert along.judge(lambda n: torch.zeros(n + 5) + torch.zeros(2)) == "the shapes do not fit"
+    said = along.judge(lambda n: torch.zeros(n, 3).reshape(7))
+    assert said.startswith("2 rows: your code raises RuntimeError")
+
+
+def test_an_error_is_no_second_trial_that_agrees():
+    def alike_by_chance(n):
+        return torch.zeros(1) if n == 2 else torch.ones(n) @ 1 if n == 4 else torch.zeros(n)
+
+    said = along.judge(alike_by_chance)
+    assert said == "2 rows: its shape is (1,), expected (3, 3)"
+
+
+def test_numbers_that_differ_are_told_apart():
+    several = Check(lambda: torch.tensor([1.0, 12.34567]), [call("it")], {})
+    said = several.judge(lambda: torch.tensor([1.0, 12.346]))
+    assert said == "it: 1 of 2 numbers are wrong; the first, at [1], is 12.346, expected 12.3457"
+    one = Check(lambda: torch.tensor([12.34567]), [call("it")], {})
+    assert one.judge(lambda: torch.tensor([12.346])) == "it: it gives 12.346, expected 12.3457"
+    assert one.judge(lambda: torch.tensor([7.0])) == "it: it gives 7, expected 12.35"
+
+
+def test_what_is_given_for_a_list_is_told_in_good_grammar():
+    one, two = (Check(lambda n=n: [5] * n, [call("it")], {}) for n in (1, 2))
+    assert one.judge(lambda: {5}) == "it: it gives a set where 1 result is expected"
+    assert two.judge(lambda: [5]) == "it: it gives 1 result where 2 results are expected"
+
+
 def test_a_whole_number_must_not_be_a_float():
     assert "a float, where the whole number 6 is expected" in tripled.judge(lambda n: 3.0 * n)
 
@@ -114,6 +163,12 @@ class Renamed(nn.Module):
         return self.linear(x)
 
 
+class Narrow(Doubling):
+    def __init__(self, width):
+        super().__init__(width)
+        self.proj = nn.Linear(width, width)
+
+
 class NotBegun(nn.Module):
     def __init__(self, width):
         self.proj = nn.Linear(width, 2 * width)
@@ -144,6 +199,7 @@ class UntouchedStub(Doubling):
         (Cut, "no gradient reaches `proj.weight`, `proj.bias`"),
         (Changing, "your code changes the tensor that it was given"),
         (Renamed, "it lacks `proj.weight`, `proj.bias`; it has `linear.weight`"),
+        (Narrow, "a row: `proj.weight`: its shape is (3, 3), expected (6, 3)"),
         (NotBegun, "`super().__init__()` is missing"),
         (Unturned, "turn it"),
         (HalfWritten, "not attempted yet: one line still holds `...`"),

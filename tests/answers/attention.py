@@ -94,6 +94,41 @@ def always_eight(q, k, v, mask=None):
     return finish(q @ k.mT / 8, v, mask)
 
 
+def root_of_whole_numbers(q, k, v, mask=None):
+    return finish(q @ k.mT / int(q.shape[-1] ** 0.5), v, mask)
+
+
+def root_rounded(q, k, v, mask=None):
+    return finish(q @ k.mT / round(math.sqrt(q.shape[-1])), v, mask)
+
+
+def half_of_width(q, k, v, mask=None):
+    return finish(q @ k.mT / (q.shape[-1] * 0.5), v, mask)
+
+
+def root_without_brackets(q, k, v, mask=None):
+    return finish(q @ k.mT / q.shape[-1] ** 1 / 2, v, mask)
+
+
+def whole_half_of_width(q, k, v, mask=None):
+    return finish(q @ k.mT / (q.shape[-1] // 2), v, mask)
+
+
+def by_width_and_half(q, k, v, mask=None):
+    return finish(q @ k.mT / q.shape[-1] * 0.5, v, mask)
+
+
+def root_of_images(q, k, v, mask=None):
+    return finish(q @ k.mT / q.shape[0] ** 0.5, v, mask)
+
+
+def mask_as_index(q, k, v, mask=None):
+    scores = q @ k.mT / q.shape[-1] ** 0.5
+    if mask is not None:
+        scores[~mask] = float("-inf")
+    return finish(scores, v)
+
+
 def scaled_twice(q, k, v, mask=None):
     root = q.shape[-1] ** 0.5
     return finish((q / root) @ (k / root).mT, v, mask)
@@ -113,6 +148,10 @@ def keys_ask(q, k, v, mask=None):
 
 def all_axes_turned(q, k, v, mask=None):
     return finish(q @ k.T / q.shape[-1] ** 0.5, v, mask)
+
+
+def tokens_and_heads_swapped(q, k, v, mask=None):
+    return finish(q @ k.transpose(1, 2) / q.shape[-1] ** 0.5, v, mask)
 
 
 def keys_not_turned(q, k, v, mask=None):
@@ -456,6 +495,28 @@ class NarrowQkv(Plain):
     def __init__(self, embed_dim, num_heads):
         super().__init__(embed_dim, num_heads)
         self.qkv = nn.Linear(embed_dim, embed_dim)
+
+
+class WideProj(Plain):
+    def __init__(self, embed_dim, num_heads):
+        super().__init__(embed_dim, num_heads)
+        self.proj = nn.Linear(3 * embed_dim, embed_dim)
+
+
+class KeysFirst(Plain):
+    def forward(self, x, mask=None, return_attention=False):
+        k, q, v = split_qkv(self.qkv(x), self.num_heads)
+        mixed, weights = by_the_book(q, k, v, mask)
+        y = self.proj(merge_heads(mixed))
+        return (y, weights) if return_attention else y
+
+
+class ValuesFirst(Plain):
+    def forward(self, x, mask=None, return_attention=False):
+        v, k, q = split_qkv(self.qkv(x), self.num_heads)
+        mixed, weights = by_the_book(q, k, v, mask)
+        y = self.proj(merge_heads(mixed))
+        return (y, weights) if return_attention else y
 
 
 class ProjFirst(Plain):
@@ -983,11 +1044,20 @@ WRONG = {
         (root_of_tokens, "counts the tokens"),
         (root_of_heads, "counts the heads"),
         (always_eight, "read the width off q"),
+        (root_of_whole_numbers, "made a whole number"),
+        (root_rounded, "made a whole number"),
+        (half_of_width, "`d ** 1/2` halve d"),
+        (root_without_brackets, "`d ** 1/2` halve d"),
+        (whole_half_of_width, "`d ** 1/2` halve d"),
+        (by_width_and_half, "`d ** 1/2` halve d"),
+        (root_of_images, "counts the images"),
+        (mask_as_index, "indexing does not broadcast a mask"),
         (scaled_twice, "does the scale stand twice"),
         (over_queries, "over the queries"),
         (over_heads, "over the heads"),
         (keys_ask, "q comes first"),
         (all_axes_turned, "k.mT"),
+        (tokens_and_heads_swapped, "the last two axes of k and no others"),
         (keys_not_turned, "k.mT"),
         (pairwise_products, "number by number"),
         (weights_first, "the weights come first"),
@@ -1034,7 +1104,10 @@ WRONG = {
         (RolesInnermost, "(h d qkv)"),
         (WithResidual, "lesson 05"),
         (NoBias, "has no bias"),
-        (NarrowQkv, "it must go to 3·D"),
+        (NarrowQkv, "goes from 12 to 12 where D = 12; it must go from D to 3·D"),
+        (WideProj, "goes from 36 to 12 where D = 12; it must go from D to D"),
+        (KeysFirst, "split_qkv gives q, k, v"),
+        (ValuesFirst, "split_qkv gives q, k, v"),
         (ProjFirst, "make `qkv` first"),
         (OtherNames, "called `qkv` and `proj`"),
         (ThreeLinears, "`qkv` is missing"),

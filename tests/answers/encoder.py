@@ -465,6 +465,37 @@ class NormOfNormBlock(PlainBlock):
         self.norm2 = self.norm1
 
 
+class NormedAfterAttentionBlock(PlainBlock):
+    def forward(self, x, mask=None, return_attention=False):
+        mixed, weights = self.attn(self.norm1(x), mask, return_attention=True)
+        x = self.norm2(x + mixed)
+        x = x + self.mlp(x)
+        return (x, weights) if return_attention else x
+
+
+class NormedTwiceBlock(PlainBlock):
+    def forward(self, x, mask=None, return_attention=False):
+        mixed, weights = self.attn(self.norm1(x), mask, return_attention=True)
+        x = x + mixed
+        x = self.norm2(x) + self.mlp(self.norm2(x))
+        return (x, weights) if return_attention else x
+
+
+class MLPLostBlock(PlainBlock):
+    def forward(self, x, mask=None, return_attention=False):
+        mixed, weights = self.attn(self.norm1(x), mask, return_attention=True)
+        x = x + mixed
+        x + self.mlp(self.norm2(x))
+        return (x, weights) if return_attention else x
+
+
+class MLPForgottenBlock(PlainBlock):
+    def forward(self, x, mask=None, return_attention=False):
+        mixed, weights = self.attn(self.norm1(x), mask, return_attention=True)
+        x = x + mixed
+        return (x, weights) if return_attention else x
+
+
 class DefaultEpsBlock(PlainBlock):
     def __init__(self, embed_dim, num_heads, mlp_ratio=4.0):
         super().__init__(embed_dim, num_heads, mlp_ratio)
@@ -694,6 +725,12 @@ def norm_uncentred(x, weight, bias, eps=1e-6):
 
 def norm_without_mean_above(x, weight, bias, eps=1e-6):
     return weight * x / (x.var(-1, correction=0, keepdim=True) + eps).sqrt() + bias
+
+
+def norm_by_squares(x, weight, bias, eps=1e-6):
+    centred = x - x.mean(dim=-1, keepdim=True)
+    variance = x.square().mean(dim=-1, keepdim=True)
+    return centred / (variance + eps).sqrt() * weight + bias
 
 
 def norm_without_weights(x, weight, bias, eps=1e-6):
@@ -1016,6 +1053,16 @@ def unheard_with_attention(encoder, x):
     return found
 
 
+def unheard_none_without_a_gradient(encoder, x):
+    encoder.zero_grad()
+    tokens = encoder(x)
+    if not tokens.requires_grad:
+        return []
+    tokens.sum().backward()
+    grads = [[p.grad for p in block.parameters()] for block in encoder]
+    return [i for i, block in enumerate(grads) if all(g is None for g in block)]
+
+
 def unheard_with_crash(encoder, x):
     encoder.zero_grad()
     encoder(x).sum().backward()
@@ -1149,7 +1196,7 @@ WRONG = {
     "MLP": [
         (MLPWithRelu, "the bend is ReLU"),
         (MLPWithTanhForm, "approximation by tanh"),
-        (MLPWithSigmoid, "the bend is a sigmoid"),
+        (MLPWithSigmoid, "the bend is sigmoid or SiLU"),
         (MLPWithoutBend, "there is no bend"),
         (MLPWithResultDropped, "use what it gives"),
         (MLPBentTwice, "after fc2 as well"),
@@ -1160,11 +1207,11 @@ WRONG = {
         (MLPWithoutBias, "no bias"),
         (MLPAllOneWidth, "hidden_dim is not used"),
         (MLPTurnedRound, "turned round"),
-        (MLPEndingWide, "fc2 ends as wide as it begins"),
-        (MLPSecondFromWide, "fc2 takes embed_dim"),
+        (MLPEndingWide, "fc2 has other widths"),
+        (MLPSecondFromWide, "fc2 has other widths"),
         (MLPAsSequential, "nn.Sequential"),
         (MLPWithNorm, "called `fc1`, `fc2`, `norm`"),
-        (MLPWithoutReturn, "the `return` is missing"),
+        (MLPWithoutReturn, "is the `return` missing"),
         (MLPWithoutSuper, "`super().__init__()` is missing"),
     ],
     "EncoderBlock": [
@@ -1183,6 +1230,10 @@ WRONG = {
         (NormThrownAwayBlock, "use what the norm gives"),
         (OneNormTwiceBlock, "norm1 is used twice"),
         (SharedNormBlock, "the two norms are one"),
+        (NormedAfterAttentionBlock, "norm2 stands on the stream"),
+        (NormedTwiceBlock, "norm2 stands on the stream"),
+        (MLPLostBlock, "the MLP's change is lost"),
+        (MLPForgottenBlock, "the MLP's change is lost"),
         (SwappedNormsBlock, "the norms are swapped"),
         (WithFinalNormBlock, "norm2 stands after the last sum"),
         (MLPFirstBlock, "the MLP comes first"),
@@ -1198,7 +1249,7 @@ WRONG = {
         (AskedWhenAskedBlock, "only when asked"),
         (FirstImageBlock, "or [0] takes its images apart"),
         (OnlySecondEpsBlock, "norm2 has torch's own eps"),
-        (NormOfNormBlock, "called `attn`, `mlp`, `norm1`; call them"),
+        (NormOfNormBlock, "the two norms are one"),
         (DefaultEpsBlock, "torch's own eps"),
         (CutWidthBlock, "round it: round("),
         (NarrowBlock, "hidden width is embed_dim"),
@@ -1222,6 +1273,7 @@ WRONG = {
         (norm_without_root, "divide by its square root"),
         (norm_uncentred, "neither above the line nor"),
         (norm_without_mean_above, "not subtracted from what stands above"),
+        (norm_by_squares, "that of the centred numbers"),
         (norm_without_weights, "the weight and the bias are not used"),
         (norm_without_bias, "the bias is not used"),
         (norm_bias_first, "added before the weight"),
@@ -1244,8 +1296,8 @@ WRONG = {
         (changes_stacked, "one tensor"),
         (changes_in_pairs, "one pair a block"),
         (changes_summed, "the sum of all changes"),
-        (changes_of_first_block, "the first block alone"),
-        (changes_of_two_blocks, "the first two blocks alone"),
+        (changes_of_first_block, "the first blocks alone"),
+        (changes_of_two_blocks, "the first blocks alone"),
         (changes_with_weights, "gives two things"),
         (changes_in_place, "writes into the x that was given"),
     ],
@@ -1254,6 +1306,7 @@ WRONG = {
         (unheard_by_reference_kept, "put them back from a clone"),
         (unheard_without_clearing, "gradients left from an earlier step"),
         (unheard_with_attention, "the attention weights are counted as well"),
+        (unheard_none_without_a_gradient, "give the numbers of all, not []"),
         (unheard_with_crash, "backward fails where the tokens depend on no weight"),
         (unheard_without_none, "its `grad` is None, not 0"),
         (unheard_by_own_loop, "run the encoder itself"),

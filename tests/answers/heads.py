@@ -365,6 +365,10 @@ def roles_a_head_wide(embed_dim, num_heads, role, head):
     return start, start + d
 
 
+def rows_as_list(embed_dim, num_heads, role, head):
+    return list(rows_by_table(embed_dim, num_heads, role, head))
+
+
 def rows_listed(embed_dim, num_heads, role, head):
     return list(range(*rows_by_table(embed_dim, num_heads, role, head)))
 
@@ -660,6 +664,7 @@ WRONG = {
         (rows_and_their_number, "how many rows"),
         (rows_of_the_role, "all heads"),
         (roles_a_head_wide, "one head wide"),
+        (rows_as_list, "not a list"),
         (rows_listed, "not each row"),
         (roles_from_one, "queries come first, at row 0"),
         (rows_from_row_one, "rows are counted from 0"),
@@ -672,7 +677,7 @@ WRONG = {
         (keys_before_queries, "in the wrong order"),
         (bias_forgotten, "a bias has one axis only"),
         (bias_that_raises, "a bias has one axis only"),
-        (third_rows_in_place, "changes the tensor"),
+        (third_rows_in_place, "write into a new one, rows.clone()"),
         (not_joined, "torch.cat"),
         (queries_alone, "the queries alone"),
         (three_parts, "torch.cat"),

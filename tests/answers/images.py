@@ -1,6 +1,7 @@
 """Answers to lesson 00's first piece and exercises, as learners would write them."""
 
 import torch
+from torch.nn import functional as F
 
 # negative: (3, H, W), floats 0 to 1; black and white change places.
 
@@ -178,6 +179,34 @@ def a_batch_of_means(image, mean, std):
     return (image - mean.view(1, -1, 1, 1)) / std.view(1, -1, 1, 1)
 
 
+def channels_left_last(image, mean, std):
+    return (image.permute(1, 2, 0) - mean) / std
+
+
+def std_not_turned(image, mean, std):
+    return (image - mean[:, None, None]) / std
+
+
+def mean_not_turned(image, mean, std):
+    return (image - mean) / std[:, None, None]
+
+
+def by_std_squared(image, mean, std):
+    return (image - mean[:, None, None]) / std[:, None, None] ** 2
+
+
+def one_mean_for_all(image, mean, std):
+    return (image - mean.mean()) / std[:, None, None]
+
+
+def one_std_for_all(image, mean, std):
+    return (image - mean[:, None, None]) / std.mean()
+
+
+def by_batch_norm(image, mean, std):
+    return F.batch_norm(image[None], mean, std**2)[0]
+
+
 # picture_test: is somebody's `convert` right?
 
 
@@ -310,6 +339,12 @@ def on_a_symmetric_picture(convert):
     return compared(convert, pixels)
 
 
+def on_a_picture_of_floats(convert):
+    pixels = torch.rand(2, 4, 3)
+    result, expected = convert(pixels), pixels.permute(2, 0, 1)
+    return result.shape == expected.shape and torch.allclose(result, expected, atol=1e-5)
+
+
 def many_verdicts(convert):
     pixels = torch.randint(0, 256, (1, 2, 3), dtype=torch.uint8)
     return convert(pixels).shape == (3, 1, 2) and convert(pixels) == pixels.permute(2, 0, 1) / 255
@@ -354,6 +389,13 @@ WRONG = {
         (three_channels_by_hand, "written for three channels"),
         (shifts_in_place, "changes the tensor that it was given"),
         (a_batch_of_means, "batch axis"),
+        (channels_left_last, "the channels stand last"),
+        (std_not_turned, "std does not meet the channels"),
+        (mean_not_turned, "the mean does not meet the channels"),
+        (by_std_squared, "the square of std"),
+        (one_mean_for_all, "all channels get the same mean"),
+        (one_std_for_all, "std is the same for all"),
+        (by_batch_norm, "eps=0"),
     ],
     "picture_test": [
         (always_content, "True to everything"),
@@ -374,6 +416,7 @@ WRONG = {
         (with_a_transposed_answer, "height and width"),
         (too_lenient, "less than 0.00001"),
         (on_a_symmetric_picture, "so regular that reshape"),
+        (on_a_picture_of_floats, "give `convert` bytes, torch.uint8"),
         (many_verdicts, "one True or False"),
     ],
 }

@@ -124,6 +124,27 @@ def square_only_by_einops(images, p):
     return rearrange(images, "b c (h p1) (w p2) -> b (h w) (p1 p2 c)", h=side, w=side, p1=p, p2=p)
 
 
+def fourteen_by_reshape(images, patch_size):
+    B, C, _, _ = images.shape
+    x = images.reshape(B, C, 14, patch_size, 14, patch_size)
+    return x.permute(0, 2, 4, 3, 5, 1).reshape(B, 196, -1)
+
+
+def fourteen_by_einops(images, p):
+    return rearrange(images, "b c (h p1) (w p2) -> b (h w) (p1 p2 c)", h=14, w=14, p1=p, p2=p)
+
+
+def pixel_rows_before_columns(images, p):
+    B, C, H, W = images.shape
+    x = images.reshape(B, C, H // p, p, W // p, p)
+    return x.permute(0, 2, 3, 4, 5, 1).reshape(B, (H // p) * (W // p), -1)
+
+
+def unfolded_and_reshaped(images, p):
+    windows = images.unfold(2, p, p).unfold(3, p, p)  # (B, C, row, col, P, P)
+    return windows.reshape(len(images), -1, p * p * images.shape[1])
+
+
 def always_sixteen(images, patch_size):
     return rearrange(images, "b c (h p1) (w p2) -> b (h w) (p1 p2 c)", p1=16, p2=16)
 
@@ -308,6 +329,33 @@ class AlwaysB16(nn.Module):
     def __init__(self, image_size, patch_size, in_channels, embed_dim):
         super().__init__()
         self.proj = nn.Conv2d(3, 768, kernel_size=16, stride=16)
+
+    def forward(self, images):
+        return self.proj(images).flatten(2).transpose(1, 2)
+
+
+class AlwaysPatches16(nn.Module):
+    def __init__(self, image_size, patch_size, in_channels, embed_dim):
+        super().__init__()
+        self.proj = nn.Conv2d(in_channels, embed_dim, kernel_size=16, stride=16)
+
+    def forward(self, images):
+        return self.proj(images).flatten(2).transpose(1, 2)
+
+
+class AlwaysStride16(nn.Module):
+    def __init__(self, image_size, patch_size, in_channels, embed_dim):
+        super().__init__()
+        self.proj = nn.Conv2d(in_channels, embed_dim, kernel_size=patch_size, stride=16)
+
+    def forward(self, images):
+        return self.proj(images).flatten(2).transpose(1, 2)
+
+
+class Padded(nn.Module):
+    def __init__(self, image_size, patch_size, in_channels, embed_dim):
+        super().__init__()
+        self.proj = nn.Conv2d(in_channels, embed_dim, patch_size, patch_size, padding=1)
 
     def forward(self, images):
         return self.proj(images).flatten(2).transpose(1, 2)
@@ -657,7 +705,11 @@ WRONG = {
         (three_channels, "written for three channels"),
         (square_only, "square images only"),
         (square_only_by_einops, "square images only"),
-        (always_sixteen, "chunks of 16"),
+        (unfolded_and_reshaped, "each channel is cut by itself"),
+        (always_sixteen, "patch size 16 is built in"),
+        (fourteen_by_reshape, "14 rows and columns of patches, 196 in all, are built in"),
+        (fourteen_by_einops, "14 rows and columns of patches, 196 in all, are built in"),
+        (pixel_rows_before_columns, "p1 stands before col"),
         (as_a_list, "it gives a list"),
         (overlapping, "overlap"),
     ],
@@ -681,6 +733,9 @@ WRONG = {
         (ChannelsSwapped, "in_channels and embed_dim"),
         (AlwaysThree, "three channels"),
         (AlwaysB16, "B/16"),
+        (AlwaysPatches16, "the patch size 16 is built in"),
+        (AlwaysStride16, "the patch size 16 is built in"),
+        (Padded, "leave padding at 0"),
         (MadeInForward, "in `__init__`"),
         (WithoutSuper, "super().__init__()"),
         (GridAsStride, "moves on by"),
@@ -725,7 +780,7 @@ WRONG = {
         (at_random, "random"),
         (few_rounds, "the bar is 180"),
         (least_squares_untransposed, "are the columns"),
-        (away_from_itself, "subtract the loudest one"),
+        (away_from_itself, "turn each template away from the patch"),
         (wrong_argmax, "other axis"),
         (templates_in_place, "begin with patches.clone()"),
         (for_196_only, "written for 196"),

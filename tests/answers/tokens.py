@@ -217,6 +217,28 @@ class FromZeros(nn.Module):
         return torch.cat([cls, patches], dim=1) + self.pos_embed
 
 
+class OneForEachPatch(Given):
+    def forward(self, patches):
+        cls = self.cls_token.expand(patches.shape)
+        return torch.cat([cls, patches], dim=1) + self.pos_embed
+
+
+class AlongTheWidthOnce(Given):
+    def forward(self, patches):
+        cls = self.cls_token.expand(len(patches), -1, -1)
+        return torch.cat([cls, patches], dim=2) + self.pos_embed
+
+
+class AsManyAsPatches(Given):
+    def __init__(self, num_patches, embed_dim):
+        super().__init__(num_patches, embed_dim)
+        self.pos_embed = nn.Parameter(torch.zeros(1, num_patches, embed_dim))
+
+    def forward(self, patches):
+        cls = self.cls_token.expand(patches.shape[0], -1, -1)
+        return torch.cat([cls, patches], dim=1) + self.pos_embed
+
+
 class NoRowForCls(nn.Module):
     def __init__(self, num_patches, embed_dim):
         super().__init__()
@@ -278,6 +300,14 @@ def crop_read_on(pos_embed, grid, top, left, new_grid):
 
 def crop_swapped(pos_embed, grid, top, left, new_grid):
     return crop_by_view(pos_embed, (grid[1], grid[0]), top, left, new_grid)
+
+
+def crop_row_by_row(pos_embed, grid, top, left, new_grid):
+    kept = [pos_embed[:, 0]]
+    for r in range(new_grid[0]):
+        for c in range(new_grid[1]):
+            kept.append(pos_embed[:, 1 + (top + r) * grid[0] + left + c])
+    return torch.stack(kept, dim=1)
 
 
 def crop_top_for_left(pos_embed, grid, top, left, new_grid):
@@ -406,6 +436,15 @@ def too_fast(rows, cols, width):
     return quiet(grid_positions(rows, cols, width, base=1.2))
 
 
+def a_little_too_fast(rows, cols, width):
+    return quiet(grid_positions(rows, cols, width, base=3))
+
+
+def centred(rows, cols, width):
+    positions = grid_positions(rows, cols, width)
+    return quiet(positions - positions.mean(dim=0))
+
+
 def loud(rows, cols, width):
     return grid_positions(rows, cols, width, base=5)
 
@@ -519,6 +558,11 @@ def blind_by_pixels(read, image, patch_size):
     return torch.allclose(read(image), read(shuffled), atol=1e-5)
 
 
+def blind_by_numbers(read, image, patch_size):
+    shuffled = image.flatten()[torch.randperm(image.numel())].reshape(image.shape)
+    return torch.allclose(read(image), read(shuffled), rtol=0, atol=1e-5)
+
+
 def blind_by_images(read, image, patch_size):
     return torch.allclose(image, turned_round(image, patch_size))
 
@@ -606,12 +650,16 @@ WRONG = {
         (Loud, "start too large"),
         (FromZeros, "start from zeros"),
         (NoRowForCls, "no row for cls"),
+        (AsManyAsPatches, "no row for cls"),
+        (OneForEachPatch, "cls became one token for each patch"),
+        (AlongTheWidthOnce, "along the width"),
     ],
     "crop_positions": [
         (crop_without_cls, "the cls position is missing"),
         (crop_forgot_cls, "one early"),
         (crop_read_on, "read straight on"),
         (crop_swapped, "grid is (rows, cols)"),
+        (crop_row_by_row, "grid[1] patches, not grid[0]"),
         (crop_top_for_left, "`top` and `left` are swapped"),
         (crop_from_one, "count from 0"),
         (crop_columns_first, "column by column"),
@@ -628,6 +676,8 @@ WRONG = {
         (quiet_but_slow, "let the slow ones turn faster"),
         (still_slow, "let the slow ones turn faster"),
         (slower, "let the slow ones turn faster"),
+        (a_little_too_fast, "on average: let the hands turn more slowly"),
+        (centred, "subtract no mean"),
         (too_fast, "make neighbours strangers"),
         (loud, "too loud"),
         (half_as_loud, "too loud"),
@@ -651,6 +701,7 @@ WRONG = {
         (blind_roughly, "allows too much"),
         (blind_mirrored, "inside the patches move too"),
         (blind_by_pixels, "inside the patches move too"),
+        (blind_by_numbers, "not single pixels or numbers"),
         (blind_by_images, "False whatever the model"),
         (blind_by_shape, "True whatever the model"),
         (blind_not_shuffled, "True whatever the model"),

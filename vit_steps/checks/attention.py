@@ -45,6 +45,8 @@ SLIPS = {
     "default: mask=None",
     "no attribute 'num_heads'": "it does not know its number of heads; in __init__, keep "
     "self.num_heads",
+    "IndexError: The shape of the mask": "indexing does not broadcast a mask as + does; "
+    "`masked_fill` does",
     "mask_fill": "there is no `mask_fill`; it is called `masked_fill`",
     'missing the required "forward"': "it has no method `forward`; is the name spelt so, and is it "
     "in the class?",
@@ -156,11 +158,13 @@ scaled_dot_product_attention = Check(
     keeps="scaled_dot_product_attention",
     slips=SLIPS,
     trials=[
-        call("1 head, 3 tokens of width 4", *drawn(3, 1, 1, 3, 4)),
-        call("2 images, 3 heads, 5 tokens of width 4", *drawn(3, 2, 3, 5, 4)),
-        call("1 image, 2 heads, 7 tokens of width 9", *drawn(3, 1, 2, 7, 9, seed=2)),
-        call("6 tokens and a mask (6, 6)", *drawn(3, 2, 3, 6, 4, seed=3), sights(6, 6)),
-        call("5 tokens and a mask (B, 1, 1, N)", *drawn(3, 2, 4, 5, 9, seed=4), sights(2, 1, 1, 5)),
+        call("2 images, 3 heads, 4 tokens of width 5", *drawn(3, 2, 3, 4, 5)),
+        call("5 images, 2 heads, 3 tokens of width 6", *drawn(3, 5, 2, 3, 6)),
+        call("3 images, 1 head, 7 tokens of width 10", *drawn(3, 3, 1, 7, 10, seed=2)),
+        call("6 tokens and a mask (6, 6)", *drawn(3, 2, 3, 6, 5, seed=3), sights(6, 6)),
+        call(
+            "5 tokens and a mask (B, 1, 1, N)", *drawn(3, 2, 4, 5, 10, seed=4), sights(2, 1, 1, 5)
+        ),
         learns("4 tokens whose gradient is asked for", *drawn(3, 1, 2, 4, 3)),
     ],
     mistakes={
@@ -177,6 +181,18 @@ scaled_dot_product_attention = Check(
         "= q.shape[-1]": attention(lambda q: q.shape[-2] ** 0.5),
         "the scale counts the heads, √h; it is the width of a head that makes scores large: √d, d "
         "= q.shape[-1]": attention(lambda q: q.shape[-3] ** 0.5),
+        "the scale counts the images, √B; it is the width of a head that makes scores large: √d, d "
+        "= q.shape[-1]": attention(lambda q: q.shape[0] ** 0.5),
+        "`d * 0.5` and `d ** 1/2` halve d; the root is `d ** 0.5`, and the scores are divided by "
+        "it": (
+            attention(lambda q: q.shape[-1] * 0.5),
+            attention(lambda q: q.shape[-1] // 2),
+            attention(lambda q: q.shape[-1] / 0.5),
+        ),
+        "the root is made a whole number; leave it as it is, d ** 0.5": (
+            attention(lambda q: int(head_root(q))),
+            attention(lambda q: round(head_root(q))),
+        ),
         "the scale is 8 whatever comes: that is √64 of ViT-B/16; read the width off q": attention(
             lambda q: 8.0
         ),
@@ -195,6 +211,11 @@ scaled_dot_product_attention = Check(
         NO_SOFTMAX: with_scores,
         "the softmax is missing: the scores themselves mix the values": attention(
             share=lambda scores: scores, masked=filled(0.0)
+        ),
+        "swap the last two axes of k and no others, k.mT (k.T turns all four)": (
+            attention(scores=lambda q, k: q @ k.permute(3, 2, 1, 0)),
+            attention(scores=lambda q, k: q @ k.transpose(1, 2)),
+            attention(scores=lambda q, k: q @ k.transpose(1, 3)),
         ),
         "q * k multiplies number by number; each query meets every key in a matrix product, q @ "
         "k.mT": attention(
@@ -259,8 +280,10 @@ def parts(answer: Callable) -> Any:
         if f"{name}.bias" not in shapes:
             return Verdict(f"`{name}` has no bias; leave nn.Linear its own")
         if shapes[f"{name}.weight"] != shape:
-            width, goal = shapes[f"{name}.weight"][0], "3·D" if name == "qkv" else "D"
-            return Verdict(f"`{name}` goes from 12 to {width} where D = 12; it must go to {goal}")
+            end, begin = shapes[f"{name}.weight"]
+            goal = "from D to 3·D" if name == "qkv" else "from D to D"
+            said = f"`{name}` goes from {begin} to {end} where D = 12; it must go {goal}"
+            return Verdict(f"{said}, {shape[1]} to {shape[0]}")
     return Verdict("two Linears")
 
 
@@ -308,6 +331,11 @@ def given_back(finish: Callable) -> type[nn.Module]:
 def cut_as(pattern: str) -> type[nn.Module]:
     """A class that reads the width in another order."""
     return layer(lambda m, x: rearrange(m.qkv(x), pattern, qkv=3, h=m.num_heads))
+
+
+def in_order(*roles: int) -> type[nn.Module]:
+    """A class that takes queries, keys and values in another order than they are given."""
+    return layer(lambda m, x: [split_qkv(m.qkv(x), m.num_heads)[role] for role in roles])
 
 
 class ProjFirst(layer()):
@@ -368,6 +396,9 @@ MultiHeadAttention = Check(
         ),
         "the width is read in the order (h d qkv); split_qkv reads it as (qkv h d)": cut_as(
             "b n (h d qkv) -> qkv b h n d"
+        ),
+        "split_qkv gives q, k, v; take them, and hand them on, in this order": tuple(
+            in_order(*roles) for roles in ((1, 0, 2), (2, 1, 0), (0, 2, 1), (1, 2, 0), (2, 0, 1))
         ),
         "it cuts into 12 heads whatever it was made with; take self.num_heads": layer(
             lambda m, x: split_qkv(m.qkv(x), 12)

@@ -63,8 +63,7 @@ def guilty_line(error: Exception, answer: Callable) -> tuple[str, bool]:
 def compare(result: Any, expected: Any) -> str | None:
     """None if the two are the same to 1e-5; else what differs, in the learner's terms."""
     if isinstance(result, Raised):
-        alike = isinstance(expected, Raised) and result.kind == expected.kind
-        return None if alike else describe(result)
+        return None if same_error(result, expected) else describe(result)
     if isinstance(expected, Raised):
         return f"it gives {kind_of(result)} where {expected.kind} is expected"
     if result is None and expected is not None:
@@ -88,6 +87,20 @@ def compare(result: Any, expected: Any) -> str | None:
     return None if result == expected else f"it gives {result!r}, expected {expected!r}"
 
 
+def same_error(a: Raised, b: Any) -> bool:
+    """Whether both are the same error: of one kind, and saying the same but for numbers, and for
+    the letters in a pattern of einops'."""
+    said = [re.sub(r"\d+|\".*?\"|'\w+':", "", x.message) for x in (a, b) if isinstance(x, Raised)]
+    return isinstance(b, Raised) and a.kind == b.kind and said[0] == said[1]
+
+
+def told_apart(a: float, b: float, digits: int) -> str:
+    """Both numbers, "1.5, expected 2", with as many digits as it takes to see that they differ."""
+    while digits < 17 and f"{a:.{digits}g}" == f"{b:.{digits}g}":
+        digits += 1
+    return f"{a:.{digits}g}, expected {b:.{digits}g}"
+
+
 def compare_numbers(result: Any, expected: int | float) -> str | None:
     """As `compare`, where a number is expected; a count must be a whole number, not 3.0."""
     if isinstance(result, bool) or not isinstance(result, (int, float)):
@@ -95,20 +108,26 @@ def compare_numbers(result: Any, expected: int | float) -> str | None:
     if isinstance(expected, int) and isinstance(result, float):
         return f"it gives {result:.6g}, a float, where the whole number {expected} is expected"
     close = math.isclose(result, expected, rel_tol=TOLERANCE, abs_tol=TOLERANCE)
-    return None if close else f"it gives {result:.6g}, expected {expected:.6g}"
+    return None if close else f"it gives {told_apart(result, expected, 6)}"
 
 
 def compare_parts(result: Any, expected: tuple | list) -> str | None:
     """As `compare`, where several results are expected. What a trial itself took apart is `Parts`:
-    those are not counted in the message, since the learner gave them as one."""
+    those are not counted in the message, since the learner gave them as one. Shapes are whole."""
+    if isinstance(expected, torch.Size) and isinstance(result, torch.Size):
+        return None if result == expected else other_shape(result, expected)
     if not isinstance(result, (tuple, list)) or len(result) != len(expected):
-        verb = "are" if len(expected) > 1 else "is"
+        verb = "is" if len(expected) == 1 else "are"
         return f"it gives {kind_of(result)} where {kind_of(expected)} {verb} expected"
     for number, (a, b) in enumerate(zip(result, expected, strict=True), 1):
         if problem := compare(a, b):
             counted = type(expected).__name__ != "Parts"
             return f"result {number} of {len(expected)}: {problem}" if counted else problem
     return None
+
+
+def other_shape(shape: torch.Size, expected: torch.Size) -> str:
+    return f"its shape is {tuple(shape)}, expected {tuple(expected)}"
 
 
 def compare_named(result: Any, expected: dict) -> str | None:
@@ -137,7 +156,7 @@ def compare_tensors(result: Any, expected: Tensor) -> str | None:
     if not isinstance(result, Tensor):
         return f"it gives {kind_of(result)} where a tensor is expected"
     if result.shape != expected.shape:
-        return f"its shape is {tuple(result.shape)}, expected {tuple(expected.shape)}"
+        return other_shape(result.shape, expected.shape)
     if result.dtype.is_floating_point != expected.dtype.is_floating_point or (
         torch.bool in (result.dtype, expected.dtype) and result.dtype != expected.dtype
     ):
@@ -147,12 +166,13 @@ def compare_tensors(result: Any, expected: Tensor) -> str | None:
     if not wrong.any():
         return None
     if wrong.numel() == 1:
-        return f"it gives {a.item():.4g}, expected {b.item():.4g}"
+        return f"it gives {told_apart(a.item(), b.item(), 4)}"
     first = tuple(wrong.nonzero()[0].tolist())
     share = f"{wrong.sum()} of {wrong.numel()} numbers are wrong"
     if wrong.all():
         share = f"all {wrong.numel()} numbers are wrong"
-    return f"{share}; the first, at {list(first)}, is {a[first]:.4g}, expected {b[first]:.4g}"
+    both = told_apart(a[first].item(), b[first].item(), 4)
+    return f"{share}; the first, at {list(first)}, is {both}"
 
 
 def describe(raised: Raised) -> str:
@@ -170,7 +190,7 @@ def kind_of(value: Any) -> str:
     if isinstance(value, Tensor):
         return f"a tensor of shape {tuple(value.shape)}"
     if isinstance(value, (tuple, list)):
-        return f"{len(value)} results"
+        return f"{len(value)} result{'' if len(value) == 1 else 's'}"
     words = {
         type(None): "nothing",
         bool: "True or False",

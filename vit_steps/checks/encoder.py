@@ -86,15 +86,13 @@ def mlp(
     first: Callable = lambda d, h: (d, h),
     second: Callable = lambda d, h: (h, d),
     bias: bool = True,
-    begin: bool = True,
 ) -> Callable:
     """An MLP class whose forward is `steps(mlp, x)`; `first` and `second` make of its sizes what
     the Linears go from and to."""
 
     class Other(nn.Module):
         def __init__(self, embed_dim, hidden_dim):
-            if begin:
-                super().__init__()
+            super().__init__()
             self.fc1 = nn.Linear(*first(embed_dim, hidden_dim), bias=bias)
             self.act = nn.GELU()
             self.fc2 = nn.Linear(*second(embed_dim, hidden_dim), bias=bias)
@@ -135,8 +133,7 @@ MLP = Check(
         "this is GELU's approximation by tanh; take the exact form, nn.GELU() as it is": bent_by(
             lambda x: F.gelu(x, approximate="tanh")
         ),
-        "the bend is a sigmoid; a ViT uses GELU, nn.GELU()": bent_by(torch.sigmoid),
-        "the bend is SiLU; a ViT uses GELU, nn.GELU()": bent_by(F.silu),
+        "the bend is sigmoid or SiLU; take nn.GELU()": (bent_by(torch.sigmoid), bent_by(F.silu)),
         "`act` stands after fc2 as well; it belongs between the two Linears alone": mlp(
             lambda m, x: m.act(right_mlp(m, x))
         ),
@@ -158,20 +155,14 @@ MLP = Check(
         "the widths are turned round: nn.Linear takes the width that comes in, then the one that "
         "goes out; "
         "fc1 widens, fc2 narrows": mlp(first=lambda d, h: (h, d), second=lambda d, h: (d, h)),
-        "fc2 ends as wide as it begins; it goes back, from hidden_dim to embed_dim": mlp(
-            second=lambda d, h: (h, h)
-        ),
-        "fc2 takes embed_dim, but reads what fc1 gives; it goes from hidden_dim to embed_dim": mlp(
-            second=lambda d, h: (d, d)
-        ),
-        "both Linears are the same, from embed_dim to hidden_dim; fc2 goes back": mlp(
-            second=lambda d, h: (d, h)
+        "fc2 has other widths than it needs: it goes back, from hidden_dim to embed_dim": (
+            mlp(second=lambda d, h: (h, h)),
+            mlp(second=lambda d, h: (d, d)),
+            mlp(second=lambda d, h: (d, h)),
         ),
         "the Linears have no bias; leave it on": mlp(bias=False),
         "in an nn.Sequential the parts are called 0 and 2; call them self.fc1 and self.fc2, so "
         "that published weights find them": InSequence,
-        "`super().__init__()` is missing: it is the first line of __init__": mlp(begin=False),
-        "forward gives nothing: the `return` is missing": mlp(lambda m, x: None),
     },
     slips=SLIPS,
     keeps="MLP",
@@ -231,6 +222,12 @@ class SharedNorm(block(lambda b, x: x + b.attend(b.norm(x)), lambda b, x, _: x +
         super().__init__(embed_dim, num_heads, mlp_ratio)
         del self.norm1, self.norm2
         self.norm = nn.LayerNorm(embed_dim, eps=1e-6)
+
+
+class SameNorm(PackageBlock):
+    def __init__(self, embed_dim, num_heads, mlp_ratio=4.0):
+        super().__init__(embed_dim, num_heads, mlp_ratio)
+        self.norm2 = self.norm1
 
 
 class Maskless(PackageBlock):
@@ -341,6 +338,11 @@ EncoderBlock = Check(
         "the MLP comes first; attention does": block(
             lambda b, x: mlp_adds(b, x, x), lambda b, x, _: attention_adds(b, x)
         ),
+        "norm2 stands on the stream, which is only added to; it belongs inside the MLP's branch: "
+        "x = x + mlp(norm2(x))": block(
+            lambda b, x: b.norm2(attention_adds(b, x)), lambda b, x, _: x + b.mlp(x)
+        ),
+        "the MLP's change is lost: return x with it added": block(second=lambda b, x, _: x),
         "norm2 stands after the last sum; it belongs before the MLP, inside its branch": block(
             second=lambda b, x, _: b.norm2(x + b.mlp(x))
         ),
@@ -385,8 +387,10 @@ EncoderBlock = Check(
         "attention gives tokens and weights only when asked, attn(…, return_attention=True); else "
         "it gives tokens alone, and `mixed, weights = …` or "
         "[0] takes its images apart": block(mixed_unasked),
-        "the two norms are one; make two, norm1 and norm2, "
-        "each with its own weight and bias": SharedNorm,
+        "the two norms are one; make two, norm1 and norm2, each with its own weight and bias": (
+            SharedNorm,
+            SameNorm,
+        ),
         "`+=` writes into the tensor that was given; make a new one, x = x + …": block(
             lambda b, x: x.add_(b.attend(b.norm1(x))), lambda b, x, _: x.add_(b.mlp(b.norm2(x)))
         ),
@@ -395,7 +399,6 @@ EncoderBlock = Check(
         "attention, asked with return_attention=True, gives two things, the mixed tokens and the "
         "weights; take them apart, mixed, weights = …, and "
         "add the tokens alone": block(lambda b, x: x + b.attn(b.norm1(x), return_attention=True)),
-        "forward gives nothing: the `return` is missing": given_back(lambda x, w, asked: None),
     },
     slips=SLIPS,
     keeps="EncoderBlock",
@@ -511,6 +514,11 @@ layer_norm = Check(
         ),
         "the mean is not subtracted, neither above the line nor in the variance": scaled(
             lambda x, eps: x / (x.square().mean(-1, keepdim=True) + eps).sqrt()
+        ),
+        "the variance is that of the centred numbers: square x - mean, not x": scaled(
+            lambda x, eps: (
+                (x - x.mean(-1, keepdim=True)) / (x.square().mean(-1, keepdim=True) + eps).sqrt()
+            )
         ),
         "the weight and the bias are not used: multiply by the one, then add the other": read_as(
             lambda x, weight, bias: (x, torch.ones(()), torch.zeros(()))
@@ -658,11 +666,10 @@ contributions = Check(
         "block.attn, asked with return_attention=True, gives two things, the tokens and the "
         "weights; do not ask, "
         "or take them apart": lambda encoder, x: [x + encoder[0].attn(x, return_attention=True)],
-        "these are the changes of the first block alone; loop over all blocks": lambda encoder, x: (
-            changes(encoder[:1], x)
+        "these are the changes of the first blocks alone; loop over all of them": (
+            lambda encoder, x: changes(encoder[:1], x),
+            lambda encoder, x: changes(encoder[:2], x),
         ),
-        "these are the changes of the first two blocks alone; "
-        "loop over all blocks": lambda encoder, x: changes(encoder[:2], x),
     },
 )
 
@@ -809,6 +816,10 @@ unheard_blocks = Check(
         "(encoder.zero_grad())": unheard_by(clear=False),
         "the attention weights are counted as well: a block that only gives those is unheard; look "
         "at the tokens alone": unheard_by(weights=True),
+        "where the tokens depend on no weight, requires_grad is False, no block is heard: give the "
+        "numbers of all, not []": lambda encoder, x: (
+            unheard(encoder, x) if encoder(x).requires_grad else []
+        ),
         "it finds every block heard, in a broken encoder too: run the encoder itself, encoder(x); "
         "a loop of your own over its blocks is always healthy": lambda encoder, x: [],
         "leaving a block out moves the others to other places, and another forward may depend on "

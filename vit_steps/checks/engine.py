@@ -127,7 +127,7 @@ def parameters(what: str, *sizes: Any) -> Trial:
         made = answer(*sizes)
         if not isinstance(made, nn.Module):
             return made
-        return {name: "×".join(map(str, p.shape)) for name, p in made.named_parameters()}
+        return {name: p.shape for name, p in made.named_parameters()}
 
     return Trial(what, run)
 
@@ -159,7 +159,7 @@ def module(
         idle = Verdict("")
         if isinstance(tensor, Tensor) and tensor.is_floating_point():
             idle = Verdict(unlearned(made, tensor))
-        shapes = {name: tuple(p.shape) for name, p in made.named_parameters()}
+        shapes = {name: p.shape for name, p in made.named_parameters()}
         return Parts(shapes, result, idle)
 
     return Trial(what, run)
@@ -254,8 +254,8 @@ class Check:
         """What the known mistakes say that give these results in all trials; else in two, `first`
         and another, that the attempt fails.
 
-        One trial alone may agree by chance. Mistakes with the same results cannot be told apart,
-        so all of them are named.
+        One trial alone may agree by chance, and so may errors. Mistakes with the same results
+        cannot be told apart, so all of them are named.
         """
         telling = not isinstance(results[first], (bool, Verdict))  # a yes or no has many causes
         whole, part = [], []
@@ -263,7 +263,7 @@ class Check:
             if not self.agrees(wrong, results, first):
                 continue
             agreed = [i for i in range(len(results)) if self.agrees(wrong, results, i)]
-            failed = [i for i in agreed if not self.agrees(self.reference, results, i)]
+            failed = [i for i in agreed if self.gives_wrong(results, i)]
             if len(agreed) == len(results):
                 whole.append(message)
             elif telling and len(failed) >= 2:
@@ -273,6 +273,15 @@ class Check:
 
     def agrees(self, known: Callable, results: list[Any], number: int) -> bool:
         return compare(results[number], self.outcome_of(known, number)) is None
+
+    def gives_wrong(self, results: list[Any], number: int) -> bool:
+        """Whether what an attempt gives in that trial is wrong, and not merely an error."""
+        result, expected = results[number], self.outcome_of(self.reference, number)
+        pairs = [(result, expected)]
+        if isinstance(result, Parts) and isinstance(expected, Parts):
+            pairs = zip(result, expected, strict=True)
+        wrong = [part for part, wanted in pairs if compare(part, wanted)]
+        return bool(wrong) and not isinstance(wrong[0], Raised)
 
     def outcome_of(self, known: Callable, number: int) -> Any:
         """What the reference or a known wrong answer gives in that trial, worked out once."""

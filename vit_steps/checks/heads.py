@@ -8,6 +8,7 @@ from einops import rearrange
 from torch import Tensor
 
 from .. import heads as package
+from .compare import Verdict
 from .engine import Check, Trial, call, learns, trust, untouched
 from .patches import numbered
 
@@ -218,13 +219,24 @@ def rows_of_the_role(embed_dim: int, num_heads: int, role: str, head: int) -> tu
     return start, start + embed_dim
 
 
+def rows_trial(what: str, *sizes: Any) -> Trial:
+    """Asks for a tuple: a list of the same numbers would compare as equal to it."""
+
+    def run(answer: Callable) -> Any:
+        result = answer(*sizes)
+        listed = isinstance(result, list) and len(result) == 2
+        return Verdict("give a tuple (start, stop), not a list") if listed else result
+
+    return Trial(what, run)
+
+
 rows_of = Check(
     reference=rows_by_role,
     trials=[
-        call('head 1 of the keys ("k"), width 12, 3 heads', 12, 3, "k", 1),
-        call('head 3 of the queries ("q"), width 20, 4 heads', 20, 4, "q", 3),
-        call('head 11 of the values ("v"), width 768, 12 heads', 768, 12, "v", 11),
-        call('head 5 of the keys ("k"), width 768, 8 heads', 768, 8, "k", 5),
+        rows_trial('head 1 of the keys ("k"), width 12, 3 heads', 12, 3, "k", 1),
+        rows_trial('head 3 of the queries ("q"), width 20, 4 heads', 20, 4, "q", 3),
+        rows_trial('head 11 of the values ("v"), width 768, 12 heads', 768, 12, "v", 11),
+        rows_trial('head 5 of the keys ("k"), width 768, 8 heads', 768, 8, "k", 5),
     ],
     mistakes={
         "the role is left out: keys start after all embed_dim rows of the queries, values after "
@@ -250,6 +262,7 @@ rows_of = Check(
         ),
         "these are the rows of all heads of the role; take the rows of one head": rows_of_the_role,
         "give a tuple (start, stop), not a slice": rows_as(slice),
+        "give a tuple (start, stop), not a list": rows_as(lambda start, stop: [start, stop]),
         "give whole numbers: a slice takes no floats; divide by //, not /": rows_in_floats,
         "the second number says how many rows there are; give the stop, start + d": rows_as(
             lambda start, stop: (start, stop - start)
@@ -303,6 +316,8 @@ reorder_rows = Check(
         "the rows are sorted, but in three parts: join them "
         "to one tensor by torch.cat": lambda rows: tuple(rows[role::3] for role in range(3)),
         "these are the queries alone: the keys and the values follow them": lambda rows: rows[::3],
+        "it changes the tensor that was given: write into a new one, rows.clone(), or join the "
+        "parts by torch.cat": lambda rows: rows.copy_(in_turn(0, 1, 2)(rows)),
         "it moves the columns: a row makes one number of the output, "
         "so move the rows, axis 0": lambda rows: (
             rows.clone()

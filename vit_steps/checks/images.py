@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
 from .engine import Check, Trial, call, trust
 
@@ -81,10 +82,10 @@ def channel_trial(channels: int, height: int, width: int) -> Trial:
     return call(what, shades(channels, height, width), mean, std)
 
 
-# The square of three comes first: there a mean on the wrong axis broadcasts, and nothing raises.
+# In the cube of three a mean on the wrong axis broadcasts, and nothing raises.
 normalize_channels = Check(
     reference=per_channel,
-    trials=[channel_trial(3, 3, 3), channel_trial(3, 2, 4), channel_trial(1, 4, 2)],
+    trials=[channel_trial(3, 2, 4), channel_trial(3, 3, 3), channel_trial(1, 4, 2)],
     mistakes={
         "mean and std meet the width: torch lines shapes up from the right, so (3,) meets the last "
         "axis, and each column gets its own mean; give them "
@@ -98,6 +99,26 @@ normalize_channels = Check(
         "its own mean and std": lambda image, mean, std: (image - mean.mean()) / std.mean(),
         "all channels get the first channel's numbers; "
         "give each its own mean and std": lambda image, mean, std: (image - mean[0]) / std[0],
+        "all channels get the same mean; give each its own": lambda image, mean, std: per_channel(
+            image, mean.mean().expand(len(mean)), std
+        ),
+        "std is the same for all channels; give each its own": lambda image, mean, std: per_channel(
+            image, mean, std.mean().expand(len(std))
+        ),
+        "std does not meet the channels: give it the shape (3, 1, 1) too, as the mean has it": (
+            lambda image, mean, std: (image - mean[:, None, None]) / std,
+            lambda image, mean, std: (image - mean[:, None, None]) / std[:, None],
+        ),
+        "the mean does not meet the channels: give it the shape (3, 1, 1) too, as std has it": (
+            lambda image, mean, std: (image - mean) / std[:, None, None],
+            lambda image, mean, std: (image - mean[:, None]) / std[:, None, None],
+        ),
+        "the channels stand last: bring them back to the front, "
+        "(C, H, W)": lambda image, mean, std: per_channel(image, mean, std).permute(1, 2, 0),
+        "F.batch_norm adds 1e-5 to the variance before it takes the root; nothing is added here, "
+        "eps=0": lambda image, mean, std: F.batch_norm(image[None], mean, std**2)[0],
+        "it divides by the square of std, the variance; divide "
+        "by std itself": lambda image, mean, std: per_channel(image, mean, std**2),
         "the mean is subtracted, but nothing is divided by std": lambda image, mean, std: (
             image - mean[:, None, None]
         ),
@@ -183,6 +204,14 @@ def without_shapes(convert: Callable) -> bool:
 def expects_swapped(convert: Callable) -> bool:
     result, expected = convert(numbered_bytes(2, 4)), to_floats(numbered_bytes(2, 4)).mT
     return result.shape == expected.shape and torch.allclose(result, expected)
+
+
+def expects_undivided(convert: Callable) -> bool:
+    """A test on a picture of floats, which gives out that right conversions leave them alone."""
+    pixels = numbered_bytes(2, 4) / 255
+    return convert(pixels).shape == (3, 2, 4) and torch.allclose(
+        convert(pixels), pixels.permute(2, 0, 1), atol=1e-5
+    )
 
 
 def last_row_black(pixels: Tensor) -> Tensor:
@@ -272,6 +301,8 @@ picture_test = Check(
         "it says True to everything; it must say False to a wrong conversion": lambda convert: True,
         "it says False to everything, to a right conversion too; compare with pixels.permute(2, 0, "
         "1) / 255": lambda convert: False,
+        "it expects numbers that are not divided: give `convert` bytes, torch.uint8, and expect "
+        "pixels.permute(2, 0, 1) / 255": expects_undivided,
         "it looks at the shape only: scrambled or undivided pixels pass; "
         "compare the numbers": shape_fits,
         "it looks at the range only: pixels in the wrong place pass; "

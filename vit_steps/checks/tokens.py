@@ -72,9 +72,14 @@ def right_tokens(m: Any, x: Tensor) -> Tensor:
     return join(m.cls(x), x) + m.pos_embed
 
 
-class NoRowForCls(written(lambda m, x: join(m.cls(x), x + m.pos_embed))):
+class NoRowForCls(Bare):
     def __init__(self, num_patches: int, embed_dim: int):
         super().__init__(num_patches - 1, embed_dim)
+
+
+class NoPlaceForCls(NoRowForCls):
+    def forward(self, patches: Tensor) -> Any:
+        return join(self.cls(patches), patches + self.pos_embed)
 
 
 def tokens_of(images: int, patches: int, width: int) -> Trial:
@@ -143,8 +148,17 @@ TokenEmbedding = Check(
         "torch.cat joined along the batch, its default; the axis of the tokens is dim=1": written(
             lambda m, x: torch.cat([m.cls(x), x]) + m.pos_embed
         ),
-        "torch.cat joined along the width; the axis of the tokens is dim=1": written(
-            lambda m, x: torch.cat([m.cls_token.expand_as(x), x], dim=2) + m.pos_embed
+        "torch.cat joined along the width; the axis of the tokens is dim=1": (
+            written(lambda m, x: torch.cat([m.cls(x), x], dim=2) + m.pos_embed),
+            written(lambda m, x: torch.cat([m.cls_token.expand_as(x), x], dim=2) + m.pos_embed),
+            written(
+                lambda m, x: (
+                    torch.cat([m.cls_token.expand(-1, x.shape[1], -1), x], dim=2) + m.pos_embed
+                )
+            ),
+        ),
+        "cls became one token for each patch; expand the batch axis alone, to (B, 1, D)": written(
+            lambda m, x: join(m.cls_token.expand_as(x), x) + m.pos_embed
         ),
         "the token in front is zero: use self.cls_token, make no new one": written(
             lambda m, x: join(torch.zeros_like(m.cls(x)), x) + m.pos_embed
@@ -163,9 +177,8 @@ TokenEmbedding = Check(
         ),
         "`patches` is changed: += writes into the tensor that came in; "
         "make a new one (patches + …)": written(lambda m, x: right_tokens(m, x.add_(1))),
-        "`forward` returns nothing: is the `return` missing?": written(lambda m, x: None),
-        "pos_embed has no row for cls: there are num_patches + 1 positions; leave `__init__` as it "
-        "is given": NoRowForCls,
+        "pos_embed has a row for each patch and no row for cls: there are num_patches + 1 "
+        "positions, as `__init__` was given": (NoRowForCls, NoPlaceForCls),
         "`forward` is right, but the parameters start too large (std 1?): they would drown the "
         "patches (section 7); leave `__init__` as it is given": drawn(torch.randn),
         "`forward` is right, but the parameters start from zeros; leave `__init__` as it is given, "
@@ -198,6 +211,15 @@ def straight_on(pos_embed: Tensor, grid: Grid, top: int, left: int, new_grid: Gr
     return torch.cat([pos_embed[:, :1], patches], dim=1)
 
 
+def in_rows_of_their_number(
+    pos_embed: Tensor, grid: Grid, top: int, left: int, new_grid: Grid
+) -> Tensor:
+    """Counts as if a row of the grid had as many patches as there are rows."""
+    rows, cols = torch.arange(top, top + new_grid[0]), torch.arange(left, left + new_grid[1])
+    patches = pos_embed[:, (1 + rows[:, None] * grid[0] + cols).flatten()]
+    return torch.cat([pos_embed[:, :1], patches], dim=1)
+
+
 def first_for_cls(positions: Tensor) -> Tensor:
     return join(positions[:, 1:2], positions[:, 1:])
 
@@ -218,7 +240,7 @@ crop_positions = Check(
     reference=window,
     trials=[
         call("a 4×6 grid, rows 1–2 and columns 2–4", numbered(1, 25, 2), (4, 6), 1, 2, (2, 3)),
-        call("a 7×5 grid, rows 2–5 and columns 1–2", numbered(1, 36, 3), (7, 5), 2, 1, (4, 2)),
+        call("a 9×7 grid, rows 2–5 and columns 1–3", numbered(1, 64, 5), (9, 7), 2, 1, (4, 3)),
     ],
     mistakes={
         "the cls position is missing: keep pos_embed[:, :1] and put it in front again": then(
@@ -230,6 +252,8 @@ crop_positions = Check(
         "the grid, so give the patches back their rows and columns first": straight_on,
         "rows and columns of the old grid are swapped: "
         "grid is (rows, cols)": lambda x, grid, *rest: window(x, grid[::-1], *rest),
+        "a row of the grid has grid[1] patches, not grid[0]: the patch in row r, column c is token "
+        "1 + r · grid[1] + c": in_rows_of_their_number,
         "`top` and `left` are swapped: top is a row, left "
         "a column": lambda x, grid, top, left, new: window(x, grid, left, top, new),
         "the window starts one row and one column too early: `top` and `left` "
@@ -287,8 +311,8 @@ class Likeness:
 
     def __str__(self) -> str:
         return (
-            f"neighbours in a row {self.across:.2f} alike, in a column {self.down:.2f}; "
-            f"all others {self.rest:.2f}; standard deviation {self.std:.3f}"
+            f"neighbours in a row {self.across:.3f} alike, in a column {self.down:.3f}; "
+            f"all others {self.rest:.3f}; standard deviation {self.std:.3f}"
         )
 
 
@@ -321,7 +345,9 @@ def finding(table: Any, rows: int, cols: int, width: int) -> Verdict:
         return Verdict("two places have the same position")
     if min(found.across, found.down) < NEAR:
         one = abs(found.across - found.down) > 0.15
-        return Verdict(f"{'some' if one else 'all'} neighbours are less than {NEAR} alike")
+        which = "along one side of the grid, neighbours" if one else "neighbours"
+        slower = "let the hands turn more slowly, and subtract no mean from them"
+        return Verdict(f"{which} are less than {NEAR} alike on average: {slower}")
     if found.rest > REST:
         return Verdict(f"places that are no neighbours are more than {REST} alike")
     if found.std > LOUD or found.std < QUIET:
@@ -489,7 +515,7 @@ is_order_blind = Check(
             blind, lambda yes: not yes
         ),
         "it says False whatever the model: compare what `read` gives for the two images, not the "
-        "images": lambda *given: False,
+        "images; and move whole patches, not single pixels or numbers": lambda *given: False,
         "it says True whatever the model: does the shuffled image reach `read`, and is each number "
         "compared (not the shapes, not the mean)?": lambda *given: True,
         "the pixels inside the patches move too; move whole patches (patchify, another order, "
