@@ -483,7 +483,7 @@ WRONG = {
     "needed": [
         (its_rollout, "this is rollout"),
         (its_last_block, "the last block's map"),
-        (brightness, "the brightest patches"),
+        (brightness, "the darkest patches"),
         (sign_forgotten, "the wrong way round"),
         (gradient_size, "the gradient's size"),
         (gradient_signed, "gradient × input"),

@@ -304,7 +304,7 @@ needed = Check(
     mistakes={
         "this is rollout, or orders the patches as it does: ask the model itself what happens to "
         "the answer when cls cannot see one patch": lambda images, labels: by_rollout(),
-        "the brightest patches are not those that the model needs most: ask the model itself, one "
+        "the darkest patches are not those that the model needs most: ask the model itself, one "
         "patch at a time": by_ink,
         "it is the wrong way round: the patches that are needed least come first; a patch is "
         "needed where the right class's logit falls most "

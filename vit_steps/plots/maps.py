@@ -20,7 +20,7 @@ def maps_below(
     """A row of small grey pictures, each in a frame, and rows of maps below them.
 
     Args:
-        images: (n, H, W), from 0 to 1.
+        images: (n, H, W), from 0, paper, to 1, ink.
         maps: by the name that stands left of its row, (n, rows, cols), or (n, H, W, 3) for colours.
         limits: what is darkest and brightest in all maps; by default their smallest and largest.
         own_scale: names of rows whose maps each go from their own smallest to their own largest.
@@ -42,7 +42,7 @@ def maps_below(
         line[0].set_ylabel(name, rotation=0, ha="right", va="center")
         for ax, tile in zip(line, tiles.detach().cpu().float().numpy(), strict=True):
             if tiles is images:
-                ax.imshow(tile, cmap="gray", vmin=0, vmax=1)
+                ax.imshow(tile, cmap="gray_r", vmin=0, vmax=1)
             elif name in own_scale:
                 ax.imshow(tile, cmap=WEIGHTS)
             else:
@@ -55,7 +55,7 @@ def maps_below(
 
 
 def framed(ax: Any) -> None:
-    """No ticks, and a thin frame, so that dark pictures do not run into each other."""
+    """No ticks, and a thin frame, so that light pictures do not run into each other."""
     ax.set(xticks=[], yticks=[])
     for spine in ax.spines.values():
         spine.set_color(INK)
