@@ -1,0 +1,330 @@
+"""Lesson 11: what other people's ViTs change, piece by piece, and three of them put together."""
+
+from contextlib import nullcontext
+from dataclasses import dataclass
+from fractions import Fraction
+from math import floor, prod
+
+import torch
+from einops import rearrange
+from torch import Tensor, nn
+from torch.nn import functional as F
+from torch.utils.checkpoint import checkpoint
+
+from . import inputs
+from .attention import MultiHeadAttention, scaled_dot_product_attention
+from .encoder import MLP, Encoder
+from .heads import merge_heads, split_qkv
+from .patches import PatchEmbedding, grid_size
+from .vit import ViT, ViTConfig, init_weights
+
+
+class SeparateQKV(nn.Module):
+    """Three Linears in place of a fused one: (B, N, D) becomes (B, N, 3·D), order (qkv h d)."""
+
+    def __init__(self, embed_dim: int, bias: bool = True):
+        super().__init__()
+        self.queries = nn.Linear(embed_dim, embed_dim, bias=bias)
+        self.keys = nn.Linear(embed_dim, embed_dim, bias=bias)
+        self.values = nn.Linear(embed_dim, embed_dim, bias=bias)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Put queries, keys and values side by side."""
+        return torch.cat([self.queries(x), self.keys(x), self.values(x)], dim=-1)
+
+
+class SeparateAttention(MultiHeadAttention):
+    """`MultiHeadAttention` with a Linear each for q, k and v: the same call, the same numbers."""
+
+    def __init__(self, embed_dim: int, num_heads: int, qkv_bias: bool = True, dropout: float = 0.0):
+        super().__init__(embed_dim, num_heads, qkv_bias, dropout)
+        self.add_module("qkv", SeparateQKV(embed_dim, qkv_bias))
+
+
+def fuse_qkv(
+    queries: nn.Linear, keys: nn.Linear, values: nn.Linear, num_heads: int, order: str = "qkv h d"
+) -> dict[str, Tensor]:
+    """The weights of three Linears, each from D to h·d, for a fused one's `load_state_dict`.
+
+    Its rows run in the order "qkv h d" as `split_qkv` reads them, "h d qkv" as the einops tutorial
+    does, or "h qkv d". All have the shape (3·h·d, D): in a wrong order they load in silence.
+    ValueError for another order, and for Linears that differ in shape or bias.
+    """
+    inputs.check_choice("order", order, "qkv h d", "h d qkv", "h qkv d")
+    inputs.check_heads(queries.out_features, num_heads)
+    three = [linear.state_dict() for linear in (queries, keys, values)]
+    shapes = [{name: tuple(tensor.shape) for name, tensor in state.items()} for state in three]
+    if shapes != shapes[:1] * 3:
+        raise ValueError(f"queries, keys and values hold {shapes}; give three Linears alike")
+    rows = f"qkv (h d) ... -> ({order}) ..."
+    return {name: rearrange([s[name] for s in three], rows, h=num_heads) for name in three[0]}
+
+
+class Float32Attention(MultiHeadAttention):
+    """Attention by the equation, in 32 bits even under autocast (which on the CPU uses 16)."""
+
+    def forward(self, x: Tensor, mask: Tensor | None = None, return_attention: bool = False):
+        """Mix tokens (B, N, D), as `MultiHeadAttention` does."""
+        inputs.check_tokens(x, self.embed_dim)
+        qkv, device = self.qkv(x), x.device.type
+        wide = torch.promote_types(qkv.dtype, torch.float32)  # float64 stays as it is
+        q, k, v = split_qkv(qkv.to(wide), self.num_heads)  # each (B, h, N, d)
+        known = torch.amp.is_autocast_available(device)  # not on meta, for one
+        with torch.autocast(device, enabled=False) if known else nullcontext():
+            rate = self.dropout.p if self.training else 0.0
+            mixed, weights = scaled_dot_product_attention(q, k, v, mask, rate)
+        mixed = self.dropout(self.proj(merge_heads(mixed).to(qkv.dtype)))  # (B, N, D)
+        return (mixed, weights) if return_attention else mixed
+
+
+class DropPath(nn.Module):
+    """Leave a branch out for some samples, in training (stochastic depth, Huang et al. 2016).
+
+    Each is left out with the chance `rate`; the others are scaled by 1 / (1 - rate).
+    """
+
+    def __init__(self, rate: float):
+        super().__init__()
+        inputs.check_fraction(rate=rate)
+        self.rate = rate
+
+    def forward(self, branch: Tensor) -> Tensor:
+        """Turn what a branch would add (B, …) into what it adds."""
+        if not self.training or self.rate == 0:
+            return branch
+        keep = 1 - self.rate
+        one_each = branch.new_empty(branch.shape[0], *[1] * (branch.ndim - 1))  # (B, 1, …)
+        return branch * one_each.bernoulli_(keep) / keep
+
+
+def drop_path_rates(rate: float, depth: int) -> list[float]:
+    """The `DropPath` rate of each block: from 0 in the first, in equal steps, to `rate`."""
+    return [rate * i / max(depth - 1, 1) for i in range(depth)]
+
+
+def kept_count(length: int, ratio: float) -> int:
+    """How many of `length` tokens stay when that share is masked, rounded; a half counts up.
+
+    `int(10 * (1 - 0.9))` is 0, since floats do not hold 0.9: it is read here as it is written.
+    ValueError where no token would stay, or for a length or ratio out of range.
+    """
+    inputs.check_sizes(length=length)
+    inputs.check_fraction(ratio=ratio)
+    kept = floor((1 - Fraction(str(ratio))) * length + Fraction(1, 2))
+    if kept == 0:
+        raise ValueError(f"ratio {ratio} leaves none of {length} tokens; give a smaller one")
+    return kept
+
+
+def random_masking(
+    tokens: Tensor, ratio: float, generator: torch.Generator | None = None
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Keep a random part of each sample's tokens (He et al. 2022, section 3).
+
+    Args:
+        tokens: (B, N, D), their positions already added.
+        ratio: the share to leave out; see `kept_count`, which also raises.
+        generator: of the random numbers, on the tokens' device; None is torch's own.
+
+    Returns:
+        The tokens kept (B, K, D), shuffled; the order (B, N), where each token went, by which
+        `unmask` puts them back; and the mask (B, N), True where one is left out.
+    """
+    inputs.check_tokens(tokens)
+    batch, length, _ = tokens.shape
+    count = kept_count(length, ratio)
+    noise = torch.rand(batch, length, device=tokens.device, generator=generator)
+    shuffled = noise.argsort(dim=1)  # (B, N): which token comes first, second, …
+    order = shuffled.argsort(dim=1)  # the reverse: where each token went
+    kept = tokens.take_along_dim(shuffled[:, :count, None], dim=1)  # (B, K, D)
+    return kept, order, order >= count
+
+
+def unmask(kept: Tensor, order: Tensor, mask_token: Tensor, positions: Tensor) -> Tensor:
+    """Put tokens back where they stood, and into each gap the mask token plus the gap's position.
+
+    Args:
+        kept, order: (B, K, D) and (B, N), from `random_masking`; in between comes the encoder.
+        mask_token, positions: (1, 1, D) and (1, N, D); without positions all gaps are alike.
+
+    Gives (B, N, D); ValueError where the shapes do not belong together.
+    """
+    inputs.check_tokens(kept)
+    inputs.check_axes("order", order, "B N")
+    (batch, count, width), length = kept.shape, order.shape[1]
+    shapes = [tuple(t.shape) for t in (order, mask_token, positions)]
+    if count > length or shapes != [(batch, length), (1, 1, width), (1, length, width)]:
+        wanted = "give (B, K, D), (B, N), (1, 1, D), (1, N, D), K at most N"
+        raise ValueError(f"shapes {tuple(kept.shape)}, {', '.join(map(str, shapes))}; {wanted}")
+    gaps = mask_token.to(kept.dtype).expand(batch, length - count, -1)
+    x = torch.cat([kept, gaps], dim=1).take_along_dim(order[..., None], dim=1)  # (B, N, D)
+    return torch.where((order >= count)[..., None], x + positions.to(x.dtype), x)
+
+
+def token_norm(kind: str, embed_dim: int, num_tokens: int) -> nn.LayerNorm | nn.BatchNorm1d:
+    """A norm of tokens (B, N, D): "layer" norms each token, "batch" each place over all samples."""
+    inputs.check_choice("norm", kind, "layer", "batch")
+    return nn.LayerNorm(embed_dim) if kind == "layer" else nn.BatchNorm1d(num_tokens)
+
+
+EINOPS = ViTConfig(num_heads=8, pool="mean", norm_eps=1e-5)
+PROJECT = ViTConfig(depth=15, num_heads=3, pool="mean")
+
+
+class EinopsViT(ViT):
+    """A ViT whose head reads LayerNorm(mean of all tokens, cls too), not the mean of the norms."""
+
+    def forward(self, images: Tensor, return_attention: bool = False):
+        """Turn images (B, C, H, W) into logits (B, classes), as `ViT` does."""
+        x = self.blocks(self.tokens(self.patch_embed(images)), return_attention=return_attention)
+        x, attention = x if return_attention else (x, [])
+        logits = self.head(self.norm(x.mean(dim=1)))
+        return (logits, attention) if return_attention else logits
+
+
+def separate_qkv(model: ViT) -> ViT:
+    """Give each block of a new model separate q, k and v, and draw all its Linears anew."""
+    c = model.config
+    for block in model.blocks:
+        block.attn = SeparateAttention(c.embed_dim, c.num_heads, c.qkv_bias, c.dropout)
+    model.apply(init_weights)
+    return model
+
+
+def einops_vit(config: ViTConfig = EINOPS, fused: bool = True) -> ViT:
+    """The einops tutorial's ViT-B/16 (Zuppichini 2021), repaired: 8 heads, mean, norm, head.
+
+    86,567,656 parameters, 17.5638 G multiply-adds. `fused=False` is the tutorial's first form, with
+    separate q, k, v. `dataclasses.replace(EINOPS, image_size=8, …)`: other sizes; pool is "mean".
+    """
+    inputs.check_choice("pool", config.pool, "mean")
+    return EinopsViT(config) if fused else separate_qkv(EinopsViT(config))
+
+
+def project_vit(config: ViTConfig = PROJECT) -> ViT:
+    """A course project's ViT, repaired: 15 blocks of 3 heads, separate q, k and v, ReLU, mean.
+
+    107,831,272 parameters, 21.9257 G multiply-adds; `return_attention=True` gives the weights of
+    every block, as in any ViT. `dataclasses.replace(PROJECT, image_size=(8, 16), …)`: other sizes.
+    """
+    model = separate_qkv(ViT(config))
+    for block in model.blocks:
+        block.get_submodule("mlp").act = nn.ReLU()
+    return model
+
+
+@dataclass(frozen=True)
+class FaceConfig:
+    """The sizes of a `FaceViT`, those of `ViTConfig` and some of its own. It checks itself.
+
+    Args:
+        num_features: how many numbers describe a face.
+        norm: over the tokens, "layer" or "batch".
+        mask_ratio, drop_path: share of the tokens, and of the last block's branches, left out.
+        checkpointing: keep each block's input alone, and compute the rest again for the gradient
+            (Chen et al. 2016). This, and both shares, in training alone.
+    """
+
+    image_size: int | tuple[int, int] = 112
+    patch_size: int = 16
+    in_channels: int = 3
+    num_features: int = 1000
+    embed_dim: int = 768
+    depth: int = 12
+    num_heads: int = 12
+    norm: str = "layer"
+    mask_ratio: float = 0.1
+    drop_path: float = 0.1
+    checkpointing: bool = False
+
+    def __post_init__(self):
+        n = prod(grid_size(self.image_size, self.patch_size))
+        sizes = dict(in_channels=self.in_channels, num_features=self.num_features)
+        inputs.check_sizes(**sizes, depth=self.depth)
+        inputs.check_heads(self.embed_dim, self.num_heads)
+        inputs.check_fraction(drop_path=self.drop_path)
+        inputs.check_choice("norm", self.norm, "layer", "batch")
+        inputs.check_choice("checkpointing", self.checkpointing, True, False)
+        left = kept_count(n, self.mask_ratio)
+        if self.norm == "batch" and (self.mask_ratio or self.checkpointing):
+            raise ValueError(
+                f"batch norm has {n} means, one a token: masking leaves {left}, checkpointing "
+                'counts twice; give mask_ratio=0.0 and checkpointing=False, or norm="layer"'
+            )
+
+
+FACE = FaceConfig()
+
+
+class FaceBlock(nn.Module):
+    """An encoder block with `DropPath`, ReLU6, a choice of norms, and no qkv bias."""
+
+    def __init__(self, embed_dim: int, num_heads: int, num_tokens: int, norm: str, rate: float):
+        super().__init__()
+        self.norm1 = token_norm(norm, embed_dim, num_tokens)
+        self.attn = Float32Attention(embed_dim, num_heads, qkv_bias=False)
+        self.norm2 = token_norm(norm, embed_dim, num_tokens)
+        self.mlp = MLP(embed_dim, 4 * embed_dim)
+        self.mlp.add_module("act", nn.ReLU6())
+        self.drop_path = DropPath(rate)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Turn tokens (B, N, D) into tokens (B, N, D)."""
+        x = x + self.drop_path(self.attn(self.norm1(x)))
+        return x + self.drop_path(self.mlp(self.norm2(x)))
+
+
+class FaceViT(nn.Module):
+    """A ViT without cls whose head reads all tokens side by side; `face_vit` makes one."""
+
+    def __init__(self, config: FaceConfig):
+        super().__init__()
+        c = self.config = config
+        self.patch_embed = PatchEmbedding(c.image_size, c.patch_size, c.in_channels, c.embed_dim)
+        n = prod(self.patch_embed.grid)
+        self.pos_embed = nn.Parameter(torch.empty(1, n, c.embed_dim))
+        # Without masking it learns nothing, but stays: so the same weights load either way.
+        self.mask_token = nn.Parameter(torch.empty(1, 1, c.embed_dim), c.mask_ratio > 0)
+        rates = drop_path_rates(c.drop_path, c.depth)
+        self.blocks = Encoder(FaceBlock(c.embed_dim, c.num_heads, n, c.norm, r) for r in rates)
+        self.norm = token_norm(c.norm, c.embed_dim, n)
+        self.head = nn.Sequential(
+            nn.Linear(n * c.embed_dim, c.embed_dim, bias=False),
+            nn.BatchNorm1d(c.embed_dim, eps=2e-5),
+            nn.Linear(c.embed_dim, c.num_features, bias=False),
+            nn.BatchNorm1d(c.num_features, eps=2e-5),
+        )
+        nn.init.trunc_normal_(self.pos_embed, std=0.02)
+        nn.init.trunc_normal_(self.mask_token, std=0.02)
+        self.apply(init_weights)
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Turn images (B, C, H, W), in training at least 2 of them, into features."""
+        x = self.patch_embed(images) + self.pos_embed  # (B, n, D)
+        if self.training and x.shape[0] == 1:
+            raise ValueError(
+                "a training batch of 1 has no spread for the head's batch norms; "
+                "give at least 2 images, or call model.eval() first"
+            )
+        order, twice = None, self.training and self.config.checkpointing
+        if self.training and self.config.mask_ratio > 0:
+            x, order, _ = random_masking(x, self.config.mask_ratio)  # (B, K, D): less to compute
+        for block in self.blocks:
+            x = checkpoint(block, x, use_reentrant=False) if twice else block(x)
+        x = self.norm(x)
+        if order is not None:
+            x = unmask(x, order, self.mask_token, self.pos_embed)  # (B, n, D)
+        return self.head(x.flatten(1))
+
+    def embed(self, images: Tensor) -> Tensor:
+        """Features of length 1: a @ b.T are cosine similarities. Call model.eval() first."""
+        return F.normalize(self(images), dim=1)
+
+
+def face_vit(config: FaceConfig = FACE) -> FaceViT:
+    """A ViT for face recognition (InsightFace's arcface_torch), repaired: 49 patches of 112 pixels.
+
+    115,330,256 parameters (batch norm: 115,294,306), 4.2646 G multiply-adds (training on 44 tokens:
+    3.8314). `FaceConfig(image_size=8, …)`: other sizes.
+    """
+    return FaceViT(config)
