@@ -1,0 +1,478 @@
+"""The doctor: what it finds in sick models, that it is silent on sound ones, and restores all."""
+
+import ast
+import random
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+import pytest
+import sick
+import torch
+from bench_peers import TorchViT
+from torch import nn
+
+import vit_steps.doctor
+from vit_steps import ViT, ViTConfig
+from vit_steps.doctor import CHECKS, Finding, Report, Skipped, examine
+from vit_steps.doctor.patient import rows_of
+from vit_steps.doctor.restore import Snapshot, unchanged
+
+FOLDER = Path(vit_steps.doctor.__file__).parent
+NAMES = [check.__name__.replace("_", " ") for check in CHECKS]
+CASES = [(name, make) for name, makes in sick.SICK.items() for make in makes]
+SMALL = dict(image_size=32, patch_size=8, num_classes=10, embed_dim=48, depth=2, num_heads=4)
+DIGITS = dict(image_size=8, patch_size=2, in_channels=1, embed_dim=12, depth=2, num_heads=3)
+
+
+def look(make, *sizes, **options):
+    torch.manual_seed(0)
+    return examine(make(), *sizes or (32,), **options)
+
+
+# What it finds -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("name", "make"), CASES, ids=[f"{n}-{m.__name__}" for n, m in CASES])
+def test_a_fault_is_found_by_name(name, make):
+    report = look(make)
+    assert name in report.names, report
+    assert not any("could not be measured" in each.reason for each in report.skipped), report
+
+
+def test_each_check_has_a_sick_model():
+    assert set(sick.SICK) == set(NAMES)
+
+
+# What a fault brings with it, rightly.
+FOLLOWS = {
+    "attention saturated": {"scale width"},
+    "attention uniform": {"scale width"},
+    "cls unused": {"no gradient"},
+    "hidden": {"another dtype"},  # .double() leaves it behind
+    "idle block": {"no gradient", "unseen pixels", "no positions"},
+    "no positions": {"no gradient"},
+    "scale after softmax": {"scale missing", "random in eval"},
+}
+
+
+@pytest.mark.parametrize(("name", "make"), CASES, ids=[f"{n}-{m.__name__}" for n, m in CASES])
+def test_a_fault_is_not_taken_for_another(name, make):
+    assert set(look(make).names) <= {name} | FOLLOWS.get(name, set())
+
+
+TEN = {
+    "images mixed": sick.BatchMean,
+    "input changed": sick.InPlace,
+    "random in eval": sick.NewDropout,
+    "prints": sick.Prints,
+    "probabilities": sick.Twice,
+    "batch of one": sick.Squeezed,
+    "another dtype": sick.Floats,
+    "unseen pixels": sick.LastPatches,
+    "positions large": sick.LoudPositions,
+    "scale missing": sick.SICK["scale missing"][0],
+}
+
+
+@pytest.mark.parametrize(("one", "two"), list(combinations(TEN, 2)))
+def test_two_faults_in_one_model_are_both_found(one, two):
+    both = type("Both", (TEN[one], TEN[two]), {})
+    if "scale missing" in (one, two):
+        both.attention = TEN["scale missing"].attention
+    assert {one, two} <= set(look(both).names)
+
+
+# What it leaves alone ----------------------------------------------------------------------------
+
+
+def cnn():
+    return nn.Sequential(
+        *(nn.Conv2d(3, 16, 3, padding=1), nn.BatchNorm2d(16), nn.ReLU(), nn.MaxPool2d(2)),
+        *(nn.Conv2d(16, 32, 3, stride=2), nn.BatchNorm2d(32), nn.ReLU()),
+        *(nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(32, 10)),
+    )
+
+
+def zero_start():
+    """Everything that people start at zero, or nearly: head, positions, cls, both projections."""
+    model = sick.Plain()
+    for p in (
+        model.head.weight,
+        model.head.bias,
+        model.pos_embed,
+        model.blocks[0].attn.proj.weight,
+    ):
+        nn.init.zeros_(p)
+    nn.init.constant_(model.cls_token, 1e-6)
+    return model
+
+
+def trained():
+    model = sick.Plain()
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+    for _ in range(5):
+        optimizer.zero_grad()
+        loss = nn.functional.cross_entropy(model(torch.randn(8, 3, 32, 32)), torch.arange(8))
+        loss.backward()
+        optimizer.step()
+    nn.init.normal_(model.head.weight)  # loud, as training may make it
+    return model
+
+
+def frozen():
+    return sick.Plain().requires_grad_(False)
+
+
+def half_frozen():
+    model = sick.Plain().requires_grad_(False)
+    model.head.requires_grad_()
+    return model
+
+
+class InTraining(sick.Plain):
+    """A second head, and a mask token, that only training reads."""
+
+    def more(self):
+        self.second = nn.Linear(sick.WIDTH, sick.CLASSES)
+        self.mask_token = nn.Parameter(torch.zeros(1, 1, sick.WIDTH))
+
+    def forward(self, images):
+        x = self.norm(self.encode(self.embed(images)))
+        return (self.head(x[:, 0]), self.second(x[:, 1])) if self.training else self.head(x[:, 0])
+
+
+class Keeps(sick.Plain):
+    """Attributes that learners hang on a model: the last tokens, a list, a table, a count."""
+
+    def more(self):
+        self.seen, self.count, self.all = [], 0, list(self.blocks)
+        self.table = torch.arange(17 * 48.0).view(17, 48).sin()
+
+    def encode(self, x):
+        self.last, self.count = x, self.count + 1
+        self.seen.append(x.detach())
+        return super().encode(x + self.table)
+
+
+class Formed(sick.Plain):
+    """Logits inside something."""
+
+    form = staticmethod(lambda logits, tokens: (tokens, logits))
+
+    def forward(self, images):
+        tokens = self.encode(self.embed(images))
+        return self.form(self.head(self.norm(tokens)[:, 0]), tokens)
+
+
+class Boxed:
+    def __init__(self, logits, tokens):
+        self.hidden, self.logits = tokens[:, 0], logits
+
+
+def formed(form):
+    return type("Formed", (Formed,), {"form": staticmethod(form)})
+
+
+def with_attention(mix):
+    return type("Own", (sick.Plain,), {"attention": type("M", (sick.Attention,), {"mix": mix})})
+
+
+def talking(self, q, k, v):
+    weights = (q @ k.mT * 12**-0.5).softmax(-1)
+    return torch.einsum("bhqk,gh->bgqk", weights, torch.eye(4).to(q) * 3) @ v
+
+
+def gated(self, q, k, v):
+    weights = (q @ k.mT * 12**-0.5).softmax(-1) * torch.ones(1, 4, 1, 1).to(q) * 0.5
+    return weights / weights.sum(-1, keepdim=True) @ v
+
+
+def linear(self, q, k, v):
+    return q.softmax(-1) * 12**-0.5 @ (k.softmax(-2).mT @ v)
+
+
+def normed(self, q, k, v):
+    q, k = nn.functional.normalize(q, dim=-1), nn.functional.normalize(k, dim=-1)
+    return nn.functional.scaled_dot_product_attention(q, k, v, scale=10.0)
+
+
+def values_first(self, q, k, v):
+    return (v.mT @ (k @ (q * 12**-0.5).mT).softmax(-2)).mT
+
+
+SOUND = {
+    "plain": (sick.Plain, 32),
+    "core": (lambda: ViT(ViTConfig(**SMALL)), 32),
+    "core mean": (lambda: ViT(ViTConfig(**SMALL, pool="mean", qkv_bias=False, dropout=0.5)), 32),
+    "core digits": (lambda: ViT(ViTConfig(**DIGITS)), 8, 1),
+    "core wide": (lambda: ViT(ViTConfig(**{**DIGITS, "image_size": (4, 16)})), (4, 16), 1),
+    "core one class": (lambda: ViT(ViTConfig(**{**SMALL, "num_classes": 1})), 32),
+    "core Ti/16": (lambda: ViT(ViTConfig.preset("Ti/16")), 224),
+    "torch's encoder": (lambda: TorchViT(ViTConfig(**SMALL)), 32),
+    "cnn": (cnn, 32),
+    "zero start": (zero_start, 32),
+    "trained": (trained, 32),
+    "frozen": (frozen, 32),
+    "half frozen": (half_frozen, 32),
+    "second head": (InTraining, 32),
+    "keeps": (Keeps, 32),
+    "double": (lambda: sick.Plain().double(), 32),
+    "tuple": (Formed, 32),
+    "dict": (formed(lambda logits, tokens: {"tokens": tokens, "logits": logits}), 32),
+    "object": (formed(Boxed), 32),
+    **{
+        mix.__name__: (with_attention(mix), 32)
+        for mix in (talking, gated, linear, normed, values_first)
+    },
+}
+
+
+@pytest.mark.parametrize("name", SOUND)
+def test_a_sound_model_comes_out_clean(name):
+    report = look(*SOUND[name])
+    assert report.names == [], report
+    assert not any("could not be measured" in each.reason for each in report.skipped), report
+    assert len(report.sound) + len(report.skipped) == len(CHECKS)
+
+
+def test_models_of_transformers_come_out_clean():
+    transformers = pytest.importorskip("transformers")
+    sizes = dict(image_size=32, patch_size=8, hidden_size=48, num_hidden_layers=2)
+    sizes |= dict(num_attention_heads=4, intermediate_size=96)
+    for kind, model in (
+        ("ViT", "ViTForImageClassification"),
+        ("DeiT", "DeiTForImageClassificationWithTeacher"),
+        ("ViT", "ViTModel"),
+        ("Dinov2", "Dinov2ForImageClassification"),
+    ):
+        for how in ("sdpa", "eager"):
+            config = getattr(transformers, f"{kind}Config")(**sizes, attn_implementation=how)
+            report = look(lambda c=config, m=model: getattr(transformers, m)(c))
+            assert report.names == [], f"{model}, {how}: {report}"
+
+
+def test_a_model_is_fresh_until_it_is_trained():
+    assert "initial loss" in look(sick.LoudHead).names
+    assert "initial loss" not in look(trained).names
+    assert "initial loss" in look(trained, fresh=True).names
+    assert "initial loss" not in look(sick.LoudHead, fresh=False).names
+
+
+# It changes nothing ------------------------------------------------------------------------------
+
+
+def state(model):
+    """All of a model that can be compared."""
+    return {
+        "weights": {n: x.detach().clone() for n, x in model.state_dict().items()},
+        "grads": {n: x.grad if x.grad is None else x.grad.clone() for n, x in params(model)},
+        "same": [(id(x), id(x.grad), x.data_ptr(), str(x.dtype)) for _, x in params(model)],
+        "learns": [x.requires_grad for _, x in params(model)],
+        "modes": [m.training for m in model.modules()],
+        "hooks": [(list(m._forward_hooks), list(m._forward_pre_hooks)) for m in model.modules()],
+        "attributes": [sorted(vars(m)) for m in model.modules()],
+        "random": [torch.get_rng_state(), random.random(), np.random.rand()],
+    }
+
+
+def equal(one, two):
+    if isinstance(one, dict):
+        return one.keys() == two.keys() and all(equal(one[key], two[key]) for key in one)
+    if isinstance(one, list):
+        return len(one) == len(two) and all(map(equal, one, two))
+    return torch.equal(one, two) if isinstance(one, torch.Tensor) else one == two
+
+
+def params(model):
+    return list(model.named_parameters())
+
+
+def seeded():
+    torch.manual_seed(5)
+    random.seed(5)
+    np.random.seed(5)
+
+
+class Moves(Keeps):
+    """Changes all that it can, whenever it runs."""
+
+    def more(self):
+        super().more()
+        self.register_buffer("runs", torch.zeros(3))
+        self.drop = nn.Dropout(0.5)
+
+    def forward(self, images):
+        with torch.no_grad():
+            self.head.weight.mul_(0.5)
+            self.norm.bias.data = self.norm.bias.data + 1
+        self.runs += 1
+        self.new = torch.rand(1) + random.random() + np.random.rand()
+        self.train()
+        self.pos_embed.requires_grad_(False)
+        self.norm.register_forward_hook(lambda *_: None)
+        self.pos_embed.grad = torch.ones_like(self.pos_embed)
+        return self.drop(super().forward(images))
+
+
+@pytest.mark.parametrize("make", [sick.Plain, Moves, InTraining, sick.NoBrackets, cnn, frozen])
+def test_everything_is_as_before(make):
+    seeded()
+    model = make().train()
+    list(model.children())[-1].eval()
+    for i, (_, p) in enumerate(params(model)):
+        p.grad = torch.randn_like(p) if i % 2 else None
+    model.register_forward_hook(lambda *_: None)
+    seeded()
+    before = state(model)
+    seeded()
+    examine(model, 32)
+    after = state(model)
+    for key, value in before.items():
+        assert equal(after[key], value), key
+    if isinstance(model, Keeps):
+        assert (model.count, model.seen) == (0, [])
+        assert not hasattr(model, "last")
+
+
+def test_a_model_that_ran_before_keeps_what_it_kept():
+    model = Keeps()
+    model(torch.randn(1, 3, 32, 32)).sum().backward()
+    last, values = model.last, model.last.detach().clone()
+    assert examine(model, 32).names == []
+    assert model.last is last
+    assert torch.equal(model.last, values)
+    assert len(model.seen) == 1
+
+
+def test_a_model_is_restored_where_an_examination_breaks_off():
+    model = sick.Plain()
+    weight = model.head.weight.detach().clone()
+
+    def break_off():
+        with unchanged(model):
+            model.double()
+            nn.init.zeros_(model.head.weight)
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        break_off()
+    assert torch.equal(model.head.weight, weight)
+    assert model.head.weight.dtype == torch.float32
+
+
+def test_a_snapshot_sees_into_lists_and_dicts():
+    model = nn.Identity()
+    model.kept = {"list": [torch.ones(2), nn.Linear(2, 2)]}
+    snapshot = Snapshot(model)
+    first, second = model.kept["list"]
+    first += 1
+    nn.init.zeros_(second.weight)
+    model.kept["list"].append(3)
+    with torch.no_grad():
+        snapshot.restore()
+    assert first.tolist() == [1, 1]
+    assert second.weight.any()
+    assert len(model.kept["list"]) == 2
+
+
+def test_it_prints_nothing_and_counts_its_runs(capsys):
+    model, runs = sick.Prints(), []
+    forward = model.forward
+    model.forward = lambda images: runs.append(len(images)) or forward(images)
+    examine(model, 32)
+    assert capsys.readouterr().out == ""
+    assert sum(runs) <= 8, runs
+
+
+# The report --------------------------------------------------------------------------------------
+
+
+def test_a_report_says_what_was_measured_why_it_matters_and_where():
+    report = look(sick.Prints)
+    (finding,) = report
+    assert isinstance(finding, Finding)
+    assert (len(report), bool(report), report.names) == (1, True, ["prints"])
+    line = next(
+        i
+        for i, text in enumerate(Path(sick.__file__).read_text().splitlines(), 1)
+        if 'print("tokens"' in text
+    )
+    assert finding.where == f"sick.py:{line}"
+    for text in (str(report), report._repr_html_()):
+        for part in (finding.measured.split("'")[0], finding.why, finding.where, "1 finding;"):
+            assert part in text
+    assert "prints" not in report.sound
+
+
+def test_a_report_names_module_and_line_of_attention():
+    finding = look(sick.SICK["scale missing"][0]).findings[0]
+    assert finding.where.startswith("blocks.0.attn (sick.py:")
+    assert "12 wide" in finding.measured
+
+
+def test_reports_escape_what_a_model_says():
+    report = Report((Finding("a", "<b>", "c & d"),), (Skipped("e < f", "g"),))
+    assert "&lt;b&gt;" in report._repr_html_()
+    assert "e &lt; f" in report._repr_html_()
+    assert "does not apply" in str(report)
+    assert (bool(Report()), "0 findings" in str(Report())) == (True, True)
+
+
+def test_a_report_without_findings_has_no_table():
+    assert "<table>" not in Report(sound=("prints",))._repr_html_()
+
+
+@pytest.mark.parametrize(("name", "make"), CASES, ids=[f"{n}-{m.__name__}" for n, m in CASES])
+def test_each_finding_is_complete(name, make):
+    for finding in look(make):
+        assert finding.name in NAMES
+        assert len(finding.measured) > 15
+        assert len(finding.why) > 15
+        assert "\n" not in str(finding.measured)
+
+
+# Errors ------------------------------------------------------------------------------------------
+
+
+def test_errors_say_what_to_give():
+    with pytest.raises(TypeError, match="model is type"):
+        examine(ViT)
+    for size, channels in ((0, 3), ((1, 2, 3), 3), (8, 0), ((8, 0), 1)):
+        with pytest.raises(ValueError, match="image_size is"):
+            examine(sick.Plain(), size, channels)
+
+
+def test_wrong_sizes_are_a_finding():
+    (finding,) = look(sick.Plain, 64)
+    assert finding.name == "forward fails"
+    assert "images are (2, 3, 64, 64)" in finding.measured
+    assert "sick.py" in finding.where
+
+
+def test_logits_are_found_in_all_forms():
+    logits, tokens = torch.zeros(2, 5), torch.zeros(2, 4, 5)
+    for output in (logits, (tokens, logits), [logits], {"x": tokens, "logits": logits}):
+        assert rows_of(output, 2)[0] is logits
+    assert rows_of({"pooled": torch.zeros(2, 7), "logits": logits}, 2)[0] is logits
+    for output in (tokens, logits.long(), logits[0], None, "logits", (), 3):
+        assert rows_of(output, 2) == []
+
+
+# The room ----------------------------------------------------------------------------------------
+
+
+def test_the_room_stands_apart():
+    for path in FOLDER.glob("*.py"):
+        source = path.read_text("utf-8")
+        assert len(source.splitlines()) <= 250, path.name
+        for node in ast.walk(ast.parse(source)):
+            if isinstance(node, ast.ImportFrom):
+                assert node.level < 2, path.name
+                assert not (node.module or "").startswith("vit_steps"), path.name
+
+
+def test_each_check_says_what_it_measures():
+    assert len(set(NAMES)) == len(NAMES)
+    for check in CHECKS:
+        assert check.__doc__, check.__name__

@@ -1,0 +1,70 @@
+"""Examines any ViT written in PyTorch, from outside and within, and changes nothing in it.
+
+It runs the model that it is given, and nothing else. What it does not know it does not claim: a
+check that does not apply says so.
+"""
+
+from dataclasses import replace
+
+from torch import nn
+
+from .inside import INSIDE
+from .outside import OUTSIDE, another_dtype
+from .parameters import PARAMETERS
+from .patient import Patient
+from .pixels import LAST, PIXELS
+from .report import Finding, Report, Skipped
+from .restore import unchanged
+
+__all__ = ["Finding", "Report", "Skipped", "examine"]
+
+# The last change the dtype of the model.
+CHECKS = (*OUTSIDE, *PIXELS, *PARAMETERS, *INSIDE, another_dtype, *LAST)
+
+
+def examine(
+    model: nn.Module,
+    image_size: int | tuple[int, int] = 224,
+    in_channels: int = 3,
+    fresh: bool | None = None,
+) -> Report:
+    """Look for the known mistakes in a model that turns images into logits.
+
+    The logits may stand in a tuple, a list, a dict or an object. The model is run a dozen times
+    with one or two images of noise, and is afterwards as it was: weights, buffers, gradients, mode,
+    hooks, plain attributes, and the random state too.
+
+    Args:
+        model: from images (B, C, H, W) of floats to logits (B, classes).
+        image_size: in pixels, one number for a square or (height, width).
+        in_channels: C.
+        fresh: whether the model is untrained, as some checks are only for its start; None to tell
+            by its norms, which no training leaves at 1 and 0.
+
+    Raises:
+        TypeError: the model is no nn.Module, such as a class that was not called.
+        ValueError: a size below 1.
+    """
+    if not isinstance(model, nn.Module):
+        raise TypeError(f"model is {type(model).__name__}; give an nn.Module, made and not trained")
+    size = (image_size, image_size) if isinstance(image_size, int) else tuple(image_size)
+    if len(size) != 2 or min(*size, in_channels) < 1:
+        raise ValueError(f"image_size is {image_size}, in_channels {in_channels}; give 1 and more")
+    findings, skipped, sound = [], [], []
+    with unchanged(model):
+        patient = Patient(model.eval(), (size[0], size[1]), in_channels, fresh)
+        patient.observe()
+        for check in CHECKS:
+            name = check.__name__.replace("_", " ")
+            try:
+                found = check(patient)
+            except Exception as error:  # a model may surprise the doctor: then it knows nothing
+                found = Skipped(f"could not be measured: {type(error).__name__}: {error}")
+            if isinstance(found, Finding):
+                findings.append(found)
+                patient.found.append(name)
+            elif found is None:
+                sound.append(name)
+            else:
+                skipped.append(replace(found, name=name))
+    return Report(tuple(findings), tuple(skipped), tuple(sound))

@@ -1,0 +1,169 @@
+"""What can be seen of a model from the outside: images in, logits out."""
+
+import torch
+
+from .patient import SAME, Patient
+from .report import Finding, Skipped
+
+NO_LOGITS = Skipped("the model gave no logits")
+
+
+def forward_fails(p: Patient) -> Finding | Skipped | None:
+    """Runs two images. No threshold: an error, or an output in which no logits can be found."""
+    if p.answer.error:
+        return Finding(
+            "forward fails",
+            f"two images {tuple(p.images.shape)}: {p.answer.error}",
+            "nothing else can be examined before the model runs",
+            p.answer.where,
+        )
+    if p.logits is None:
+        return Finding(
+            "forward fails",
+            f"two images {tuple(p.images.shape)}: no logits (2, classes) in what came out",
+            "a classifier gives one row of numbers for each image",
+        )
+    return None
+
+
+def not_finite(p: Patient) -> Finding | Skipped | None:
+    """Looks for NaN and infinity in the logits of two images of noise; one is enough."""
+    if p.logits is None:
+        return NO_LOGITS
+    bad = int((~p.logits.isfinite()).sum())
+    if not bad:
+        return None
+    why = "one NaN makes the loss, and with it every weight, NaN"
+    return Finding("not finite", f"{bad} of {p.logits.numel()} logits are NaN or infinite", why)
+
+
+def images_mixed(p: Patient) -> Finding | Skipped | None:
+    """The gradient of the first image's logits at the second image; sound is zero, exactly."""
+    if p.logits is None or p.pixels is None:
+        return Skipped("no gradient reaches the images")
+    own, other = (float(p.pixels[i].abs().max()) for i in (0, 1))
+    if not other > 1e-6 * own:
+        return None
+    return Finding(
+        "images mixed",
+        f"the first image's logits change with the second image: {other / max(own, 1e-30):.2g} of "
+        "the influence of its own pixels",
+        "a prediction then depends on what else is in the batch: an axis is taken for another",
+    )
+
+
+def input_changed(p: Patient) -> Finding | Skipped | None:
+    """Compares the images before and after forward, to the last bit."""
+    if p.logits is None:
+        return NO_LOGITS
+    if not p.input_changed:
+        return None
+    return Finding(
+        "input changed",
+        "the images differ after forward",
+        "the caller's images are spoilt: a second look at them gives something else; write x = "
+        "x + y, not x += y",
+    )
+
+
+def parameters_changed(p: Patient) -> Finding | Skipped | None:
+    """Compares every parameter before and after the runs in eval mode, to the last bit."""
+    if p.logits is None:
+        return NO_LOGITS
+    now = dict(p.model.named_parameters())
+    names = [n for n, old in p.before.items() if n in now and not torch.equal(old, now[n])]
+    if not names:
+        return None
+    return Finding(
+        "parameters changed",
+        f"forward in eval mode changed {', '.join(names[:3])}",
+        "weights are for the optimizer to change; here each prediction changes the next",
+        names[0],
+    )
+
+
+def random_in_eval(p: Patient) -> Finding | Skipped | None:
+    """Runs one image twice with different random states; logits may differ by SAME."""
+    changing = {"parameters changed", "not finite"} & set(p.found)
+    if p.given is None or changing:
+        return Skipped("an image cannot be compared with itself")
+    again = p.ask(p.some, seed=1).logits
+    if again is None or p.differs(again, p.given) <= SAME:
+        return None
+    return Finding(
+        "random in eval",
+        f"the same image twice, in eval mode: logits differ by {p.differs(again, p.given):.2g} of "
+        "their spread",
+        "dropout that stays on in eval makes each prediction a draw; pass training=self.training, "
+        "or use nn.Dropout",
+    )
+
+
+def prints(p: Patient) -> Finding | Skipped | None:
+    """Listens to stdout during forward; one character is enough."""
+    text, where = p.answer.printed
+    if not text.strip():
+        return None
+    return Finding(
+        "prints",
+        f"forward prints {text.strip().splitlines()[0][:60]!r}",
+        "a line for each step of training",
+        where,
+    )
+
+
+def probabilities(p: Patient) -> Finding | Skipped | None:
+    """Whether the outputs are positive and each image's sum to 1, within 1e-3.
+
+    Logits of two images do so by chance never.
+    """
+    if p.logits is None or p.logits.shape[1] < 2:
+        return NO_LOGITS if p.logits is None else Skipped("there is one class")
+    rows = p.logits.float().sum(1)
+    if not (p.logits >= 0).all() or (rows - 1).abs().max() > 1e-3:
+        return None
+    return Finding(
+        "probabilities",
+        f"the outputs are not negative and sum to {float(rows[0]):.3f}: softmax was applied",
+        "nn.CrossEntropyLoss applies softmax itself; twice, it can hardly fall: give logits",
+    )
+
+
+def batch_of_one(p: Patient) -> Finding | Skipped | None:
+    """Runs one image alone, in eval mode; an error, or logits of another shape, is a finding."""
+    if p.logits is None:
+        return NO_LOGITS
+    if p.alone.logits is not None and p.alone.logits.shape == p.logits[:1].shape:
+        return None
+    return Finding(
+        "batch of one",
+        f"one image alone: {p.alone.error or 'no logits (1, classes) in what came out'}",
+        "the last batch of an epoch, and every use of the model, may hold one image",
+        p.alone.where,
+    )
+
+
+def another_dtype(p: Patient) -> Finding | Skipped | None:
+    """The model and one image in float64; an error is a finding. The model stays in float64."""
+    if p.given is None:
+        return NO_LOGITS
+    if p.images.dtype != torch.float32:
+        return Skipped(f"the model is in {p.images.dtype}")
+    p.model.double()
+    answer = p.ask(p.some.double())
+    if not answer.error:
+        p.double = answer.logits
+        return None
+    p.model.float()
+    return Finding(
+        "another dtype",
+        f"model and image in float64: {answer.error}",
+        "a dtype written into the code keeps the model from float64, bfloat16 and half",
+        answer.where,
+    )
+
+
+OUTSIDE = (
+    *(forward_fails, not_finite, images_mixed, input_changed, parameters_changed, random_in_eval),
+    *(prints, probabilities, batch_of_one),
+)

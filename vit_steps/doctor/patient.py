@@ -1,0 +1,239 @@
+"""Runs a model: images in, logits, errors, gradients and what is printed out."""
+
+import io
+import math
+import random
+from contextlib import redirect_stdout
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from .blocks import Acts
+from .places import here, of_error, paths
+from .restore import strays, unchanged
+from .watching import Watch
+
+SAME = 1e-4  # of the spread of the logits; float32 alone leaves 1e-6, an influence 1e-2 and more
+
+
+def rows_of(output: Any, batch: int) -> list[Tensor]:
+    """The tensors (batch, classes) of floats in an output; what is called logits goes first.
+
+    An output may be a tensor, a tuple or list, a dict, or an object with attributes.
+    """
+    if isinstance(output, Tensor):
+        fits = output.ndim == 2 and len(output) == batch and output.is_floating_point()
+        return [output] if fits else []
+    if isinstance(output, (tuple, list)):
+        parts = list(output)
+    else:
+        named = output if isinstance(output, dict) else getattr(output, "__dict__", {})
+        parts = [named[n] for n in sorted(named, key=lambda n: n != "logits")]
+    return [row for part in parts for row in rows_of(part, batch)]
+
+
+class Ears(io.StringIO):
+    """Listens to what is printed, and where."""
+
+    def __init__(self, known: dict[int, str]):
+        super().__init__()
+        self.known, self.where = known, ""
+
+    def write(self, text: str) -> int:
+        """Keep the text, and the first line of the user's that wrote one."""
+        self.where = self.where or here(self.known)
+        return super().write(text)
+
+
+@dataclass
+class Answer:
+    """What a model gave for a batch: the logits, or the error that it raised.
+
+    Args:
+        logits: (B, classes), or None.
+        heads: all outputs of that shape, the logits first.
+        error: what was raised, as text, "" if nothing was.
+        where: the line that raised it.
+        printed: what the model printed, and where it did.
+    """
+
+    logits: Tensor | None = None
+    heads: list[Tensor] = field(default_factory=list)
+    error: str = ""
+    where: str = ""
+    printed: tuple[str, str] = ("", "")
+
+
+class Patient:
+    """A model that is examined, and what the checks know of it in common.
+
+    Args:
+        model: in eval mode; `unchanged` stands around all that is done to it.
+        size: (height, width) of the images.
+        channels: of the images.
+        fresh: whether it is untrained; None to tell by its norms.
+    """
+
+    def __init__(
+        self, model: nn.Module, size: tuple[int, int], channels: int, fresh: bool | None = None
+    ):
+        self.model, self.size = model, size
+        self.known = paths(model)
+        self.fresh = looks_fresh(model) if fresh is None else fresh
+        self.strays = list(strays(model))
+        self.gains = {
+            id(m.weight): float(m.weight.detach().float().std()) * m.in_features**0.5
+            for m in model.modules()
+            if isinstance(m, nn.Linear) and m.weight.numel() > 1
+        }
+        tensors = [t for t in model.parameters() if t.is_floating_point()]
+        like = tensors[0] if tensors else torch.empty(0)
+        images = torch.randn(2, channels, *size, generator=torch.Generator().manual_seed(0))
+        self.images = images.to(like.device, like.dtype)
+        # What `observe` finds out.
+        self.watch = Watch(model, self.known)
+        self.answer, self.alone = Answer(), Answer()
+        self.logits: Tensor | None = None
+        # One image (two where one fails), and its logits, in the model's dtype and in float64.
+        self.some = self.images[:1]
+        self.given: Tensor | None = None
+        self.double: Tensor | None = None
+        self.pixels: Tensor | None = None
+        self.input_changed = False
+        self.before: dict[str, Tensor] = {}
+        self.blocks: dict[str, bool] = {}
+        self.silent: list[str] = []
+        self.woken: dict[str, float] = {}  # their size before, as root of the mean square
+        self.found: list[str] = []  # names of findings so far
+
+    def ask(self, images: Tensor, seed: int = 0) -> Answer:
+        """What the model gives for these images, without gradients. It does not raise."""
+        with torch.no_grad():
+            return self.call(images.clone(), seed)
+
+    def call(self, images: Tensor, seed: int) -> Answer:
+        """What the model gives, with the gradients of the moment; errors become answers."""
+        torch.manual_seed(seed)
+        random.seed(seed)
+        ears = Ears(self.known)
+        try:
+            with redirect_stdout(ears):
+                output = self.model(images)
+        except (Exception, SystemExit) as error:
+            text = f"{type(error).__name__}: {error}".splitlines()[0]
+            answer = Answer(error=text, where=of_error(error, self.known))
+            error.__traceback__ = None
+        else:
+            heads = rows_of(output, len(images))
+            heads = [head for head in heads if head.shape == heads[0].shape]
+            answer = Answer(heads[0] if heads else None, heads)
+        answer.printed = (ears.getvalue(), ears.where)
+        return answer
+
+    def wake(self) -> None:
+        """Give small noise to every parameter that is zero or nearly so.
+
+        Heads, gates, positions and layer scales may start at zero, and then hide all that stands
+        before them: what is looked for is whether they could have an influence.
+        """
+        draw = torch.Generator().manual_seed(1)
+        with torch.no_grad():
+            for name, p in self.model.named_parameters():
+                if p.is_floating_point() and p.numel() and p.abs().max() < 1e-3:
+                    self.woken[name] = float(p.float().square().mean().sqrt())
+                    p.copy_(torch.randn(p.shape, generator=draw) * 0.02)
+
+    def observe(self) -> None:
+        """The one run with gradients: two images, the loss a random mix of the first's logits.
+
+        Afterwards `watch` holds what was seen inside, `pixels` the gradient at the images or None,
+        `silent` the parameters without a gradient, `blocks` which blocks of a list have an
+        influence, `alone` the answer for the first image by itself, `given` the logits of `some`.
+        """
+        self.wake()
+        self.before = {n: p.detach().clone() for n, p in self.model.named_parameters()}
+        self.model.zero_grad(set_to_none=True)
+        leaf = self.images.clone().requires_grad_()
+        given = leaf * 1  # not a leaf, so that the model may change it
+        copy = given.detach().clone()
+        self.watch = Watch(self.model, self.known)
+        acts = Acts(self.model)
+        with self.watch:
+            self.answer = self.call(given, 0)
+        if self.answer.error:  # what watches may be in the way
+            self.watch, given = Watch(self.model, self.known), leaf * 1
+            self.answer = self.call(given, 0)
+        self.input_changed = not torch.equal(copy, given.detach())
+        logits = self.answer.logits
+        if logits is not None:
+            self.logits = logits.detach()
+            self.learn(logits[:1])
+            self.pixels = leaf.grad
+            self.blocks = acts.result() if logits.requires_grad else {}
+            self.silent = without_gradient(self.model)
+            self.alone = self.ask(self.images[:1])
+            if self.alone.logits is None or self.alone.logits.shape != self.logits[:1].shape:
+                self.some = self.images  # it cannot do with one
+                self.given = self.ask(self.images).logits
+            else:
+                self.given = self.alone.logits
+        acts.remove()
+        self.watch.forget()
+        self.answer.logits, self.answer.heads = self.logits, []
+        if logits is not None and self.silent:
+            self.second_chance()
+
+    def learn(self, *heads: Tensor) -> None:
+        """Send a gradient back from a random mix of logits."""
+        draw = torch.Generator().manual_seed(2)
+        mixes = [torch.randn(head.shape, generator=draw).to(head) for head in heads]
+        loss = sum(((head * mix).sum() for head, mix in zip(heads, mixes, strict=True)), 0.0)
+        if isinstance(loss, Tensor) and loss.requires_grad:
+            loss.backward()
+
+    def second_chance(self) -> None:
+        """Take off `silent` what gets a gradient in training mode, from any of the heads."""
+        with unchanged(self.model):
+            self.model.train()
+            self.learn(*self.call(self.images.clone(), 0).heads)
+            still = without_gradient(self.model)
+        self.silent = [name for name in self.silent if name in still]
+
+    def differs(self, logits: Tensor, other: Tensor) -> float:
+        """The largest difference of two rows of logits, over how much logits spread."""
+        logits, other = logits.double(), other.double()
+        spread = max(float(other.std()), 1e-12) if other.numel() > 1 else 1.0
+        difference = float((logits - other).abs().max())
+        return difference / spread if math.isfinite(difference) else math.inf
+
+
+def without_gradient(model: nn.Module) -> list[str]:
+    """The parameters to which no gradient came, or one that is zero throughout.
+
+    Of vectors (biases, norms) only the former: to the bias of the keys comes nothing but rounding
+    in any sound attention. Tokens that stand in for masked ones wait for masked training.
+    """
+    return [
+        name
+        for name, x in model.named_parameters()
+        if x.requires_grad
+        and "mask" not in name
+        and (x.grad is None or (x.ndim > 1 and x.numel() > 1 and not x.grad.any()))
+    ]
+
+
+def looks_fresh(model: nn.Module) -> bool | None:
+    """Whether every norm still has weight 1 and bias 0, as no training leaves them.
+
+    None where there is no norm to tell by.
+    """
+    norms = [m for m in model.modules() if "Norm" in type(m).__name__]
+    pairs = [
+        (value, wanted)
+        for norm in norms
+        for value, wanted in ((getattr(norm, "weight", None), 1), (getattr(norm, "bias", None), 0))
+        if isinstance(value, Tensor)
+    ]
+    return all(bool((value == wanted).all()) for value, wanted in pairs) if pairs else None
