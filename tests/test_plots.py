@@ -390,6 +390,87 @@ def test_heads_of_two_models_share_a_scale():
     assert len({image.get_clim() for image in drawn}) == 1
 
 
+def test_marked_patches_are_framed_where_they_stand():
+    plots.mark_patches(torch.rand(3, 8, 12), {"a": 0, "b": 5}, patch_size=4)
+    ax = plt.gca()
+    assert texts(ax) == ["a", "b"]
+    corners = [patch.get_xy() for patch in ax.patches]
+    assert corners == [(-0.5, -0.5)] * 2 + [(7.5, 3.5)] * 2  # patch 5: row 1, column 2
+
+
+def test_patches_alone_are_cut_where_they_are_framed():
+    image = torch.arange(96.0).reshape(1, 8, 12) / 96
+    plots.patches_alone(image, {"b": 5}, patch_size=4)
+    shown = next(ax for ax in plt.gcf().axes if ax.get_title() == "b")
+    cut = torch.from_numpy(shown.images[0].get_array().data.copy())
+    assert torch.equal(cut.squeeze(-1), image[0, 4:8, 8:12])
+
+
+def test_pictures_stand_below_their_names():
+    plots.pictures({"wide": torch.rand(3, 4, 8), "square": torch.rand(1, 4, 4)})
+    axes = plt.gcf().axes
+    assert [ax.get_title() for ax in axes] == ["wide", "square"]
+    assert [ax.images[0].get_array().shape[:2] for ax in axes] == [(4, 8), (4, 4)]
+
+
+def test_channels_are_written_as_their_numbers():
+    image = torch.tensor([0.1, 0.5, 0.9]).reshape(3, 1, 1).expand(3, 1, 2)
+    plots.colour_channels(image)
+    _, *channels = plt.gcf().axes
+    assert [ax.get_title() for ax in channels] == ["red", "green", "blue"]
+    assert [texts(ax) for ax in channels] == [["0.1"] * 2, ["0.5"] * 2, ["0.9"] * 2]
+
+
+def test_a_close_up_shows_the_pixels_that_it_frames():
+    image = torch.rand(3, 10, 10)
+    plots.close_up(image, top=2, left=5, side=3)
+    photo, part, red = plt.gcf().axes
+    assert {frame.get_xy() for frame in photo.patches} == {(4.5, 1.5)}
+    cut = image[:, 2:5, 5:8]
+    assert np.allclose(part.images[0].get_array(), cut.permute(1, 2, 0))
+    assert np.allclose(red.images[0].get_array(), cut[0])
+
+
+def test_templates_are_grey_at_zero_on_one_scale():
+    plots.template_grid(torch.tensor([[0.0] * 12, [4.0] * 12]), patch_size=2, columns=3)
+    axes = plt.gcf().axes
+    assert [ax.get_title() for ax in axes] == ["row 0", "row 1", ""]
+    assert [float(ax.images[0].get_array().max()) for ax in axes[:2]] == [0.5, 1.0]
+
+
+def test_what_was_read_stands_beside_the_mixtures_that_there_are():
+    plots.possible_reads(
+        torch.tensor([[0.0, 0.0], [8.0, 0.0]]), {"two": torch.tensor([0.0, 900.0])}
+    )
+    ax = plt.gca()
+    line, point = ax.lines
+    assert list(line.get_xdata()) == [0, 8]
+    assert (point.get_label(), list(point.get_ydata())) == ("two", [900.0])
+    assert ax.get_ylim()[1] > 900
+
+
+def test_one_token_asks_and_all_answer():
+    plots.three_roles(("eye", "wall"))
+    assert [text for text in texts(plt.gca()) if text in ("q", "k", "v")] == ["q", "k", "v"] * 2
+    assert "what the eye reads" in texts(plt.gca())
+
+
+def test_a_way_downhill_lies_in_the_valley():
+    plots.downhill({"half": [0.0, 1.5, 2.25], "once": [0.0, 3.0]}, goal=3.0)
+    axes = plt.gcf().axes
+    assert [ax.get_title() for ax in axes] == ["half", "once"]
+    steps = axes[0].lines[1].get_data()
+    assert [list(numbers) for numbers in steps] == [[0.0, 1.5, 2.25], [9.0, 2.25, 0.5625]]
+
+
+def test_every_public_drawing_is_tried_here():
+    """`new_axes` and `sharp` draw nothing: they set up what the others draw on."""
+    source = Path(__file__).read_text("utf-8")
+    drawings = [name for name in plots.__all__ if name[0].islower()]
+    untried = [name for name in drawings if f"plots.{name}(" not in source]
+    assert untried == ["new_axes", "sharp"]
+
+
 def test_every_public_drawing_is_used_by_a_lesson_or_by_another_drawing():
     root = Path(__file__).parents[1]
     lessons = "".join(f.read_text(encoding="utf8") for f in (root / "notebooks").glob("*.ipynb"))
