@@ -8,6 +8,8 @@ python course.py clean                            only clean them: outputs stay,
 python course.py address https://github.com/ME/MY-FORK --tag v1
                                                   point every link and setup cell at a fork, and,
                                                   if a class shall keep its version, at its tag
+python course.py release                          make the students' versions of the assignments
+python course.py grade FOLDER                     grade FOLDER/STUDENT/03_heads.ipynb and the like
 """
 
 import argparse
@@ -307,6 +309,23 @@ def change_address(new: str, tag: str | None = None) -> None:
             raise
 
 
+def assign(options: argparse.Namespace) -> None:
+    """Make the students' versions of the assignments, or grade what came back."""
+    if options.command == "release":
+        from teaching.assignments import release
+
+        told = release(options.to.absolute())
+    elif os.name == "nt":
+        raise RuntimeError("grading needs Linux or macOS; on Windows, WSL is one")
+    else:
+        from teaching.grading import grade
+
+        folder = options.folder.absolute()
+        to = (options.to or folder.with_name(f"{folder.name}-graded")).absolute()
+        told = grade(folder, to, options.seconds, options.megabytes)
+    print("\n".join(told))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -325,6 +344,13 @@ def main() -> None:
     pointer = commands.add_parser("address", help="point badges and setup cells at a fork")
     pointer.add_argument("url", help="https://github.com/OWNER/REPOSITORY")
     pointer.add_argument("--tag", help="the tag that a class keeps; by default the branch main")
+    maker = commands.add_parser("release", help="make the students' versions of the assignments")
+    maker.add_argument("--to", type=Path, default=ROOT / "assignments", help="a folder")
+    grader = commands.add_parser("grade", help="grade what was handed in")
+    grader.add_argument("folder", type=Path, help="holds a folder of notebooks for each student")
+    grader.add_argument("--to", type=Path, help="for grades and feedback; else FOLDER-graded")
+    grader.add_argument("--seconds", type=float, default=60, help="that a task may take")
+    grader.add_argument("--megabytes", type=int, default=2000, help="that a task may take")
     options, rest = parser.parse_known_args()
     if options.command == "start":
         start(options.folder.absolute(), rest)  # the rest is JupyterLab's, such as --no-browser
@@ -334,6 +360,11 @@ def main() -> None:
         run(options.paths)
     elif options.command == "clean":
         clean(options.paths)
+    elif options.command in ("release", "grade"):
+        try:
+            assign(options)
+        except (ValueError, RuntimeError, OSError) as error:
+            parser.exit(1, f"{error}\n")
     else:
         try:
             change_address(options.url, options.tag)

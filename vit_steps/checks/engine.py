@@ -33,10 +33,13 @@ class Trial:
     Args:
         what: what is tried, as the learner is told: "two images of 4×6 pixels, patch size 2".
         run: takes the answer (a function or a class), uses it, and gives the result to compare.
+        again: gives the same trial on other inputs, each put through the change that it is called
+            with; None where a trial has no inputs that could be others.
     """
 
     what: str
     run: Callable[[Callable], Any]
+    again: Callable[[Callable[[Any], Any]], "Trial"] | None = None
 
 
 class InputChangedError(Exception):
@@ -73,7 +76,11 @@ def unchanged(after: Any, before: Any) -> bool:
 
 def call(what: str, *inputs: Any, **options: Any) -> Trial:
     """A trial that calls the answer with these inputs, and makes sure that it leaves them alone."""
-    return Trial(what, lambda answer: untouched(answer, *inputs, **options))
+    return Trial(
+        what,
+        lambda answer: untouched(answer, *inputs, **options),
+        lambda change: call(what, *map(change, inputs), **options),
+    )
 
 
 def then(answer: Callable, change: Callable) -> Callable:
@@ -117,7 +124,7 @@ def learns(what: str, *inputs: Any) -> Trial:
             return Verdict("gradients pass")
         return Verdict("no gradient passes: keep to tensors, without detach, tolist or numpy")
 
-    return Trial(what, run)
+    return Trial(what, run, lambda change: learns(what, *map(change, inputs)))
 
 
 def parameters(what: str, *sizes: Any) -> Trial:
@@ -162,7 +169,10 @@ def module(
         shapes = {name: p.shape for name, p in made.named_parameters()}
         return Parts(shapes, result, idle)
 
-    return Trial(what, run)
+    def again(change: Callable[[Any], Any]) -> Trial:
+        return module(what, sizes, *map(change, inputs), use=use, **options)
+
+    return Trial(what, run, again)
 
 
 class Parts(tuple):

@@ -122,7 +122,7 @@ def apart(what: str, qkv: Tensor, num_heads: int) -> Trial:
             return tuple(result)
         return result
 
-    return Trial(what, run)
+    return Trial(what, run, lambda change: apart(what, change(qkv), num_heads))
 
 
 def qkv_as(pattern: str) -> Callable[[Tensor, int], tuple[Tensor, ...]]:
