@@ -134,7 +134,7 @@ def hash_of(content: bytes) -> str:
 def open_lab(folder: Path, options: list[str]) -> int:
     """Run JupyterLab on a folder until it is stopped: the first lesson, its contents on the left.
 
-    Its settings stand in the folder: no news, and the layout that the learner left. The kernel and
+    Its settings stand in the folder: no news, long lines folded, the layout that the learner left. The kernel and
     the terminal's `python` are the one that runs this.
     """
     own = folder / ".jupyter"
@@ -142,6 +142,10 @@ def open_lab(folder: Path, options: list[str]) -> int:
         "@jupyterlab/apputils-extension:notification": {
             "fetchNews": "false",
             "checkForUpdates": False,
+        },
+        # Beside the contents, on a small screen, a long line goes on below; nothing scrolls.
+        "@jupyterlab/notebook-extension:tracker": {
+            "codeCellConfig": {"lineNumbers": False, "lineWrap": True},
         },
     }
     (own / "settings").mkdir(exist_ok=True)

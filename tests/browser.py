@@ -205,13 +205,6 @@ class Lab:
             [width, height],
         )
 
-    def fold_contents(self):
-        """Fold the contents on the left away, by the learner's keys; or bring them back."""
-        script = "() => jupyterapp.shell.leftCollapsed"
-        folded = self.ask(script)
-        self.press("ControlOrMeta+b")
-        self.until(f"folded => ({script})() !== folded", folded)
-
     def problems(self, limit: float = 5) -> list[str]:
         """What a reader would object to, and what was heard.
 
