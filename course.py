@@ -134,8 +134,8 @@ def hash_of(content: bytes) -> str:
 def open_lab(folder: Path, options: list[str]) -> int:
     """Run JupyterLab on a folder until it is stopped: the first lesson, its contents on the left.
 
-    Its settings stand in the folder: no news, long lines folded, the layout that the learner left. The kernel and
-    the terminal's `python` are the one that runs this.
+    Its settings stand in the folder: no news, long lines folded, the layout that the learner left.
+    The kernel and the terminal's `python` are the one that runs this.
     """
     own = folder / ".jupyter"
     settings = {

@@ -16,15 +16,12 @@ from urllib.parse import unquote
 
 import nbformat
 import pytest
+from browser import FLAGS, chromium
 
 from course import NOTEBOOKS, ROOT
 
 PAGES = [path.relative_to(ROOT).with_suffix(".html").as_posix() for path in NOTEBOOKS]
 LESSONS = [f"notebooks/{path.stem}" for path in NOTEBOOKS if path.parent.name == "notebooks"]
-FLAGS = (
-    "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run "
-    "--disable-background-networking --disable-component-update --disable-sync"
-)
 
 
 def needed(there, what):
@@ -168,13 +165,14 @@ def test_a_search_finds_a_lesson_by_its_words(site):
 @pytest.fixture(scope="module")
 def browser():
     needed(find_spec("playwright"), "pip install -e '.[book]' brings playwright")
-    needed(shutil.which("chromium"), "the system's package manager brings chromium")
+    needed(chromium(), "needs Chromium, which the system's package manager brings")
     from playwright.sync_api import sync_playwright
 
-    with sync_playwright() as playwright:
-        program = shutil.which("chromium")
-        with playwright.chromium.launch(executable_path=program, args=FLAGS.split()) as started:
-            yield started
+    with (
+        sync_playwright() as playwright,
+        playwright.chromium.launch(executable_path=chromium(), args=FLAGS) as started,
+    ):
+        yield started
 
 
 def seen(browser, pages, width, scheme):
