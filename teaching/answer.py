@@ -21,7 +21,7 @@ from torch import Tensor
 
 import vit_steps
 from vit_steps.checks.compare import Raised, Verdict, kind_of
-from vit_steps.checks.engine import Parts
+from vit_steps.checks.engine import Check, Parts
 from vit_steps.checks.patients import Diagnosis
 
 COURSE = Path(vit_steps.__file__).parent
@@ -33,6 +33,10 @@ FORBIDDEN = (
 # Their answers are subclasses of the package's classes, which the trials then examine: these must
 # be the judge's own, and there is no answer in the package to take away.
 PATIENTS = ("first_patient", "second_patient", "third_patient")
+
+
+# What is left of `checks`: it reads and compares, and knows no answers.
+TOOLS = ("compare", "engine", "keeping", "sources")
 
 
 class RefusedError(PermissionError):
@@ -47,8 +51,7 @@ def refuse(event: str, arguments: tuple) -> None:
         return
     path, flags = Path(os.path.realpath(os.fsdecode(arguments[0]))), arguments[2]
     writes = flags & (os.O_WRONLY | os.O_RDWR) and path != Path(os.devnull)
-    # Python itself opens modules without flags; what a learner opens has some.
-    source = flags and path.suffix in (".py", ".pyc") and path.is_relative_to(COURSE)
+    source = path.suffix in (".py", ".pyc") and path.is_relative_to(COURSE)
     if writes or source or path.suffix == ".ipynb":
         raise RefusedError(f"{path.name} may not be opened where work is graded")
 
@@ -63,18 +66,28 @@ def limit(megabytes: int) -> None:
         resource.setrlimit(resource.RLIMIT_AS, (most, most))
 
 
-def disarm(name: str, modules: list[ModuleType]) -> None:
-    """Take away what these modules, the submission's copy of the package, have of the answer."""
-    found = [getattr(module, name) for module in modules if hasattr(module, name)]
-    if name not in PATIENTS:
-        found += [c.reference for c in found if hasattr(c, "reference")]
-    for answer in found:
-        if isinstance(answer, type):
-            answer.__init__ = used_course
-        elif isinstance(answer, FunctionType) and not answer.__code__.co_freevars:
-            answer.__code__ = used_course.__code__
-        elif hasattr(answer, "reference"):
-            answer.reference, answer.mistakes, answer.known = used_course, [], {}
+def disarm(name: str, own: dict[str, ModuleType]) -> None:
+    """Take away what the course knows of the answer, from the copy of the package in `sys`.
+
+    Args:
+        name: the task.
+        own: the judge's modules of the package, which a patient's answer needs.
+    """
+    if name in PATIENTS:
+        sys.modules.update(own)
+    modules = {k: m for k, m in sys.modules.items() if k.split(".")[0] == "vit_steps"}
+    for thing in vars(modules["vit_steps.checks"]).values():
+        if type(thing).__name__ == Check.__name__:
+            vars(thing).update(reference=used_course, trials=(), mistakes=[], known={})
+    for known, module in modules.items():
+        if known.startswith("vit_steps.checks."):
+            if name not in PATIENTS and known.split(".")[2] not in TOOLS:
+                vars(module).clear()
+        elif known != "vit_steps.checks" and (piece := getattr(module, name, None)):
+            if isinstance(piece, type):
+                piece.__init__ = used_course
+            elif isinstance(piece, FunctionType) and not piece.__code__.co_freevars:
+                piece.__code__ = used_course.__code__
 
 
 def used_course(*_: Any, **__: Any) -> Any:

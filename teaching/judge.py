@@ -22,6 +22,7 @@ import tempfile
 import time
 from collections.abc import Sequence
 from importlib import import_module
+from pkgutil import walk_packages
 from types import ModuleType
 from typing import Any
 
@@ -31,7 +32,7 @@ from torch import Tensor
 from vit_steps import checks
 from vit_steps.checks.engine import Check, Trial, call, outcome
 
-from .answer import PATIENTS, attempt, disarm, flat, limit, refuse, whole
+from .answer import attempt, disarm, flat, limit, refuse, whole
 
 MOST = 200_000_000  # bytes of results that are read
 # Cases for tasks that take no tensor, so that a table of the visible ones does not pass.
@@ -155,9 +156,7 @@ def give_results(
         quiet = os.open(os.devnull, os.O_RDWR)
         for number in (0, 1, 2):
             os.dup2(quiet, number)
-        if name in PATIENTS:
-            sys.modules.update(JUDGES)
-        disarm(name, [m for known, m in sys.modules.items() if known.split(".")[0] == "vit_steps"])
+        disarm(name, JUDGES)
         limit(megabytes)
         sys.addaudithook(refuse)
         try:
@@ -195,8 +194,10 @@ def second_copy() -> None:
     """
     for name in [name for name in sys.modules if name.split(".")[0] == "vit_steps"]:
         JUDGES[name] = sys.modules.pop(name)
-    import_module("vit_steps.checks")
-    import_module("vit_steps.plots")
+    package = import_module("vit_steps")
+    for module in walk_packages(package.__path__, "vit_steps."):  # later, none can be read
+        if not module.name.endswith("__main__"):
+            import_module(module.name)
 
 
 def main() -> None:

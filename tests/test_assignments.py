@@ -202,21 +202,41 @@ def judged(cells: dict[str, str], seconds: float = 60, megabytes: int = 2000) ->
     """What the judge says of a notebook's tasks."""
     given = {"cells": [(None, SETUP), *cells.items()], "tasks": [n for n in cells if n in CHECKS]}
     given |= {"seconds": seconds, "megabytes": megabytes}
+    return json.loads(python("-m", "teaching.judge", given=given))
+
+
+def python(*words: str, given) -> str:
+    """What Python prints that is given JSON to read."""
     done = subprocess.run(
-        [sys.executable, "-m", "teaching.judge"],
+        [sys.executable, *words],
         input=json.dumps(given),
         capture_output=True,
         text=True,
         cwd=course.ROOT,
     )
     assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
+    return done.stdout
 
 
 def test_right_answers_are_right():
     assert set(judged(RIGHT).values()) == {"right"}
 
 
+@pytest.mark.skipif(os.environ.get("TEACH") != "all", reason="takes minutes: TEACH=all runs it")
+@each_assignment
+def test_the_solutions_of_each_assignment_are_right(name):
+    cells = [c for c in assignments.source_of(name)["cells"] if c["cell_type"] == "code"]
+    given = {
+        "cells": [(grade_id(c), unmarked(c["source"])) for c in cells],
+        "tasks": [grade_id(c) for c in cells if is_task(c)],
+        "seconds": 120,
+        "megabytes": 2000,
+    }
+    said = json.loads(python("-m", "teaching.judge", given=given))
+    assert said == dict.fromkeys(stubs(name), "right")
+
+
+HEADS = str(course.ROOT / "vit_steps" / "heads.py")
 # Each cheats in its own way; the last lines of a cell are left as they were.
 REPLACED = """
 checks.split_heads = lambda answer: print("right")
@@ -257,6 +277,40 @@ def test_cheats_get_nothing():
     assert "the course's own answer" in said["merge_heads"]
     assert "the course's own answer" in said["split_qkv"]
     assert "RefusedError" in said["reorder_rows"]
+
+
+# Ways to the course's own answer, each where `split_heads` should be written.
+WAYS = [
+    "import vit_steps; split_heads = vit_steps.split_heads",
+    "import vit_steps.heads as h, importlib; split_heads = importlib.reload(h).split_heads",
+    "import sys; del sys.modules['vit_steps.heads']\n"
+    "import vit_steps.heads; split_heads = vit_steps.heads.split_heads",
+    "split_heads = checks.trust_split.trials[0].run(lambda split: split)",
+    "from vit_steps.checks import heads; split_heads = heads.package.split_heads",
+    "import vit_steps, inspect\nexec(inspect.getsource(vit_steps.heads))",
+    "import vit_steps\nexec(vit_steps.heads.__loader__.get_data(vit_steps.heads.__file__))",
+    f"import runpy\nsplit_heads = runpy.run_path({HEADS!r})['split_heads']",
+    "import subprocess\nsubprocess.run(['true'])\ndef split_heads(*_): pass",
+]
+
+
+JUDGE_EACH = """
+import json, sys, torch
+from teaching import judge
+torch.set_num_threads(1)
+judge.second_copy()
+setup, *ways = json.load(sys.stdin)
+cells = [[(None, setup), ("split_heads", way)] for way in ways]
+print(json.dumps([judge.judge("split_heads", each) for each in cells]))
+"""
+
+
+def test_every_way_to_the_courses_answer_is_closed():
+    ways = [SETUP, *WAYS, RIGHT["split_heads"]]
+    said = json.loads(python("-c", JUDGE_EACH, given=ways))
+    assert said.pop() == "right"
+    refused = re.compile("RefusedError|course's own answer|stops with|there is no answer")
+    assert all(map(refused.search, said)), said
 
 
 def test_who_counts_the_calls_passes_the_check_and_not_the_judge():
