@@ -1,8 +1,10 @@
 """Lesson 07: the command line of `python -m vit_steps.training`; no module imports it."""
 
 import argparse
+import os
 import sys
 import warnings
+from contextlib import redirect_stdout
 from io import TextIOWrapper
 from pathlib import Path
 from typing import Any
@@ -19,6 +21,7 @@ from .devices import pick_device
 from .fitting import fit
 from .folders import Parts
 from .loop import History, evaluate
+from .processes import ProcessLostError, first_alone, is_first, joined, number
 
 # What suits each data set on a laptop's CPU. In these small models the patches start far louder
 # than positions of spread 0.02, and drown them: twelve epochs on digits, without augmentation,
@@ -103,15 +106,21 @@ def main(argv: list[str] | None = None) -> int:
     if isinstance(sys.stdout, TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
-        return train_as(options)
+        with joined(pick_device(options.device)) as device:
+            if is_first():
+                return train_as(options, device)
+            with open(os.devnull, "w") as nowhere, redirect_stdout(nowhere):
+                return train_as(options, device)
     except (ValueError, OSError) as error:  # an option, a file or the network: say it in one line
         sys.exit(f"vit_steps.training: {error}")
+    except ProcessLostError as error:
+        sys.exit(f"vit_steps.training: {error}; the same command goes on from the last epoch saved")
     except KeyboardInterrupt:
         print("vit_steps.training: stopped", file=sys.stderr)
         return 130
 
 
-def train_as(options: argparse.Namespace) -> int:
+def train_as(options: argparse.Namespace, device: torch.device) -> int:
     """Load the data, build the model, train it, measure it, and say where the weights are."""
     kind, _, name = options.data.partition(":")
     recipe = RECIPES.get(options.data) or RECIPES.get(kind, {})
@@ -122,12 +131,13 @@ def train_as(options: argparse.Namespace) -> int:
         raise ValueError(f"--image-size is for folders; the pictures of {options.data} have theirs")
     place = options.out or Path("runs") / (Path(name).resolve().name if name else kind)
 
-    parts = load_parts(options)
-    device = pick_device(options.device)
+    with first_alone():
+        parts = load_parts(options)
     model = make_model(options, parts.train)
-    print(f"ViT with {sum(p.numel() for p in model.parameters()):,} parameters, on {device}")
+    many = f", in {number()[1]} processes" if number()[1] > 1 else ""
+    print(f"ViT with {sum(p.numel() for p in model.parameters()):,} parameters, on {device}{many}")
     last, best = place / "last.safetensors", place / "best.safetensors"
-    if options.restart and place.exists():
+    if options.restart and place.exists() and is_first():
         with own_folder(place):
             last.unlink(missing_ok=True)
             best.unlink(missing_ok=True)

@@ -19,6 +19,7 @@ from .devices import bring, make_scaler, mixed_step, pick_device
 from .identity import fingerprint, fingerprint_names, name_augmentation
 from .loader import batches
 from .loop import History, decay_groups, evaluate, train_step, warmup_cosine
+from .processes import is_first, number, shared_step, total, wait, wrap
 
 
 def fit(
@@ -49,6 +50,10 @@ def fit(
     CPU with as many threads; a GPU may differ in the last bits). A second training in the same
     folder is refused while the first is at work.
 
+    Where torchrun started several processes, each calls this (`processes.joined`): they share each
+    batch, and end with the weights that one process comes to, up to rounding. The first of them
+    writes, and shows the bar. A checkpoint goes on in any number of processes.
+
     Ctrl-C, a notebook's stop button, ends it early: the folder holds the last finished epoch, the
     model keeps what it learned up to that moment, and the KeyboardInterrupt goes on to the caller.
 
@@ -59,7 +64,8 @@ def fit(
         val: what it is measured on after each epoch, to choose the best; without, that is the last.
             Not what you report in the end: for that keep a test part, and measure it once.
         epochs: how often it sees each training image.
-        batch_size: images in a step; an epoch's last step has what is left.
+        batch_size: images in a step, of all processes together; an epoch's last step has what is
+            left.
         lr: the highest learning rate.
         weight_decay: for the weights that decay, see `decay_groups`.
         warmup: share of all steps in which the learning rate rises, see `warmup_cosine`.
@@ -88,6 +94,9 @@ def fit(
     check_choice("amp", amp, True, False)
     check_data(model, train, val)
     check_numbers(lr, weight_decay, seed, workers)
+    share = number()
+    if batch_size < share[1]:
+        raise ValueError(f"batch_size is {batch_size}, too few for {share[1]} processes")
     home, device = next(model.parameters()).device, pick_device(device)
     scaler = make_scaler(device, amp)
     history, run = History(), {}
@@ -111,24 +120,28 @@ def fit(
     rates = [lr * warmup_cosine(step, steps, warmup) for step in range(steps)]
     try:
         optimizer = AdamW(decay_groups(model.to(device), weight_decay), lr=lr, fused=True)
+        learner = wrap(model)
         near, val_near = bring(train, device), bring(val, device)
-        with own_folder(folder) if folder is not None else nullcontext() as place:
+        place = None if folder is None else Path(folder)
+        with own_folder(place) if place and is_first() else nullcontext():
+            wait()  # until the first has made and swept it
             if place is not None:
                 saved = resume(place, model, optimizer, run)
                 history = History(**saved.get("history", {}))
                 if saved.get("scaler"):
                     scaler.load_state_dict(saved["scaler"])
             done = len(history) * steps_an_epoch
-            with tqdm(total=steps, initial=done, unit="step", disable=not progress) as bar:
+            hidden = not (progress and is_first())
+            with tqdm(total=steps, initial=done, unit="step", disable=hidden) as bar:
                 for epoch in range(len(history), epochs):
                     bar.set_description(f"epoch {epoch + 1}/{epochs}")
                     # A seed for each epoch: order, augmentation and dropout are the same, whether
                     # the training was stopped before it or not.
                     generator = torch.manual_seed(1_000_003 * seed + epoch)
-                    drawn = batches(near, batch_size, generator, augment, device, workers)
+                    drawn = batches(near, batch_size, generator, augment, device, workers, share)
                     now = rates[epoch * steps_an_epoch : (epoch + 1) * steps_an_epoch]
                     loss = train_epoch(
-                        model, optimizer, drawn, now, label_smoothing, scaler if amp else None, bar
+                        learner, optimizer, drawn, now, label_smoothing, scaler, amp, bar
                     )
                     check_epoch(model, loss, epoch + 1, lr)
                     history.train_loss.append(loss)
@@ -139,12 +152,13 @@ def fit(
                         history.val_loss.append(loss)
                         history.val_accuracy.append(accuracy)
                         bar.set_postfix(accuracy=f"{accuracy:.1%}")
-                    if place is not None:
+                    if place is not None and is_first():
                         info = {"run": run, "history": asdict(history)}
                         info["scaler"] = scaler.state_dict()
                         save_epoch(place, model, optimizer, info, history.best == len(history))
-                    if report is not None:
+                    if report is not None and is_first():
                         report(history)
+            wait()  # for the last files
     finally:
         model.to(home).eval()
     return history
@@ -156,27 +170,30 @@ def train_epoch(
     drawn: Iterable[tuple[Tensor, Tensor]],
     rates: list[float],
     label_smoothing: float,
-    scaler: torch.amp.GradScaler | None,
+    scaler: torch.amp.GradScaler,
+    amp: bool,
     bar: tqdm,
 ) -> float:
-    """One pass over the batches that are drawn, each with its learning rate; the mean loss.
-
-    With a scaler, in mixed precision.
-    """
+    """One pass over the batches that are drawn, each with its learning rate; the mean loss."""
     model.train()
-    total = torch.zeros((), device=next(model.parameters()).device)
-    seen = 0
+    device, shared = next(model.parameters()).device, number()[1] > 1
+    summed, seen = torch.zeros((), device=device), 0
     for (images, labels), rate in zip(drawn, rates, strict=False):  # files may be unreadable
         for group in optimizer.param_groups:
             group["lr"] = rate
-        if scaler is None:
-            loss = train_step(model, optimizer, images, labels, label_smoothing)
-        else:
+        if shared:
+            loss = shared_step(model, optimizer, images, labels, label_smoothing, scaler, amp)
+        elif amp:
             loss = mixed_step(model, optimizer, images, labels, label_smoothing, scaler)
-        total += loss * len(labels)
+        else:
+            loss = train_step(model, optimizer, images, labels, label_smoothing)
+        summed += loss * len(labels)
         seen += len(labels)
         bar.update()
-    return total.item() / seen
+    sums = [summed.item(), seen]
+    if shared:
+        sums = total(torch.tensor(sums, dtype=torch.float64, device=device)).tolist()
+    return sums[0] / sums[1]
 
 
 # What cannot work is refused before it starts ----------------------------------------------------

@@ -16,6 +16,7 @@ def batches(
     augment: Callable[..., Tensor] | None = None,
     device: torch.device | None = None,
     workers: int = 0,
+    share: tuple[int, int] = (0, 1),
 ) -> Iterator[tuple[Tensor, Tensor]]:
     """Each image once, augmented: pairs of images (B, C, H, W) and labels (B,), by a DataLoader.
 
@@ -29,17 +30,24 @@ def batches(
         augment: changes the images of a batch, such as `augment_digits`.
         device: where the batch is wanted; None leaves it where the data are.
         workers: how many processes read files ahead, for a `FileDataset`.
+        share: where several processes train together, the number of this one and how many there
+            are. Each draws the same batches, and yields its part of each: one image more or less
+            than the others, or none. What it augments with, it draws for itself.
 
     Raises:
         ValueError: no picture at all can be read.
     """
+    mine, processes = share
     order = torch.arange(len(data))
     if generator is not None:
         order = torch.randperm(len(data), generator=generator)
+        if mine:
+            generator.manual_seed(generator.initial_seed() + mine * 15_485_863)
     device = data.labels.device if device is None else device
+    whole = order.to(data.labels.device).split(batch_size)
     loader = DataLoader(
         AsHeld(data),
-        sampler=order.to(data.labels.device).split(batch_size),
+        sampler=[batch[mine::processes] for batch in whole],
         batch_size=None,  # the sampler gives the numbers of a whole batch
         num_workers=workers if isinstance(data, FileDataset) else 0,
         pin_memory=device.type == "cuda" and data.labels.device.type == "cpu",
@@ -49,16 +57,16 @@ def batches(
     for pixels, labels, broken in loader:
         if isinstance(data, FileDataset):
             data.warn_of(broken)
-            if not len(labels):
-                continue
+        if not len(labels) and processes == 1:
+            continue
         # Elsewhere than on CUDA the bytes could be read before they have arrived.
         ahead = device.type == "cuda"
         images = normalised(pixels.to(device, non_blocking=ahead), data.white)
-        if augment is not None:
+        if augment is not None and len(labels):
             images = augment(images, generator)
         yield images, labels.to(device, non_blocking=ahead)
         given += 1
-    if not given:
+    if not given and processes == 1:
         raise ValueError(f"none of {len(data)} pictures can be read; see the warnings before this")
 
 

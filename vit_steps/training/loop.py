@@ -12,6 +12,7 @@ from ..inputs import check_sizes
 from .dataset import Pictures
 from .devices import autocast
 from .loader import batches
+from .processes import number, total
 
 
 @dataclass
@@ -77,6 +78,8 @@ def evaluate(
 ) -> tuple[float, float]:
     """How well the model does on data that it does not learn from, dropout off.
 
+    Where several processes train together all must call it: each measures its share.
+
     Args:
         data: moved to the model's device batch by batch.
         batch_size: how many images go through at once.
@@ -91,14 +94,20 @@ def evaluate(
     model.eval()
     loss = right = torch.zeros((), device=device)
     seen = 0
-    for images, labels in batches(data, batch_size, device=device, workers=workers):
+    share = number()
+    for images, labels in batches(data, batch_size, device=device, workers=workers, share=share):
+        if not len(labels):
+            continue
         with autocast(device, amp):
             logits = model(images)  # (B, classes)
         loss = loss + F.cross_entropy(logits.float(), labels, reduction="sum")
         right = right + (logits.argmax(dim=1) == labels).sum()
         seen += len(labels)
     model.train(was_training)
-    return loss.item() / seen, right.item() / seen
+    sums = [loss.item(), right.item(), seen]
+    if share[1] > 1:
+        sums = total(torch.tensor(sums, dtype=torch.float64, device=device)).tolist()
+    return sums[0] / sums[2], sums[1] / sums[2]
 
 
 def decay_groups(model: nn.Module, weight_decay: float) -> list[dict]:
