@@ -8,6 +8,7 @@ python course.py clean                            only clean them: outputs stay,
 python course.py address https://github.com/ME/MY-FORK --tag v1
                                                   point every link and setup cell at a fork, and,
                                                   if a class shall keep its version, at its tag
+python course.py slides --to build/slides         make a talk of each lesson, for reveal.js
 """
 
 import argparse
@@ -325,6 +326,15 @@ def main() -> None:
     pointer = commands.add_parser("address", help="point badges and setup cells at a fork")
     pointer.add_argument("url", help="https://github.com/OWNER/REPOSITORY")
     pointer.add_argument("--tag", help="the tag that a class keeps; by default the branch main")
+    talks = commands.add_parser("slides", help="make a talk of each lesson, for reveal.js")
+    talks.add_argument("--to", type=Path, default=ROOT / "build" / "slides", help="the folder")
+    talks.add_argument(
+        "--packages",
+        type=Path,
+        help="a folder node_modules with reveal.js@4, requirejs@2, jquery@3 and mathjax@2, to be "
+        "copied beside the slides, which then need no network; by default build/node_modules, made "
+        "by `npm install --prefix build reveal.js@4 requirejs@2 jquery@3 mathjax@2`",
+    )
     options, rest = parser.parse_known_args()
     if options.command == "start":
         start(options.folder.absolute(), rest)  # the rest is JupyterLab's, such as --no-browser
@@ -334,6 +344,14 @@ def main() -> None:
         run(options.paths)
     elif options.command == "clean":
         clean(options.paths)
+    elif options.command == "slides":
+        from teaching import slides
+
+        try:
+            slides.make(options.to, options.packages)
+        except (ValueError, OSError) as error:
+            parser.error(str(error))
+        print(f"Open {options.to / 'index.html'}")
     else:
         try:
             change_address(options.url, options.tag)

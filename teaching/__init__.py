@@ -1,0 +1,1 @@
+"""What `python course.py` does for teachers."""
