@@ -11,6 +11,7 @@ from pathlib import Path
 
 import nbformat
 from nbconvert import SlidesExporter
+from nbformat.v4 import new_code_cell
 
 import course
 
@@ -85,16 +86,26 @@ def page_of(book, urls: dict[str, str]) -> str:
         urls: where the packages are, by the names of nbconvert's options; those left out come
             from the network.
     """
+    cells = []
     for cell, below in zip(book.cells, [*book.cells[1:], None], strict=True):
+        cells.append(cell)
         if cell.cell_type == "markdown":
             cell.source = re.sub(r"\((\d\d_\w+)\.ipynb\)", r"(\1.slides.html)", cell.source)
-        elif cell.metadata.get("jupyter"):  # the setup: only the map that it draws, which the tag
-            # could not say: to nbconvert alone the cell is a whole, too long for a slide.
-            cell.metadata.slideshow = {"slide_type": "subslide"}
-            cell.metadata.transient = {"remove_source": True}
-            show_figure(cell, below, HEIGHT)
-        else:
-            show_figure(cell, below, HEIGHT - 70 - LINE * lines(cell))
+            continue
+        figure = next((o for o in cell.outputs if "image/png" in o.get("data", {})), None)
+        if figure:
+            caption = below.source.split("\n\n")[0].strip("*").removeprefix("Figure: ")
+            shown = figure.metadata["image/png"]
+            room = HEIGHT - 70 - LINE * lines(cell)
+            # The setup shows only its map. To nbconvert alone it is one whole, and left out.
+            if cell.metadata.get("jupyter") or room < 0.9 * shown["height"]:
+                room = HEIGHT - 20
+                cell.outputs.remove(figure)
+                cells.append(alone(figure))
+            zoom = min(MAX_ZOOM, (WIDTH - 40) / shown["width"], room / shown["height"])
+            shown.update({side: round(zoom * shown[side]) for side in ("width", "height")})
+            shown["alt"] = caption
+    book.cells = cells
     exporter = SlidesExporter(
         template_file=str(Path(__file__).with_suffix(".html.j2")),
         reveal_theme="white",
@@ -115,12 +126,7 @@ def lines(cell) -> int:
     return sum(1 + len(line) // 100 for text in texts for line in text.splitlines())
 
 
-def show_figure(cell, below, height: int) -> None:
-    """Give a cell's figure the width of a slide, or this height; and the caption below as alt."""
-    for output in cell.outputs:
-        if shown := output.get("metadata", {}).get("image/png"):
-            zoom = min(MAX_ZOOM, (WIDTH - 40) / shown["width"], height / shown["height"])
-            shown.update({side: round(zoom * shown[side]) for side in shown})
-            if below:
-                caption = below.source.split("\n\n")[0]
-                shown["alt"] = html.escape(caption.strip("*").removeprefix("Figure: "))
+def alone(figure):
+    """A figure on a slide of its own, without code."""
+    metadata = {"slideshow": {"slide_type": "subslide"}, "transient": {"remove_source": True}}
+    return new_code_cell(outputs=[figure], metadata=metadata)
