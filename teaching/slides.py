@@ -92,7 +92,7 @@ def page_of(book, urls: dict[str, str]) -> str:
         if cell.cell_type == "markdown":
             cell.source = re.sub(r"\((\d\d_\w+)\.ipynb\)", r"(\1.slides.html)", cell.source)
             continue
-        figure = next((o for o in cell.outputs if "image/png" in o.get("data", {})), None)
+        figure = next((o for o in cell.outputs if "image/png" in o.get("metadata", {})), None)
         if figure:
             caption = below.source.split("\n\n")[0].strip("*").removeprefix("Figure: ")
             shown = figure.metadata["image/png"]

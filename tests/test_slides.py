@@ -112,7 +112,7 @@ READY = f"() => window.require && require.defined('{REVEAL}') && document.queryS
 START = f"() => {{ window.Reveal = require('{REVEAL}'); return Reveal.getTotalSlides(); }}"
 # Every formula of the slide has its place.
 DRAWN = """() => [...Reveal.getCurrentSlide().querySelectorAll('script[type^="math/tex"]')]
-  .filter(math => !math.closest('aside'))
+  .filter(math => !math.closest('aside, details'))
   .every(math => math.previousElementSibling.getBoundingClientRect().width > 0)"""
 # What the hall would not see.
 PROBLEMS = """() => {
@@ -125,7 +125,7 @@ PROBLEMS = """() => {
     if (box.right > area.right + 1 || box.left < area.left - 1) found.add('too wide');
     if (node.clientWidth && node.scrollWidth > node.clientWidth + 1) found.add('too wide');
     if (node.matches('img') && !node.naturalWidth) found.add('a picture is missing');
-    if (node.matches('.merror, .mjx-merror, .MathJax_Error')) found.add('a wrong formula');
+    if (node.matches('.noError, .mjx-noError, .mjx-merror, .MathJax_Error')) found.add('a wrong formula');
   }
   if (!slide.innerText.trim() && !slide.querySelector('img')) found.add('empty');
   return [...found];
