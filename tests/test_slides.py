@@ -125,7 +125,7 @@ PROBLEMS = """() => {
     if (box.right > area.right + 1 || box.left < area.left - 1) found.add('too wide');
     if (node.clientWidth && node.scrollWidth > node.clientWidth + 1) found.add('too wide');
     if (node.matches('img') && !node.naturalWidth) found.add('a picture is missing');
-    if (node.matches('.noError, .mjx-noError, .mjx-merror, .MathJax_Error')) found.add('a wrong formula');
+    if (node.matches('.mjx-noError, .mjx-merror')) found.add('a wrong formula');
   }
   if (!slide.innerText.trim() && !slide.querySelector('img')) found.add('empty');
   return [...found];
