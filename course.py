@@ -10,6 +10,7 @@ python course.py address https://github.com/ME/MY-FORK --tag v1
                                                   if a class shall keep its version, at its tag
 python course.py release                          make the students' versions of the assignments
 python course.py grade FOLDER                     grade FOLDER/STUDENT/03_heads.ipynb and the like
+python course.py slides --to build/slides         make a talk of each lesson, for reveal.js
 """
 
 import argparse
@@ -313,9 +314,14 @@ def change_address(new: str, tag: str | None = None) -> None:
             raise
 
 
-def assign(options: argparse.Namespace) -> None:
-    """Make the students' versions of the assignments, or grade what came back."""
-    if options.command == "release":
+def teach(options: argparse.Namespace) -> None:
+    """What teachers have made: assignments, grades, slides."""
+    if options.command == "slides":
+        from teaching import slides
+
+        slides.make(options.to, options.packages)
+        told = [f"Open {options.to / 'index.html'}"]
+    elif options.command == "release":
         from teaching.assignments import release
 
         told = release(options.to.absolute())
@@ -355,6 +361,15 @@ def main() -> None:
     grader.add_argument("--to", type=Path, help="for grades and feedback; else FOLDER-graded")
     grader.add_argument("--seconds", type=float, default=60, help="that a task may take")
     grader.add_argument("--megabytes", type=int, default=2000, help="that a task may take")
+    talks = commands.add_parser("slides", help="make a talk of each lesson, for reveal.js")
+    talks.add_argument("--to", type=Path, default=ROOT / "build" / "slides", help="the folder")
+    talks.add_argument(
+        "--packages",
+        type=Path,
+        help="a folder node_modules with reveal.js@4, requirejs@2, jquery@3 and mathjax@2, to be "
+        "copied beside the slides, which then need no network; by default build/node_modules, made "
+        "by `npm install --prefix build reveal.js@4 requirejs@2 jquery@3 mathjax@2`",
+    )
     options, rest = parser.parse_known_args()
     if options.command == "start":
         start(options.folder.absolute(), rest)  # the rest is JupyterLab's, such as --no-browser
@@ -364,11 +379,11 @@ def main() -> None:
         run(options.paths)
     elif options.command == "clean":
         clean(options.paths)
-    elif options.command in ("release", "grade"):
+    elif options.command in ("release", "grade", "slides"):
         try:
-            assign(options)
+            teach(options)
         except (ValueError, RuntimeError, OSError) as error:
-            parser.exit(1, f"{error}\n")
+            parser.exit(2, f"{error}\n")
     else:
         try:
             change_address(options.url, options.tag)

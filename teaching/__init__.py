@@ -1,1 +1,1 @@
-"""What `python course.py` does for teachers: assignments, and their grading."""
+"""What `python course.py` does for teachers: assignments, their grading, and slides."""

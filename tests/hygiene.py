@@ -31,7 +31,8 @@ def problems(path: Path) -> list[str]:
     if path.stat().st_size > MAX_NOTEBOOK:
         return [f"the notebook is over {MAX_NOTEBOOK} bytes"]
     rules = (counts, captions, outputs, metadata, paths, ignored, pictures)
-    return [problem for rule in rules for problem in rule(book)] + schema(path) + links(book, path)
+    found = [problem for rule in rules for problem in rule(book)] + schema(path) + links(book, path)
+    return found + slides(book, talk=path.parent.name != "solutions")
 
 
 def code_cells(book) -> list:
@@ -97,10 +98,20 @@ def metadata(book) -> list[str]:
     folded = {"cellView": "form", "jupyter": {"source_hidden": True}}  # in Colab, in JupyterLab
     for number, cell in enumerate(book.cells):
         other = {key: value for key, value in cell.metadata.items() if folded.get(key) != value}
-        found += [f"cell metadata {key!r}" for key in set(other) - {"tags", "reason"}]
+        found += [f"cell metadata {key!r}" for key in set(other) - {"tags", "reason", "slideshow"}]
         if cell.metadata.get("jupyter") and "Setup" not in cell.source.splitlines()[0]:
             found.append(f"cell {number} is folded, and is not the setup")
     return found
+
+
+SLIDES = ("slide", "subslide", "-", "notes", "skip")  # nbconvert's own words
+
+
+def slides(book, talk: bool) -> list[str]:
+    """Each cell of a lesson says what it is in the talk; a cell of the solutions says nothing."""
+    types = (cell.metadata.get("slideshow") for cell in book.cells)
+    good = [{"slide_type": kind} for kind in SLIDES] if talk else [None]
+    return [f"cell {i} is the slide {kind}" for i, kind in enumerate(types) if kind not in good]
 
 
 def printed(output) -> str:

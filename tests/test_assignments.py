@@ -453,14 +453,14 @@ def commanded(*words):
 
 def test_a_folder_without_submissions_is_said_so(tmp_path):
     done = commanded("grade", tmp_path)
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert done.stderr.endswith("holds no STUDENT/01_patches.ipynb, or the like\n")
 
 
 @pytest.mark.skipif(bool(importlib.util.find_spec("nbgrader")), reason="nbgrader is installed")
 def test_without_nbgrader_it_says_what_to_install(tmp_path):
     done = commanded("release", "--to", tmp_path / "assignments")
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert done.stderr == "nbgrader is missing: `pip install -e '.[teach]'` brings it\n"
     assert not (tmp_path / "assignments").exists()
 

@@ -65,7 +65,8 @@ def test_setup_cell_is_the_same_everywhere_folded_and_holds_the_address(path):
     first, model = (hygiene.code_cells(read(p))[0] for p in (path, SOLUTIONS[0]))
     map_of_the_lesson = f"\nplots.course_map({int(path.stem[:2])})" if path in LESSONS else ""
     assert first.source == model.source + map_of_the_lesson
-    assert first.metadata == {"cellView": "form", "jupyter": {"source_hidden": True}}
+    folded = {"cellView": "form", "jupyter": {"source_hidden": True}}
+    assert {key: value for key, value in first.metadata.items() if key != "slideshow"} == folded
     assert f"git+{course.address()}" in first.source
 
 
@@ -188,9 +189,10 @@ def good_book():
     code = new_code_cell("1 + 1", execution_count=1)
     code.outputs = [new_output("execute_result", data={"text/plain": "2"}, execution_count=1)]
     drawing = new_code_cell("draw()", execution_count=2, outputs=[PICTURE])
-    return new_notebook(
-        cells=[new_markdown_cell("# A title"), code, drawing, new_markdown_cell(CAPTION)]
-    )
+    cells = [new_markdown_cell("# A title"), code, drawing, new_markdown_cell(CAPTION)]
+    for cell in cells:
+        cell.metadata["slideshow"] = {"slide_type": "slide"}
+    return new_notebook(cells=cells)
 
 
 def written(book, folder: Path) -> Path:
@@ -252,6 +254,14 @@ def ignored_without_reason(book):
     book.cells[1].metadata["tags"] = ["nbval-ignore-output"]
 
 
+def without_slide(book):
+    del book.cells[2].metadata["slideshow"]
+
+
+def with_unknown_slide(book):
+    book.cells[2].metadata["slideshow"] = {"slide_type": "title"}
+
+
 BAD = [
     (without_count, "execution counts"),
     (without_caption, "no caption"),
@@ -266,11 +276,15 @@ BAD = [
     (with_large_output, "an output over"),
     (with_repeated_id, "stands twice"),
     (ignored_without_reason, "gives no reason"),
+    (without_slide, "cell 2 is the slide None"),
+    (with_unknown_slide, "cell 2 is the slide {'slide_type': 'title'}"),
 ]
 
 
 def test_a_good_notebook_passes(tmp_path):
     assert hygiene.problems(written(good_book(), tmp_path)) == []
+    (folder := tmp_path / "solutions").mkdir()
+    assert "cell 0 is the slide" in hygiene.problems(written(good_book(), folder))[0]
 
 
 PATHS = [

