@@ -5,8 +5,10 @@ gradients of all are averaged, so that all take the same step (Li et al. 2020, "
 Distributed", section 3). In one process alone, nothing here does anything.
 """
 
+import gc
 import os
 import signal
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -69,10 +71,18 @@ def joined(device: torch.device) -> Iterator[torch.device]:
         torch.cuda.set_device(device)
     elif device.type != "cpu":
         raise ValueError(f"several processes train on cuda or cpu, not on {device.type}")
+    # Of axes of length 1, which the cls token has: nothing to lose there.
+    warnings.filterwarnings("ignore", "Grad strides do not match bucket view strides")
     before = signal.signal(signal.SIGTERM, ended)  # what torchrun sends when one has failed
-    dist.init_process_group("nccl" if device.type == "cuda" else "gloo")
+    # torchrun keeps its store when it restarts the processes: without a name of its own a new life
+    # reads there where those of the last one could be reached.
+    store, rank, size = next(dist.rendezvous("env://"))
+    life = dist.PrefixStore(f"life {os.environ['TORCHELASTIC_RESTART_COUNT']}", store)
+    backend = "nccl" if device.type == "cuda" else "gloo"
+    dist.init_process_group(backend, store=life, rank=rank, world_size=size)
     try:
         yield device
+        wait()
     except RuntimeError as error:
         # What gloo and nccl raise has no class of its own.
         if "peer" in str(error) or isinstance(error, dist.DistError):
@@ -80,6 +90,7 @@ def joined(device: torch.device) -> Iterator[torch.device]:
         raise
     finally:
         signal.signal(signal.SIGTERM, before)
+        gc.collect()  # what DDP made refers to the group that ends here
         dist.destroy_process_group()
 
 
@@ -144,7 +155,9 @@ def shared_step(
         images, labels = images.new_zeros(1, *images.shape[1:]), labels.new_zeros(1)
     with autocast(images.device, amp):
         logits = model(images)
-    loss = F.cross_entropy(logits.float(), labels, label_smoothing=label_smoothing)
+    if amp:
+        logits = logits.float()
+    loss = F.cross_entropy(logits, labels, label_smoothing=label_smoothing)
     optimizer.zero_grad()
     scaler.scale(loss * weight).backward()
     scaler.step(optimizer)

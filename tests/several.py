@@ -1,0 +1,48 @@
+"""What torchrun runs for test_processes.py: a small training, which a process may not survive.
+
+    python -m torch.distributed.run --nproc-per-node 2 several.py FOLDER LIFETIME
+
+In 64 bits, so that rounding stays far below what a mistake would make. The last batch has one
+image, and so not one for each process. After LIFETIME epochs the last process is killed, as a
+machine may do; 0 lets it live, and so does a restart.
+"""
+
+import os
+import signal
+import sys
+from pathlib import Path
+
+import torch
+from tiny_training import pictures, tiny
+
+from vit_steps import training
+from vit_steps.training import files, processes
+
+folder, lifetime = Path(sys.argv[1]), int(sys.argv[2])
+torch.set_default_dtype(torch.float64)
+writes, replace = [], files.replace
+
+
+def count(half, path):
+    writes.append(path)
+    replace(half, path)
+
+
+def told(history):
+    print(f"epoch {len(history)}", flush=True)
+    if len(history) == lifetime and os.environ.get("TORCHELASTIC_RESTART_COUNT", "0") == "0":
+        last = processes.number()[1] - 1
+        os.kill(int((folder / f"process_{last}").read_text()), signal.SIGKILL)
+
+
+files.replace = count
+with processes.joined(torch.device("cpu")):
+    number, _ = processes.number()
+    (folder / f"process_{number}").write_text(str(os.getpid()))
+    processes.wait()
+    model = tiny(seed=number)  # the first one's weights count
+    options = dict(epochs=4, batch_size=8, progress=False, device="cpu", report=told)
+    training.fit(model, pictures(17), pictures(9, 1), folder=folder / "run", **options)
+    loss, _ = training.evaluate(model, pictures(30, 2), batch_size=7)
+    (folder / f"loss_{number}").write_text(repr(loss))
+    (folder / f"writes_{number}").write_text(str(len(writes)))

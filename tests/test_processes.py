@@ -1,0 +1,165 @@
+"""A training in several processes: what one process comes to, whatever becomes of the others."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from tiny_training import pictures, tiny
+
+from vit_steps import training
+from vit_steps.training import checkpoints, processes
+from vit_steps.training.loader import batches
+
+pytestmark = pytest.mark.skipif(os.name == "nt", reason="torchrun's stores need Linux or macOS")
+SEVERAL = Path(__file__).with_name("several.py")
+
+
+def torchrun(size, *words, restarts=0):
+    """Start so many processes, as a user would; one without torchrun."""
+    line = [sys.executable]
+    if size > 1:
+        line += ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={size}"]
+        line += [f"--max-restarts={restarts}"]
+    return subprocess.run(
+        [*line, *map(str, words)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env=os.environ | {"OMP_NUM_THREADS": "1", "PYTHONWARNINGS": "ignore"},
+    )
+
+
+def trained(size, folder, lifetime=0, restarts=0):
+    folder.mkdir(exist_ok=True)
+    return torchrun(size, SEVERAL, folder, lifetime, restarts=restarts)
+
+
+def weights(folder, name="last"):
+    """All numbers of a checkpoint, and its history."""
+    tensors, info = checkpoints.read_file(folder / "run" / f"{name}.safetensors")
+    return torch.cat([tensors[key].flatten().double() for key in sorted(tensors)]), info["history"]
+
+
+def assert_same(one, other):
+    for name in ("last", "best"):
+        (a, history), (b, theirs) = weights(one, name), weights(other, name)
+        torch.testing.assert_close(a, b, rtol=0, atol=1e-9)
+        assert history.keys() == theirs.keys()
+        for key in history:  # what is measured on val is measured in 32 bits
+            near = 1e-6 if key == "val_loss" else 1e-9
+            assert history[key] == pytest.approx(theirs[key], abs=near)
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory):
+    """The same training in one process."""
+    folder = tmp_path_factory.mktemp("alone")
+    done = trained(1, folder)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split("\n")[:4] == [f"epoch {n}" for n in (1, 2, 3, 4)]
+    return folder
+
+
+@pytest.mark.parametrize("size", [2, 4])
+def test_several_processes_come_to_the_weights_of_one(size, alone, tmp_path):
+    done = trained(size, tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert_same(alone, tmp_path)
+    losses = {float((tmp_path / f"loss_{n}").read_text()) for n in range(size)}
+    assert max(losses) - min(losses) == 0
+    assert losses.pop() == pytest.approx(float((alone / "loss_0").read_text()), abs=1e-6)
+    # One tells and writes, as if it were alone.
+    assert done.stdout.count("epoch ") == 4
+    assert (tmp_path / "writes_0").read_text() == (alone / "writes_0").read_text()
+    assert {(tmp_path / f"writes_{n}").read_text() for n in range(1, size)} == {"0"}
+
+
+def test_a_killed_process_ends_all_and_the_training_goes_on_in_any_number(alone, tmp_path):
+    for size, lifetime in ((2, 1), (4, 2)):
+        done = trained(size, tmp_path, lifetime)
+        assert done.returncode != 0
+        assert "SIGKILL" in done.stderr
+        assert len(weights(tmp_path)[1]["train_loss"]) == lifetime
+    done = trained(1, tmp_path)
+    assert done.stdout == "epoch 3\nepoch 4\n"
+    assert_same(alone, tmp_path)
+
+
+def test_torchrun_restarts_and_goes_on_from_the_checkpoint(alone, tmp_path):
+    done = trained(2, tmp_path, lifetime=2, restarts=1)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "".join(f"epoch {n}\n" for n in (1, 2, 3, 4))
+    assert_same(alone, tmp_path)
+
+
+def test_the_command_runs_under_torchrun_and_tells_all_once(tmp_path):
+    options = "--epochs 1 --device cpu --embed-dim 8 --depth 1 --num-heads 2 --patch-size 4"
+    done = torchrun(2, "-m", "vit_steps.training", *options.split(), "--out", tmp_path / "run")
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert lines[1].endswith("on cpu, in 2 processes")
+    assert [line.split(" of ")[0] for line in lines].count("epoch   1") == 1
+    assert done.stdout.count("measured once") == 1
+    refused = torchrun(2, "-m", "vit_steps.training", "--batch-size", 1, "--out", tmp_path / "one")
+    assert refused.returncode != 0
+    assert "vit_steps.training: batch_size is 1, too few for 2 processes" in refused.stderr
+    assert "Traceback (most recent call last)" not in refused.stderr.split("E1")[0]
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 20])
+def test_each_image_is_drawn_once_and_each_batch_is_the_same(size):
+    data = pictures(17)
+    parts = [
+        list(batches(data, 8, torch.Generator().manual_seed(3), share=(n, size)))
+        for n in range(size)
+    ]
+    whole = list(batches(data, 8, torch.Generator().manual_seed(3)))
+    assert {len(part) for part in parts} == {3}
+    for step, (images, labels) in enumerate(whole):
+        shares = [part[step] for part in parts]
+        sizes = [len(share[1]) for share in shares]
+        assert max(sizes) - min(sizes) <= 1
+        assert sum(sizes) == len(labels)
+        there = torch.cat([share[0] for share in shares]).flatten(1).sort(dim=0).values
+        torch.testing.assert_close(there, images.flatten(1).sort(dim=0).values)
+
+
+def test_shares_are_augmented_each_in_its_own_way():
+    def noise(images, generator):
+        return images * 0 + torch.rand(1, generator=generator)
+
+    first = [
+        next(batches(pictures(4), 4, torch.Generator().manual_seed(3), noise, share=(n, 2)))[0]
+        for n in (0, 1)
+    ]
+    assert not torch.equal(first[0], first[1])
+
+
+def test_where_several_processes_cannot_train_it_says_so(monkeypatch):
+    for name, value in (("RANK", 0), ("LOCAL_RANK", 0), ("LOCAL_WORLD_SIZE", 3)):
+        monkeypatch.setenv(name, str(value))
+    monkeypatch.setenv("TORCHELASTIC_RUN_ID", "x")
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    with (
+        pytest.raises(ValueError, match="3 processes, but 2 CUDA devices"),
+        processes.joined(torch.device("cuda")),
+    ):
+        pass
+    with (
+        pytest.raises(ValueError, match="cuda or cpu, not on mps"),
+        processes.joined(torch.device("mps")),
+    ):
+        pass
+
+
+def test_in_one_process_nothing_changes():
+    model, x = tiny(), torch.ones(2)
+    assert processes.number() == (0, 1)
+    assert processes.wrap(model) is model
+    assert processes.total(x) is x
+    with processes.joined(torch.device("cpu")) as device, processes.first_alone():
+        assert device == torch.device("cpu")
+    assert training.evaluate(model, pictures(9))[0] > 0
