@@ -51,6 +51,9 @@ examples:
   %(prog)s --data openml:Fashion-MNIST --out runs/fashion
       60,000 pictures of clothes to train on, 10,000 to test on, from openml.org
 
+  torchrun --nproc-per-node 2 -m vit_steps.training
+      the same in two processes, or on two graphics cards, --batch-size in all
+
 The best epoch is chosen on val: a folder's own, or a share of what there is to train
 on. The pictures to test on are used once, at the end.
 Stop it by Ctrl-C when you like: the same command goes on from the last finished epoch.

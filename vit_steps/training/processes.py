@@ -82,10 +82,11 @@ def joined(device: torch.device) -> Iterator[torch.device]:
     dist.init_process_group(backend, store=life, rank=rank, world_size=size)
     try:
         yield device
-        wait()
     except RuntimeError as error:
         # What gloo and nccl raise has no class of its own.
-        if "peer" in str(error) or isinstance(error, dist.DistError):
+        lost = isinstance(error, (ProcessLostError, dist.DistError)) or "peer" in str(error)
+        if lost:
+            before = signal.SIG_IGN  # there is time to say so
             raise ProcessLostError(LOST) from error
         raise
     finally:
