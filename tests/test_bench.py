@@ -1,12 +1,33 @@
-"""The bench measures what it says, on models of one size."""
+"""The benchmarks measure what they say, on models of one size."""
+
+import json
+import os
+import sys
+import time
+from types import SimpleNamespace
 
 import pytest
 import torch
 from torch import nn
+from torch.nn import functional as F
+from torch.utils.flop_counter import FlopCounterMode
 
-from tests import bench, bench_peers
+from tests import (
+    bench,
+    bench_cuda,
+    bench_forward,
+    bench_lesson,
+    bench_peers,
+    bench_processes,
+    bench_runs,
+)
+from vit_steps import EncoderBlock, ViT, ViTConfig
+from vit_steps.scale import merging, multiply_adds
 
 SMALL = bench.DIGITS
+
+
+# What is run, and how it is measured -------------------------------------------------------------
 
 
 def test_memory_kept_is_the_activations_without_the_parameters():
@@ -14,6 +35,37 @@ def test_memory_kept_is_the_activations_without_the_parameters():
     model = nn.Sequential(nn.Flatten(), first, second)
     floats = 5 * 64 + 5 * 7  # what each Linear was given; Flatten's view is no storage of its own
     assert bench.kept(model, SMALL, batch=5) == 4 * floats
+
+
+def test_the_peak_is_what_is_there_at_once_and_not_what_was_there_before():
+    a = torch.randn(100, 100)  # 40,000 bytes each
+
+    def three_in_a_row():
+        b = a @ a
+        c = b @ b
+        del b
+        return c @ c
+
+    assert bench.peak(three_in_a_row) == 80_000
+
+
+def test_the_peak_holds_the_gradients_that_the_run_before_left():
+    weight = nn.Parameter(torch.randn(1000))  # 4,000 bytes, and so are its gradient and exp
+
+    def step():
+        loss = weight.exp().sum() + torch.ones(5000).sum()  # 20,000 for a moment
+        weight.grad = None
+        loss.backward()
+
+    for _ in range(2):
+        assert 28_000 <= bench.peak(step) < 28_100  # and some scalars
+
+
+def test_the_floor_has_all_of_the_models_products_but_the_head():
+    with FlopCounterMode(display=False) as counter:
+        bench.products(SMALL, batch=3)()
+    work = multiply_adds(SMALL)
+    assert counter.get_total_flops() == 2 * 3 * (sum(work.values()) - work["head"])
 
 
 def test_peers_of_another_size_are_refused(monkeypatch):
@@ -57,12 +109,290 @@ def test_every_turn_runs_each_one_once():
     assert all(sorted(calls[i : i + 3]) == ["a", "b", "c"] for i in range(0, 15, 3))
 
 
+# What is told ------------------------------------------------------------------------------------
+
+
+def ours_to(**peers):
+    names = {"torch": "torch's encoder", "vit_pytorch": "vit-pytorch", "floor": bench.FLOOR}
+    return {
+        names.get(name, name): {"of_the_best": [1.0] * 3, "ours_of_it": [0.1, ratio, 9.9]}
+        for name, ratio in peers.items()
+    }
+
+
+def test_the_verdict_goes_by_the_median_and_says_by_how_much_a_bar_is_missed():
+    found = ours_to(timm=1.0, transformers=1.004, torch=1.05, floor=1.1)
+    assert bench.verdict("forward-8", found) == [
+        "at most 1.00 of timm: met (1.000)",
+        "at most 1.00 of transformers: missed by 0.004 (1.004)",
+        "at most 1.00 of vit-pytorch: not measured",
+        "at most 1.05 of torch's encoder: met (1.050)",
+        "at most 1.08 of bare matrix products: missed by 0.020 (1.100)",
+    ]
+    assert bench.verdict("backward", ours_to(timm=1.02, torch=9.0, vit_pytorch=1.03)) == [
+        "at most 1.02 of timm: met (1.020)",
+        "at most 1.02 of transformers: not measured",
+        "at most 1.02 of vit-pytorch: missed by 0.010 (1.030)",
+    ]
+    assert bench.verdict("memory", found) == []
+
+
+def test_every_line_that_takes_time_has_a_bar_and_every_bar_a_line_and_a_peer():
+    barred = {case for cases, _, _ in bench.BARS for case in cases}
+    assert barred == {name for name, case in bench.CASES.items() if case[1] is not bench.kept}
+    held = {peer for _, peers, _ in bench.BARS for peer in peers}
+    assert held == set(bench_peers.PEERS) - {bench.OURS} | {bench.FLOOR}
+
+
+def test_a_case_gives_ratios_peaks_and_the_verdict(monkeypatch):
+    monkeypatch.setitem(bench.CASES, "digits", (*bench.CASES["digits"][:3], 8, 2))
+    result = bench.measure("digits", rounds=2)
+    assert result["turns"] == 4
+    assert result["peak"]["vit_steps"] == 1
+    assert 0.9 < result["peak"]["torch's encoder"] < 1.1  # both keep the same for backward
+    assert set(result["ratios"]) == set(result["peak"])
+    assert len(result["verdict"]) == 3
+    text = bench.as_text(result)
+    assert "peak, ours to it" in text
+    assert text.count("\n  bar: at most 1.02 of ") == 3
+
+
 def test_a_result_is_written_and_drawn(tmp_path):
     needed = {"vit_steps": [2.0, 4.0, 9.0], "timm": [1.0, 2.0, 3.0]}
-    result = {"case": "a case", "turns": 3, "absent": ["transformers"]}
-    result["ratios"] = bench.ratios(needed)
+    result = {"case": "a case", "turns": 3, "absent": ["transformers"], "verdict": ["a bar: met"]}
+    result |= {"ratios": bench.ratios(needed), "peak": {"vit_steps": 1.0, "timm": 0.5}}
     text = bench.as_text(result)
-    assert "2.000 (2.00–2.50)" in text
-    assert "not installed: transformers" in text
+    assert "2.000 (2.00–2.50)               0.500" in text
+    assert "not installed: transformers\n  bar: a bar: met" in text
     bench.draw([result, result], tmp_path / "a.png")
     assert (tmp_path / "a.png").stat().st_size > 5000
+
+
+def test_without_a_cuda_card_the_command_says_so_and_goes_on(monkeypatch, capsys, tmp_path):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    file = tmp_path / "told.json"
+    words = ["--cases", "cuda", "--plain-malloc", "--json", str(file)]
+    monkeypatch.setattr(sys, "argv", ["bench", *words])
+    bench.main()
+    assert capsys.readouterr().out == "cuda: left out, there is no CUDA card here\n"
+    told = json.loads(file.read_text("utf-8"))
+    assert (told["cuda"], told["results"]) == (None, [])
+
+
+# Two processes -----------------------------------------------------------------------------------
+
+
+def test_two_processes_are_held_against_one_turn_by_turn(monkeypatch):
+    seconds = {"one process": [2.0, 4.0, 9.0], "two processes": [1.0, 2.5, 3.0]}
+    monkeypatch.setattr(bench_processes, "measure", lambda turns, batch: seconds)
+    result = bench.measure_processes(rounds=3)
+    assert result["times_as_fast"] == [1.8, 2.0, 2.5]
+    assert result["verdict"] == ["at least 1.7 times as many images a second: met (2.000)"]
+    assert "2.000 (1.80–2.50) times as many" in bench.as_text(result)
+    seconds["two processes"] = [2.0, 2.5, 9.0]
+    (line,) = bench.measure_processes(rounds=3)["verdict"]
+    assert line.endswith("missed by 0.700 (1.000)")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="torchrun's stores need Linux or macOS")
+def test_the_processes_take_their_turns():
+    seconds = bench_processes.measure(turns=3, batch=33)  # which does not divide evenly
+    assert {name: len(taken) for name, taken in seconds.items()} == {
+        "one process": 3,
+        "two processes": 3,
+    }
+    assert all(second > 0 for taken in seconds.values() for second in taken)
+
+
+def test_processes_that_fail_are_told_with_what_they_wrote(monkeypatch):
+    failed = SimpleNamespace(returncode=1, stderr="no such port")
+    monkeypatch.setattr(bench_processes.subprocess, "run", lambda *a, **k: failed)
+    with pytest.raises(RuntimeError, match="ended with an error:\nno such port"):
+        bench_processes.measure(turns=1)
+
+
+# CUDA --------------------------------------------------------------------------------------------
+
+
+def test_a_cards_peak_is_found_by_the_longest_name_that_fits():
+    assert bench_cuda.stated_peak("NVIDIA H100 80GB HBM3") == 989e12
+    assert bench_cuda.stated_peak("NVIDIA H100 PCIe") == 756e12
+    assert bench_cuda.stated_peak("NVIDIA L40S") == 362e12
+    assert bench_cuda.stated_peak("NVIDIA L4") == 121e12
+    assert bench_cuda.stated_peak("GeForce") is None
+
+
+def test_the_cuda_part_runs_where_there_is_only_a_cpu_to_try_it_on():
+    small = {"small": ViTConfig(32, 8, 3, 10, embed_dim=48, depth=1, num_heads=4)}
+    found = bench_cuda.measure(torch.device("cpu"), 2, 2, small, compiled=(False,))
+    ours = [row for row in found["rows"] if row["model"] == "vit_steps"]
+    assert [row["kind"] for row in ours] == ["forward", "training"]
+    assert found["card"] == "CPU"
+    assert found["product"] > 0
+    assert all(row["of_stated"] is None and row["of_product"] > 0 for row in ours)
+    assert set(found["absent"]) | {row["model"] for row in found["rows"]} >= {"vit_steps", "timm"}
+
+
+def test_shares_of_the_peak_count_two_operations_and_three_passes(monkeypatch):
+    config = ViTConfig(32, 8, 3, 10, embed_dim=48, depth=1, num_heads=4)
+    work = sum(multiply_adds(config).values())
+    monkeypatch.setattr(bench_cuda, "product_speed", lambda *_: 10.0 * work)
+    monkeypatch.setattr(bench_cuda, "stated_peak", lambda _: 20.0 * work)
+    monkeypatch.setattr(bench_cuda, "take_turns", lambda runs, *_: dict.fromkeys(runs, [8.0] * 3))
+    found = bench_cuda.measure(torch.device("cpu"), 3, 4, {"small": config}, compiled=(False,))
+    forward, training = (row for row in found["rows"] if row["model"] == "vit_steps")
+    assert (forward["images_a_second"], training["images_a_second"]) == (0.5, 0.5)
+    assert (forward["of_product"], forward["of_stated"]) == (0.1, 0.05)
+    assert (training["of_product"], training["of_stated"]) == pytest.approx((0.3, 0.15))
+    text = bench_cuda.as_text(found)
+    assert "10%" in text
+    assert "5%" in text
+
+
+# The lesson's measurements -----------------------------------------------------------------------
+
+
+def test_the_time_goes_to_the_part_that_takes_it_and_the_watch_is_taken_off(monkeypatch):
+    slept = F.scaled_dot_product_attention
+
+    def slow(*words):
+        time.sleep(0.02)
+        return slept(*words)
+
+    monkeypatch.setattr(F, "scaled_dot_product_attention", slow)
+    found = bench_forward.by_part({"digits": SMALL}, turns=3)["sizes"]["digits"]
+    assert found["time"]["attention"] > 0.7
+    assert found["time"]["qkv"] < 0.2  # it is within attn, and counts by itself
+    assert sum(found["time"].values()) == pytest.approx(1, abs=0.1)
+    assert set(found["time"]) == {*found["work"], bench_forward.REST}
+    assert sum(found["work"].values()) == pytest.approx(1)
+    assert found["of_its_products"][1] > 1
+
+
+def test_the_watch_on_a_models_parts_is_taken_off():
+    model = ViT(SMALL)
+    seconds, stack = bench_forward.timed_parts(model)
+    with stack:
+        model(torch.randn(2, 1, 8, 8))
+    once = dict(seconds)
+    assert all(once[part] > 0 for part in bench_forward.PARTS)
+    model(torch.randn(2, 1, 8, 8))
+    assert seconds == once
+
+
+def test_the_rest_of_a_block_is_the_block_without_its_mixing(monkeypatch):
+    block, x = EncoderBlock(12, 3), torch.randn(2, 5, 12)
+    monkeypatch.setattr(F, "scaled_dot_product_attention", lambda q, *_: q)
+    torch.testing.assert_close(bench_forward.TheRest(block)(x), block(x))
+
+
+def test_memory_against_tokens_is_that_of_the_formulas():
+    found = bench_forward.by_tokens(turns=1, counts=(16, 64), batch=1)
+    assert found["kept"]["rest"] == [1.0, 4.0]
+    (few, many), (fused, far) = found["kept"]["explicit"], found["kept"]["fused"]
+    assert far / fused == pytest.approx(4)
+    assert 4 < many / few < 16  # q, k and v grow as N, the weights as N²
+    assert set(found["time"]) == {"explicit", "fused", "rest"}
+
+
+def test_each_change_is_held_against_what_was_before_it(monkeypatch):
+    seconds = {"plain": [2.0], "with gradients": [4.0], "explicit": [8.0], "patcher": [1.0]}
+    monkeypatch.setattr(
+        bench_forward, "take_turns", lambda runs, *_: {n: seconds.get(n, [3.0]) for n in runs}
+    )
+    found = bench_forward.small_changes(SMALL, "digits", turns=1, batch=2, compiled=False)
+    rows = {name: ratio[1] for name, ratio in found["rows"].items()}
+    assert rows.pop("no_grad instead of gradients") == 0.5
+    assert rows.pop("fused attention instead of explicit") == 0.25
+    assert rows.pop("channels-last, the patcher alone") == 3
+    assert set(rows.values()) == {1.5}
+    assert {"bf16 autocast", "two threads", "inference_mode instead of no_grad"} <= set(rows)
+    assert found["left_out"]["torch.compile"] == "not asked for"
+
+
+def test_small_changes_run():
+    found = bench_forward.small_changes(SMALL, "digits", turns=1, batch=2, compiled=False)
+    assert all(low > 0 for low, _, _ in found["rows"].values())
+    assert torch.get_num_threads() == 1  # two for that row alone
+
+
+def test_a_change_is_at_work_while_its_run_runs():
+    seen = []
+
+    def look(x):
+        seen.append(((x @ x).dtype, torch.is_grad_enabled(), torch.get_num_threads()))
+
+    x = torch.randn(2, 2)
+    bench_forward.calls(look, x)()
+    bench_forward.calls(look, x, torch.enable_grad)()
+    bench_forward.calls(look, x, bench_forward.in_bf16)()
+    bench_forward.in_threads(bench_forward.calls(look, x), 2)()
+    full, half = torch.float32, torch.bfloat16
+    assert seen == [(full, False, 1), (full, True, 1), (half, False, 1), (full, False, 2)]
+
+
+def test_images_a_second_are_relative_to_one_image_in_one_thread(monkeypatch):
+    seconds = {"1 1": [2.0], "2 1": [1.0], "1 4": [4.0], "2 4": [2.0]}
+    monkeypatch.setattr(bench_forward, "take_turns", lambda runs, *_: seconds)
+    found = bench_forward.by_batch(SMALL, "digits", 1, (1, 4))["images_a_second"]
+    assert found == {"one thread": [1.0, 2.0], "two threads": [2.0, 4.0]}
+
+
+def test_the_work_of_merging_is_counted_with_what_finds_the_pairs():
+    model, images = ViT(SMALL).eval(), torch.randn(2, 1, 8, 8)
+    counted = [bench_lesson.operations(merging(model, r), images) for r in (0, 1)]
+    whole = bench_lesson.operations(model, images)
+    assert counted[0] == whole == 2 * 2 * sum(multiply_adds(SMALL).values())
+    assert counted[1] < whole
+
+
+def test_merging_is_measured_on_the_stored_model():
+    found = bench_lesson.by_merging(turns=1, most=2, canvases=100, batch=8)
+    works = list(found["work"].values())
+    assert works[0] == 1
+    assert works[1] > works[2]
+    assert next(iter(found["accuracy"].values())) > 0.9
+    assert list(found["rows"]) == list(found["accuracy"]) == list(found["work"])
+
+
+def test_less_memory_is_less_memory():
+    found = bench_lesson.less_memory(SMALL, "digits", turns=1, batch=32)
+    assert found["kept"]["the batch in 4 pieces"] == pytest.approx(0.25, abs=0.01)
+    assert found["kept"]["checkpointing"] < 0.5
+    assert all(0 < ratio < 1 for ratio in found["peak"].values())
+
+
+@pytest.mark.filterwarnings("ignore:This DataLoader will create")  # on a machine of one core
+def test_workers_are_held_against_none():
+    found = bench_lesson.by_workers(turns=1, pictures=10)
+    assert found["what"] == "reading 8 photos of 512×384"
+    assert list(found["rows"]) == ["one worker", "two workers"]
+
+
+def test_the_lessons_file_holds_few_digits_and_is_written_whole(monkeypatch, tmp_path):
+    made = {"made": {"turns": 3}, "ratios": {"x": [1 / 3, 2.0, 123456.0]}, "none": None}
+    monkeypatch.setattr(bench_lesson, "everything", lambda turns: made | {"turns": turns})
+    monkeypatch.setattr(bench_lesson, "keep_memory", lambda module: None)
+    monkeypatch.setattr(sys, "argv", ["x", "--turns", "3", "--out", str(tmp_path / "a.json")])
+    bench_lesson.main()
+    assert json.loads((tmp_path / "a.json").read_text("utf-8")) == {
+        "made": {"turns": 3},
+        "ratios": {"x": [0.3333, 2.0, 123500.0]},
+        "none": None,
+        "turns": 3,
+    }
+
+
+def test_a_benchmark_starts_itself_again_once(monkeypatch):
+    begun = []
+    monkeypatch.setattr(bench_runs.os, "execv", lambda *words: begun.append(words))
+    monkeypatch.setattr(bench_runs.sys, "platform", "linux")
+    monkeypatch.setattr(bench_runs.sys, "argv", ["bench", "--rounds", "2"])
+    for name in bench_runs.KEEP_MEMORY | bench_runs.QUIET:
+        monkeypatch.delenv(name, raising=False)
+    bench_runs.keep_memory("tests.bench")
+    bench_runs.keep_memory("tests.bench")
+    line = [sys.executable, "-m", "tests.bench", "--rounds", "2"]
+    assert begun == [(sys.executable, line)]
+    for name in bench_runs.KEEP_MEMORY | bench_runs.QUIET:
+        monkeypatch.delenv(name)

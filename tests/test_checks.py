@@ -16,7 +16,7 @@ from vit_steps.checks.engine import LEFT, Check
 
 LESSONS = (
     *("images", "patches", "tokens", "heads", "attention", "encoder", "vit"),
-    *("training", "learning", "maps", "pretrained", "variants", "patients"),
+    *("training", "learning", "maps", "pretrained", "variants", "patients", "scaling"),
 )
 CHECKS = {name: c for name, c in vars(checks).items() if isinstance(c, Check)}
 ANSWERS = [importlib.import_module(f"answers.{lesson}") for lesson in LESSONS]

@@ -15,7 +15,8 @@ import vit_steps
 FOLDER = Path(vit_steps.__file__).parent
 CORE = ["inputs", "images", "patches", "tokens", "heads", "attention", "encoder", "vit"]
 # Who imports only goes up this list: the core's files, then the rooms.
-ORDER = [*CORE, "plots", "training", "maps", "pretrained", "variants", "doctor", "checks"]
+ROOMS = ["plots", "training", "maps", "pretrained", "variants", "doctor", "scale", "checks"]
+ORDER = [*CORE, *ROOMS]
 FILES = {path.relative_to(FOLDER).as_posix(): path for path in sorted(FOLDER.rglob("*.py"))}
 LIBRARY = [name for name in FILES if not name.startswith("checks/")]
 PUBLIC = {  # what lessons, solutions and learners build on
@@ -123,8 +124,9 @@ def from_below(file, source):
     own = Path(file).parts[0].removesuffix(".py")
     if own == "__init__":
         return sorted(m for m in imported(file, source) if m[1] not in CORE)
-    # The doctor examines any ViT, so it knows nothing of ours.
-    allowed = [] if own == "doctor" else ORDER[: ORDER.index(own)]
+    # The doctor examines any ViT, so it knows nothing of ours; scale can be taken with the model.
+    alone = {"doctor": [], "scale": CORE}
+    allowed = list(alone.get(own, ORDER[: ORDER.index(own)]))
     if len(Path(file).parts) > 1:
         allowed.append(own)  # within a room
     return sorted(m for m in imported(file, source) if len(m) < 2 or m[1] not in allowed)
@@ -156,6 +158,7 @@ def test_the_search_for_imports_can_find_them():
     ]
     assert from_below("heads.py", "import vit_steps") == [("vit_steps",)]
     assert from_below("doctor/inside.py", "from ..vit import ViT") == [("vit_steps", "vit")]
+    assert from_below("scale.py", "from .training import x") == [("vit_steps", "training")]
 
 
 @pytest.mark.parametrize("file", FILES)

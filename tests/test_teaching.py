@@ -18,7 +18,7 @@ LESSONS = list(NOTEBOOKS)
 # Where each lesson's checks stand.
 CHECKS = (
     *("images", "patches", "tokens", "heads", "attention", "encoder", "vit"),
-    *("training", "learning", "maps", "pretrained", "variants", "patients"),
+    *("training", "learning", "maps", "pretrained", "variants", "patients", "scaling"),
 )
 
 each_lesson = pytest.mark.parametrize("lesson", LESSONS)

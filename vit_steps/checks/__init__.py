@@ -19,6 +19,14 @@ from .patches import PatchEmbedding, conv_weight, patch_of, patchify, templates
 from .patients import first_patient, second_patient, third_patient
 from .pretrained import audit_weights, google_qkv, rename, torchvision_name
 from .quiz import question
+from .scaling import (
+    accumulated_step,
+    crossover,
+    int8_rows,
+    merge_schedule,
+    merge_tokens,
+    my_share,
+)
 from .tokens import TokenEmbedding, crop_positions, is_order_blind, own_positions
 from .training import beat_the_bar, find_slip, smoothed_loss, train_step, warmup_cosine
 from .variants import (
@@ -41,12 +49,14 @@ __all__ = [
     "TokenEmbedding",
     "ViT",
     "ViTWithoutCls",
+    "accumulated_step",
     "audit_weights",
     "beat_the_bar",
     "by_luck",
     "contributions",
     "conv_weight",
     "crop_positions",
+    "crossover",
     "difference",
     "drop_kind",
     "drop_path_rates",
@@ -57,13 +67,17 @@ __all__ = [
     "first_patient",
     "fuse_qkv",
     "google_qkv",
+    "int8_rows",
     "is_order_blind",
     "layer_norm",
     "leaked",
     "local_mask",
     "merge_heads",
+    "merge_schedule",
+    "merge_tokens",
     "mine",
     "moved",
+    "my_share",
     "needed",
     "negative",
     "no_positions",

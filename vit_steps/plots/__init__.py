@@ -51,6 +51,7 @@ from .pixels import (
 from .positions import clock_faces, position_maps, share_maps, token_sum
 from .published import head_maps, name_lines, prepared
 from .road import STAGES, course_map
+from .speed import batch_speeds, time_ratios, token_costs, work_and_time
 from .stream import bends, four_stacks, norm_places, reading, residual_road, token_sizes
 from .training import by_heart, downhill, gaps, rate_sweep
 from .whole import canvases, parameter_bars
@@ -70,6 +71,7 @@ __all__ = [
     "VALUE",
     "WEIGHTS",
     "attention_shapes",
+    "batch_speeds",
     "bends",
     "by_heart",
     "canvases",
@@ -115,6 +117,9 @@ __all__ = [
     "template_grid",
     "template_products",
     "three_roles",
+    "time_ratios",
+    "token_costs",
     "token_sizes",
     "token_sum",
+    "work_and_time",
 ]

@@ -22,7 +22,7 @@ from torch.optim import Optimizer
 
 from .devices import autocast
 
-LOST = "another process of this training ended, so this one ends too"
+LOST = "another process of this training has ended, so this one ends too"
 
 
 class ProcessLostError(RuntimeError):
@@ -96,6 +96,7 @@ def joined(device: torch.device) -> Iterator[torch.device]:
 
 
 def ended(*_: Any) -> None:
+    """What a process does that torchrun ends, because another has failed."""
     raise ProcessLostError(LOST)
 
 

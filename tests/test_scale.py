@@ -1,0 +1,722 @@
+"""vit_steps.scale: counts, memory, merging, eight bits and sharding, each against a reference."""
+
+import copy
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from math import prod
+from pathlib import Path
+
+import pytest
+import torch
+from helpers import close, shake
+from tiny_training import pictures, tiny
+from torch import nn
+from torch.nn import functional as F
+from torch.utils.flop_counter import FlopCounterMode
+
+import vit_steps
+from vit_steps import ViT, ViTConfig, scale
+from vit_steps.inputs import as_pair
+from vit_steps.training import evaluate, load_model
+from vit_steps.training.data import digits, scattered
+from vit_steps.training.loop import decay_groups, train_step
+from vit_steps.variants import EINOPS, einops_vit
+
+WEIGHTS = Path(vit_steps.__file__).parent / "weights" / "scattered.safetensors"
+SMALL = ViTConfig(8, 2, 1, 10, embed_dim=24, depth=3, num_heads=4)
+CONFIGS = {
+    "small": SMALL,
+    "odd": ViTConfig((12, 20), 4, 2, 7, embed_dim=30, depth=2, num_heads=5, mlp_ratio=1.5),
+    "mean": replace(SMALL, pool="mean", num_heads=2, qkv_bias=False),
+    "Ti/16": ViTConfig.preset("Ti/16", num_classes=10),
+}
+
+
+def images_of(config, batch=2):
+    return torch.randn(batch, config.in_channels, *as_pair(config.image_size))
+
+
+def random_vit(config=SMALL):
+    """A ViT whose attention is not near even, as it is with weights of 0.02."""
+    return shake(ViT(config)).eval()
+
+
+# Work and memory ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("config", [*CONFIGS.values(), ViTConfig.preset("H/14")])
+def test_multiply_adds_are_those_that_torch_counts_part_by_part(config):
+    with torch.device("meta"):
+        model, images = ViT(config), images_of(config, 1)
+    with FlopCounterMode(display=False) as counter, torch.no_grad():
+        model(images, return_attention=True)  # torch has no count of fused attention on the CPU
+    counted = {name: sum(ops.values()) // 2 for name, ops in counter.get_flop_counts().items()}
+
+    def all_blocks(part):
+        return sum(counted[f"ViT.blocks.{i}.{part}"] for i in range(config.depth))
+
+    found = scale.multiply_adds(config)
+    assert found["patches"] == counted["ViT.patch_embed"]
+    assert found["qkv"] == all_blocks("attn.qkv")
+    assert found["proj"] == all_blocks("attn.proj")
+    assert found["MLP"] == all_blocks("mlp")
+    assert found["head"] == counted["ViT.head"]
+    mixing = all_blocks("attn") - all_blocks("attn.qkv") - all_blocks("attn.proj")
+    assert found["scores"] == found["mixture"] == mixing / 2
+    assert sum(found.values()) == counted["Global"]
+
+
+def test_scores_and_mixture_cost_as_much_as_the_linears_at_six_times_the_width():
+    found = scale.multiply_adds(ViTConfig(4 * 4, 4, embed_dim=4, num_heads=1, depth=1))
+    assert found["qkv"] + found["proj"] + found["MLP"] == 12 * 17 * 4**2
+    assert found["scores"] + found["mixture"] == 2 * 17**2 * 4
+    wide = replace(SMALL, image_size=(2, 2 * (6 * 24 - 1)))  # 6 · D tokens with cls
+    found = scale.multiply_adds(wide)
+    assert found["scores"] + found["mixture"] == found["qkv"] + found["proj"] + found["MLP"]
+
+
+@pytest.mark.parametrize("bad", ["B/16", None, {"image_size": 8}])
+def test_what_is_no_config_is_refused(bad):
+    for count in (scale.multiply_adds, lambda config: scale.training_memory(config, 1)):
+        with pytest.raises(TypeError, match=r"config is .*; give .*ViTConfig"):
+            count(bad)
+
+
+def test_kept_bytes_by_hand():
+    model, x = nn.Sequential(nn.Linear(4, 8), nn.GELU(), nn.Linear(8, 2)), torch.randn(5, 4)
+    numbers = 5 * 4 + 5 * 8 + 5 * 8  # what the first takes, what GELU takes, what it gives
+    assert scale.kept_bytes(model, x) == 4 * numbers
+    assert scale.kept_bytes(model.double(), x.double()) == 8 * numbers
+    with torch.no_grad():
+        assert scale.kept_bytes(model, x.double()) == 0
+
+
+def test_a_storage_counts_once_and_whole():
+    class Twice(nn.Module):
+        def forward(self, x):
+            y = x.requires_grad_().exp()  # kept by exp, and by both products
+            return (y * y).sum() + (y[:1] * y[1:2]).sum()
+
+    assert scale.kept_bytes(Twice(), torch.randn(5, 4)) == 4 * 20
+
+
+def test_fused_attention_keeps_no_weights():
+    class Explicit(nn.Module):
+        def __init__(self, model):
+            super().__init__()
+            self.model = model
+
+        def forward(self, images):
+            return self.model(images, return_attention=True)[0]
+
+    model, images = ViT(SMALL), images_of(SMALL)
+    weights = 4 * 2 * SMALL.depth * SMALL.num_heads * 17**2
+    assert scale.kept_bytes(Explicit(model), images) > scale.kept_bytes(model, images) + weights / 2
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+def test_training_memory_is_what_a_training_holds(name):
+    config = CONFIGS[name]
+    model, images = ViT(config), images_of(config)
+    needed = scale.training_memory(config, len(images))
+    assert list(needed) == ["weights", "gradients", "optimizer", "activations"]
+    assert all(type(number) is int for number in needed.values())
+    kept = scale.kept_bytes(model, images)
+    assert needed["activations"] == pytest.approx(kept, rel=0.02)
+
+    optimizer = torch.optim.AdamW(decay_groups(model, 0.05))
+    train_step(model, optimizer, images, torch.zeros(len(images), dtype=torch.long))
+    held = list(model.parameters())
+    assert needed["weights"] == sum(p.nbytes for p in held)
+    assert needed["gradients"] == sum(p.grad.nbytes for p in held)
+    states = [t for p in held for t in optimizer.state[p].values() if t.shape == p.shape]
+    assert needed["optimizer"] == sum(t.nbytes for t in states)
+
+    thin = scale.training_memory(config, len(images), checkpointing=True)
+    assert thin | {"activations": needed["activations"]} == needed
+    N = prod(model.patch_embed.grid) + 1
+    tokens = torch.randn(len(images), N, config.embed_dim, requires_grad=True)
+    one = scale.kept_bytes(model.blocks[0], tokens)
+    kept = scale.kept_bytes(scale.checkpoint_blocks(model), images)
+    assert thin["activations"] == pytest.approx(kept + one, rel=0.02)
+
+
+def test_activations_grow_with_the_batch_and_what_they_hold_else_does_not():
+    one, five = (scale.training_memory(SMALL, batch) for batch in (1, 5))
+    assert five["activations"] == 5 * one["activations"]
+    assert five | {"activations": 0} == one | {"activations": 0}
+
+
+def test_training_memory_refuses_what_it_does_not_count():
+    with pytest.raises(ValueError, match=r"dropout is 0\.1"):
+        scale.training_memory(replace(SMALL, dropout=0.1), 1)
+    with pytest.raises(ValueError, match="batch is 0"):
+        scale.training_memory(SMALL, 0)
+
+
+def test_training_days_by_hand():
+    # 10⁹ · 2 · 3 operations for each of 10⁶ images, at 10¹² · 0.5 a second: 12,000 seconds.
+    days = scale.training_days(1e9, 1e6, peak=1e12, utilisation=0.5)
+    assert days * 24 * 60 * 60 == pytest.approx(12_000)
+    assert scale.training_days(1e9, 1e6, 1e12, 0.5, devices=8) == pytest.approx(days / 8)
+
+
+@pytest.mark.parametrize(
+    "numbers",
+    [(0, 1, 1, 1), (1, -1, 1, 1), (1, 1, 0, 1), (1, 1, 1, 0), (1, 1, 1, 1.5), (1, 1, 1, 40)],
+)
+def test_training_days_refuses_other_numbers(numbers):
+    with pytest.raises(ValueError, match="give numbers above 0, and a utilisation of at most 1"):
+        scale.training_days(*numbers)
+
+
+def test_training_days_wants_a_device():
+    with pytest.raises(ValueError, match="devices is 0"):
+        scale.training_days(1, 1, 1, 1, devices=0)
+
+
+# Gradient accumulation ---------------------------------------------------------------------------
+
+
+def exact(**changes):
+    """A small model in 64 bits, its batch of 7, and an optimizer in which no mistake gets lost."""
+    model = tiny(depth=2, **changes).double()
+    images, labels = pictures(7)[:]
+    return model, images.double(), labels
+
+
+def descent(model):
+    return torch.optim.SGD([p for p in model.parameters() if p.requires_grad], 0.1, momentum=0.9)
+
+
+@pytest.mark.parametrize("label_smoothing", [0.0, 0.2])
+@pytest.mark.parametrize("parts", [1, 2, 3, 5, 7])
+def test_pieces_give_the_step_of_the_whole_batch(parts, label_smoothing):
+    model, images, labels = exact()
+    model.patch_embed.requires_grad_(False)
+    whole, first = copy.deepcopy(model), copy.deepcopy(model)
+    theirs, ours = descent(whole), descent(model)
+    for _ in range(2):  # the second finds gradients of the first
+        wanted = train_step(whole, theirs, images, labels, label_smoothing)
+        loss = scale.accumulated_step(model, ours, images, labels, parts, label_smoothing)
+        assert not loss.requires_grad
+        assert loss.shape == ()
+        close(loss, wanted, atol=1e-12)
+        for p, q in zip(model.parameters(), whole.parameters(), strict=True):
+            close(p.detach(), q.detach(), atol=1e-12)
+            assert (p.grad is None) == (q.grad is None)
+            if p.grad is not None:
+                close(p.grad, q.grad, atol=1e-12)
+    assert not torch.equal(model.head.weight, first.head.weight)
+    assert torch.equal(model.patch_embed.proj.weight, first.patch_embed.proj.weight)
+
+
+def test_the_mean_of_uneven_pieces_means_would_be_another_gradient():
+    model, images, labels = exact()
+    loss = F.cross_entropy(model(images), labels)
+    pieces = zip(images.tensor_split(3), labels.tensor_split(3), strict=True)
+    means = [F.cross_entropy(model(some), theirs) for some, theirs in pieces]
+    assert (sum(means) / 3 - loss).abs() > 1e-4
+
+
+@pytest.mark.parametrize("parts", [1, 3, 7])
+def test_pieces_differ_by_at_most_one_image_and_come_in_order(parts):
+    model, images, labels = exact()
+    seen = []
+    model.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0]))
+    scale.accumulated_step(model, descent(model), images, labels, parts)
+    sizes = [len(piece) for piece in seen]
+    assert len(sizes) == parts
+    assert max(sizes) - min(sizes) <= 1
+    assert torch.equal(torch.cat(seen), images)
+
+
+def test_pieces_keep_less():
+    model, images, _ = exact()
+    assert scale.kept_bytes(model, images[:2]) < 0.4 * scale.kept_bytes(model, images)
+
+
+@pytest.mark.parametrize(
+    ("count", "parts", "error", "words"),
+    [
+        (7, 8, ValueError, "parts is 8; give at most 7"),
+        (7, 0, ValueError, "parts is 0"),
+        (7, 2.0, TypeError, "parts is 2.0"),
+        (6, 2, ValueError, "7 images, 6 labels"),
+    ],
+)
+def test_pieces_that_cannot_be_are_refused(count, parts, error, words):
+    model, images, labels = exact()
+    before = copy.deepcopy(model.state_dict())
+    with pytest.raises(error, match=words):
+        scale.accumulated_step(model, descent(model), images, labels[:count], parts)
+    assert all(torch.equal(before[name], now) for name, now in model.state_dict().items())
+
+
+# Checkpointing -----------------------------------------------------------------------------------
+
+
+def gradients(model, images):
+    torch.manual_seed(1)  # of dropout
+    model.zero_grad()
+    logits = model(images)
+    logits.square().sum().backward()
+    return [logits.detach(), *(p.grad.clone() for p in model.parameters() if p.requires_grad)]
+
+
+@pytest.mark.parametrize("dropout", [0.0, 0.3])
+def test_checkpointing_changes_no_bit_of_the_gradients(dropout):
+    model, images, _ = exact(dropout=dropout)
+    wanted, kept = gradients(model, images), scale.kept_bytes(model, images)
+    names = list(model.state_dict())
+    same = scale.checkpoint_blocks(model)
+    assert same is model
+    assert list(model.state_dict()) == names
+    for one, other in zip(gradients(model, images), wanted, strict=True):
+        assert torch.equal(one, other)
+    assert scale.kept_bytes(model, images) < 0.5 * kept
+
+
+def calls(module):
+    seen = []
+    module.register_forward_pre_hook(lambda *_: seen.append(1))
+    return seen
+
+
+def test_blocks_are_computed_twice_in_training_alone():
+    model, images, _ = exact()
+    scale.checkpoint_blocks(scale.checkpoint_blocks(model))  # a second time does nothing more
+    seen = calls(model.blocks[0].mlp)
+    gradients(model, images)
+    assert len(seen) == 2
+    gradients(model.eval(), images)
+    assert len(seen) == 3
+    with torch.no_grad():
+        model.train()(images)
+    assert len(seen) == 4
+
+
+def test_gradients_come_through_where_what_stands_before_the_blocks_is_frozen():
+    model, images, _ = exact()
+    model.patch_embed.requires_grad_(False)
+    model.tokens.requires_grad_(False)
+    wanted = gradients(model, images)
+    for one, other in zip(gradients(scale.checkpoint_blocks(model), images), wanted, strict=True):
+        assert torch.equal(one, other)
+    assert model.blocks[0].mlp.fc1.weight.grad.any()
+
+
+def test_a_checkpointed_model_still_gives_its_attention():
+    model, images, _ = exact()
+    logits, attention = model(images, return_attention=True)
+    scale.checkpoint_blocks(model)
+    again, weights = model(images, return_attention=True)
+    assert torch.equal(again, logits)
+    assert all(torch.equal(a, b) for a, b in zip(attention, weights, strict=True))
+
+
+def test_a_deep_copy_computes_with_its_own_weights():
+    model, images, _ = exact()
+    other = shake(copy.deepcopy(scale.checkpoint_blocks(model)))
+    plain = tiny(depth=2).double()
+    plain.load_state_dict(other.state_dict())
+    assert torch.equal(other(images), plain(images))
+    seen = calls(other.blocks[0].mlp)
+    gradients(other, images)
+    assert len(seen) == 2
+
+
+def test_a_learners_list_of_blocks_will_do():
+    class Own(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.blocks = nn.ModuleList(nn.Sequential(nn.Linear(4, 4), nn.GELU()) for _ in "12")
+
+        def forward(self, x):
+            for block in self.blocks:
+                x = block(x)
+            return x
+
+    model, x = Own(), torch.randn(3, 4)
+    wanted, kept = gradients(model, x), scale.kept_bytes(model, x)
+    for one, other in zip(gradients(scale.checkpoint_blocks(model), x), wanted, strict=True):
+        assert torch.equal(one, other)
+    assert scale.kept_bytes(model, x) < kept
+
+
+def test_a_model_without_blocks_is_refused():
+    with pytest.raises(TypeError, match="Linear without a list `blocks`; give a ViT"):
+        scale.checkpoint_blocks(nn.Linear(2, 2))
+
+
+# Fewer tokens ------------------------------------------------------------------------------------
+
+
+def merged_by_hand(x, keys, sizes, r):
+    """One sample's tokens, merged pair by pair in plain Python; lists in, lists out."""
+
+    def cosine(one, other):
+        dot = sum(a * b for a, b in zip(one, other, strict=True))
+        return dot / (sum(a * a for a in one) * sum(b * b for b in other)) ** 0.5
+
+    A, B = range(0, len(x), 2), range(1, len(x), 2)
+    partner = {a: max(B, key=lambda b: cosine(keys[a], keys[b])) for a in A}
+    ranked = sorted(A[1:], key=lambda a: -cosine(keys[a], keys[partner[a]]))
+    groups = {b: [b] for b in B}
+    for a in ranked[:r]:
+        groups[partner[a]].append(a)
+    left = [[a] for a in A if a not in ranked[:r]] + list(groups.values())
+    tokens, counts = [], []
+    for group in left:
+        counts.append(sum(sizes[i] for i in group))
+        sums = [sum(sizes[i] * x[i][d] for i in group) for d in range(len(x[0]))]
+        tokens.append([number / counts[-1] for number in sums])
+    return tokens, counts
+
+
+def some_tokens(count, batch=3, width=5):
+    x = torch.randn(batch, count, width, dtype=torch.float64)
+    keys = torch.randn(batch, count, 4, dtype=torch.float64)
+    return x, keys, torch.randint(1, 5, (batch, count)).double()
+
+
+@pytest.mark.parametrize("count", [2, 3, 4, 9, 10, 17])
+def test_merging_as_a_loop_in_plain_python_does(count):
+    for r in range((count - 1) // 2 + 1):
+        x, keys, sizes = some_tokens(count)
+        before = [t.clone() for t in (x, keys, sizes)]
+        tokens, counts = scale.merge_tokens(x, keys, sizes, r)
+        assert tokens.shape == (3, count - r, 5)
+        for i in range(3):
+            wanted = merged_by_hand(x[i].tolist(), keys[i].tolist(), sizes[i].tolist(), r)
+            close(tokens[i], torch.tensor(wanted[0], dtype=torch.float64), atol=1e-12)
+            close(counts[i], torch.tensor(wanted[1], dtype=torch.float64), atol=1e-12)
+        assert all(map(torch.equal, before, (x, keys, sizes)))
+
+
+def test_merging_keeps_the_sum_the_count_and_cls():
+    x, keys, sizes = some_tokens(18)
+    for r in (0, 3, 8):
+        tokens, counts = scale.merge_tokens(x, keys, sizes, r)
+        close(counts.sum(1), sizes.sum(1), atol=1e-9)
+        close((tokens * counts[..., None]).sum(1), (x * sizes[..., None]).sum(1), atol=1e-9)
+        close(tokens[:, 0], x[:, 0], atol=1e-12)
+        assert torch.equal(counts[:, 0], sizes[:, 0])
+
+
+def test_the_cosine_decides_not_the_length_of_the_keys():
+    x, keys, sizes = some_tokens(11)
+    longer = keys * torch.rand(3, 11, 1).double().add(0.1)
+    wanted = scale.merge_tokens(x, keys, sizes, 3)
+    for one, other in zip(scale.merge_tokens(x, longer, sizes, 3), wanted, strict=True):
+        close(one, other, atol=1e-12)
+    tokens, _ = scale.merge_tokens(x, torch.randn(3, 11, 4).double(), sizes, 3)
+    assert (tokens - wanted[0]).abs().max() > 0.01
+
+
+def test_even_keys_merge_the_first_ones_into_the_first():
+    x, sizes = torch.arange(6.0).reshape(1, 6, 1), torch.ones(1, 6)
+    tokens, counts = scale.merge_tokens(x, torch.ones(1, 6, 2), sizes, 1)  # 2 into 1
+    assert tokens.flatten().tolist() == [0, 4, 1.5, 3, 5]
+    assert counts.tolist() == [[1, 1, 2, 1, 1]]
+
+
+def test_each_sample_is_merged_by_itself():
+    x, keys, sizes = some_tokens(9)
+    tokens, counts = scale.merge_tokens(x, keys, sizes, 3)
+    for i in range(3):
+        one = slice(i, i + 1)
+        alone = scale.merge_tokens(x[one], keys[one], sizes[one], 3)
+        close(tokens[one], alone[0], atol=1e-12)
+        assert torch.equal(counts[one], alone[1])
+
+
+def test_gradients_go_through_the_tokens():
+    x, keys, sizes = some_tokens(7, batch=2, width=3)
+    x.requires_grad_()
+    assert torch.autograd.gradcheck(lambda x: scale.merge_tokens(x, keys, sizes, 2)[0], (x,))
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "words"),
+    [
+        (dict(r=5), ValueError, "r is 5; of 9 tokens 0 to 4 can be merged"),
+        (dict(r=-1), ValueError, "r is -1"),
+        (dict(r=1.0), TypeError, "r is 1.0; give a whole number"),
+        (dict(r=True), TypeError, "r is True"),
+        (dict(x=torch.ones(9, 5)), ValueError, "B, N, D"),
+        (dict(keys=torch.ones(3, 4, 9, 5)), ValueError, r"keys is .*B, N, d"),
+        (dict(keys=torch.ones(3, 8, 5)), ValueError, r"the same \(B, N\)"),
+        (dict(sizes=torch.ones(3, 8)), ValueError, r"the same \(B, N\)"),
+        (dict(sizes=torch.ones(3, 9, 1)), ValueError, r"sizes is .*B, N"),
+        (dict(sizes=[1] * 9), TypeError, "sizes is a list"),
+    ],
+)
+def test_tokens_that_cannot_be_merged_are_refused(change, error, words):
+    given = dict(x=torch.ones(3, 9, 5), keys=torch.ones(3, 9, 4), sizes=torch.ones(3, 9), r=2)
+    with pytest.raises(error, match=words):
+        scale.merge_tokens(**given | change)
+
+
+def test_a_single_token_is_refused():
+    with pytest.raises(ValueError, match="N at least 2"):
+        scale.merge_tokens(torch.ones(1, 1, 4), torch.ones(1, 1, 4), torch.ones(1, 1), 0)
+
+
+@pytest.mark.parametrize("name", ["small", "odd", "mean"])
+def test_merging_nothing_is_the_model_itself(name):
+    model = random_vit(CONFIGS[name])
+    images = images_of(CONFIGS[name])
+    close(scale.merging(model, 0)(images), model(images), atol=1e-6)
+
+
+def tokens_seen(model, r, images):
+    seen = []
+    hooks = [
+        block.mlp.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0].shape[1]))
+        for block in model.blocks
+    ]
+    scale.merging(model, r)(images)
+    for hook in hooks:
+        hook.remove()
+    return seen
+
+
+def test_each_mlp_sees_as_many_tokens_fewer_as_asked_for_or_possible():
+    model, images = random_vit(), images_of(SMALL)
+    assert tokens_seen(model, 2, images) == [15, 13, 11]
+    assert tokens_seen(model, [0, 5, 1], images) == [17, 12, 11]
+    assert tokens_seen(model, (8, 8, 8), images) == [9, 5, 3]
+    assert tokens_seen(model, 100, images) == [9, 5, 3]
+
+
+def test_sizes_count_tokens():
+    model = random_vit()
+    x, sizes = torch.randn(2, 17, 24), torch.ones(2, 17)
+    for block in model.blocks:
+        x, sizes = scale.merging_block(block, x, sizes, 3)
+        assert sizes.sum(1).tolist() == [17, 17]
+    assert sizes.shape == (2, 8)
+    assert sizes.max() > 2
+
+
+def test_a_token_of_size_three_is_looked_at_as_three_would_be():
+    block = random_vit().blocks[0]
+    x, counts = torch.randn(1, 4, 24), torch.tensor([1, 3, 2, 1])
+    wanted = block(x.repeat_interleave(counts, dim=1))  # (1, 7, D)
+    first = counts.cumsum(0) - counts  # where each one's copies begin
+    out, sizes = scale.merging_block(block, x, counts[None].float(), 0)
+    close(out, wanted[:, first])
+    assert torch.equal(sizes, counts[None].float())
+    unheeded, _ = scale.merging_block(block, x, torch.ones(1, 4), 0)
+    assert (unheeded - wanted[:, first]).abs().max() > 0.01
+
+
+@pytest.mark.parametrize("pool", ["cls", "mean"])
+def test_equal_patches_merge_without_a_change(pool):
+    model = random_vit(replace(SMALL, pool=pool))
+    nn.init.zeros_(model.tokens.pos_embed)
+    kinds = torch.randn(2, 3, 4)  # of each image, three kinds of patches
+    chosen = torch.tensor([0, 0, 1, 1, 2, 2, 0, 0, 1, 1, 2, 2, 0, 0, 1, 1])
+    images = vit_steps.unpatchify(kinds[:, chosen], 2, 8)
+    for r in (2, [6, 1, 0]):
+        close(scale.merging(model, r)(images), model(images))
+    nn.init.normal_(model.tokens.pos_embed)  # what is not equal does change
+    assert (scale.merging(model, 2)(images) - model(images)).abs().max() > 1e-3
+
+
+def test_the_weights_are_the_models_own_and_so_is_its_mode():
+    model, images = random_vit(), images_of(SMALL)
+    merged = scale.merging(model, 2)
+    assert {id(p) for p in merged.parameters()} == {id(p) for p in model.parameters()}
+    assert not merged.training
+    before = merged(images)
+    shake(model)
+    assert (merged(images) - before).abs().max() > 1e-3
+    evaluate(merged, digits()[1])
+    assert not model.training
+
+
+def test_a_merging_model_trains():
+    model, images = ViT(SMALL), images_of(SMALL, 4)
+    merged = scale.merging(model, 2).train()
+    optimizer = torch.optim.AdamW(merged.parameters(), lr=1e-2)
+    losses = [train_step(merged, optimizer, images, torch.arange(4)) for _ in range(8)]
+    assert losses[-1] < losses[0]
+    assert all(p.grad is not None for p in model.parameters())
+
+
+def test_dropout_reaches_a_merging_model_in_training_alone():
+    model, images = random_vit(replace(SMALL, dropout=0.5)), images_of(SMALL)
+    merged = scale.merging(model, 2)
+    assert torch.equal(merged(images), merged(images))
+    merged.train()
+    assert not torch.equal(merged(images), merged(images))
+
+
+def test_a_merging_model_exports_for_any_batch():
+    merged = scale.merging(random_vit(), 2)
+    shapes = ({0: torch.export.Dim("batch", min=1, max=64)},)
+    program = torch.export.export(merged, (images_of(SMALL),), dynamic_shapes=shapes)
+    images = images_of(SMALL, 5)
+    close(program.module()(images), merged(images), atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("r", "error", "words"),
+    [
+        (-1, ValueError, "r is -1; give one for all or 3, none below 0"),
+        ([1, 1], ValueError, "give one for all or 3"),
+        ([1, -1, 1], ValueError, "none below 0"),
+        (1.5, TypeError, "r is 1.5; give whole numbers"),
+        ([1, 2.0, 1], TypeError, "give whole numbers"),
+        ("111", TypeError, "give whole numbers"),
+    ],
+)
+def test_another_r_is_refused(r, error, words):
+    with pytest.raises(error, match=words):
+        scale.merging(ViT(SMALL), r)
+
+
+def test_a_model_whose_forward_is_not_known_is_refused():
+    small = replace(EINOPS, **{k: getattr(SMALL, k) for k in ("image_size", "patch_size")})
+    for model in (nn.Linear(2, 2), einops_vit(replace(small, embed_dim=24, depth=1))):
+        with pytest.raises(TypeError, match=r"give a vit_steps\.ViT"):
+            scale.merging(model, 1)
+
+
+# Eight bits --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", [torch.float32, torch.float64, torch.bfloat16])
+def test_rounding_is_off_by_half_a_step_at_most(kind):
+    weight = (torch.randn(9, 50) * torch.logspace(-6, 6, 9)[:, None]).to(kind)
+    rows, scales = scale.int8_rows(weight)
+    assert rows.dtype == torch.int8
+    assert rows.shape == weight.shape
+    assert scales.shape == (9, 1)
+    assert ((rows * scales - weight).abs() <= scales * 0.50001).all()
+    assert (rows.int().abs().amax(1) == 127).all()  # each row uses the whole range
+    close(scales[:, 0].double() * 127, weight.double().abs().amax(1), atol=1e6 * 1e-5)
+
+
+def test_rows_of_eight_bits_by_hand():
+    weight = torch.tensor([[1.27, -0.02, 0.004], [0.0, 0.0, 0.0], [2.0, -4.0, 1.0]])
+    rows, scales = scale.int8_rows(weight)
+    assert rows.tolist() == [[127, -2, 0], [0, 0, 0], [64, -127, 32]]
+    close(scales, torch.tensor([[0.01], [1.0], [4 / 127]]), atol=1e-8)
+    assert not (rows * scales)[1].any()
+
+
+def test_numbers_too_small_for_a_scale_become_zero():
+    rows, scales = scale.int8_rows(torch.full((1, 3), 1e-45))
+    assert (rows * scales).abs().max() <= 1e-45
+
+
+@pytest.mark.parametrize(
+    ("weight", "error", "words"),
+    [
+        (torch.ones(3), ValueError, "rows, columns"),
+        (torch.ones(3, 3, dtype=torch.int8), TypeError, r"weight holds torch\.int8, not floats"),
+        ([[1.0]], TypeError, "weight is a list"),
+    ],
+)
+def test_what_is_no_matrix_of_floats_is_refused(weight, error, words):
+    with pytest.raises(error, match=words):
+        scale.int8_rows(weight)
+
+
+def rounded(model):
+    """A copy that holds the rounded weights as floats."""
+    model = copy.deepcopy(model)
+    for module in model.modules():
+        if isinstance(module, nn.Linear):
+            steps = module.weight.detach().abs().max(dim=1).values[:, None] / 127
+            module.weight.data = torch.round(module.weight.data / steps) * steps
+    return model
+
+
+@pytest.mark.parametrize("name", ["small", "mean"])
+def test_int8_weights_give_what_the_rounded_weights_give(name):
+    model, images = random_vit(CONFIGS[name]), images_of(CONFIGS[name])
+    before, logits = copy.deepcopy(model.state_dict()), model(images)
+    small = scale.int8_weights(model)
+    close(small(images), rounded(model)(images), atol=1e-6)
+    assert (small(images) - logits).abs().max() > 1e-5
+    assert torch.equal(model(images), logits)  # the model itself is as it was
+    assert all(torch.equal(before[key], now) for key, now in model.state_dict().items())
+    assert not any(isinstance(module, nn.Linear) for module in small.modules())
+    assert isinstance(small.patch_embed.proj, nn.Conv2d)
+
+
+def test_int8_weights_take_a_quarter():
+    linear = nn.Linear(256, 512, bias=False)
+    small = scale.int8_weights(linear)
+    held = sum(t.nbytes for t in small.state_dict().values())
+    assert held == 256 * 512 + 4 * 512
+    x = torch.randn(3, 256)
+    close(small(x), linear(x), atol=0.02)
+
+
+def test_int8_weights_are_saved_loaded_and_cast():
+    model, images = random_vit(), images_of(SMALL)
+    small, other = scale.int8_weights(model), scale.int8_weights(shake(ViT(SMALL)).eval())
+    other.load_state_dict(small.state_dict())
+    assert torch.equal(other(images), small(images))
+    close(small.double()(images.double()).float(), other(images))
+
+
+# The stored weights ------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def stored():
+    """The trained model, held-out canvases, and how many of them it names rightly."""
+    model, data = load_model(WEIGHTS), scattered(2000, seed=1, held_out=True)
+    return model, data, evaluate(model, data)[1]
+
+
+def test_eight_bits_keep_the_accuracy(stored):
+    model, data, accuracy = stored
+    assert abs(evaluate(scale.int8_weights(model), data)[1] - accuracy) < 0.004
+
+
+def test_merging_costs_accuracy_little_by_little(stored):
+    model, data, accuracy = stored
+    lost = [accuracy - evaluate(scale.merging(model, r), data)[1] for r in (1, 3)]
+    assert -0.004 < lost[0] < 0.015
+    assert lost[0] + 0.01 < lost[1] < 0.06
+
+
+# Several processes -------------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(os.name == "nt", reason="torchrun's stores need Linux or macOS")
+def test_a_model_cut_in_pieces_trains_as_the_whole_one(tmp_path):
+    script = Path(__file__).with_name("sharded.py")
+    torchrun = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
+    found = []
+    for name, words in (("whole", []), ("pieces", torchrun)):
+        done = subprocess.run(
+            [sys.executable, *words, script, tmp_path / name],
+            capture_output=True,
+            text=True,
+            timeout=120,
+            env=os.environ | {"OMP_NUM_THREADS": "1", "PYTHONWARNINGS": "ignore"},
+        )
+        assert done.returncode == 0, done.stderr
+        found.append(torch.load(tmp_path / name))
+    whole, pieces = found
+    close(pieces["losses"], whole["losses"], atol=1e-6)
+    assert pieces["state"].keys() == whole["state"].keys()
+    for name, weight in whole["state"].items():
+        close(pieces["state"][name], weight, atol=1e-6)
+    start = tiny(depth=3).double().state_dict()
+    assert (whole["state"]["head.weight"] - start["head.weight"]).abs().max() > 1e-3
+
+
+def test_without_a_process_group_nothing_is_sharded():
+    with pytest.raises(ValueError, match=r"no process group; call .*init_process_group first"):
+        scale.shard(tiny())

@@ -1,0 +1,329 @@
+"""Lesson 13: where a ViT's work and memory are, and what makes it faster and larger."""
+
+from collections.abc import Sequence
+from copy import deepcopy
+from math import prod
+from types import MethodType
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+from torch.nn import functional as F
+from torch.optim import Optimizer
+from torch.utils.checkpoint import checkpoint
+
+from .heads import merge_heads, split_qkv
+from .inputs import check_axes, check_images, check_sizes, check_tokens, is_whole, mlp_width
+from .patches import grid_size
+from .vit import ViT, ViTConfig
+
+
+def multiply_adds(config: ViTConfig) -> dict[str, int]:
+    """The multiply-adds of one image's forward pass, by part; norms, softmax and GELU have none.
+
+    "scores" are queries · keys, "mixture" is weights · values; each part is over all blocks.
+    TypeError where config is no ViTConfig.
+    """
+    if not isinstance(config, ViTConfig):
+        raise TypeError(f'config is {config!r}; give one, such as ViTConfig.preset("B/16")')
+    D, L, n = config.embed_dim, config.depth, prod(grid_size(config.image_size, config.patch_size))
+    N = n + 1  # the patches and cls
+    return {
+        "patches": n * config.patch_size**2 * config.in_channels * D,
+        "qkv": L * N * D * 3 * D,
+        "scores": L * N * N * D,  # h heads of width d, h · d = D
+        "mixture": L * N * N * D,
+        "proj": L * N * D * D,
+        "MLP": L * N * D * mlp_width(D, config.mlp_ratio) * 2,
+        "head": D * config.num_classes,
+    }
+
+
+def kept_bytes(model: nn.Module, images: Tensor) -> int:
+    """The bytes that autograd keeps between forward and backward, in the mode the model is in.
+
+    Each storage counts once, and whole, even where a part would do; parameters do not count.
+    `images` is (B, C, H, W), or whatever the model takes.
+    """
+    parameters = {p.untyped_storage().data_ptr() for p in model.parameters()}
+    sizes = {}
+
+    def pack(tensor: Tensor) -> Tensor:
+        storage = tensor.untyped_storage()
+        if storage.data_ptr() not in parameters:
+            sizes[storage.data_ptr()] = storage.nbytes()
+        return tensor  # kept by the graph, so that no other storage gets its address
+
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+        model(images)
+    return sum(sizes.values())
+
+
+def training_memory(config: ViTConfig, batch: int, checkpointing: bool = False) -> dict[str, int]:
+    """The bytes that a training with AdamW holds, in 32 bits, attention fused.
+
+    "optimizer" is two numbers a weight, "activations" what autograd keeps of so many images: with
+    checkpointing each block's input, and all of one block, while that is computed again.
+    TypeError where config is no ViTConfig; ValueError for dropout, whose masks are not counted.
+    """
+    check_sizes(batch=batch)
+    with torch.device("meta"):  # shapes alone
+        weights = 4 * sum(p.numel() for p in ViT(config).parameters())
+    if config.dropout:
+        raise ValueError(f"dropout is {config.dropout}; its masks are not counted: give 0.0")
+    rows, cols = grid_size(config.image_size, config.patch_size)
+    N, D = rows * cols + 1, config.embed_dim
+    norm = N * (D + 2)  # its input, and each token's mean and deviation
+    # Both norms with what they give; q, k, v, what the heads give, what each softmax sums to; the
+    # MLP's width before and after the GELU.
+    block = 2 * (norm + N * D) + N * (4 * D + config.num_heads + 2 * mlp_width(D, config.mlp_ratio))
+    kept = config.depth * N * D + block if checkpointing else config.depth * block
+    image = config.in_channels * rows * cols * config.patch_size**2
+    read = N * D if config.pool == "cls" else D  # a view keeps all that it is a view of
+    activations = 4 * batch * (image + kept + norm + read)
+    return dict(weights=weights, gradients=weights, optimizer=2 * weights, activations=activations)
+
+
+def training_days(
+    multiply_adds_an_image: float, images: float, peak: float, utilisation: float, devices: int = 1
+) -> float:
+    """The days that a training takes, on paper.
+
+    Args:
+        multiply_adds_an_image: of a forward pass; each is two operations, backward twice as many.
+        images: how many are shown, each time counted.
+        peak, utilisation: operations a second of a device, and the share of them that is reached.
+        devices: how many share the work.
+
+    ValueError for a number that is not above 0, and for a utilisation above 1.
+    """
+    check_sizes(devices=devices)
+    given = dict(work=multiply_adds_an_image, images=images, peak=peak, utilisation=utilisation)
+    if not min(given.values()) > 0 or utilisation > 1:
+        raise ValueError(f"{given}; give numbers above 0, and a utilisation of at most 1")
+    seconds = 3 * 2 * multiply_adds_an_image * images / (peak * utilisation * devices)
+    return seconds / (24 * 60 * 60)
+
+
+def accumulated_step(
+    model: nn.Module,
+    optimizer: Optimizer,
+    images: Tensor,
+    labels: Tensor,
+    parts: int,
+    label_smoothing: float = 0.0,
+) -> Tensor:
+    """One step on a whole batch that goes through the model in pieces, their gradients summed.
+
+    Args:
+        images, labels: (B, C, H, W), and whole numbers (B,).
+        parts: how many pieces, from 1 to B; they differ by at most one image.
+        label_smoothing: share of the target that is spread over all classes.
+
+    Gives the mean loss of the batch before the step, a scalar without a gradient. ValueError for
+    another number of parts, and where images and labels differ in number.
+    """
+    check_images(images)
+    check_axes("labels", labels, "B")
+    check_sizes(parts=parts)
+    if len(labels) != len(images):
+        raise ValueError(f"{len(images)} images, {len(labels)} labels; give each image a label")
+    if parts > len(images):
+        raise ValueError(f"parts is {parts}; give at most {len(images)}, an image to each part")
+    optimizer.zero_grad()
+    losses = []
+    for some, theirs in zip(images.tensor_split(parts), labels.tensor_split(parts), strict=True):
+        loss = F.cross_entropy(model(some), theirs, label_smoothing=label_smoothing)
+        loss = loss * len(some) / len(images)  # a smaller piece counts less
+        loss.backward()  # adds to the gradients, and frees what was kept
+        losses.append(loss.detach())
+    optimizer.step()
+    return torch.stack(losses).sum()
+
+
+def recomputed(block: nn.Module, *inputs: Any, **options: Any) -> Any:
+    """A block's forward; in training it keeps only what comes in, and computes the rest again."""
+    forward = type(block).forward
+    if not block.training:
+        return forward(block, *inputs, **options)
+    return checkpoint(forward, block, *inputs, use_reentrant=False, **options)
+
+
+def checkpoint_blocks(model: ViT) -> ViT:
+    """Keep only each block's input for backward, in training (Chen et al. 2016); in place.
+
+    The rest is computed again; numbers and names stay. TypeError for a model without `blocks`.
+    """
+    if not isinstance(getattr(model, "blocks", None), nn.ModuleList):
+        raise TypeError(f"model is a {type(model).__name__} without a list `blocks`; give a ViT")
+    for block in model.blocks:
+        block.forward = MethodType(recomputed, block)  # of this block: a deep copy has its own
+    return model
+
+
+def merge_tokens(x: Tensor, keys: Tensor, sizes: Tensor, r: int) -> tuple[Tensor, Tensor]:
+    """Merge the r most alike pairs of tokens (Bolya et al. 2023, section 3).
+
+    Tokens 0, 2, 4, … are set A, the others set B. Each of A has one partner, the token of B whose
+    key is most alike by the cosine. The r best matches are merged into their partners, weighted by
+    size. Token 0, cls, never is.
+
+    Args:
+        x: (B, N, D), at least 2 tokens.
+        keys: (B, N, d), by which they are compared: the mean over heads.
+        sizes: (B, N), how many tokens each one stands for.
+        r: how many to merge, from 0 to (N - 1) // 2.
+
+    Returns:
+        The tokens (B, N - r, D): what is left of A, in order, then B; and their sizes (B, N - r).
+    """
+    check_merging(x, keys, sizes, r)
+    unit = F.normalize(keys.detach(), dim=-1)
+    best, partner = (unit[:, ::2] @ unit[:, 1::2].mT).max(dim=-1)  # each of A: (B, A)
+    order = 1 + best[:, 1:].argsort(dim=1, descending=True, stable=True)  # A without cls
+    merged, left = order[:, :r], F.pad(order[:, r:].sort(dim=1).values, (1, 0))  # cls stays, 0
+
+    sums = torch.cat([x * sizes[..., None], sizes[..., None]], dim=-1)  # (B, N, D + 1)
+    a, b = sums[:, ::2], sums[:, 1::2]
+
+    def whole(numbers: Tensor) -> Tensor:  # of tokens (B, n), for each of their D + 1 places
+        return numbers[..., None].expand(-1, -1, sums.shape[-1])
+
+    b = b.scatter_add(1, whole(partner.gather(1, merged)), a.gather(1, whole(merged)))
+    sums = torch.cat([a.gather(1, whole(left)), b], dim=1)  # (B, N - r, D + 1)
+    return sums[..., :-1] / sums[..., -1:], sums[..., -1]
+
+
+def check_merging(x: Tensor, keys: Tensor, sizes: Tensor, r: int) -> None:
+    """Refuse shapes that do not belong together, and an r that cannot be merged."""
+    check_tokens(x)
+    check_axes("keys", keys, "B N d")
+    check_axes("sizes", sizes, "B N")
+    batch, count, _ = x.shape
+    shapes = [tuple(tensor.shape[:2]) for tensor in (x, keys, sizes)]
+    if count < 2 or shapes != [(batch, count)] * 3:
+        raise ValueError(f"x, keys and sizes are {shapes}; give each the same (B, N), N at least 2")
+    if not is_whole(r):
+        raise TypeError(f"r is {r!r}; give a whole number")
+    if not 0 <= r <= (count - 1) // 2:
+        raise ValueError(f"r is {r}; of {count} tokens 0 to {(count - 1) // 2} can be merged")
+
+
+class MergingViT(nn.Module):
+    """A ViT that merges tokens on their way through the blocks; `merging` makes one."""
+
+    def __init__(self, model: ViT, r: list[int]):
+        super().__init__()
+        self.model, self.r = model, r
+        self.training = model.training
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Turn images (B, C, H, W) into logits (B, classes)."""
+        model = self.model
+        x = model.tokens(model.patch_embed(images))  # (B, N, D)
+        sizes = x.new_ones(x.shape[:2])
+        for block, r in zip(model.blocks, self.r, strict=True):
+            x, sizes = merging_block(block, x, sizes, r)
+        x = model.norm(x)
+        if model.config.pool == "cls":
+            return model.head(x[:, 0])
+        shares = sizes[:, 1:, None] / sizes[:, 1:, None].sum(dim=1, keepdim=True)
+        return model.head((x[:, 1:] * shares).sum(dim=1))
+
+
+def merging_block(block: Any, x: Tensor, sizes: Tensor, r: int) -> tuple[Tensor, Tensor]:
+    """An encoder block that merges up to r of its tokens (B, N, D) after attention."""
+    attn = block.attn
+    q, k, v = split_qkv(attn.qkv(block.norm1(x)), attn.num_heads)  # each (B, h, N, d)
+    # A token that stands for three is looked at as three would be: exp(score + log 3).
+    more = sizes.log()[:, None, None].to(q.dtype)  # (B, 1, 1, N)
+    rate = attn.dropout.p if attn.training else 0.0
+    mixed = F.scaled_dot_product_attention(q, k, v, more, rate)
+    x = x + attn.dropout(attn.proj(merge_heads(mixed)))
+    if r := min(r, (x.shape[1] - 1) // 2):
+        x, sizes = merge_tokens(x, k.mean(dim=1), sizes, r)
+    return x + block.mlp(block.norm2(x)), sizes
+
+
+def merging(model: ViT, r: int | Sequence[int]) -> MergingViT:
+    """A ViT with the model's own weights, shared, that merges tokens (Bolya et al. 2023).
+
+    In each block, between attention and MLP, up to r tokens are merged, as many as can be. A
+    token's size is heeded in the scores (their eq. 1) and in the mean that a head may read.
+
+    Args:
+        model: a `ViT`; TypeError for another class, and for one with a forward of its own.
+        r: one number for all blocks, or a list of one a block; ValueError for another length.
+    """
+    if not isinstance(model, ViT) or type(model).forward is not ViT.forward:
+        raise TypeError(f"model is a {type(model)}; give a vit_steps.ViT, whose forward is known")
+    counts = list(r) if isinstance(r, Sequence) else [r] * len(model.blocks)
+    if not all(map(is_whole, counts)):
+        raise TypeError(f"r is {r!r}; give whole numbers")
+    if len(counts) != len(model.blocks) or min(counts) < 0:
+        raise ValueError(f"r is {r!r}; give one for all or {len(model.blocks)}, none below 0")
+    return MergingViT(model, counts)
+
+
+def int8_rows(weight: Tensor) -> tuple[Tensor, Tensor]:
+    """Round a weight (rows, columns), each row by a scale of its own, to -127 … 127.
+
+    Returns:
+        The whole numbers (rows, columns) in int8, and the scales (rows, 1) in floats. Their product
+        is off by half a scale at most. A row of zeros has the scale 1.
+    """
+    check_axes("weight", weight, "rows columns")
+    if not weight.is_floating_point():
+        raise TypeError(f"weight holds {weight.dtype}, not floats")
+    wide = weight.detach().to(torch.promote_types(weight.dtype, torch.float32))
+    scales = wide.abs().amax(dim=1, keepdim=True) / 127
+    scales = scales.where(scales > 0, 1.0)
+    return (wide / scales).round().clamp(-127, 127).to(torch.int8), scales
+
+
+class Int8Linear(nn.Module):
+    """A Linear whose weight is held in 8 bits, a quarter of 32, and multiplied as floats."""
+
+    def __init__(self, linear: nn.Linear):
+        super().__init__()
+        rows, scales = int8_rows(linear.weight)
+        self.rows, self.scales = nn.Buffer(rows), nn.Buffer(scales)  # (out, in), (out, 1)
+        self.bias = linear.bias
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Turn (…, in) into (…, out)."""
+        return F.linear(x, (self.rows * self.scales).to(x.dtype), self.bias)
+
+
+def int8_weights(model: nn.Module) -> nn.Module:
+    """A copy of the model whose Linears hold 8 bits a weight; the patcher stays as it is.
+
+    It saves memory, not time: each Linear makes its floats anew whenever it is called.
+    """
+    holder = nn.ModuleList([deepcopy(model)])  # for a model that is itself a Linear
+    for parent in list(holder.modules()):
+        for name, child in parent.named_children():
+            if type(child) is nn.Linear:
+                setattr(parent, name, Int8Linear(child))
+    return holder[0]
+
+
+def shard(model: ViT) -> ViT:
+    """Have each process hold a part of every weight (FSDP, Zhao et al. 2023), in place.
+
+    A block's weights are brought together when it is computed, and let go again. Gradients are
+    averaged over the processes, and each updates its own part. Make the optimizer afterwards.
+    ValueError where there is no process group.
+    """
+    from torch.distributed.device_mesh import init_device_mesh  # takes seconds
+    from torch.distributed.fsdp import fully_shard
+
+    if not (dist.is_available() and dist.is_initialized()):
+        raise ValueError("no process group; call torch.distributed.init_process_group first")
+    device = next(model.parameters()).device.type
+    mesh = init_device_mesh(device, (dist.get_world_size(),))
+    for block in model.blocks:
+        fully_shard(block, mesh=mesh)
+    fully_shard(model, mesh=mesh)
+    return model
