@@ -328,22 +328,39 @@ def test_a_deep_copy_computes_with_its_own_weights():
     assert len(seen) == 2
 
 
-def test_a_learners_list_of_blocks_will_do():
-    class Own(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.blocks = nn.ModuleList(nn.Sequential(nn.Linear(4, 4), nn.GELU()) for _ in "12")
+class OwnBlock(nn.Module):
+    """A block as a learner may write it."""
 
-        def forward(self, x):
-            for block in self.blocks:
+    def __init__(self):
+        super().__init__()
+        self.fc1, self.fc2 = nn.Linear(4, 16), nn.Linear(16, 4)
+
+    def forward(self, x, mask=None, return_attention=False):
+        x = x + self.fc2(F.gelu(self.fc1(x)))
+        return (x, None) if return_attention else x
+
+
+class OwnViT(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.blocks = nn.ModuleList(OwnBlock() for _ in range(3))
+
+    def forward(self, x, return_attention=False):
+        for block in self.blocks:
+            if return_attention:
+                x, _ = block(x, return_attention=True)
+            else:
                 x = block(x)
-            return x
+        return x
 
-    model, x = Own(), torch.randn(3, 4)
+
+def test_a_learners_list_of_blocks_will_do():
+    model, x = OwnViT(), torch.randn(3, 4)
     wanted, kept = gradients(model, x), scale.kept_bytes(model, x)
     for one, other in zip(gradients(scale.checkpoint_blocks(model), x), wanted, strict=True):
         assert torch.equal(one, other)
-    assert scale.kept_bytes(model, x) < kept
+    assert scale.kept_bytes(model, x) < 0.5 * kept
+    assert torch.equal(model(x, return_attention=True), wanted[0])
 
 
 def test_a_model_without_blocks_is_refused():
@@ -460,6 +477,11 @@ def test_tokens_that_cannot_be_merged_are_refused(change, error, words):
         scale.merge_tokens(**given | change)
 
 
+def test_of_an_even_number_of_tokens_one_fewer_can_be_merged():
+    with pytest.raises(ValueError, match="r is 5; of 10 tokens 0 to 4 can be merged"):
+        scale.merge_tokens(torch.ones(1, 10, 5), torch.ones(1, 10, 4), torch.ones(1, 10), 5)
+
+
 def test_a_single_token_is_refused():
     with pytest.raises(ValueError, match="N at least 2"):
         scale.merge_tokens(torch.ones(1, 1, 4), torch.ones(1, 1, 4), torch.ones(1, 1), 0)
@@ -514,6 +536,19 @@ def test_a_token_of_size_three_is_looked_at_as_three_would_be():
     assert (unheeded - wanted[:, first]).abs().max() > 0.01
 
 
+def test_a_block_merges_after_attention_by_the_mean_key_of_its_heads():
+    block = random_vit().double().blocks[1]
+    x = torch.randn(1, 9, 24, dtype=torch.float64)
+    mixed, _ = block.attn(block.norm1(x), return_attention=True)
+    _, k, _ = vit_steps.split_qkv(block.attn.qkv(block.norm1(x)), 4)  # (1, h, N, d)
+    keys = sum(k[0, head] for head in range(4)) / 4
+    wanted, counts = merged_by_hand((x + mixed)[0].tolist(), keys.tolist(), [1] * 9, 3)
+    wanted = torch.tensor([wanted], dtype=torch.float64)
+    out, sizes = scale.merging_block(block, x, torch.ones_like(x[..., 0]), 3)
+    close(out, wanted + block.mlp(block.norm2(wanted)), atol=1e-12)
+    assert sizes.tolist() == [counts]
+
+
 @pytest.mark.parametrize("pool", ["cls", "mean"])
 def test_equal_patches_merge_without_a_change(pool):
     model = random_vit(replace(SMALL, pool=pool))
@@ -554,6 +589,10 @@ def test_dropout_reaches_a_merging_model_in_training_alone():
     assert torch.equal(merged(images), merged(images))
     merged.train()
     assert not torch.equal(merged(images), merged(images))
+    torch.manual_seed(1)
+    logits = scale.merging(model, 0)(images)
+    torch.manual_seed(1)
+    close(logits, model(images))  # in the same places, by the same shares
 
 
 def test_a_merging_model_exports_for_any_batch():

@@ -142,12 +142,13 @@ def accumulated_step(
     return torch.stack(losses).sum()
 
 
-def recomputed(block: nn.Module, *inputs: Any, **options: Any) -> Any:
+def recomputed(
+    block: nn.Module, x: Tensor, mask: Tensor | None = None, return_attention: bool = False
+) -> Any:
     """A block's forward; in training it keeps only what comes in, and computes the rest again."""
-    forward = type(block).forward
     if not block.training:
-        return forward(block, *inputs, **options)
-    return checkpoint(forward, block, *inputs, use_reentrant=False, **options)
+        return type(block).forward(block, x, mask, return_attention)
+    return checkpoint(type(block).forward, block, x, mask, return_attention, use_reentrant=False)
 
 
 def checkpoint_blocks(model: ViT) -> ViT:
@@ -321,8 +322,7 @@ def shard(model: ViT) -> ViT:
 
     if not (dist.is_available() and dist.is_initialized()):
         raise ValueError("no process group; call torch.distributed.init_process_group first")
-    device = next(model.parameters()).device.type
-    mesh = init_device_mesh(device, (dist.get_world_size(),))
+    mesh = init_device_mesh(next(model.parameters()).device.type, (dist.get_world_size(),))
     for block in model.blocks:
         fully_shard(block, mesh=mesh)
     fully_shard(model, mesh=mesh)
