@@ -114,7 +114,7 @@ def grade(folder: Path, to: Path, seconds: float = 60, megabytes: int = 2000) ->
     if len(set(names.values())) < len(names):
         raise ValueError(f"two folders would both be the student of one name: {sorted(names)}")
     os.environ |= {"SECONDS_A_TASK": str(seconds), "MEGABYTES_A_TASK": str(megabytes)}
-    told = []
+    told, handed = [], {(names[student], name) for student, name, _ in work}
     with TemporaryDirectory() as other:
         course = Path(other)
         lay_source(course, sorted({name for _, name, _ in work}))
@@ -137,7 +137,9 @@ def grade(folder: Path, to: Path, seconds: float = 60, megabytes: int = 2000) ->
             shutil.copy(page, place)
     with (to / "grades.csv").open(encoding="utf-8") as file:
         for r in csv.DictReader(file):
-            told.append(f"{r['student_id']}, {r['assignment']}: {r['score']} of {r['max_score']}")
+            if (r["student_id"], r["assignment"]) in handed:  # the CSV gives 0 to the others
+                score = f"{r['score']} of {r['max_score']}"
+                told.append(f"{r['student_id']}, {r['assignment']}: {score}")
     return [*told, f"{to.name} holds grades.csv and a page of feedback for each notebook."]
 
 

@@ -9,6 +9,7 @@ import importlib.util
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from functools import cache
@@ -430,15 +431,21 @@ def test_each_submission_gets_what_it_deserves(released, tmp_path):
     for student, (answers, change, _) in SUBMISSIONS.items():
         hand_in(folder, student, released, answers, change)
     (folder / "torn").mkdir()
+    (folder / "late").mkdir()  # handed in another lesson
+    shutil.copy(released / "01_patches.ipynb", folder / "late")
     (folder / "torn" / f"{LESSON}.ipynb").write_text('{"cells": [', encoding="utf-8")
     done = commanded("grade", folder, "--to", tmp_path / "graded", "--seconds", 15)
     assert done.returncode == 0, done.stderr
     with (tmp_path / "graded" / "grades.csv").open(encoding="utf-8") as file:
-        scores = {row["student_id"]: float(row["score"]) for row in csv.DictReader(file)}
-    wanted = {student: points for student, (_, _, points) in SUBMISSIONS.items()} | {"torn": 0}
+        rows = [row for row in csv.DictReader(file) if row["assignment"] == LESSON]
+    scores = {row["student_id"]: float(row["score"]) for row in rows}
+    wanted = {student: points for student, (_, _, points) in SUBMISSIONS.items()}
+    wanted |= {"torn": 0, "late": 0}
     assert scores == {re.sub(r"\W", "_", student): points for student, points in wanted.items()}
     assert "torn, 03_heads: no notebook that can be read" in done.stdout
     assert "half, 03_heads: 30.0 of 55.0" in done.stdout
+    assert "late, 01_patches: 0.0 of 43.0" in done.stdout
+    assert "late, 03_heads" not in done.stdout
     pages = {p.parent.name: p.read_text("utf-8") for p in tmp_path.glob("graded/*/*.html")}
     assert set(pages) == set(scores)
     assert "does it end?" in pages["endless"]
