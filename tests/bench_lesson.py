@@ -12,6 +12,7 @@ import platform
 import random
 import tempfile
 from pathlib import Path
+from statistics import median
 
 import torch
 from PIL import Image
@@ -26,7 +27,7 @@ from tests.bench_forward import by_batch, by_part, by_tokens, calls, small_chang
 from tests.bench_runs import Run, keep_memory, peak, some_images, spread, take_turns, whole_step
 from vit_steps import ViT, ViTConfig
 from vit_steps.scale import accumulated_step, checkpoint_blocks, kept_bytes, merging
-from vit_steps.training import batches, decay_groups, evaluate, load_model
+from vit_steps.training import batches, decay_groups, evaluate, load_model, train_step
 from vit_steps.training.data import scattered
 from vit_steps.training.folders import folder as photos
 
@@ -95,27 +96,39 @@ def in_processes(turns: int, batch: int = bench_processes.BATCH) -> dict:
     return {"what": f"digits training step, batch {batch}", "rows": {"two processes": ratio}}
 
 
-def by_workers(turns: int, pictures: int = 256) -> dict:
-    """Reading a folder of photos ahead in one and two processes, over reading them when needed."""
-    with tempfile.TemporaryDirectory() as folder:
-        for number in range(pictures):
-            place = Path(folder) / "ab"[number % 2]
-            place.mkdir(exist_ok=True)
-            pixels = torch.randint(256, (12, 16, 3), dtype=torch.uint8).numpy()
-            Image.fromarray(pixels).resize((512, 384)).save(place / f"{number}.jpg")
-        data = photos(folder, 224, val_fraction=0, limit=0).train  # limit: hold none in memory
+def by_workers(turns: int, pictures: int = 512, batch: int = 32) -> dict:
+    """An epoch on a folder of photos, read ahead by one and by two processes or when needed.
 
-        def reading(workers: int) -> Run:
+    The model is small, so that a batch takes it about as long to learn as to read.
+    """
+    c = ViTConfig(224, 32, num_classes=2, embed_dim=128, depth=6, num_heads=4)
+    model = ViT(c).train()
+    optimizer = AdamW(decay_groups(model, weight_decay=0.05), lr=1e-3, fused=True)
+    with tempfile.TemporaryDirectory() as place:
+        for number in range(pictures):
+            inside = Path(place) / "ab"[number % 2]
+            inside.mkdir(exist_ok=True)
+            pixels = torch.randint(256, (12, 16, 3), dtype=torch.uint8).numpy()
+            Image.fromarray(pixels).resize((512, 384)).save(inside / f"{number}.jpg")
+        data = photos(place, 224, val_fraction=0, limit=0).train  # limit: hold none in memory
+
+        def epoch(workers: int) -> Run:
             def run() -> None:
-                for _ in batches(data, 32, workers=workers):
-                    pass
+                for images, labels in batches(data, batch, workers=workers):
+                    train_step(model, optimizer, images, labels)
 
             return run
 
+        def reading() -> None:
+            for _ in batches(data, batch):
+                pass
+
         names = {0: "no worker", 1: "one worker", 2: "two workers"}
-        taken = take_turns({name: reading(n) for n, name in names.items()}, turns, "reading")
+        runs = {name: epoch(n) for n, name in names.items()}
+        taken = take_turns(runs | {"reading": reading}, turns, "workers")
+    share = median(spread(taken["reading"], taken["no worker"]))
     return {
-        "what": f"reading {len(data)} photos of 512×384",
+        "what": f"an epoch on {len(data)} photos, of which reading takes {share:.0%}",
         "rows": {name: spread(taken[name], taken["no worker"]) for n, name in names.items() if n},
     }
 

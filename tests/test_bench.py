@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import sys
 import time
 from types import SimpleNamespace
@@ -101,6 +102,25 @@ def test_ratios_are_taken_turn_by_turn_and_the_floor_is_no_model():
     assert found[bench.FLOOR]["of_the_best"] == [0.5, 0.5, 0.5]
 
 
+def test_the_medians_interval_holds_the_true_one_19_times_of_20():
+    draw = torch.Generator().manual_seed(0)
+    held = 0
+    for _ in range(1000):
+        values = (1.3 + 0.1 * torch.randn(30, generator=draw)).tolist()
+        low, high = bench.chance(values, [1.0] * 30)
+        held += low <= 1.3 <= high
+    assert 940 <= held <= 985
+    assert bench.chance([2.0, 4.0, 9.0], [1.0, 1.0, 3.0]) == [2.0, 4.0]
+
+
+def test_explicit_attention_is_timed_beside_ours_but_is_no_peer():
+    model, images = bench.Explicit(SMALL), torch.randn(2, 1, 8, 8)
+    torch.testing.assert_close(model(images), model.model(images), atol=1e-5, rtol=0)
+    found = bench.ratios({"vit_steps": [2.0], "timm": [1.0], bench.EXPLICIT: [0.5]})
+    assert found["vit_steps"]["of_the_best"] == [2.0] * 3
+    assert found[bench.EXPLICIT]["ours_of_it"] == [4.0] * 3
+
+
 def test_every_turn_runs_each_one_once():
     calls = []
     runs = {name: lambda name=name: calls.append(name) for name in "abc"}
@@ -115,18 +135,22 @@ def test_every_turn_runs_each_one_once():
 def ours_to(**peers):
     names = {"torch": "torch's encoder", "vit_pytorch": "vit-pytorch", "floor": bench.FLOOR}
     return {
-        names.get(name, name): {"of_the_best": [1.0] * 3, "ours_of_it": [0.1, ratio, 9.9]}
+        names.get(name, name): {
+            "of_the_best": [1.0] * 3,
+            "ours_of_it": [0.1, ratio, 9.9],
+            "chance": [ratio - 0.003, ratio + 0.002],
+        }
         for name, ratio in peers.items()
     }
 
 
 def test_the_verdict_goes_by_the_median_and_says_by_how_much_a_bar_is_missed():
-    found = ours_to(timm=1.0, transformers=1.004, torch=1.05, floor=1.1)
+    found = ours_to(timm=1.0, transformers=1.004, torch=1.052, floor=1.1)
     assert bench.verdict("forward-8", found) == [
         "at most 1.00 of timm: met (1.000)",
         "at most 1.00 of transformers: missed by 0.004 (1.004)",
         "at most 1.00 of vit-pytorch: not measured",
-        "at most 1.05 of torch's encoder: met (1.050)",
+        "at most 1.05 of torch's encoder: not told apart, 1.049 to 1.054 at 95% (1.052)",
         "at most 1.08 of bare matrix products: missed by 0.020 (1.100)",
     ]
     assert bench.verdict("backward", ours_to(timm=1.02, torch=9.0, vit_pytorch=1.03)) == [
@@ -365,7 +389,7 @@ def test_less_memory_is_less_memory():
 @pytest.mark.filterwarnings("ignore:This DataLoader will create")  # on a machine of one core
 def test_workers_are_held_against_none():
     found = bench_lesson.by_workers(turns=1, pictures=10)
-    assert found["what"] == "reading 8 photos of 512×384"
+    assert re.fullmatch(r"an epoch on 8 photos, of which reading takes \d+%", found["what"])
     assert list(found["rows"]) == ["one worker", "two workers"]
 
 

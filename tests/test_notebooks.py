@@ -36,6 +36,7 @@ BUILT = {
     "10_published_weights": {"pretrained/layouts": {"their_names", "rename"}},
     "11_other_vits": {"variants": {"fuse_qkv", "DropPath", "random_masking", "unmask"}},
     "12_spot_the_mistake": {},  # a museum
+    "13_fast_and_large": {"scale": {"merge_tokens"}},
 }
 
 
