@@ -16,6 +16,8 @@ from typing import Any
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
+from torch.distributed.distributed_c10d import PrefixStore
+from torch.distributed.rendezvous import rendezvous
 from torch.nn import functional as F
 from torch.nn.parallel import DistributedDataParallel
 from torch.optim import Optimizer
@@ -76,8 +78,8 @@ def joined(device: torch.device) -> Iterator[torch.device]:
     before = signal.signal(signal.SIGTERM, ended)  # what torchrun sends when one has failed
     # torchrun keeps its store when it restarts the processes: without a name of its own a new life
     # reads there where those of the last one could be reached.
-    store, rank, size = next(dist.rendezvous("env://"))
-    life = dist.PrefixStore(f"life {os.environ['TORCHELASTIC_RESTART_COUNT']}", store)
+    store, rank, size = next(rendezvous("env://"))
+    life = PrefixStore(f"life {os.environ['TORCHELASTIC_RESTART_COUNT']}", store)
     backend = "nccl" if device.type == "cuda" else "gloo"
     dist.init_process_group(backend, store=life, rank=rank, world_size=size)
     try:
