@@ -1,0 +1,261 @@
+"use strict";
+
+/* The ViT of vit_steps once more, in plain JavaScript, for one image at a time.
+
+Names are those of the Python: patchify, tokens, attention, block, vit. A matrix is an object
+{rows, cols, data}, its numbers row after row in a Float32Array. Every function gives new matrices,
+and `vit` gives all of them, for the page to show. What can be taken out stands in `without`:
+
+  positions: true             no position embeddings
+  scale: true                 scores not divided by √d
+  residuals: true             a branch's result in place of the stream, not added to it
+  norms: ["blocks.2.norm1"]   these norms, by the names of their weights
+  blocks: [1]                 these blocks
+  heads: [[2, 0]]             head 0 of block 2
+  hidden: [5, 6]              patches that cls may not look at, counted from 0
+*/
+const vitModel = (() => {
+  function matrix(rows, cols, data = new Float32Array(rows * cols)) {
+    return { rows, cols, data };
+  }
+
+  function row(x, i) {
+    return x.data.subarray(i * x.cols, (i + 1) * x.cols);
+  }
+
+  function add(a, b) {
+    return matrix(a.rows, a.cols, a.data.map((value, i) => value + b.data[i]));
+  }
+
+  function dot(a, b) {
+    let sum = 0;
+    for (let i = 0; i < a.length; i++) sum += a[i] * b[i];
+    return sum;
+  }
+
+  /* (N, in) by a weight (out, in): (N, out). */
+  function linear(x, weight, bias) {
+    const y = matrix(x.rows, weight.rows);
+    for (let i = 0; i < x.rows; i++) {
+      for (let o = 0; o < weight.rows; o++) {
+        y.data[i * y.cols + o] = dot(row(x, i), row(weight, o)) + (bias ? bias.data[o] : 0);
+      }
+    }
+    return y;
+  }
+
+  /* Each row to mean 0 and standard deviation 1, then the learned scale and shift. */
+  function layerNorm(x, weight, bias, eps) {
+    const y = matrix(x.rows, x.cols);
+    for (let i = 0; i < x.rows; i++) {
+      const values = row(x, i);
+      const mean = values.reduce((sum, value) => sum + value, 0) / x.cols;
+      const spread = values.reduce((sum, value) => sum + (value - mean) ** 2, 0) / x.cols;
+      const root = Math.sqrt(spread + eps);
+      for (let j = 0; j < x.cols; j++) {
+        y.data[i * x.cols + j] = ((values[j] - mean) / root) * weight.data[j] + bias.data[j];
+      }
+    }
+    return y;
+  }
+
+  /* Abramowitz and Stegun 1964, 7.1.26: right to 1.5e-7. */
+  function erf(x) {
+    const t = 1 / (1 + 0.3275911 * Math.abs(x));
+    const powers = [0.254829592, -0.284496736, 1.421413741, -1.453152027, 1.061405429];
+    const sum = powers.reduceRight((inner, factor) => (inner + factor) * t, 0);
+    return Math.sign(x) * (1 - sum * Math.exp(-x * x));
+  }
+
+  function gelu(x) {
+    return matrix(x.rows, x.cols, x.data.map((v) => 0.5 * v * (1 + erf(v / Math.SQRT2))));
+  }
+
+  /* Of each row; its largest number is taken away first, which changes nothing but overflow. */
+  function softmax(x) {
+    const y = matrix(x.rows, x.cols);
+    for (let i = 0; i < x.rows; i++) {
+      const values = row(x, i);
+      const most = values.reduce((a, b) => Math.max(a, b), -Infinity);
+      const powers = Array.from(values, (value) => Math.exp(value - most));
+      const sum = powers.reduce((a, b) => a + b, 0);
+      powers.forEach((power, j) => (y.data[i * x.cols + j] = power / sum));
+    }
+    return y;
+  }
+
+  /* Pixels (C, H, W), channel after channel: (n, P·P·C), as patchify of patches.py. */
+  function patchify(pixels, config) {
+    const { height, width, in_channels: C, patch_size: P } = config;
+    const rows = height / P, cols = width / P;
+    const x = matrix(rows * cols, P * P * C);
+    let at = 0;
+    for (let r = 0; r < rows; r++) {
+      for (let c = 0; c < cols; c++) {
+        for (let p = 0; p < P * P; p++) {
+          const y = r * P + Math.floor(p / P), left = c * P + (p % P);
+          for (let channel = 0; channel < C; channel++) {
+            x.data[at++] = pixels[(channel * height + y) * width + left];
+          }
+        }
+      }
+    }
+    return x;
+  }
+
+  /* The convolution's weight (D, C, P, P) as that of a Linear on patches: (D, P·P·C). */
+  function templates(weight, config) {
+    const { in_channels: C, patch_size: P, embed_dim: D } = config;
+    const x = matrix(D, P * P * C);
+    for (let o = 0; o < D; o++) {
+      for (let p = 0; p < P * P; p++) {
+        for (let c = 0; c < C; c++) {
+          x.data[(o * P * P + p) * C + c] = weight.data[(o * C + c) * P * P + p];
+        }
+      }
+    }
+    return x;
+  }
+
+  /* Patch tokens (n, D): cls in front, and positions added: (N, D). */
+  function tokens(patches, weights, without) {
+    const D = patches.cols;
+    const x = matrix(patches.rows + 1, D);
+    x.data.set(weights["tokens.cls_token"].data);
+    x.data.set(patches.data, D);
+    const positions = matrix(x.rows, D, weights["tokens.pos_embed"].data);
+    return without.positions ? x : add(x, positions);
+  }
+
+  /* Part `which` (0 q, 1 k, 2 v) of one head, from (N, 3·D) in the order (qkv h d): (N, d). */
+  function splitHead(qkv, which, head, numHeads) {
+    const d = qkv.cols / 3 / numHeads;
+    const x = matrix(qkv.rows, d);
+    const start = (which * numHeads + head) * d;
+    for (let i = 0; i < qkv.rows; i++) {
+      x.data.set(row(qkv, i).subarray(start, start + d), i * d);
+    }
+    return x;
+  }
+
+  /* One head: q, k, v (N, d); products, scores and weights (N, N); mixed (N, d). */
+  function attention(q, k, v, without) {
+    const products = linear(q, k);
+    const divisor = without.scale ? 1 : Math.sqrt(q.cols);
+    const scores = matrix(q.rows, k.rows, products.data.map((value) => value / divisor));
+    for (const patch of without.hidden || []) scores.data[patch + 1] = -Infinity; // cls's row
+    const weights = softmax(scores);
+    const mixed = matrix(q.rows, v.cols);
+    for (let i = 0; i < q.rows; i++) {
+      for (let j = 0; j < k.rows; j++) {
+        for (let c = 0; c < v.cols; c++) {
+          mixed.data[i * v.cols + c] += weights.data[i * k.rows + j] * v.data[j * v.cols + c];
+        }
+      }
+    }
+    return { q, k, v, products, scores, weights, mixed };
+  }
+
+  /* Heads (N, d) side by side: (N, D). */
+  function mergeHeads(heads) {
+    const d = heads[0].cols;
+    const x = matrix(heads[0].rows, d * heads.length);
+    heads.forEach((head, h) => {
+      for (let i = 0; i < x.rows; i++) x.data.set(row(head, i), i * x.cols + h * d);
+    });
+    return x;
+  }
+
+  /* Block number `index`: every step of it, from `input` to `output` (N, D). */
+  function block(input, index, weights, config, without) {
+    const name = `blocks.${index}.`;
+    const of = (part) => weights[name + part];
+    const apply = (part, x) => linear(x, of(`${part}.weight`), of(`${part}.bias`));
+    const norm = (part, x) => normed(x, name + part, weights, config, without);
+    const stream = (x, branch) => (without.residuals ? branch : add(x, branch));
+
+    const norm1 = norm("norm1", input);
+    const qkv = apply("attn.qkv", norm1);
+    const heads = [];
+    for (let h = 0; h < config.num_heads; h++) {
+      const [q, k, v] = [0, 1, 2].map((which) => splitHead(qkv, which, h, config.num_heads));
+      const head = attention(q, k, v, without);
+      const out = (without.heads || []).some(([b, gone]) => b === index && gone === h);
+      heads.push(out ? { ...head, mixed: matrix(q.rows, q.cols) } : head);
+    }
+    const merged = mergeHeads(heads.map((head) => head.mixed));
+    const attended = apply("attn.proj", merged);
+    const middle = stream(input, attended);
+    const norm2 = norm("norm2", middle);
+    const hidden = apply("mlp.fc1", norm2);
+    const bent = gelu(hidden);
+    const made = apply("mlp.fc2", bent);
+    const output = stream(middle, made);
+    return { input, norm1, heads, merged, attended, middle, norm2, hidden, bent, made, output };
+  }
+
+  function normed(x, name, weights, config, without) {
+    if ((without.norms || []).includes(name)) return x;
+    return layerNorm(x, weights[`${name}.weight`], weights[`${name}.bias`], config.norm_eps);
+  }
+
+  /* What the head says of a stream (N, D): its norm, what is pooled, logits (1, classes). */
+  function read(x, weights, config, without = {}) {
+    const norm = normed(x, "norm", weights, config, without);
+    const pooled = matrix(1, x.cols, row(norm, 0).slice());
+    if (config.pool === "mean") {
+      pooled.data.fill(0);
+      for (let i = 1; i < x.rows; i++) {
+        row(norm, i).forEach((value, j) => (pooled.data[j] += value / (x.rows - 1)));
+      }
+    }
+    const logits = linear(pooled, weights["head.weight"], weights["head.bias"]);
+    return { norm, pooled, logits, probabilities: softmax(logits) };
+  }
+
+  /* Pixels (C, H, W), already normalised: every step to the logits. */
+  function vit(pixels, weights, config, without = {}) {
+    const patches = patchify(pixels, config);
+    const kernel = templates(weights["patch_embed.proj.weight"], config);
+    const embedded = linear(patches, kernel, weights["patch_embed.proj.bias"]);
+    const start = tokens(embedded, weights, without);
+    const blocks = [];
+    let x = start;
+    for (let i = 0; i < config.depth; i++) {
+      const steps = block(x, i, weights, config, without);
+      const gone = (without.blocks || []).includes(i);
+      blocks.push(gone ? { ...steps, output: x } : steps);
+      x = blocks[i].output;
+    }
+    return { pixels, patches, embedded, start, blocks, ...read(x, weights, config, without) };
+  }
+
+  /* Attention through all blocks: the product of their mean weights, each half identity. */
+  function rollout(blocks) {
+    const N = blocks[0].input.rows;
+    let whole = matrix(N, N);
+    for (let i = 0; i < N; i++) whole.data[i * N + i] = 1;
+    for (const { heads } of blocks) {
+      const mean = matrix(N, N);
+      for (const { weights } of heads) {
+        weights.data.forEach((value, i) => (mean.data[i] += value / heads.length / 2));
+      }
+      for (let i = 0; i < N; i++) mean.data[i * N + i] += 0.5;
+      const next = matrix(N, N);
+      for (let i = 0; i < N; i++) {
+        for (let j = 0; j < N; j++) {
+          for (let m = 0; m < N; m++) {
+            next.data[i * N + j] += mean.data[i * N + m] * whole.data[m * N + j];
+          }
+        }
+      }
+      whole = next;
+    }
+    return whole;
+  }
+
+  return {
+    matrix, row, linear, layerNorm, erf, gelu, softmax, patchify, templates, tokens, splitHead,
+    attention, mergeHeads, block, read, vit, rollout,
+  };
+})();
