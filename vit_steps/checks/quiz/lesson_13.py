@@ -30,8 +30,8 @@ QUESTIONS: dict[int, Choice] = {
         },
     ),
     3: Choice(
-        "A change takes 0.8 of the time, and its logits differ by more than rounding. What do you "
-        "know?",
+        "A change takes 0.8 of the time, and its logits differ by more than the rounding of 32 "
+        "bits. What do you know?",
         "b",
         {
             "a": (
