@@ -30,7 +30,7 @@ def pack(
         classes: a name for each class; without them, their numbers.
 
     Returns:
-        "config", "weights" (name: shape, kind and numbers in base64), "images", "labels", "classes".
+        "config", "weights" (name: shape, kind, numbers in base64), "images", "labels", "classes".
 
     Raises:
         TypeError: no ViT of that kind.
@@ -56,7 +56,7 @@ def pack(
     for name, tensor in weights.items():
         if not tensor.isfinite().all():
             raise ValueError(f"{name} holds numbers that are not finite; nothing can be shown")
-    half = 4 * sum(tensor.numel() for tensor in weights.values()) * 4 / 3 > ROOMY
+    half = sum(4 * tensor.numel() * 4 / 3 for tensor in weights.values()) > ROOMY  # base64: 4 for 3
     packed = {name: numbers(tensor, half) for name, tensor in weights.items()}
     size = sum(len(entry["data"]) for entry in packed.values())
     if size > MOST:
