@@ -1,4 +1,4 @@
-"""The explorer's page holds the model's numbers, refuses what it cannot show, and trusts no name."""
+"""The explorer's page holds the model's numbers, refuses what does not fit, trusts no name."""
 
 import base64
 import json
@@ -43,7 +43,8 @@ def test_pictures_keep_their_bytes():
     images = torch.linspace(-1, 1, 2 * 64).view(2, 1, 8, 8)
     packed = packing.pack(ViT(SMALL), images, [0, 2], ["a", "b", "c"])
     values = np.frombuffer(base64.b64decode(packed["images"][0]), "u1")
-    assert values[0] == 0 and len(values) == 64
+    assert values[0] == 0
+    assert len(values) == 64
     assert base64.b64decode(packed["images"][1])[-1] == 255
     assert packed["labels"] == [0, 2]
 
