@@ -1,0 +1,243 @@
+"use strict";
+
+/* What the page draws with: elements, the course's two colour scales, a table of numbers that can be
+asked, bars, maps of patches.
+
+Text that comes from outside is only ever set as text, so a class or file name can hold anything.
+*/
+const vitDrawing = (() => {
+  const { row } = vitModel;
+
+  /* A new element: its properties, and what stands in it. */
+  function make(tag, properties = {}, ...children) {
+    const element = document.createElement(tag);
+    for (const [name, value] of Object.entries(properties)) {
+      if (name.includes("-") || name === "role" || name === "for") element.setAttribute(name, value);
+      else element[name] = value;
+    }
+    element.append(...children);
+    return element;
+  }
+
+  // Colours ---------------------------------------------------------------------------------------
+
+  // From dark to light for shares and sizes; blue, white, orange for numbers of two signs. Both
+  // are told apart without red and green, and by their lightness alone.
+  const SHARES = [[0, 32, 77], [55, 72, 108], [124, 123, 120], [186, 174, 108], [255, 234, 70]];
+  const SIGNS = [[5, 78, 138], [118, 174, 214], [247, 247, 247], [240, 160, 96], [166, 66, 4]];
+
+  /* The colour of a number from 0 to 1 on a scale. */
+  function colour(scale, value) {
+    const place = Math.max(0, Math.min(1, value)) * (scale.length - 1);
+    const low = Math.min(Math.floor(place), scale.length - 2);
+    return scale[low].map((from, i) => Math.round(from + (place - low) * (scale[low + 1][i] - from)));
+  }
+
+  /* How numbers become colours: by their sign about 0, or from 0 to the largest. */
+  function shading(data, signed = true, most = 0) {
+    let far = most;
+    if (!most) for (const value of data) if (isFinite(value)) far = Math.max(far, Math.abs(value));
+    far = far || 1;
+    const scale = signed ? SIGNS : SHARES;
+    return {
+      far,
+      low: signed ? -far : 0,
+      scale,
+      of: (value) => colour(scale, signed ? (value / far + 1) / 2 : value / far),
+    };
+  }
+
+  /* A number, as it is written everywhere on the page. */
+  function said(value) {
+    if (value === -Infinity) return "−∞";
+    const size = Math.abs(value);
+    const text = size >= 100 ? size.toFixed(0) : size >= 10 ? size.toFixed(1) : size.toFixed(2);
+    return (value < 0 && Number(text) !== 0 ? "−" : "") + text;
+  }
+
+  function percent(share) {
+    return share > 0 && share < 0.005 ? "under 1%" : `${Math.round(100 * share)}%`;
+  }
+
+  // A table of numbers ----------------------------------------------------------------------------
+
+  const asked = new Map(); // the cell of each table that was asked last, by the table's label
+
+  /* A matrix as coloured cells, to be asked by pointer or by keys.
+
+  options: matrix; label; signed; most (the scale's end, where it is shared); rowName(i), colName(j);
+  formula(i, j): how the number came about; lit: a row to mark; pick(i, j): what a click does; side,
+  tall: a cell's, in pixels; columns: names to stand above; place: the cell that is asked first.
+  */
+  function table(options) {
+    const { matrix: x, label, signed = true, most = 0, formula, pick, lit = -1 } = options;
+    const rowName = options.rowName || ((i) => `row ${i}`);
+    const colName = options.colName || ((j) => `column ${j}`);
+    const side = options.side || Math.max(3, Math.min(20, Math.floor(600 / x.cols)));
+    const tall = options.tall || Math.max(side, Math.min(14, side * 2));
+    const shade = shading(x.data, signed, most);
+    const canvas = make("canvas", {
+      width: x.cols * side, height: x.rows * tall, tabIndex: 0, role: "application",
+      "aria-label": `${label}, ${x.rows} by ${x.cols} numbers. Arrow keys ask one after the other.`,
+    });
+    const words = make("p", { className: "formula", "aria-live": "polite" });
+    let [i, j] = asked.get(label) || options.place || [Math.max(lit, 0), 0];
+    [i, j] = [Math.min(i, x.rows - 1), Math.min(j, x.cols - 1)];
+
+    function draw() {
+      const pen = canvas.getContext("2d");
+      for (let r = 0; r < x.rows; r++) {
+        row(x, r).forEach((value, c) => {
+          pen.fillStyle = `rgb(${shade.of(value)})`;
+          pen.fillRect(c * side, r * tall, side, tall);
+        });
+      }
+      pen.strokeStyle = "#009e73";
+      pen.lineWidth = 2;
+      if (lit >= 0) pen.strokeRect(1, lit * tall + 1, x.cols * side - 2, tall - 2);
+      pen.strokeStyle = "#000";
+      pen.strokeRect(j * side, i * tall, side, tall);
+      pen.strokeStyle = "#fff";
+      pen.lineWidth = 1;
+      pen.strokeRect(j * side, i * tall, side, tall);
+    }
+
+    function say() {
+      words.textContent = formula
+        ? formula(i, j) : `${rowName(i)}, ${colName(j)}: ${said(row(x, i)[j])}`;
+      draw();
+    }
+
+    function ask(r, c) {
+      [i, j] = [Math.max(0, Math.min(x.rows - 1, r)), Math.max(0, Math.min(x.cols - 1, c))];
+      asked.set(label, [i, j]);
+      say();
+    }
+
+    const under = (event) => {
+      const frame = canvas.getBoundingClientRect();
+      return [
+        Math.floor(((event.clientY - frame.top) / frame.height) * x.rows),
+        Math.floor(((event.clientX - frame.left) / frame.width) * x.cols),
+      ];
+    };
+    canvas.addEventListener("pointermove", (event) => ask(...under(event)));
+    canvas.addEventListener("click", (event) => {
+      ask(...under(event));
+      if (pick) pick(i, j);
+    });
+    canvas.addEventListener("keydown", (event) => {
+      const step = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
+      if (event.key in step) ask(i + step[event.key][0], j + step[event.key][1]);
+      else if (pick && (event.key === "Enter" || event.key === " ")) pick(i, j);
+      else return;
+      event.preventDefault();
+    });
+    say();
+    const above = make("div", { className: "columns", "aria-hidden": "true" });
+    for (const name of options.columns || []) {
+      const title = make("span", {}, name);
+      title.style.width = `${side}px`;
+      above.append(title);
+    }
+    return make(
+      "figure", { className: "table" },
+      make("figcaption", {}, label, " ", key(shade)),
+      make("div", { className: "sideways" }, above, canvas),
+      words,
+    );
+  }
+
+  /* The scale of a table, with its two ends. */
+  function key(shade) {
+    const canvas = make("canvas", { width: 60, height: 8, "aria-hidden": "true" });
+    const pen = canvas.getContext("2d");
+    for (let i = 0; i < 60; i++) {
+      pen.fillStyle = `rgb(${colour(shade.scale, i / 59)})`;
+      pen.fillRect(i, 0, 1, 8);
+    }
+    return make("span", { className: "key" }, said(shade.low), canvas, said(shade.far));
+  }
+
+  // Pictures and maps -----------------------------------------------------------------------------
+
+  /* Pixels (C, H, W), from −1 to 1, as an ImageData. One channel is grey, three are a colour. */
+  function imageData(pixels, { height, width, in_channels: C }) {
+    const image = new ImageData(width, height), n = height * width;
+    for (let p = 0; p < n; p++) {
+      for (let c = 0; c < 3; c++) {
+        image.data[4 * p + c] = Math.round((pixels[C === 3 ? c * n + p : p] + 1) * 127.5);
+      }
+      image.data[4 * p + 3] = 255;
+    }
+    return image;
+  }
+
+  /* Draw pixels on a canvas, as large as it is, each a square. */
+  function drawPixels(canvas, pixels, config) {
+    const small = make("canvas", { width: config.width, height: config.height });
+    small.getContext("2d").putImageData(imageData(pixels, config), 0, 0);
+    const pen = canvas.getContext("2d");
+    pen.imageSmoothingEnabled = false;
+    pen.drawImage(small, 0, 0, canvas.width, canvas.height);
+  }
+
+  /* One number a patch, drawn over the picture: the darker the veil, the less. */
+  function drawMap(canvas, pixels, config, shares, most, marked = -1) {
+    drawPixels(canvas, pixels, config);
+    const pen = canvas.getContext("2d");
+    const cols = config.width / config.patch_size, rows = config.height / config.patch_size;
+    const [w, h] = [canvas.width / cols, canvas.height / rows];
+    shares.forEach((share, i) => {
+      pen.globalAlpha = 0.8;
+      pen.fillStyle = `rgb(${colour(SHARES, share / most)})`;
+      pen.fillRect((i % cols) * w, Math.floor(i / cols) * h, w, h);
+    });
+    pen.globalAlpha = 1;
+    if (marked >= 0) frame(pen, (marked % cols) * w, Math.floor(marked / cols) * h, w, h);
+  }
+
+  /* A frame that is seen on every ground: white in black. */
+  function frame(pen, x, y, w, h) {
+    pen.lineWidth = 4;
+    pen.strokeStyle = "#000";
+    pen.strokeRect(x + 2, y + 2, w - 4, h - 4);
+    pen.lineWidth = 2;
+    pen.strokeStyle = "#fff";
+    pen.strokeRect(x + 2, y + 2, w - 4, h - 4);
+  }
+
+  // Bars ------------------------------------------------------------------------------------------
+
+  /* A bar a class, the ten most probable where there are more; `right` marks the picture's own. */
+  function bars(reading, names, { label, right = -1, order = null } = {}) {
+    const shares = Array.from(reading.probabilities.data);
+    const best = shares.indexOf(Math.max(...shares));
+    const shown = order || firstTen(shares);
+    const list = make("table", { className: "bars" }, make("caption", {}, label));
+    for (const i of shown) {
+      const bar = make("div", { className: i === best ? "bar best" : "bar" });
+      bar.style.width = `${100 * shares[i]}%`;
+      list.append(
+        make("tr", {},
+          make("th", { scope: "row" }, names[i], i === right ? " ✓" : ""),
+          make("td", { className: "track" }, bar),
+          make("td", { className: "number" }, percent(shares[i])),
+          make("td", { className: "number faint" }, said(reading.logits.data[i])),
+        ),
+      );
+    }
+    return list;
+  }
+
+  /* Which classes are shown: all up to ten; else the ten most probable. */
+  function firstTen(shares) {
+    const all = shares.map((_, i) => i);
+    return shares.length <= 10 ? all : all.sort((a, b) => shares[b] - shares[a]).slice(0, 10);
+  }
+
+  return {
+    make, colour, shading, said, percent, table, key, drawPixels, drawMap, frame, bars, firstTen,
+    SHARES, SIGNS,
+  };
+})();

@@ -1,0 +1,256 @@
+"use strict";
+
+/* The picture: drawn with pointer or keys, moved, picked from the held-out examples or the disk.
+What the pointer does is chosen beside it; the same tool works by keys at the cursor.
+*/
+const vitPicture = (() => {
+  const { make, drawPixels, frame } = vitDrawing;
+  const { config, state, change, grid, examples, labels, classes } = vitState;
+  const TOOLS = {
+    pick: "pick a patch",
+    draw: "draw",
+    erase: "erase",
+    move: "move the picture",
+    cover: "cover a patch",
+    hide: "hide it from cls",
+  };
+  const side = Math.max(1, Math.floor(288 / Math.max(config.height, config.width)));
+  const P = config.patch_size;
+  let tool = "pick";
+  let cursor = [Math.floor(config.height / 2), Math.floor(config.width / 2)]; // row, column
+  let held = null; // where the pointer went down, and the shift then
+
+  const canvas = make("canvas", {
+    id: "picture", width: config.width * side, height: config.height * side, tabIndex: 0,
+    role: "application",
+  });
+  const told = make("p", { id: "told", className: "small", "aria-live": "polite" });
+
+  function patchAt([r, c]) {
+    return Math.floor(r / P) * grid.cols + Math.floor(c / P);
+  }
+
+  /* What the chosen tool does at a pixel (row, column). */
+  function act(place) {
+    const patch = patchAt(place);
+    if (tool === "draw" || tool === "erase") return paint(place, tool === "draw" ? 1 : -1);
+    if (tool === "pick") return change({ query: state.query === patch + 1 ? 0 : patch + 1 });
+    if (tool === "cover") return change({ covered: toggled(state.covered, patch) });
+    if (tool === "hide") {
+      const hidden = [...toggled(new Set(state.without.hidden), patch)];
+      return change({ without: { ...state.without, hidden } });
+    }
+  }
+
+  function toggled(set, item) {
+    const next = new Set(set);
+    if (!next.delete(item)) next.add(item);
+    return next;
+  }
+
+  /* A pixel all white or black, and its neighbours half: a stroke as the digits have them. */
+  function paint([r, c], value) {
+    const base = state.base.slice();
+    const { height, width, in_channels: C } = config;
+    for (let dr = -1; dr <= 1; dr++) {
+      for (let dc = -1; dc <= 1; dc++) {
+        const row = r - state.shift[0] + dr, col = c - state.shift[1] + dc;
+        if (row < 0 || row >= height || col < 0 || col >= width || (dr && dc)) continue;
+        for (let channel = 0; channel < C; channel++) {
+          const i = (channel * height + row) * width + col;
+          if (dr === 0 && dc === 0) base[i] = value;
+          else if (value > 0) base[i] = Math.max(base[i], 0);
+        }
+      }
+    }
+    change({ base, example: -1 });
+  }
+
+  function under(event) {
+    const box = canvas.getBoundingClientRect();
+    const at = (share, count) => Math.max(0, Math.min(count - 1, Math.floor(share * count)));
+    return [
+      at((event.clientY - box.top) / box.height, config.height),
+      at((event.clientX - box.left) / box.width, config.width),
+    ];
+  }
+
+  canvas.addEventListener("pointerdown", (event) => {
+    const place = under(event);
+    canvas.setPointerCapture(event.pointerId);
+    held = { place, shift: state.shift };
+    cursor = place;
+    act(place);
+  });
+  canvas.addEventListener("pointermove", (event) => {
+    if (!held) return;
+    const place = under(event);
+    if (tool === "move") {
+      const by = [0, 1].map((axis) => held.shift[axis] + place[axis] - held.place[axis]);
+      change({ shift: by });
+    } else if (tool === "draw" || tool === "erase") {
+      line(cursor, place).forEach(act);
+    }
+    cursor = place;
+  });
+  for (const end of ["pointerup", "pointercancel"]) {
+    canvas.addEventListener(end, () => (held = null));
+  }
+
+  /* The pixels from one place to another, so that a fast stroke has no gaps. */
+  function line([r, c], [toRow, toCol]) {
+    const steps = Math.max(Math.abs(toRow - r), Math.abs(toCol - c), 1);
+    return Array.from({ length: steps }, (_, i) => [
+      Math.round(r + ((i + 1) / steps) * (toRow - r)),
+      Math.round(c + ((i + 1) / steps) * (toCol - c)),
+    ]);
+  }
+
+  canvas.addEventListener("keydown", (event) => {
+    const arrows = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
+    if (event.key in arrows) {
+      const [down, right] = arrows[event.key];
+      const step = ["draw", "erase", "move"].includes(tool) ? 1 : P;
+      if (tool === "move") {
+        change({ shift: [state.shift[0] + down, state.shift[1] + right] });
+      } else {
+        cursor = [
+          Math.max(0, Math.min(config.height - 1, cursor[0] + down * step)),
+          Math.max(0, Math.min(config.width - 1, cursor[1] + right * step)),
+        ];
+        told.textContent = `At patch ${patchAt(cursor)}, pixel (${cursor}). Space: ${TOOLS[tool]}.`;
+        show();
+      }
+    } else if ((event.key === " " || event.key === "Enter") && tool !== "move") {
+      act(cursor);
+    } else return;
+    event.preventDefault();
+  });
+  canvas.addEventListener("focus", () => show());
+  canvas.addEventListener("blur", () => show());
+
+  // What stands round it --------------------------------------------------------------------------
+
+  const tools = make("fieldset", { className: "tools" }, make("legend", {}, "The pointer can"));
+  for (const [name, text] of Object.entries(TOOLS)) {
+    const choice = make("input", { type: "radio", name: "tool", value: name, id: `tool-${name}` });
+    choice.checked = name === tool;
+    choice.addEventListener("change", () => choose(name));
+    tools.append(make("label", {}, choice, text));
+  }
+
+  function choose(name) {
+    tool = name;
+    document.getElementById(`tool-${name}`).checked = true;
+    canvas.dataset.tool = name;
+    canvas.setAttribute(
+      "aria-label",
+      `The picture, ${config.height} by ${config.width} pixels. The pointer can ${TOOLS[name]}; ` +
+        (name === "move" ? "arrow keys move it." : "arrow keys go to a place, space acts there."),
+    );
+  }
+
+  function button(text, name, action) {
+    const element = make("button", { type: "button", textContent: text, "aria-label": name });
+    element.addEventListener("click", action);
+    return element;
+  }
+
+  const buttons = make("div", { className: "row" });
+  const which = make("span", { className: "small" });
+  if (examples.length) {
+    buttons.append(
+      button("◀", "the example before", () => vitState.showExample(state.example - 1)),
+      button("▶", "the next example", () => vitState.showExample(state.example + 1)),
+    );
+  }
+  buttons.append(
+    button("Clear", "clear the picture", () => {
+      change({ base: state.base.map(() => -1), example: -1, shift: [0, 0], covered: new Set() });
+      choose("draw");
+    }),
+  );
+  if (config.in_channels === 3) buttons.append(fromDisk());
+
+  /* A picture from the disk, its shorter side made to fit, its middle cut out, as Preprocess does. */
+  function fromDisk() {
+    const input = make("input", { type: "file", accept: "image/*" });
+    input.addEventListener("change", async () => {
+      const file = input.files[0];
+      if (!file) return;
+      try {
+        const photo = await createImageBitmap(file);
+        const { width, height } = config;
+        const small = make("canvas", { width, height });
+        const scale = Math.max(width / photo.width, height / photo.height);
+        const [w, h] = [photo.width * scale, photo.height * scale];
+        const pen = small.getContext("2d");
+        pen.imageSmoothingQuality = "high";
+        pen.drawImage(photo, (width - w) / 2, (height - h) / 2, w, h);
+        const bytes = pen.getImageData(0, 0, width, height).data;
+        const base = new Float32Array(3 * width * height);
+        for (let i = 0; i < base.length; i++) {
+          const channel = Math.floor(i / (width * height)), p = i % (width * height);
+          base[i] = bytes[4 * p + channel] / 127.5 - 1;
+        }
+        change({ base, example: -1, shift: [0, 0], covered: new Set() });
+        told.textContent = `This is ${file.name}.`;
+      } catch {
+        told.textContent = `${file.name} is no picture that this browser reads.`;
+      }
+    });
+    return make("label", { className: "file" }, "A picture of yours ", input);
+  }
+
+  function show() {
+    drawPixels(canvas, vitState.pixels(), config);
+    const pen = canvas.getContext("2d");
+    const square = P * side;
+    pen.strokeStyle = "rgba(128, 128, 128, 0.5)";
+    pen.lineWidth = 1;
+    for (let i = 1; i < grid.cols; i++) pen.strokeRect(i * square, -1, 0, canvas.height + 2);
+    for (let i = 1; i < grid.rows; i++) pen.strokeRect(-1, i * square, canvas.width + 2, 0);
+    const corner = (patch) => [(patch % grid.cols) * square, Math.floor(patch / grid.cols) * square];
+    for (const patch of state.covered) hatch(pen, ...corner(patch), square, "#999");
+    for (const patch of state.without.hidden) hatch(pen, ...corner(patch), square, "#e69f00");
+    if (state.query) frame(pen, ...corner(state.query - 1), square, square);
+    if (document.activeElement === canvas && canvas.matches(":focus-visible") && tool !== "move") {
+      const small = tool === "draw" || tool === "erase";
+      const [x, y] = small ? [cursor[1] * side, cursor[0] * side] : corner(patchAt(cursor));
+      pen.strokeStyle = "#d55e00";
+      pen.lineWidth = 3;
+      pen.strokeRect(x + 1, y + 1, (small ? side : square) - 2, (small ? side : square) - 2);
+    }
+    const label = labels[state.example];
+    which.textContent =
+      state.example < 0
+        ? "a picture of your own"
+        : `example ${state.example + 1} of ${examples.length}` +
+          (label === undefined ? "" : `: ${classes[label]}`);
+  }
+
+  /* Lines across a patch: it is covered, or hidden. */
+  function hatch(pen, x, y, size, colour) {
+    pen.save();
+    pen.beginPath();
+    pen.rect(x, y, size, size);
+    pen.clip();
+    pen.strokeStyle = colour;
+    pen.lineWidth = 2;
+    for (let i = -size; i < size; i += Math.max(6, size / 8)) {
+      pen.beginPath();
+      pen.moveTo(x + i, y + size);
+      pen.lineTo(x + i + size, y);
+      pen.stroke();
+    }
+    pen.restore();
+  }
+
+  function build(place) {
+    place.append(canvas, make("div", { className: "row" }, buttons, which), told, tools);
+    choose(examples.length ? "pick" : "draw");
+    vitState.listen(show);
+  }
+
+  return { build, choose };
+})();
