@@ -67,7 +67,8 @@ const vitDrawing = (() => {
 
   options: matrix; label; signed; most (the scale's end, where it is shared); rowName(i), colName(j);
   formula(i, j): how the number came about; lit: a row to mark; pick(i, j): what a click does; side,
-  tall: a cell's, in pixels; columns: names to stand above; place: the cell that is asked first.
+  tall: a cell's, in pixels; rows, columns: names to stand beside and above; place: the cell that is
+  asked first; linked: a list of tables of one shape, which are asked together.
   */
   function table(options) {
     const { matrix: x, label, signed = true, most = 0, formula, pick, lit = -1 } = options;
@@ -108,10 +109,15 @@ const vitDrawing = (() => {
       draw();
     }
 
-    function ask(r, c) {
-      [i, j] = [Math.max(0, Math.min(x.rows - 1, r)), Math.max(0, Math.min(x.cols - 1, c))];
+    function go(r, c) {
+      [i, j] = [r, c];
       asked.set(label, [i, j]);
       say();
+    }
+
+    function ask(r, c) {
+      const place = [Math.max(0, Math.min(x.rows - 1, r)), Math.max(0, Math.min(x.cols - 1, c))];
+      for (const one of options.linked || [go]) one(...place);
     }
 
     const under = (event) => {
@@ -134,18 +140,26 @@ const vitDrawing = (() => {
       event.preventDefault();
     });
     say();
-    const above = make("div", { className: "columns", "aria-hidden": "true" });
-    for (const name of options.columns || []) {
-      const title = make("span", {}, name);
-      title.style.width = `${side}px`;
-      above.append(title);
-    }
+    if (options.linked) options.linked.push(go);
+    const above = titles("columns", options.columns, "width", side);
+    const beside = titles("rows", tall >= 12 ? options.rows : [], "height", tall);
     return make(
       "figure", { className: "table" },
       make("figcaption", {}, label, " ", key(shade)),
-      make("div", { className: "sideways" }, above, canvas),
+      make("div", { className: "named" }, beside, make("div", { className: "sideways" }, above, canvas)),
       words,
     );
+  }
+
+  /* The names of a table's rows or columns, each as large as a cell. */
+  function titles(className, names = [], property, size) {
+    const list = make("div", { className, "aria-hidden": "true" });
+    for (const name of names) {
+      const title = make("span", {}, name);
+      title.style[property] = `${size}px`;
+      list.append(title);
+    }
+    return list;
   }
 
   /* The scale of a table, with its two ends. */
@@ -189,7 +203,7 @@ const vitDrawing = (() => {
     const cols = config.width / config.patch_size, rows = config.height / config.patch_size;
     const [w, h] = [canvas.width / cols, canvas.height / rows];
     shares.forEach((share, i) => {
-      pen.globalAlpha = 0.8;
+      pen.globalAlpha = 0.7;
       pen.fillStyle = `rgb(${colour(SHARES, share / most)})`;
       pen.fillRect((i % cols) * w, Math.floor(i / cols) * h, w, h);
     });
@@ -209,23 +223,28 @@ const vitDrawing = (() => {
 
   // Bars ------------------------------------------------------------------------------------------
 
-  /* A bar a class, the ten most probable where there are more; `right` marks the picture's own. */
-  function bars(reading, names, { label, right = -1, order = null } = {}) {
-    const shares = Array.from(reading.probabilities.data);
-    const best = shares.indexOf(Math.max(...shares));
-    const shown = order || firstTen(shares);
-    const list = make("table", { className: "bars" }, make("caption", {}, label));
+  /* A bar a class for each reading, {label: reading}, below each other; `right` marks the picture's
+  own class, `shown` says which classes. */
+  function bars(readings, names, { right = -1, shown }) {
+    const all = Object.entries(readings).map(([label, { probabilities, logits }]) => {
+      const shares = Array.from(probabilities.data);
+      return { label, shares, logits: logits.data, best: shares.indexOf(Math.max(...shares)) };
+    });
+    const header = make("tr", {}, make("th", {}, "class"), make("td", {}));
+    for (const { label } of all) header.append(make("th", { scope: "col" }, label));
+    header.append(make("th", { scope: "col" }, "logit"));
+    const list = make("table", { className: "bars" }, header);
     for (const i of shown) {
-      const bar = make("div", { className: i === best ? "bar best" : "bar" });
-      bar.style.width = `${100 * shares[i]}%`;
-      list.append(
-        make("tr", {},
-          make("th", { scope: "row" }, names[i], i === right ? " ✓" : ""),
-          make("td", { className: "track" }, bar),
-          make("td", { className: "number" }, percent(shares[i])),
-          make("td", { className: "number faint" }, said(reading.logits.data[i])),
-        ),
-      );
+      const track = make("td", { className: "track" });
+      const line = make("tr", {}, make("th", { scope: "row" }, names[i], i === right ? " ✓" : ""), track);
+      all.forEach(({ shares, best }, which) => {
+        const bar = make("div", { className: `bar reading-${which}${i === best ? " best" : ""}` });
+        bar.style.width = `${100 * shares[i]}%`;
+        track.append(bar);
+        line.append(make("td", { className: "number" }, percent(shares[i])));
+      });
+      line.append(make("td", { className: "number faint" }, said(all.at(-1).logits[i])));
+      list.append(line);
     }
     return list;
   }

@@ -27,18 +27,14 @@ const vitModel = (() => {
     return matrix(a.rows, a.cols, a.data.map((value, i) => value + b.data[i]));
   }
 
-  function dot(a, b) {
-    let sum = 0;
-    for (let i = 0; i < a.length; i++) sum += a[i] * b[i];
-    return sum;
-  }
-
   /* (N, in) by a weight (out, in): (N, out). */
   function linear(x, weight, bias) {
-    const y = matrix(x.rows, weight.rows);
+    const y = matrix(x.rows, weight.rows), n = x.cols;
     for (let i = 0; i < x.rows; i++) {
       for (let o = 0; o < weight.rows; o++) {
-        y.data[i * y.cols + o] = dot(row(x, i), row(weight, o)) + (bias ? bias.data[o] : 0);
+        let sum = bias ? bias.data[o] : 0;
+        for (let k = 0; k < n; k++) sum += x.data[i * n + k] * weight.data[o * n + k];
+        y.data[i * y.cols + o] = sum;
       }
     }
     return y;

@@ -79,15 +79,15 @@ const vitParts = (() => {
   /* The answer: bars of the whole model, and beside them of what is left. */
   function buildAnswer(place) {
     const words = make("p", { id: "answer", "aria-live": "polite" });
-    const both = make("div", { className: "answers" });
+    const both = make("div");
     place.append(words, both);
     vitState.listen(({ whole, shown, out, example }) => {
       const right = labels[example];
       const order = firstTen(Array.from(whole.probabilities.data));
       const say = ({ probabilities: { data } }) => `${classes[vitState.best(data)]} (${percent(Math.max(...data))})`;
       words.textContent = out ? `It says ${say(shown)}; the whole model says ${say(whole)}.` : `It says ${say(whole)}.`;
-      both.replaceChildren(bars(whole, classes, { label: out ? "as it is" : "the answer", right, order }));
-      if (out) both.append(bars(shown, classes, { label: "without", right, order }));
+      const readings = out ? { "as it is": whole, without: shown } : { share: whole };
+      both.replaceChildren(bars(readings, classes, { right, shown: order }));
     });
   }
 
@@ -116,10 +116,12 @@ const vitParts = (() => {
         table({
           matrix: x, label: "probabilities", signed: false, most: 1, side, tall: 26, rowName, place: [L, 0],
           columns: order.map((k) => classes[k]),
+          rows: readings.map((_, i) => rowName(i)),
           formula: (i, j) => `${rowName(i)}, class ${classes[order[j]]}: ${percent(x.data[i * order.length + j])}`,
         }),
-        make("ol", { className: "lens", start: 0 }, ...readings.map(({ probabilities: { data } }, i) =>
-          make("li", {}, `${rowName(i)}: ${classes[vitState.best(data)]}, ${percent(Math.max(...data))}`))),
+        make("ol", { className: "lens", "aria-label": "the answer after each block" },
+          ...readings.map(({ probabilities: { data } }) =>
+            make("li", {}, `${classes[vitState.best(data)]}, ${percent(Math.max(...data))}`))),
       );
     });
   }

@@ -10,9 +10,9 @@ const vitPicture = (() => {
     pick: "pick a patch",
     draw: "draw",
     erase: "erase",
-    move: "move the picture",
+    move: "move it",
     cover: "cover a patch",
-    hide: "hide it from cls",
+    hide: "hide from cls",
   };
   const side = Math.max(1, Math.floor(288 / Math.max(config.height, config.width)));
   const P = config.patch_size;

@@ -10,6 +10,8 @@ const vitRoad = (() => {
   const { depth: L, num_heads: h, embed_dim: D, in_channels: C, patch_size: P } = config;
   const N = patches + 1, d = D / h, width = weights["blocks.0.mlp.fc1.weight"].rows;
   const kernel = templates(weights["patch_embed.proj.weight"], config);
+  const NAMES = Array.from({ length: N }, (_, i) => (i ? String(i - 1) : "cls"));
+  const ofTokens = { rowName: tokenName, rows: NAMES };
   let number = 0; // of a token's D: the one whose template is shown
 
   // A stage has its name, the shape that leaves it, its icon, its tables.
@@ -54,7 +56,7 @@ const vitRoad = (() => {
         `${D} templates. How much it is like each is one number of its token.`,
       table({
         matrix: shown.embedded, label: "the patches' tokens", lit: patch, place: [patch, number],
-        rowName: (i) => `patch ${i}`,
+        rowName: (i) => `patch ${i}`, rows: NAMES.slice(1),
         pick: (i, j) => {
           number = j;
           change({ query: i + 1 });
@@ -89,7 +91,7 @@ const vitRoad = (() => {
     return [
       "The cls token goes in front, and each token gets the embedding of its place added.",
       table({
-        matrix: shown.start, label: "tokens, cls first", lit: query, rowName: tokenName,
+        matrix: shown.start, label: "tokens, cls first", lit: query, ...ofTokens,
         pick: (i) => change({ query: i }),
         formula: (i, j) => {
           const own = i ? row(shown.embedded, i - 1)[j] : cls[j];
@@ -117,10 +119,10 @@ const vitRoad = (() => {
     const words = { q: "what it asks", k: "what it is found by", v: "what it hands out" };
     return [
       `Head ${head} of block ${block} makes three rows of ${d} numbers from each normed token.`,
-      ...Object.entries(words).map(([letter, meaning], which) =>
+      make("div", { className: "side-by-side" }, ...Object.entries(words).map(([letter, meaning], which) =>
         table({
-          matrix: parts[letter], label: `${{ q: "query", k: "key", v: "value" }[letter]} ${letter}: ${meaning}`,
-          lit: query, rowName: tokenName, pick: (i) => change({ query: i }),
+          matrix: parts[letter], side: Math.max(3, Math.min(14, Math.floor(240 / d))), tall: 14, label: `${{ q: "query", k: "key", v: "value" }[letter]} ${letter}: ${meaning}`,
+          lit: query, ...ofTokens, pick: (i) => change({ query: i }),
           formula: (i, j) => {
             const line = (which * h + head) * d + j, shift = bias ? bias.data[line] : 0;
             const value = row(parts[letter], i)[j];
@@ -128,28 +130,36 @@ const vitRoad = (() => {
               (bias ? ` + bias = ${said(value - shift)} + ${said(shift)}` : "");
           },
         }),
-      ),
+      )),
     ];
   }
 
   function attention({ shown, query, block, head, without }) {
     const parts = shown.blocks[block].heads[head];
     const at = (x, i, j) => row(x, i)[j];
-    const shared = { lit: query, rowName: tokenName, colName: tokenName, side: Math.max(3, Math.min(16, Math.floor(280 / N))), tall: Math.max(3, Math.min(16, Math.floor(280 / N))), pick: (i) => change({ query: i }) };
-    const root = without.scale ? "1, since √d is left out" : `√${d}`;
+    const side = Math.max(3, Math.min(14, Math.floor(270 / N)));
+    const shared = {
+      ...ofTokens, lit: query, colName: tokenName, side, tall: side, linked: [],
+      pick: (i) => change({ query: i }),
+    };
+    const divisor = without.scale ? 1 : Math.sqrt(d);
+    const product = (i, j) => `q of ${tokenName(i)} · k of ${tokenName(j)}`;
     return [
       "A row for each token that asks, a column for each that is asked.",
       make("div", { className: "side-by-side" },
         table({
           ...shared, matrix: parts.products, label: "q · k",
-          formula: (i, j) => `${said(at(parts.products, i, j))} = q of ${tokenName(i)} · k of ${tokenName(j)}`,
+          formula: (i, j) => `${said(at(parts.products, i, j))} = ${product(i, j)}`,
         }),
         table({
           ...shared, matrix: parts.scores, label: without.scale ? "scores = q · k" : "scores = q · k / √d",
           formula: (i, j) =>
             at(parts.scores, i, j) === -Infinity
               ? `−∞: ${tokenName(j)} is hidden from cls`
-              : `${said(at(parts.scores, i, j))} = ${said(at(parts.products, i, j))} / ${root}`,
+              : without.scale
+                ? `${said(at(parts.scores, i, j))} = ${product(i, j)}, and √d is left out`
+                : `${said(at(parts.scores, i, j))} = ${product(i, j)} / √${d} = ` +
+                  `${said(at(parts.products, i, j))} / ${said(divisor)}`,
         }),
         table({
           ...shared, matrix: parts.weights, label: "weights = softmax", signed: false,
@@ -162,7 +172,7 @@ const vitRoad = (() => {
         }),
       ),
       table({
-        matrix: parts.mixed, label: "mixture: the values by these weights", lit: query, rowName: tokenName,
+        matrix: parts.mixed, label: "mixture: the values by these weights", lit: query, ...ofTokens,
         pick: (i) => change({ query: i }),
         formula: (i, j) => {
           const shares = Array.from(row(parts.weights, i), (weight, t) => [weight, t]);
@@ -187,7 +197,7 @@ const vitRoad = (() => {
     return [
       `Each token alone: to ${width} numbers, bent by GELU, and back to ${D}; then added to the stream.`,
       table({
-        matrix: steps.bent, label: "after GELU", lit: query, rowName: tokenName,
+        matrix: steps.bent, label: "after GELU", lit: query, ...ofTokens,
         pick: (i) => change({ query: i }),
         formula: (i, j) =>
           `${said(row(steps.bent, i)[j])} = GELU(${said(row(steps.hidden, i)[j])}), which is norm of ` +
@@ -195,7 +205,7 @@ const vitRoad = (() => {
       }),
       table({
         matrix: lengths, label: "how the residual stream grows: each token's length", signed: false,
-        lit: query, rowName: tokenName, side: Math.min(32, Math.floor(600 / stream.length)), tall: 14,
+        lit: query, ...ofTokens, side: Math.min(32, Math.floor(600 / stream.length)), tall: 14,
         place: [query, 2 * block + 2], pick: (i) => change({ query: i }),
         formula: (i, s) => {
           const [name, , added] = stream[s];
@@ -337,6 +347,7 @@ const vitRoad = (() => {
       buttons.forEach((button, i) =>
         button.setAttribute("aria-pressed", STAGES[i] === stage ? "true" : "false"));
       choosers.hidden = !stage.inBlock;
+      choosers.lastChild.hidden = stage.name === "MLP";
       heading.textContent = stage.name;
       const [text, ...tables] = stage.open(state);
       const held = focusedTable(place);

@@ -216,7 +216,7 @@ const vitTour = (() => {
       right: ({ marked, drawn }) => (marked < drawn ? 0 : marked > drawn ? 1 : 2),
       reveal: ({ before, marked, drawn }) =>
         `It reads ${before} of ${count}; without a look at rollout's patch ${marked}, without one drawn by lot ${drawn}. The picture stayed whole, so this is no mere correlation: cls reads from there.`,
-      task: "Choose “hide it from cls” for the pointer, and hide as few as you can until the answer changes. Then hide all but those.",
+      task: "Choose “hide from cls” for the pointer, and hide as few as you can until the answer changes. Then hide all but those.",
     },
   ];
 
