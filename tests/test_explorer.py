@@ -1,16 +1,25 @@
 """The explorer's page holds the model's numbers, refuses what does not fit, trusts no name."""
 
 import base64
+import html
 import json
+import re
+from hashlib import sha256
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from torch import nn
 
-from vit_steps import ViT, ViTConfig
+import vit_steps
+from vit_steps import ViT, ViTConfig, explorer
+from vit_steps.explorer import __main__ as command
 from vit_steps.explorer import packing
+from vit_steps.training import load_model, save_model
+from vit_steps.training.data import ImageDataset, digits, scattered
 
+STORED = Path(vit_steps.__file__).parent / "weights" / "scattered.safetensors"
 SMALL = ViTConfig(8, 4, 1, 3, embed_dim=12, depth=2, num_heads=3)
 
 
@@ -85,3 +94,133 @@ def test_a_hostile_name_cannot_end_the_script():
     text = packing.as_json(packing.pack(ViT(SMALL), classes=[name, "b", "c"]))
     assert not set("<>&") & set(text)
     assert json.loads(text)["classes"][0] == name
+
+
+# The page ----------------------------------------------------------------------------------------
+
+
+def given(page: str) -> dict:
+    """What a page was given: its piece of JSON."""
+    return json.loads(re.search(r'id="given">(.*?)</script>', page, re.DOTALL)[1])
+
+
+def test_the_page_of_the_stored_weights_is_small_and_whole():
+    page = explorer.page(load_model(STORED), scattered(100, seed=1, held_out=True))
+    assert 0.8e6 < len(page.encode()) < 2e6
+    assert len(given(page)["images"]) == len(given(page)["labels"]) == 24
+    assert not re.search(r"\{(policy|style|scripts|given)\}", page)
+
+
+def test_the_policy_names_what_stands_in_the_page_and_nothing_else():
+    page = explorer.page(ViT(SMALL))
+    policy = html.unescape(re.search(r'Content-Security-Policy" content="([^"]*)"', page)[1])
+    rules = dict(rule.split(" ", 1) for rule in policy.split("; "))
+    assert rules["default-src"] == "'none'"
+    scripts = re.findall(r"<script>(.*?)</script>", page, re.DOTALL)
+    assert len(scripts) == len(explorer.SCRIPTS)
+    sums = [base64.b64encode(sha256(s.encode()).digest()).decode() for s in scripts]
+    assert rules["script-src"].split() == [f"'sha256-{s}'" for s in sums]
+    assert "unsafe" not in policy
+    assert set(re.findall(r"https?://[^\s\"']+", page)) == {"http://www.w3.org/2000/svg"}  # a name
+
+
+def test_no_script_can_end_itself():
+    for name in explorer.SCRIPTS:
+        assert "</script" not in explorer.text(f"{name}.js").lower()
+        assert "innerHTML" not in explorer.text(f"{name}.js")
+
+
+def test_a_name_that_looks_like_a_place_of_the_page_is_text():
+    classes = ["{given}", "{scripts}", "</script>"]
+    assert given(explorer.page(ViT(SMALL), classes=classes))["classes"] == classes
+
+
+def test_pictures_are_taken_evenly_and_bring_their_names():
+    train, _ = digits()
+    classes = tuple("abcdefghij")
+    ramp = torch.arange(10)
+    data = ImageDataset(ramp.byte()[:, None, None, None].expand(10, 1, 8, 8), ramp, classes)
+    model = ViT(ViTConfig(8, 4, 1, 10, embed_dim=12, depth=1, num_heads=3))
+    found = given(explorer.page(model, data, count=5))
+    assert found["labels"] == [0, 2, 4, 6, 8]
+    assert found["classes"] == list(classes)
+    assert len(given(explorer.page(model, data))["labels"]) == 10  # as many as there are
+    assert len(given(explorer.page(model, train))["labels"]) == 24
+    with pytest.raises(ValueError, match="count is 0"):
+        explorer.page(model, data, count=0)
+
+
+def test_a_page_over_8_megabytes_is_refused():
+    middle = ViT(ViTConfig(224, 32, 3, 10, embed_dim=192, depth=4, num_heads=4))  # 5.2 MB
+    pixels = torch.zeros(24, 3, 224, 224, dtype=torch.uint8)
+    data = ImageDataset(pixels, torch.zeros(24, dtype=torch.long), tuple("0123456789"))
+    assert len(explorer.page(middle, data, count=2)) < 8e6
+    with pytest.raises(ValueError, match=r"takes \d+\.\d MB, and 8 are .* fewer pictures than 24"):
+        explorer.page(middle, data)
+
+
+def test_it_is_written_whole(tmp_path):
+    model = ViT(SMALL)
+    path = explorer.write(tmp_path / "page.html", model, classes=["ä", "b", "c"])
+    assert path.read_text(encoding="utf-8") == explorer.page(model, classes=["ä", "b", "c"])
+    with pytest.raises(ValueError, match=r"nowhere.* cannot be written"):
+        explorer.write(tmp_path / "nowhere" / "page.html", model)
+
+
+def test_a_cell_shows_it_in_a_frame_without_rights():
+    model = ViT(SMALL)
+    shown = explorer.show(model, height=500)
+    frame = shown._repr_html_()
+    assert html.unescape(re.search(r'srcdoc="([^"]*)"', frame)[1]) == explorer.page(model)
+    assert 'sandbox="allow-scripts"' in frame
+    assert 'height="500"' in frame
+    assert "live page" in repr(shown)
+
+
+def test_a_compiled_model_has_the_same_page():
+    model = ViT(SMALL)
+    compiled = torch.compile(model, backend="eager")
+    assert explorer.page(compiled) == explorer.page(model)
+
+
+# The command -------------------------------------------------------------------------------------
+
+
+def test_the_command_writes_the_courses_own_model(tmp_path, capsys):
+    out = tmp_path / "page.html"
+    command.main(["--out", str(out), "--no-browser"])
+    assert capsys.readouterr().out == f"{out}, {out.stat().st_size / 1e6:.1f} MB\n"
+    found = given(out.read_text(encoding="utf-8"))
+    assert len(found["images"]) == 24
+    wanted = explorer.page(load_model(STORED), scattered(24, held_out=True))
+    assert found == given(wanted)
+
+
+def test_the_command_opens_the_page_of_any_weights(tmp_path, monkeypatch, capsys):
+    opened = []
+    monkeypatch.setattr(command.webbrowser, "open", lambda address: bool(opened.append(address)))
+    monkeypatch.chdir(tmp_path)
+    model = ViT(ViTConfig(8, 4, 1, 10, embed_dim=12, depth=1, num_heads=3))
+    save_model(model, "mine.safetensors")
+    command.main(["mine.safetensors", "--data", "digits", "--count", "7"])
+    assert opened == [(tmp_path / "explorer.html").resolve().as_uri()]
+    assert "open the file yourself" in capsys.readouterr().out
+    found = given((tmp_path / "explorer.html").read_text(encoding="utf-8"))
+    assert len(found["images"]) == len(found["labels"]) == 7
+    command.main(["mine.safetensors", "--no-browser"])  # of pictures nothing is known
+    assert given((tmp_path / "explorer.html").read_text(encoding="utf-8"))["images"] == []
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["missing.safetensors"], r"vit_steps\.explorer: .*missing\.safetensors"),
+        (["--data", "nothing"], "'nothing': give"),
+        (["--data", "digits"], r"images are \(24, 1, 8, 8\); this model takes \(k, 1, 16, 16\)"),
+        (["--count", "0"], "is 0"),
+    ],
+)
+def test_the_command_says_in_one_line_what_is_wrong(words, message, tmp_path):
+    with pytest.raises(SystemExit, match=message):
+        command.main([*words, "--no-browser", "--out", str(tmp_path / "page.html")])
+    assert list(tmp_path.iterdir()) == []

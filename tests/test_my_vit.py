@@ -22,7 +22,7 @@ from safetensors.torch import load_file
 
 import course
 import vit_steps
-from vit_steps import ViT, ViTConfig, checks
+from vit_steps import ViT, ViTConfig, checks, explorer
 from vit_steps.checks.keeping import HEADER, PIECES
 from vit_steps.training import load_model
 from vit_steps.training.data import scattered
@@ -305,9 +305,12 @@ def test_its_own_configuration_will_do_as_well(mine):
     for field in fields:
         assert getattr(mine.ViTConfig(), field) == getattr(ViTConfig(), field)  # the same defaults
     torch.manual_seed(3)
-    first = mine.ViT(own).head.weight
+    model = mine.ViT(own)
     torch.manual_seed(3)
-    assert torch.equal(first, mine.ViT(CONFIG).head.weight)
+    assert torch.equal(model.head.weight, mine.ViT(CONFIG).head.weight)
+    same = ViT(CONFIG)
+    same.load_state_dict(model.state_dict())
+    assert explorer.page(model) == explorer.page(same)
 
 
 def test_it_reads_digits_as_well_as_the_package(mine):

@@ -16,7 +16,7 @@ from torch import nn
 from ..inputs import check_sizes
 from ..training.dataset import Pictures
 from ..training.files import write_whole
-from .packing import as_json, pack
+from .packing import MOST, as_json, pack
 
 # In the order in which they need each other.
 SCRIPTS = ("model", "drawing", "state", "picture", "road", "looks", "parts", "tour", "page")
@@ -69,6 +69,11 @@ def page(
     }
     for name, part in parts.items():
         html = html.replace(f"{{{name}}}", part, 1)
+    if len(html) > MOST:
+        raise ValueError(
+            f"the page takes {len(html) / 1e6:.1f} MB, and {MOST / 1e6:.0f} are the most that a "
+            f"browser opens gladly; give fewer pictures than {count}, or a smaller model"
+        )
     return html
 
 

@@ -145,7 +145,7 @@ const vitDrawing = (() => {
     const beside = titles("rows", tall >= 12 ? options.rows : [], "height", tall);
     return make(
       "figure", { className: "table" },
-      make("figcaption", {}, label, " ", key(shade)),
+      make("figcaption", {}, `${label} (${x.rows}×${x.cols}) `, key(shade)),
       make("div", { className: "named" }, beside, make("div", { className: "sideways" }, above, canvas)),
       words,
     );

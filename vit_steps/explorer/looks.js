@@ -76,18 +76,24 @@ const vitLooks = (() => {
       choices.append(make("label", {}, input, text));
       return input;
     });
+    const asker = make("select", { id: "asker" });
+    for (let i = 0; i <= vitState.patches; i++) {
+      asker.append(make("option", { value: i, textContent: tokenName(i) }));
+    }
+    asker.addEventListener("change", () => change({ query: Number(asker.value) }));
     const twin = make("input", { type: "checkbox", id: "twin" });
     twin.addEventListener("change", () => change({ twin: twin.checked }));
     choices.append(make("label", {}, twin, "beside it an untrained twin"));
     const maps = make("div", { className: "side-by-side" });
     const scale = make("p", { className: "small" });
     place.append(
-      make("p", {}, "Pick a patch in the picture, or cls by picking it again: how much does it take from each patch? The brighter, the more."),
-      choices, scale, maps,
+      make("p", {}, "How much does a token take from each patch? The brighter, the more. A patch can be picked in the picture too; picked again, cls asks."),
+      make("label", {}, "who asks ", asker), choices, scale, maps,
     );
     vitState.listen(({ shown, twinRun, query }) => {
       inputs.forEach((input) => (input.checked = input.value === kind));
       twin.checked = state.twin;
+      asker.value = query;
       const runs = twinRun ? [[shown, "this model"], [twinRun, "its untrained twin"]] : [[shown, "this model"]];
       let most = 0;
       for (const [run] of runs) {

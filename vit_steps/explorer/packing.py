@@ -3,11 +3,13 @@
 import base64
 import json
 from collections.abc import Sequence
+from dataclasses import fields
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from ..training.checkpoints import weights_of
 from ..vit import ViT, ViTConfig
 
 MOST = 8_000_000  # bytes of a page
@@ -37,13 +39,8 @@ def pack(
         ValueError: pictures or names that do not fit the model, weights that are not finite, or
             more of them than a page holds.
     """
-    config = getattr(model, "config", None)
-    if not isinstance(config, ViTConfig):
-        raise TypeError(
-            f"the model is a {type(model).__name__} without a ViTConfig; the page shows a ViT of "
-            "vit_steps, or your own with `self.config = config`"
-        )
-    weights = {name: tensor.detach().cpu().float() for name, tensor in model.state_dict().items()}
+    config = config_of(model)
+    weights = {name: tensor.detach().cpu().float() for name, tensor in weights_of(model).items()}
     with torch.device("meta"):
         wanted = {name: tensor.shape for name, tensor in ViT(config).state_dict().items()}
     got = {name: tensor.shape for name, tensor in weights.items()}
@@ -76,6 +73,18 @@ def pack(
         "labels": some_labels(images, labels, config.num_classes),
         "classes": names(classes, config.num_classes),
     }
+
+
+def config_of(model: nn.Module) -> ViTConfig:
+    """The model's ViTConfig; a learner's own configuration has fewer fields, and is one as well."""
+    config = getattr(model, "config", None)
+    given = {f.name: getattr(config, f.name) for f in fields(ViTConfig) if hasattr(config, f.name)}
+    if not {"image_size", "patch_size", "embed_dim", "depth", "num_heads"} <= set(given):
+        raise TypeError(
+            f"the model is a {type(model).__name__} without a ViTConfig; the page shows a ViT of "
+            "vit_steps, or your own with `self.config = config`"
+        )
+    return ViTConfig(**given)
 
 
 def shape(sizes: torch.Size | None) -> str:

@@ -120,8 +120,8 @@ const vitParts = (() => {
           formula: (i, j) => `${rowName(i)}, class ${classes[order[j]]}: ${percent(x.data[i * order.length + j])}`,
         }),
         make("ol", { className: "lens", "aria-label": "the answer after each block" },
-          ...readings.map(({ probabilities: { data } }) =>
-            make("li", {}, `${classes[vitState.best(data)]}, ${percent(Math.max(...data))}`))),
+          ...readings.map(({ probabilities: { data } }, i) =>
+            make("li", {}, `${rowName(i)}: ${classes[vitState.best(data)]}, ${percent(Math.max(...data))}`))),
       );
     });
   }
