@@ -99,7 +99,7 @@ def in_processes(turns: int, batch: int = bench_processes.BATCH) -> dict:
 def by_workers(turns: int, pictures: int = 512, batch: int = 32) -> dict:
     """An epoch on a folder of photos, read ahead by one and by two processes or when needed.
 
-    The model is small, so that a batch takes it about as long to learn as to read.
+    The model is small, so that reading is a good part of the epoch; "what" says which.
     """
     c = ViTConfig(224, 32, num_classes=2, embed_dim=128, depth=6, num_heads=4)
     model = ViT(c).train()

@@ -39,6 +39,9 @@ BUILT = {
     "13_fast_and_large": {"scale": {"merge_tokens"}},
 }
 
+# Minutes of reading, where a lesson has more to run than the 60 that the others keep to.
+LONGER = {"13_fast_and_large": 65}
+
 
 def read(path: Path):
     return nbformat.read(path, as_version=4)
@@ -91,7 +94,7 @@ def test_the_title_says_the_minutes_honestly(path):
     )
     reading, building = map(int, stated.groups())
     assert reading == pytest.approx(hygiene.reading_minutes(book), rel=0.15)
-    assert reading <= 65  # 60 is the aim; lesson 13 has more than others to run
+    assert reading <= LONGER.get(path.stem, 60)
     assert building == hygiene.building_minutes(book)
 
 
