@@ -235,10 +235,20 @@ def run(paths: list[Path]) -> None:
             ).execute()
         for cell in book.cells:
             for output in cell.get("outputs", []):
-                if picture := output.get("data", {}).get("image/png"):
-                    output["data"]["image/png"] = smaller(picture)
+                data = output.get("data", {})
+                if picture := data.get("image/png"):
+                    data["image/png"] = smaller(picture)
+                if "text/html" in data:
+                    data["text/html"] = still(data["text/html"])
+                    if not data["text/html"]:
+                        del data["text/html"]
         write(path, nbformat.writes(book) + "\n")
     clean(paths)
+
+
+def still(html: str) -> str:
+    """An HTML output without what is live in it, which comes back when the cell is run."""
+    return re.sub(r"<iframe\b.*?</iframe>", "", html, flags=re.DOTALL)
 
 
 def smaller(picture: str) -> str:

@@ -15,6 +15,8 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from course import ROOT, address
 
+from vit_steps.explorer.__main__ import main as explorer
+
 project = "ViT, step by step"
 author = project
 html_title = project
@@ -58,11 +60,12 @@ CONTENTS = {
     "To look up": "notebooks/[A-Z]*",
     "Solutions": "notebooks/solutions/*",
 }
+LIVE = "## See it think"  # below it the front page links to a live page of the model
 
 
 def setup(app):
     app.connect("source-read", prepare)
-    app.connect("build-finished", add_index)
+    app.connect("build-finished", add_pages)
 
 
 def prepare(app, page, source):
@@ -71,6 +74,7 @@ def prepare(app, page, source):
     folder = (ROOT / page).parent
     text = re.sub(r"\]\(([^()\s]+)\)", lambda link: f"]({target(app, folder, link[1])})", text)
     if page == root_doc:
+        text = text.replace(LIVE, f'{LIVE}\n\n<a href="explorer.html">Open it: the course\'s own</a>')
         text += "".join(
             f"\n```{{toctree}}\n:hidden:\n:glob:\n:caption: {caption}\n\n{pages}\n```\n"
             for caption, pages in CONTENTS.items()
@@ -93,7 +97,9 @@ def target(app, folder, link):
     return f"{address()}/tree/main/{path.relative_to(ROOT).as_posix()}"
 
 
-def add_index(app, error):
-    """A site opens at index.html: the front page stands there too."""
-    if not error and app.builder.name == "html":
-        shutil.copy(Path(app.outdir) / f"{root_doc}.html", Path(app.outdir) / "index.html")
+def add_pages(app, error):
+    """A site opens at index.html: the front page stands there too. And a live page of the model."""
+    if error or app.builder.name != "html":
+        return
+    shutil.copy(Path(app.outdir) / f"{root_doc}.html", Path(app.outdir) / "index.html")
+    explorer(["--out", str(Path(app.outdir) / "explorer.html"), "--no-browser"])

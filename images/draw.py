@@ -1,6 +1,7 @@
 """Draw every picture in this folder: `python images/draw.py`. A test draws them again and compares.
 
-A folder given as an argument takes the pictures instead.
+A folder given as an argument takes the pictures instead. Only explorer.png is none of them: with
+BROWSER_OUT=images, tests/test_explorer_page.py takes it of the live page.
 """
 
 import sys

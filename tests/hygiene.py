@@ -59,7 +59,8 @@ def counts(book) -> list[str]:
 
 
 def is_picture(output) -> bool:
-    return any(kind.startswith("image/") for kind in output.get("data", {}))
+    data = output.get("data", {})
+    return any(kind.startswith("image/") for kind in data) or "<img" in data.get("text/html", "")
 
 
 def captions(book) -> list[str]:

@@ -126,8 +126,8 @@ def test_the_policy_names_what_stands_in_the_page_and_nothing_else():
 
 def test_no_script_can_end_itself():
     for name in explorer.SCRIPTS:
-        assert "</script" not in explorer.text(f"{name}.js").lower()
-        assert "innerHTML" not in explorer.text(f"{name}.js")
+        assert "</script" not in packing.text(f"{name}.js").lower()
+        assert "innerHTML" not in packing.text(f"{name}.js")
 
 
 def test_a_name_that_looks_like_a_place_of_the_page_is_text():

@@ -3,20 +3,19 @@
 It needs no server and no network: weights, pictures and program are in the file.
 """
 
-import base64
-import hashlib
 from collections.abc import Sequence
 from html import escape
-from importlib.resources import files
 from pathlib import Path
-from typing import Any
 
 from torch import nn
 
 from ..inputs import check_sizes
 from ..training.dataset import Pictures
 from ..training.files import write_whole
-from .packing import MOST, as_json, pack
+from .packing import MOST, allowed, as_json, pack, quoted, text
+from .small import patch_sizes, scaled_softmax, who_asks
+
+__all__ = ["page", "patch_sizes", "scaled_softmax", "show", "who_asks", "write"]
 
 # In the order in which they need each other.
 SCRIPTS = ("model", "drawing", "state", "picture", "road", "looks", "parts", "tour", "page")
@@ -77,10 +76,16 @@ def page(
     return html
 
 
-def write(path: str | Path, model: nn.Module, *given: Any, **options: Any) -> Path:
-    """Write the page to a file, whole or not at all; what else is given is as for `page`."""
+def write(
+    path: str | Path,
+    model: nn.Module,
+    pictures: Pictures | None = None,
+    classes: Sequence[str] | None = None,
+    count: int = 24,
+) -> Path:
+    """Write the page to a file, whole or not at all; all but the path is as for `page`."""
     path = Path(path)
-    write_whole(path, page(model, *given, **options).encode())
+    write_whole(path, page(model, pictures, classes, count).encode())
     return path
 
 
@@ -91,25 +96,22 @@ class Shown:
         self.html, self.height = html, height
 
     def __repr__(self) -> str:
-        return "a live page of the model; it shows in JupyterLab and Colab"
+        return "a live page of this model: run the cell, and it stands here"
 
     def _repr_html_(self) -> str:
         frame = f'sandbox="allow-scripts" width="100%" height="{self.height}" title="A ViT, live"'
-        return f'<iframe srcdoc="{escape(self.html)}" {frame}></iframe>'
+        return f'<iframe srcdoc="{quoted(self.html)}" {frame}></iframe>'
 
 
-def show(model: nn.Module, *given: Any, height: int = 900, **options: Any) -> Shown:
-    """Show the page below a notebook's cell; what else is given is as for `page`.
+def show(
+    model: nn.Module,
+    pictures: Pictures | None = None,
+    classes: Sequence[str] | None = None,
+    count: int = 24,
+    height: int = 900,
+) -> Shown:
+    """Show the page below a notebook's cell; all but the height, in pixels, is as for `page`.
 
-    The frame has no access to the notebook. `height` is in pixels.
+    The frame has no access to the notebook.
     """
-    return Shown(page(model, *given, **options), height)
-
-
-def text(name: str) -> str:
-    return files(__package__).joinpath(name).read_text(encoding="utf-8")
-
-
-def allowed(source: str) -> str:
-    """How a page's policy names a script or style that stands in it: by its hash."""
-    return f"'sha256-{base64.b64encode(hashlib.sha256(source.encode()).digest()).decode()}'"
+    return Shown(page(model, pictures, classes, count), height)

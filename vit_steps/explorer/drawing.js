@@ -12,7 +12,8 @@ const vitDrawing = (() => {
   function make(tag, properties = {}, ...children) {
     const element = document.createElement(tag);
     for (const [name, value] of Object.entries(properties)) {
-      if (name.includes("-") || name === "role" || name === "for") element.setAttribute(name, value);
+      if (name.includes("-") || name === "role" || name === "for")
+        element.setAttribute(name, value);
       else element[name] = value;
     }
     element.append(...children);
@@ -23,14 +24,28 @@ const vitDrawing = (() => {
 
   // From dark to light for shares and sizes; blue, white, orange for numbers of two signs. Both
   // are told apart without red and green, and by their lightness alone.
-  const SHARES = [[0, 32, 77], [55, 72, 108], [124, 123, 120], [186, 174, 108], [255, 234, 70]];
-  const SIGNS = [[5, 78, 138], [118, 174, 214], [247, 247, 247], [240, 160, 96], [166, 66, 4]];
+  const SHARES = [
+    [0, 32, 77],
+    [55, 72, 108],
+    [124, 123, 120],
+    [186, 174, 108],
+    [255, 234, 70],
+  ];
+  const SIGNS = [
+    [5, 78, 138],
+    [118, 174, 214],
+    [247, 247, 247],
+    [240, 160, 96],
+    [166, 66, 4],
+  ];
 
   /* The colour of a number from 0 to 1 on a scale. */
   function colour(scale, value) {
     const place = Math.max(0, Math.min(1, value)) * (scale.length - 1);
     const low = Math.min(Math.floor(place), scale.length - 2);
-    return scale[low].map((from, i) => Math.round(from + (place - low) * (scale[low + 1][i] - from)));
+    return scale[low].map((from, i) =>
+      Math.round(from + (place - low) * (scale[low + 1][i] - from)),
+    );
   }
 
   /* How numbers become colours: by their sign about 0, or from 0 to the largest. */
@@ -75,10 +90,13 @@ const vitDrawing = (() => {
     const rowName = options.rowName || ((i) => `row ${i}`);
     const colName = options.colName || ((j) => `column ${j}`);
     const side = options.side || Math.max(3, Math.min(20, Math.floor(600 / x.cols)));
-    const tall = options.tall || Math.max(side, Math.min(14, side * 2));
+    const tall = options.tall || Math.max(2, Math.min(14, side * 2, Math.floor(400 / x.rows)));
     const shade = shading(x.data, signed, most);
     const canvas = make("canvas", {
-      width: x.cols * side, height: x.rows * tall, tabIndex: 0, role: "application",
+      width: x.cols * side,
+      height: x.rows * tall,
+      tabIndex: 0,
+      role: "application",
       "aria-label": `${label}, ${x.rows} by ${x.cols} numbers. Arrow keys ask one after the other.`,
     });
     const words = make("p", { className: "formula", "aria-live": "polite" });
@@ -105,7 +123,8 @@ const vitDrawing = (() => {
 
     function say() {
       words.textContent = formula
-        ? formula(i, j) : `${rowName(i)}, ${colName(j)}: ${said(row(x, i)[j])}`;
+        ? formula(i, j)
+        : `${rowName(i)}, ${colName(j)}: ${said(row(x, i)[j])}`;
       draw();
     }
 
@@ -144,9 +163,15 @@ const vitDrawing = (() => {
     const above = titles("columns", options.columns, "width", side);
     const beside = titles("rows", tall >= 12 ? options.rows : [], "height", tall);
     return make(
-      "figure", { className: "table" },
+      "figure",
+      { className: "table" },
       make("figcaption", {}, `${label} (${x.rows}×${x.cols}) `, key(shade)),
-      make("div", { className: "named" }, beside, make("div", { className: "sideways" }, above, canvas)),
+      make(
+        "div",
+        { className: "named" },
+        beside,
+        make("div", { className: "sideways" }, above, canvas),
+      ),
       words,
     );
   }
@@ -177,7 +202,8 @@ const vitDrawing = (() => {
 
   /* Pixels (C, H, W), from −1 to 1, as an ImageData. One channel is grey, three are a colour. */
   function imageData(pixels, { height, width, in_channels: C }) {
-    const image = new ImageData(width, height), n = height * width;
+    const image = new ImageData(width, height),
+      n = height * width;
     for (let p = 0; p < n; p++) {
       for (let c = 0; c < 3; c++) {
         image.data[4 * p + c] = Math.round((pixels[C === 3 ? c * n + p : p] + 1) * 127.5);
@@ -200,7 +226,8 @@ const vitDrawing = (() => {
   function drawMap(canvas, pixels, config, shares, most, marked = -1) {
     drawPixels(canvas, pixels, config);
     const pen = canvas.getContext("2d");
-    const cols = config.width / config.patch_size, rows = config.height / config.patch_size;
+    const cols = config.width / config.patch_size,
+      rows = config.height / config.patch_size;
     const [w, h] = [canvas.width / cols, canvas.height / rows];
     shares.forEach((share, i) => {
       pen.globalAlpha = 0.7;
@@ -236,7 +263,12 @@ const vitDrawing = (() => {
     const list = make("table", { className: "bars" }, header);
     for (const i of shown) {
       const track = make("td", { className: "track" });
-      const line = make("tr", {}, make("th", { scope: "row" }, names[i], i === right ? " ✓" : ""), track);
+      const line = make(
+        "tr",
+        {},
+        make("th", { scope: "row" }, names[i], i === right ? " ✓" : ""),
+        track,
+      );
       all.forEach(({ shares, best }, which) => {
         const bar = make("div", { className: `bar reading-${which}${i === best ? " best" : ""}` });
         bar.style.width = `${100 * shares[i]}%`;
@@ -256,7 +288,19 @@ const vitDrawing = (() => {
   }
 
   return {
-    make, colour, shading, said, percent, table, key, drawPixels, drawMap, frame, bars, firstTen,
-    SHARES, SIGNS,
+    make,
+    colour,
+    shading,
+    said,
+    percent,
+    table,
+    key,
+    drawPixels,
+    drawMap,
+    frame,
+    bars,
+    firstTen,
+    SHARES,
+    SIGNS,
   };
 })();

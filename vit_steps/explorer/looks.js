@@ -8,7 +8,11 @@ const vitLooks = (() => {
   const { make, percent, drawMap, key, shading } = vitDrawing;
   const { config, state, change, tokenName } = vitState;
   const { depth: L, num_heads: h } = config;
-  const KINDS = { head: "one head", mean: "the mean of a block's heads", rollout: "rollout, all blocks" };
+  const KINDS = {
+    head: "one head",
+    mean: "the mean of a block's heads",
+    rollout: "rollout, all blocks",
+  };
   let kind = "head";
 
   /* What a token looks at: the shares of all tokens, cls first. */
@@ -26,15 +30,29 @@ const vitLooks = (() => {
   /* The chosen kind's map, large, and its numbers in words. */
   function large(run, name, most) {
     const { query, block, head } = state;
-    const all = shares(run, kind, query, block, head), own = all.subarray(1);
-    const canvas = make("canvas", { width: 240, height: Math.round((240 * config.height) / config.width) });
+    const all = shares(run, kind, query, block, head),
+      own = all.subarray(1);
+    const canvas = make("canvas", {
+      width: 240,
+      height: Math.round((240 * config.height) / config.width),
+    });
     drawMap(canvas, run.pixels, config, own, most, query - 1);
-    const top = Array.from(own.keys()).sort((a, b) => own[b] - own[a]).slice(0, 3);
-    const words = `${tokenName(query)} looks most at ` +
-      top.map((i) => `patch ${i} (${percent(own[i])})`).join(", ") + `; at cls ${percent(all[0])}`;
+    const top = Array.from(own.keys())
+      .sort((a, b) => own[b] - own[a])
+      .slice(0, 3);
+    const words =
+      `${tokenName(query)} looks most at ` +
+      top.map((i) => `patch ${i} (${percent(own[i])})`).join(", ") +
+      `; at cls ${percent(all[0])}`;
     canvas.setAttribute("role", "img");
     canvas.setAttribute("aria-label", words);
-    return make("figure", {}, make("figcaption", {}, name), canvas, make("p", { className: "small" }, words));
+    return make(
+      "figure",
+      {},
+      make("figcaption", {}, name),
+      canvas,
+      make("p", { className: "small" }, words),
+    );
   }
 
   /* A small map for each block and head; a click chooses it. */
@@ -47,11 +65,27 @@ const vitLooks = (() => {
     for (let b = 0; b < L; b++) {
       const cells = make("tr", {}, make("th", { scope: "row" }, `block ${b}`));
       for (let j = 0; j < h; j++) {
-        const canvas = make("canvas", { width: side, height: Math.round((side * config.height) / config.width), "aria-hidden": "true" });
-        drawMap(canvas, run.pixels, config, shares(run, "head", state.query, b, j).subarray(1), most);
+        const canvas = make("canvas", {
+          width: side,
+          height: Math.round((side * config.height) / config.width),
+          "aria-hidden": "true",
+        });
+        drawMap(
+          canvas,
+          run.pixels,
+          config,
+          shares(run, "head", state.query, b, j).subarray(1),
+          most,
+        );
         const chosen = b === state.block && j === state.head;
         const button = make(
-          "button", { type: "button", className: "map", "aria-label": `block ${b}, head ${j}`, "aria-pressed": String(chosen) },
+          "button",
+          {
+            type: "button",
+            className: "map",
+            "aria-label": `block ${b}, head ${j}`,
+            "aria-pressed": String(chosen),
+          },
           canvas,
         );
         button.addEventListener("click", () => {
@@ -87,29 +121,51 @@ const vitLooks = (() => {
     const maps = make("div", { className: "side-by-side" });
     const scale = make("p", { className: "small" });
     place.append(
-      make("p", {}, "How much does a token take from each patch? The brighter, the more. A patch can be picked in the picture too; picked again, cls asks."),
-      make("label", {}, "who asks ", asker), choices, scale, maps,
+      make(
+        "p",
+        {},
+        "How much does a token take from each patch? The brighter, the more. A patch can be picked in the picture too; picked again, cls asks.",
+      ),
+      make("label", {}, "who asks ", asker),
+      choices,
+      scale,
+      maps,
     );
     vitState.listen(({ shown, twinRun, query }) => {
       inputs.forEach((input) => (input.checked = input.value === kind));
       twin.checked = state.twin;
       asker.value = query;
-      const runs = twinRun ? [[shown, "this model"], [twinRun, "its untrained twin"]] : [[shown, "this model"]];
+      const runs = twinRun
+        ? [
+            [shown, "this model"],
+            [twinRun, "its untrained twin"],
+          ]
+        : [[shown, "this model"]];
       let most = 0;
       for (const [run] of runs) {
-        for (const value of shares(run, kind, query, state.block, state.head).subarray(1)) most = Math.max(most, value);
+        for (const value of shares(run, kind, query, state.block, state.head).subarray(1))
+          most = Math.max(most, value);
         for (let b = 0; b < L; b++) {
           for (let j = 0; j < h; j++) {
-            for (const value of shares(run, "head", query, b, j).subarray(1)) most = Math.max(most, value);
+            for (const value of shares(run, "head", query, b, j).subarray(1))
+              most = Math.max(most, value);
           }
         }
       }
-      const title = kind === "head" ? `head ${state.head} of block ${state.block}`
-        : kind === "mean" ? `mean of block ${state.block}` : "rollout";
+      const title =
+        kind === "head"
+          ? `head ${state.head} of block ${state.block}`
+          : kind === "mean"
+            ? `mean of block ${state.block}`
+            : "rollout";
       scale.replaceChildren("One scale for all of them: ", key(shading([most], false)));
       const held = [...maps.querySelectorAll("button")].indexOf(document.activeElement);
-      maps.replaceChildren(...runs.flatMap(([run, name]) =>
-        [large(run, `${name}, ${title}`, most), every(run, `${name}, every head`, most)]));
+      maps.replaceChildren(
+        ...runs.flatMap(([run, name]) => [
+          large(run, `${name}, ${title}`, most),
+          every(run, `${name}, every head`, most),
+        ]),
+      );
       if (held >= 0) maps.querySelectorAll("button")[held]?.focus();
     });
   }

@@ -24,17 +24,26 @@ const vitModel = (() => {
   }
 
   function add(a, b) {
-    return matrix(a.rows, a.cols, a.data.map((value, i) => value + b.data[i]));
+    return matrix(
+      a.rows,
+      a.cols,
+      a.data.map((value, i) => value + b.data[i]),
+    );
   }
 
   /* (N, in) by a weight (out, in): (N, out). */
   function linear(x, weight, bias) {
-    const y = matrix(x.rows, weight.rows), n = x.cols;
+    const y = matrix(x.rows, weight.rows);
+    const n = x.cols,
+      from = x.data,
+      by = weight.data,
+      to = y.data;
+    let at = 0;
     for (let i = 0; i < x.rows; i++) {
       for (let o = 0; o < weight.rows; o++) {
         let sum = bias ? bias.data[o] : 0;
-        for (let k = 0; k < n; k++) sum += x.data[i * n + k] * weight.data[o * n + k];
-        y.data[i * y.cols + o] = sum;
+        for (let k = 0; k < n; k++) sum += from[i * n + k] * by[o * n + k];
+        to[at++] = sum;
       }
     }
     return y;
@@ -55,16 +64,22 @@ const vitModel = (() => {
     return y;
   }
 
+  const POWERS = [0.254829592, -0.284496736, 1.421413741, -1.453152027, 1.061405429];
+
   /* Abramowitz and Stegun 1964, 7.1.26: right to 1.5e-7. */
   function erf(x) {
     const t = 1 / (1 + 0.3275911 * Math.abs(x));
-    const powers = [0.254829592, -0.284496736, 1.421413741, -1.453152027, 1.061405429];
-    const sum = powers.reduceRight((inner, factor) => (inner + factor) * t, 0);
+    const [a, b, c, d, e] = POWERS;
+    const sum = t * (a + t * (b + t * (c + t * (d + t * e))));
     return Math.sign(x) * (1 - sum * Math.exp(-x * x));
   }
 
   function gelu(x) {
-    return matrix(x.rows, x.cols, x.data.map((v) => 0.5 * v * (1 + erf(v / Math.SQRT2))));
+    return matrix(
+      x.rows,
+      x.cols,
+      x.data.map((v) => 0.5 * v * (1 + erf(v / Math.SQRT2))),
+    );
   }
 
   /* Of each row; its largest number is taken away first, which changes nothing but overflow. */
@@ -83,13 +98,15 @@ const vitModel = (() => {
   /* Pixels (C, H, W), channel after channel: (n, P·P·C), as patchify of patches.py. */
   function patchify(pixels, config) {
     const { height, width, in_channels: C, patch_size: P } = config;
-    const rows = height / P, cols = width / P;
+    const rows = height / P,
+      cols = width / P;
     const x = matrix(rows * cols, P * P * C);
     let at = 0;
     for (let r = 0; r < rows; r++) {
       for (let c = 0; c < cols; c++) {
         for (let p = 0; p < P * P; p++) {
-          const y = r * P + Math.floor(p / P), left = c * P + (p % P);
+          const y = r * P + Math.floor(p / P),
+            left = c * P + (p % P);
           for (let channel = 0; channel < C; channel++) {
             x.data[at++] = pixels[(channel * height + y) * width + left];
           }
@@ -138,15 +155,20 @@ const vitModel = (() => {
   function attention(q, k, v, without) {
     const products = linear(q, k);
     const divisor = without.scale ? 1 : Math.sqrt(q.cols);
-    const scores = matrix(q.rows, k.rows, products.data.map((value) => value / divisor));
+    const scores = matrix(
+      q.rows,
+      k.rows,
+      products.data.map((value) => value / divisor),
+    );
     for (const patch of without.hidden || []) scores.data[patch + 1] = -Infinity; // cls's row
     const weights = softmax(scores);
     const mixed = matrix(q.rows, v.cols);
     for (let i = 0; i < q.rows; i++) {
+      const to = row(mixed, i);
       for (let j = 0; j < k.rows; j++) {
-        for (let c = 0; c < v.cols; c++) {
-          mixed.data[i * v.cols + c] += weights.data[i * k.rows + j] * v.data[j * v.cols + c];
-        }
+        const weight = row(weights, i)[j],
+          from = row(v, j);
+        for (let c = 0; c < v.cols; c++) to[c] += weight * from[c];
       }
     }
     return { q, k, v, products, scores, weights, mixed };
@@ -251,7 +273,22 @@ const vitModel = (() => {
   }
 
   return {
-    matrix, row, linear, layerNorm, erf, gelu, softmax, patchify, templates, tokens, splitHead,
-    attention, mergeHeads, block, read, vit, rollout,
+    matrix,
+    row,
+    linear,
+    layerNorm,
+    erf,
+    gelu,
+    softmax,
+    patchify,
+    templates,
+    tokens,
+    splitHead,
+    attention,
+    mergeHeads,
+    block,
+    read,
+    vit,
+    rollout,
   };
 })();

@@ -1,9 +1,12 @@
 """What the page is given: a model's sizes and weights, and pictures, as one piece of JSON."""
 
 import base64
+import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import fields
+from html import escape
+from importlib.resources import files
 from typing import Any
 
 import torch
@@ -88,6 +91,7 @@ def config_of(model: nn.Module) -> ViTConfig:
 
 
 def shape(sizes: torch.Size | None) -> str:
+    """A shape in words."""
     return "missing" if sizes is None else "×".join(map(str, sizes))
 
 
@@ -112,6 +116,7 @@ def pictures(images: Tensor | None, channels: int, height: int, width: int) -> l
 
 
 def some_labels(images: Tensor | None, labels: Sequence[int] | None, count: int) -> list[int]:
+    """A label for each picture, or none at all; a ValueError otherwise."""
     found = [int(label) for label in labels] if labels is not None else []
     if found and (images is None or len(found) != len(images)):
         raise ValueError(f"{len(found)} labels; give one for each picture")
@@ -121,6 +126,7 @@ def some_labels(images: Tensor | None, labels: Sequence[int] | None, count: int)
 
 
 def names(classes: Sequence[str] | None, count: int) -> list[str]:
+    """A name for each class; a ValueError where there are more or fewer."""
     found = (
         [str(number) for number in range(count)] if classes is None else [str(c) for c in classes]
     )
@@ -133,3 +139,18 @@ def as_json(data: dict[str, Any]) -> str:
     """JSON that can stand inside a script: no name, whatever it is, can end it."""
     text = json.dumps(data, ensure_ascii=True, separators=(",", ":"))
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def text(name: str) -> str:
+    """A file of this room: a script, a style, the page."""
+    return files(__package__).joinpath(name).read_text(encoding="utf-8")
+
+
+def allowed(source: str) -> str:
+    """How a page's policy names a script or style that stands in it: by its hash."""
+    return f"'sha256-{base64.b64encode(hashlib.sha256(source.encode()).digest()).decode()}'"
+
+
+def quoted(page: str) -> str:
+    """A page as a frame's srcdoc; in ASCII, so that no page around it can misread a letter."""
+    return escape(page).encode("ascii", "xmlcharrefreplace").decode()

@@ -18,7 +18,9 @@ const vitParts = (() => {
   /* A box to tick that stands for something in `without`. */
   function tick(label, isOut, toggle) {
     const box = make("input", { type: "checkbox", "aria-label": label });
-    box.addEventListener("change", () => change({ without: { ...state.without, ...toggle(box.checked) } }));
+    box.addEventListener("change", () =>
+      change({ without: { ...state.without, ...toggle(box.checked) } }),
+    );
     vitState.listen(() => (box.checked = isOut(state.without)));
     return box;
   }
@@ -39,22 +41,38 @@ const vitParts = (() => {
   function buildSwitches(place) {
     const large = make("div", { className: "row" });
     for (const [name, text] of Object.entries(SWITCHES)) {
-      const box = tick(`without ${text}`, (without) => without[name], (out) => ({ [name]: out }));
+      const box = tick(
+        `without ${text}`,
+        (without) => without[name],
+        (out) => ({ [name]: out }),
+      );
       box.id = `without-${name}`;
       large.append(make("label", {}, box, text));
     }
-    large.append(make("label", {}, tickItem("without the last norm", "norms", "norm"), "the last norm"));
+    large.append(
+      make("label", {}, tickItem("without the last norm", "norms", "norm"), "the last norm"),
+    );
     const small = make("table", { className: "ticks" }, make("caption", {}, "and in each block"));
     const head = make("tr", {}, make("td", {}));
-    const columns = ["all of it", "norm1", "norm2", ...Array.from({ length: h }, (_, j) => `head ${j}`)];
+    const columns = [
+      "all of it",
+      "norm1",
+      "norm2",
+      ...Array.from({ length: h }, (_, j) => `head ${j}`),
+    ];
     columns.forEach((name) => head.append(make("th", { scope: "col" }, name)));
     small.append(head);
     for (let b = 0; b < L; b++) {
       const line = make("tr", {}, make("th", { scope: "row" }, `block ${b}`));
-      const items = [["blocks", b], ["norms", `blocks.${b}.norm1`], ["norms", `blocks.${b}.norm2`]];
+      const items = [
+        ["blocks", b],
+        ["norms", `blocks.${b}.norm1`],
+        ["norms", `blocks.${b}.norm2`],
+      ];
       for (let j = 0; j < h; j++) items.push(["heads", [b, j]]);
       items.forEach(([list, item], c) =>
-        line.append(make("td", {}, tickItem(`without block ${b}, ${columns[c]}`, list, item))));
+        line.append(make("td", {}, tickItem(`without block ${b}, ${columns[c]}`, list, item))),
+      );
       small.append(line);
     }
     const back = make("button", { type: "button", textContent: "Put all back" });
@@ -64,15 +82,25 @@ const vitParts = (() => {
     ask.hidden = !labels.length;
     ask.addEventListener("click", async () => {
       found.textContent = "It reads …";
-      const [before, after] = [await vitState.countRight(), await vitState.countRight(state.without)];
+      const [before, after] = [
+        await vitState.countRight(),
+        await vitState.countRight(state.without),
+      ];
       found.textContent =
         `Of ${examples.length} held-out pictures it reads ${before} rightly as it is, and ${after} ` +
         (vitState.anyOut() ? "without what is ticked." : "again: nothing is ticked.");
     });
     vitState.listen(() => (found.textContent = ""));
     place.append(
-      make("p", {}, "Tick what the model shall do without. In the picture you can also hide patches from cls, or cover them."),
-      large, make("div", { className: "sideways" }, small), make("div", { className: "row" }, back, ask), found,
+      make(
+        "p",
+        {},
+        "Tick what the model shall do without. In the picture you can also hide patches from cls, or cover them.",
+      ),
+      large,
+      make("div", { className: "sideways" }, small),
+      make("div", { className: "row" }, back, ask),
+      found,
     );
   }
 
@@ -84,8 +112,11 @@ const vitParts = (() => {
     vitState.listen(({ whole, shown, out, example }) => {
       const right = labels[example];
       const order = firstTen(Array.from(whole.probabilities.data));
-      const say = ({ probabilities: { data } }) => `${classes[vitState.best(data)]} (${percent(Math.max(...data))})`;
-      words.textContent = out ? `It says ${say(shown)}; the whole model says ${say(whole)}.` : `It says ${say(whole)}.`;
+      const say = ({ probabilities: { data } }) =>
+        `${classes[vitState.best(data)]} (${percent(Math.max(...data))})`;
+      words.textContent = out
+        ? `It says ${say(shown)}; the whole model says ${say(whole)}.`
+        : `It says ${say(whole)}.`;
       const readings = out ? { "as it is": whole, without: shown } : { share: whole };
       both.replaceChildren(bars(readings, classes, { right, shown: order }));
     });
@@ -95,13 +126,19 @@ const vitParts = (() => {
 
   /* What the head says of the stream at the start and after each block: the logit lens. */
   function lens(run) {
-    return [run.start, ...run.blocks.map(({ output }) => output)].map((x) => read(x, weights, config, state.without));
+    return [run.start, ...run.blocks.map(({ output }) => output)].map((x) =>
+      read(x, weights, config, state.without),
+    );
   }
 
   function buildLens(place) {
     const out = make("div", { className: "side-by-side" });
     place.append(
-      make("p", {}, "The head reads the last block's stream. Let it read the stream before: after which block is the answer there?"),
+      make(
+        "p",
+        {},
+        "The head reads the last block's stream. Let it read the stream before: after which block is the answer there?",
+      ),
       out,
     );
     vitState.listen(({ shown, whole }) => {
@@ -109,19 +146,36 @@ const vitParts = (() => {
       const order = firstTen(Array.from(whole.probabilities.data));
       const x = matrix(L + 1, order.length);
       readings.forEach(({ probabilities }, i) =>
-        order.forEach((k, j) => (x.data[i * order.length + j] = probabilities.data[k])));
+        order.forEach((k, j) => (x.data[i * order.length + j] = probabilities.data[k])),
+      );
       const rowName = (i) => (i ? `after block ${i - 1}` : "before block 0");
       const side = Math.max(12, Math.min(44, Math.floor(520 / order.length)));
       out.replaceChildren(
         table({
-          matrix: x, label: "probabilities", signed: false, most: 1, side, tall: 26, rowName, place: [L, 0],
+          matrix: x,
+          label: "probabilities",
+          signed: false,
+          most: 1,
+          side,
+          tall: 26,
+          rowName,
+          place: [L, 0],
           columns: order.map((k) => classes[k]),
           rows: readings.map((_, i) => rowName(i)),
-          formula: (i, j) => `${rowName(i)}, class ${classes[order[j]]}: ${percent(x.data[i * order.length + j])}`,
+          formula: (i, j) =>
+            `${rowName(i)}, class ${classes[order[j]]}: ${percent(x.data[i * order.length + j])}`,
         }),
-        make("ol", { className: "lens", "aria-label": "the answer after each block" },
+        make(
+          "ol",
+          { className: "lens", "aria-label": "the answer after each block" },
           ...readings.map(({ probabilities: { data } }, i) =>
-            make("li", {}, `${rowName(i)}: ${classes[vitState.best(data)]}, ${percent(Math.max(...data))}`))),
+            make(
+              "li",
+              {},
+              `${rowName(i)}: ${classes[vitState.best(data)]}, ${percent(Math.max(...data))}`,
+            ),
+          ),
+        ),
       );
     });
   }

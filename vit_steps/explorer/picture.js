@@ -16,15 +16,24 @@ const vitPicture = (() => {
   };
   const side = Math.max(1, Math.floor(288 / Math.max(config.height, config.width)));
   const P = config.patch_size;
+  const INK = { draw: 1, erase: -1 };
+  const PEN = 1.15; // a pixel whose middle is so far from the stroke stays as it is
   let tool = "pick";
   let cursor = [Math.floor(config.height / 2), Math.floor(config.width / 2)]; // row, column
   let held = null; // where the pointer went down, and the shift then
 
   const canvas = make("canvas", {
-    id: "picture", width: config.width * side, height: config.height * side, tabIndex: 0,
+    id: "picture",
+    width: config.width * side,
+    height: config.height * side,
+    tabIndex: 0,
     role: "application",
   });
   const told = make("p", { id: "told", className: "small", "aria-live": "polite" });
+
+  function isPen() {
+    return tool in INK;
+  }
 
   function patchAt([r, c]) {
     return Math.floor(r / P) * grid.cols + Math.floor(c / P);
@@ -33,7 +42,8 @@ const vitPicture = (() => {
   /* What the chosen tool does at a pixel (row, column). */
   function act(place) {
     const patch = patchAt(place);
-    if (tool === "draw" || tool === "erase") return paint(place, tool === "draw" ? 1 : -1);
+    const centre = place.map((index) => index + 0.5);
+    if (isPen()) return stroke(centre, centre, INK[tool]);
     if (tool === "pick") return change({ query: state.query === patch + 1 ? 0 : patch + 1 });
     if (tool === "cover") return change({ covered: toggled(state.covered, patch) });
     if (tool === "hide") {
@@ -48,69 +58,74 @@ const vitPicture = (() => {
     return next;
   }
 
-  /* A pixel all white or black, and its neighbours half: a stroke as the digits have them. */
-  function paint([r, c], value) {
+  /* A stroke between two places (row, column), a pen of a little over a pixel: what the pen covers
+  of a pixel becomes white, or black. So the data's digits were made, of finer pictures. */
+  function stroke(from, to, value) {
     const base = state.base.slice();
-    const { height, width, in_channels: C } = config;
-    for (let dr = -1; dr <= 1; dr++) {
-      for (let dc = -1; dc <= 1; dc++) {
-        const row = r - state.shift[0] + dr, col = c - state.shift[1] + dc;
-        if (row < 0 || row >= height || col < 0 || col >= width || (dr && dc)) continue;
-        for (let channel = 0; channel < C; channel++) {
-          const i = (channel * height + row) * width + col;
-          if (dr === 0 && dc === 0) base[i] = value;
-          else if (value > 0) base[i] = Math.max(base[i], 0);
-        }
-      }
-    }
+    const { height, width } = config;
+    base.forEach((old, i) => {
+      const row = (Math.floor(i / width) % height) + state.shift[0] + 0.5;
+      const col = (i % width) + state.shift[1] + 0.5;
+      const covered = Math.min(1, Math.max(0, PEN - distance([row, col], from, to)));
+      base[i] = value > 0 ? Math.max(old, 2 * covered - 1) : Math.min(old, 1 - 2 * covered);
+    });
     change({ base, example: -1 });
   }
 
+  /* From a place to a stretch between two others. */
+  function distance([r, c], [r1, c1], [r2, c2]) {
+    const long = (r2 - r1) ** 2 + (c2 - c1) ** 2;
+    const along = long ? ((r - r1) * (r2 - r1) + (c - c1) * (c2 - c1)) / long : 0;
+    const share = Math.min(1, Math.max(0, along));
+    return Math.hypot(r - r1 - share * (r2 - r1), c - c1 - share * (c2 - c1));
+  }
+
+  /* Where the pointer is, in pixels from the top and from the left, with fractions. */
   function under(event) {
     const box = canvas.getBoundingClientRect();
-    const at = (share, count) => Math.max(0, Math.min(count - 1, Math.floor(share * count)));
     return [
-      at((event.clientY - box.top) / box.height, config.height),
-      at((event.clientX - box.left) / box.width, config.width),
+      ((event.clientY - box.top) / box.height) * config.height,
+      ((event.clientX - box.left) / box.width) * config.width,
     ];
+  }
+
+  /* The pixel at a place; at the edge, the last one. */
+  function pixel([r, c]) {
+    const inside = (value, count) => Math.max(0, Math.min(count - 1, Math.floor(value)));
+    return [inside(r, config.height), inside(c, config.width)];
   }
 
   canvas.addEventListener("pointerdown", (event) => {
     const place = under(event);
     canvas.setPointerCapture(event.pointerId);
-    held = { place, shift: state.shift };
-    cursor = place;
-    act(place);
+    held = { place, shift: state.shift, last: place };
+    cursor = pixel(place);
+    if (isPen()) stroke(place, place, INK[tool]);
+    else act(cursor);
   });
   canvas.addEventListener("pointermove", (event) => {
     if (!held) return;
     const place = under(event);
     if (tool === "move") {
-      const by = [0, 1].map((axis) => held.shift[axis] + place[axis] - held.place[axis]);
+      const by = [0, 1].map((axis) =>
+        Math.round(held.shift[axis] + place[axis] - held.place[axis]),
+      );
       change({ shift: by });
-    } else if (tool === "draw" || tool === "erase") {
-      line(cursor, place).forEach(act);
+    } else if (isPen()) {
+      stroke(held.last, place, INK[tool]);
     }
-    cursor = place;
+    held.last = place;
+    cursor = pixel(place);
   });
   for (const end of ["pointerup", "pointercancel"]) {
     canvas.addEventListener(end, () => (held = null));
-  }
-
-  /* The pixels from one place to another, so that a fast stroke has no gaps. */
-  function line([r, c], [toRow, toCol]) {
-    const steps = Math.max(Math.abs(toRow - r), Math.abs(toCol - c), 1);
-    return Array.from({ length: steps }, (_, i) => [
-      Math.round(r + ((i + 1) / steps) * (toRow - r)),
-      Math.round(c + ((i + 1) / steps) * (toCol - c)),
-    ]);
   }
 
   canvas.addEventListener("keydown", (event) => {
     const arrows = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
     if (event.key in arrows) {
       const [down, right] = arrows[event.key];
-      const step = ["draw", "erase", "move"].includes(tool) ? 1 : P;
+      const step = isPen() ? 1 : P;
       if (tool === "move") {
         change({ shift: [state.shift[0] + down, state.shift[1] + right] });
       } else {
@@ -160,7 +175,7 @@ const vitPicture = (() => {
   const which = make("span", { className: "small" });
   if (examples.length) {
     buttons.append(
-      button("◀", "the example before", () => vitState.showExample(state.example - 1)),
+      button("◀", "the example before", () => vitState.showExample(Math.max(state.example, 0) - 1)),
       button("▶", "the next example", () => vitState.showExample(state.example + 1)),
     );
   }
@@ -168,6 +183,9 @@ const vitPicture = (() => {
     button("Clear", "clear the picture", () => {
       change({ base: state.base.map(() => -1), example: -1, shift: [0, 0], covered: new Set() });
       choose("draw");
+      told.textContent = examples.length
+        ? "Draw as large as in the examples: it learned from such."
+        : "";
     }),
   );
   if (config.in_channels === 3) buttons.append(fromDisk());
@@ -190,7 +208,8 @@ const vitPicture = (() => {
         const bytes = pen.getImageData(0, 0, width, height).data;
         const base = new Float32Array(3 * width * height);
         for (let i = 0; i < base.length; i++) {
-          const channel = Math.floor(i / (width * height)), p = i % (width * height);
+          const channel = Math.floor(i / (width * height)),
+            p = i % (width * height);
           base[i] = bytes[4 * p + channel] / 127.5 - 1;
         }
         change({ base, example: -1, shift: [0, 0], covered: new Set() });
@@ -210,12 +229,15 @@ const vitPicture = (() => {
     pen.lineWidth = 1;
     for (let i = 1; i < grid.cols; i++) pen.strokeRect(i * square, -1, 0, canvas.height + 2);
     for (let i = 1; i < grid.rows; i++) pen.strokeRect(-1, i * square, canvas.width + 2, 0);
-    const corner = (patch) => [(patch % grid.cols) * square, Math.floor(patch / grid.cols) * square];
+    const corner = (patch) => [
+      (patch % grid.cols) * square,
+      Math.floor(patch / grid.cols) * square,
+    ];
     for (const patch of state.covered) hatch(pen, ...corner(patch), square, "#999");
     for (const patch of state.without.hidden) hatch(pen, ...corner(patch), square, "#e69f00");
     if (state.query) frame(pen, ...corner(state.query - 1), square, square);
     if (document.activeElement === canvas && canvas.matches(":focus-visible") && tool !== "move") {
-      const small = tool === "draw" || tool === "erase";
+      const small = isPen();
       const [x, y] = small ? [cursor[1] * side, cursor[0] * side] : corner(patchAt(cursor));
       pen.strokeStyle = "#d55e00";
       pen.lineWidth = 3;

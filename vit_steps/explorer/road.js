@@ -8,7 +8,9 @@ const vitRoad = (() => {
   const { make, said, percent, table } = vitDrawing;
   const { config, weights, classes, grid, patches, state, change, tokenName } = vitState;
   const { depth: L, num_heads: h, embed_dim: D, in_channels: C, patch_size: P } = config;
-  const N = patches + 1, d = D / h, width = weights["blocks.0.mlp.fc1.weight"].rows;
+  const N = patches + 1,
+    d = D / h,
+    width = weights["blocks.0.mlp.fc1.weight"].rows;
   const kernel = templates(weights["patch_embed.proj.weight"], config);
   const NAMES = Array.from({ length: N }, (_, i) => (i ? String(i - 1) : "cls"));
   const ofTokens = { rowName: tokenName, rows: NAMES };
@@ -20,7 +22,13 @@ const vitRoad = (() => {
     { name: "patches", shape: `${patches}×${D}`, icon: patchesIcon, open: embedding },
     { name: "cls + positions", shape: `${N}×${D}`, icon: tokensIcon, open: positions },
     { name: "QKV heads", shape: `3×${h}×${N}×${d}`, icon: headsIcon, open: heads, inBlock: true },
-    { name: "attention", shape: `${h}×${N}×${N}`, icon: attentionIcon, open: attention, inBlock: true },
+    {
+      name: "attention",
+      shape: `${h}×${N}×${N}`,
+      icon: attentionIcon,
+      open: attention,
+      inBlock: true,
+    },
     { name: "MLP", shape: `${N}×${D}`, icon: mlpIcon, open: mlp, inBlock: true },
     { name: "head", shape: `${classes.length}`, icon: headIcon, open: head },
   ];
@@ -35,7 +43,9 @@ const vitRoad = (() => {
         table({
           matrix: matrix(H, W, shown.pixels.subarray(c * H * W, (c + 1) * H * W)),
           label: C === 3 ? ["red", "green", "blue"][c] : C === 1 ? "pixels" : `channel ${c}`,
-          most: 1, side: Math.max(2, Math.floor(320 / W)), tall: Math.max(2, Math.floor(320 / W)),
+          most: 1,
+          side: Math.max(2, Math.floor(320 / W)),
+          tall: Math.max(2, Math.floor(320 / W)),
           formula: (i, j) => {
             const value = shown.pixels[(c * H + i) * W + j];
             const byte = (value + 1) * 127.5;
@@ -47,7 +57,8 @@ const vitRoad = (() => {
   }
 
   function embedding({ shown, query }) {
-    const patch = Math.max(query - 1, 0), bias = weights["patch_embed.proj.bias"].data;
+    const patch = Math.max(query - 1, 0),
+      bias = weights["patch_embed.proj.bias"].data;
     number = Math.min(number, D - 1);
     const square = (values) => matrix(P, P * C, values);
     const side = Math.max(2, Math.min(28, Math.floor(160 / P)));
@@ -55,27 +66,45 @@ const vitRoad = (() => {
       `A patch of ${P}×${P} pixels${C > 1 ? ` in ${C} colours` : ""}, ${P * P * C} numbers, is laid on ` +
         `${D} templates. How much it is like each is one number of its token.`,
       table({
-        matrix: shown.embedded, label: "the patches' tokens", lit: patch, place: [patch, number],
-        rowName: (i) => `patch ${i}`, rows: NAMES.slice(1),
+        matrix: shown.embedded,
+        label: "the patches' tokens",
+        lit: patch,
+        place: [patch, number],
+        rowName: (i) => `patch ${i}`,
+        rows: NAMES.slice(1),
         pick: (i, j) => {
           number = j;
           change({ query: i + 1 });
         },
         formula: (i, j) => {
           const value = row(shown.embedded, i)[j];
-          return `${said(value)} = patch ${i} · template ${j} + bias = ` +
-            `${said(value - bias[j])} + ${said(bias[j])}; a click shows both`;
+          return (
+            `${said(value)} = patch ${i} · template ${j} + bias = ` +
+            `${said(value - bias[j])} + ${said(bias[j])}; a click shows both`
+          );
         },
       }),
-      make("div", { className: "side-by-side" },
+      make(
+        "div",
+        { className: "side-by-side" },
         table({
-          matrix: square(row(shown.patches, patch)), label: `patch ${patch}`, most: 1, side, tall: side,
-          formula: (i, j) => `its number ${i * P * C + j}: ${said(row(shown.patches, patch)[i * P * C + j])}`,
+          matrix: square(row(shown.patches, patch)),
+          label: `patch ${patch}`,
+          most: 1,
+          side,
+          tall: side,
+          formula: (i, j) =>
+            `its number ${i * P * C + j}: ${said(row(shown.patches, patch)[i * P * C + j])}`,
         }),
         table({
-          matrix: square(row(kernel, number)), label: `template ${number}`, side, tall: side,
+          matrix: square(row(kernel, number)),
+          label: `template ${number}`,
+          side,
+          tall: side,
           formula: (i, j) => {
-            const [a, b] = [row(shown.patches, patch), row(kernel, number)].map((x) => x[i * P * C + j]);
+            const [a, b] = [row(shown.patches, patch), row(kernel, number)].map(
+              (x) => x[i * P * C + j],
+            );
             return `patch ${said(a)} times template ${said(b)} = ${said(a * b)}, of the sum one part`;
           },
         }),
@@ -84,26 +113,36 @@ const vitRoad = (() => {
   }
 
   function positions({ shown, query, without }) {
-    const place = weights["tokens.pos_embed"], cls = weights["tokens.cls_token"].data;
+    const place = weights["tokens.pos_embed"],
+      cls = weights["tokens.cls_token"].data;
     const alike = matrix(grid.rows, grid.cols);
     const of = Math.max(query, 1);
     alike.data.forEach((_, i) => (alike.data[i] = cosine(row(place, of), row(place, i + 1))));
     return [
       "The cls token goes in front, and each token gets the embedding of its place added.",
       table({
-        matrix: shown.start, label: "tokens, cls first", lit: query, ...ofTokens,
+        matrix: shown.start,
+        label: "tokens, cls first",
+        lit: query,
+        ...ofTokens,
         pick: (i) => change({ query: i }),
         formula: (i, j) => {
           const own = i ? row(shown.embedded, i - 1)[j] : cls[j];
           const word = i ? `token of patch ${i - 1}` : "cls token";
           const sum = `${said(row(shown.start, i)[j])} = ${word} ${said(own)}`;
-          return without.positions ? `${sum}; its place is left out` : `${sum} + position ${said(row(place, i)[j])}`;
+          return without.positions
+            ? `${sum}; its place is left out`
+            : `${sum} + position ${said(row(place, i)[j])}`;
         },
       }),
       table({
-        matrix: alike, label: `how like the place of patch ${of - 1} the others are`, most: 1,
-        side: Math.floor(160 / grid.cols), tall: Math.floor(160 / grid.cols),
-        formula: (i, j) => `cosine with the place of patch ${i * grid.cols + j}: ${said(row(alike, i)[j])}`,
+        matrix: alike,
+        label: `how like the place of patch ${of - 1} the others are`,
+        most: 1,
+        side: Math.floor(160 / grid.cols),
+        tall: Math.floor(160 / grid.cols),
+        formula: (i, j) =>
+          `cosine with the place of patch ${i * grid.cols + j}: ${said(row(alike, i)[j])}`,
         pick: (i, j) => change({ query: i * grid.cols + j + 1 }),
       }),
     ];
@@ -115,22 +154,34 @@ const vitRoad = (() => {
   }
 
   function heads({ shown, query, block, head }) {
-    const parts = shown.blocks[block].heads[head], bias = weights[`blocks.${block}.attn.qkv.bias`];
+    const parts = shown.blocks[block].heads[head],
+      bias = weights[`blocks.${block}.attn.qkv.bias`];
     const words = { q: "what it asks", k: "what it is found by", v: "what it hands out" };
     return [
       `Head ${head} of block ${block} makes three rows of ${d} numbers from each normed token.`,
-      make("div", { className: "side-by-side" }, ...Object.entries(words).map(([letter, meaning], which) =>
-        table({
-          matrix: parts[letter], side: Math.max(3, Math.min(14, Math.floor(240 / d))), tall: 14, label: `${{ q: "query", k: "key", v: "value" }[letter]} ${letter}: ${meaning}`,
-          lit: query, ...ofTokens, pick: (i) => change({ query: i }),
-          formula: (i, j) => {
-            const line = (which * h + head) * d + j, shift = bias ? bias.data[line] : 0;
-            const value = row(parts[letter], i)[j];
-            return `${said(value)} = norm of ${tokenName(i)} · row ${line} of the qkv weight` +
-              (bias ? ` + bias = ${said(value - shift)} + ${said(shift)}` : "");
-          },
-        }),
-      )),
+      make(
+        "div",
+        { className: "side-by-side" },
+        ...Object.entries(words).map(([letter, meaning], which) =>
+          table({
+            matrix: parts[letter],
+            side: Math.max(3, Math.min(14, Math.floor(240 / d))),
+            label: `${{ q: "query", k: "key", v: "value" }[letter]} ${letter}: ${meaning}`,
+            lit: query,
+            ...ofTokens,
+            pick: (i) => change({ query: i }),
+            formula: (i, j) => {
+              const line = (which * h + head) * d + j,
+                shift = bias ? bias.data[line] : 0;
+              const value = row(parts[letter], i)[j];
+              return (
+                `${said(value)} = norm of ${tokenName(i)} · row ${line} of the qkv weight` +
+                (bias ? ` + bias = ${said(value - shift)} + ${said(shift)}` : "")
+              );
+            },
+          }),
+        ),
+      ),
     ];
   }
 
@@ -139,20 +190,31 @@ const vitRoad = (() => {
     const at = (x, i, j) => row(x, i)[j];
     const side = Math.max(3, Math.min(14, Math.floor(270 / N)));
     const shared = {
-      ...ofTokens, lit: query, colName: tokenName, side, tall: side, linked: [],
+      ...ofTokens,
+      lit: query,
+      colName: tokenName,
+      side,
+      tall: side,
+      linked: [],
       pick: (i) => change({ query: i }),
     };
     const divisor = without.scale ? 1 : Math.sqrt(d);
     const product = (i, j) => `q of ${tokenName(i)} · k of ${tokenName(j)}`;
     return [
       "A row for each token that asks, a column for each that is asked.",
-      make("div", { className: "side-by-side" },
+      make(
+        "div",
+        { className: "side-by-side" },
         table({
-          ...shared, matrix: parts.products, label: "q · k",
+          ...shared,
+          matrix: parts.products,
+          label: "q · k",
           formula: (i, j) => `${said(at(parts.products, i, j))} = ${product(i, j)}`,
         }),
         table({
-          ...shared, matrix: parts.scores, label: without.scale ? "scores = q · k" : "scores = q · k / √d",
+          ...shared,
+          matrix: parts.scores,
+          label: without.scale ? "scores = q · k" : "scores = q · k / √d",
           formula: (i, j) =>
             at(parts.scores, i, j) === -Infinity
               ? `−∞: ${tokenName(j)} is hidden from cls`
@@ -162,22 +224,31 @@ const vitRoad = (() => {
                   `${said(at(parts.products, i, j))} / ${said(divisor)}`,
         }),
         table({
-          ...shared, matrix: parts.weights, label: "weights = softmax", signed: false,
+          ...shared,
+          matrix: parts.weights,
+          label: "weights = softmax",
+          signed: false,
           formula: (i, j) => {
             const power = Math.exp(at(parts.scores, i, j));
             const sum = row(parts.scores, i).reduce((total, score) => total + Math.exp(score), 0);
-            return `${percent(at(parts.weights, i, j))} = e^${said(at(parts.scores, i, j))} / the row's sum = ` +
-              `${said(power)} / ${said(sum)}`;
+            return (
+              `${percent(at(parts.weights, i, j))} = e^${said(at(parts.scores, i, j))} / the row's sum = ` +
+              `${said(power)} / ${said(sum)}`
+            );
           },
         }),
       ),
       table({
-        matrix: parts.mixed, label: "mixture: the values by these weights", lit: query, ...ofTokens,
+        matrix: parts.mixed,
+        label: "mixture: the values by these weights",
+        lit: query,
+        ...ofTokens,
         pick: (i) => change({ query: i }),
         formula: (i, j) => {
           const shares = Array.from(row(parts.weights, i), (weight, t) => [weight, t]);
           const [a, b] = shares.sort((x, y) => y[0] - x[0]);
-          const part = ([weight, t]) => `${said(weight)} · ${said(at(parts.v, t, j))} of ${tokenName(t)}`;
+          const part = ([weight, t]) =>
+            `${said(weight)} · ${said(at(parts.v, t, j))} of ${tokenName(t)}`;
           return `${said(at(parts.mixed, i, j))} = ${part(a)} + ${part(b)} + ${N - 2} more`;
         },
       }),
@@ -197,16 +268,24 @@ const vitRoad = (() => {
     return [
       `Each token alone: to ${width} numbers, bent by GELU, and back to ${D}; then added to the stream.`,
       table({
-        matrix: steps.bent, label: "after GELU", lit: query, ...ofTokens,
+        matrix: steps.bent,
+        label: "after GELU",
+        lit: query,
+        ...ofTokens,
         pick: (i) => change({ query: i }),
         formula: (i, j) =>
           `${said(row(steps.bent, i)[j])} = GELU(${said(row(steps.hidden, i)[j])}), which is norm of ` +
           `${tokenName(i)} · row ${j} of fc1 + bias`,
       }),
       table({
-        matrix: lengths, label: "how the residual stream grows: each token's length", signed: false,
-        lit: query, ...ofTokens, side: Math.min(32, Math.floor(600 / stream.length)), tall: 14,
-        place: [query, 2 * block + 2], pick: (i) => change({ query: i }),
+        matrix: lengths,
+        label: "how the residual stream grows: each token's length",
+        signed: false,
+        lit: query,
+        ...ofTokens,
+        side: Math.min(32, Math.floor(600 / stream.length)),
+        place: [query, 2 * block + 2],
+        pick: (i) => change({ query: i }),
         formula: (i, s) => {
           const [name, , added] = stream[s];
           const now = said(row(lengths, i)[s]);
@@ -223,7 +302,8 @@ const vitRoad = (() => {
   }
 
   function head({ shown }) {
-    const bias = weights["head.bias"].data, K = classes.length;
+    const bias = weights["head.bias"].data,
+      K = classes.length;
     const what = config.pool === "mean" ? "the mean of the patch tokens" : "cls";
     const side = Math.max(3, Math.min(40, Math.floor(600 / K)));
     const sum = shown.logits.data.reduce((total, logit) => total + Math.exp(logit), 0);
@@ -231,13 +311,22 @@ const vitRoad = (() => {
       `After the last norm ${what} is laid on a template for each class.`,
       table({ matrix: shown.pooled, label: `${what}, normed`, rowName: () => what, tall: 20 }),
       table({
-        matrix: shown.logits, label: "logits", side, tall: 28, place: [0, vitState.best(shown.logits.data)],
+        matrix: shown.logits,
+        label: "logits",
+        side,
+        tall: 28,
+        place: [0, vitState.best(shown.logits.data)],
         formula: (_, j) =>
           `class ${classes[j]}: ${said(shown.logits.data[j])} = ${what} · row ${j} + bias = ` +
           `${said(shown.logits.data[j] - bias[j])} + ${said(bias[j])}`,
       }),
       table({
-        matrix: shown.probabilities, label: "probabilities", side, tall: 28, signed: false, most: 1,
+        matrix: shown.probabilities,
+        label: "probabilities",
+        side,
+        tall: 28,
+        signed: false,
+        most: 1,
         place: [0, vitState.best(shown.logits.data)],
         formula: (_, j) =>
           `class ${classes[j]}: ${percent(shown.probabilities.data[j])} = e^${said(shown.logits.data[j])} / ` +
@@ -267,8 +356,11 @@ const vitRoad = (() => {
   function landscape(gap) {
     return LANDSCAPE.flatMap((line, i) =>
       [...line].map((letter, j) => [
-        12 + j * 6 + (Math.floor(j / 2) - 1) * gap, 4 + i * 6 + (Math.floor(i / 2) - 1) * gap,
-        5.6, 5.6, COLOURS[letter],
+        12 + j * 6 + (Math.floor(j / 2) - 1) * gap,
+        4 + i * 6 + (Math.floor(i / 2) - 1) * gap,
+        5.6,
+        5.6,
+        COLOURS[letter],
       ]),
     );
   }
@@ -282,14 +374,20 @@ const vitRoad = (() => {
   }
 
   function tokensIcon() {
-    return icon([0, 1, 2, 3, 4].flatMap((i) => [
-      [12, 3 + i * 8, 24, 6, i ? "#0072b2" : "#e69f00"], [40, 3 + i * 8, 7, 6, "#cc79a7"],
-    ]));
+    return icon(
+      [0, 1, 2, 3, 4].flatMap((i) => [
+        [12, 3 + i * 8, 24, 6, i ? "#0072b2" : "#e69f00"],
+        [40, 3 + i * 8, 7, 6, "#cc79a7"],
+      ]),
+    );
   }
 
   function headsIcon() {
-    return icon(["#d55e00", "#56b4e9", "#009e73"].flatMap((fill, j) =>
-      [0, 1, 2].map((i) => [10 + j * 14, 2 + i * 14, 12, 12, fill])));
+    return icon(
+      ["#d55e00", "#56b4e9", "#009e73"].flatMap((fill, j) =>
+        [0, 1, 2].map((i) => [10 + j * 14, 2 + i * 14, 12, 12, fill]),
+      ),
+    );
   }
 
   function attentionIcon() {
@@ -305,7 +403,11 @@ const vitRoad = (() => {
   }
 
   function mlpIcon() {
-    return icon([[14, 14, 8, 16, "#777777"], [26, 3, 8, 38, "#777777"], [38, 14, 8, 16, "#777777"]]);
+    return icon([
+      [14, 14, 8, 16, "#777777"],
+      [26, 3, 8, 38, "#777777"],
+      [38, 14, 8, 16, "#777777"],
+    ]);
   }
 
   function headIcon() {
@@ -326,18 +428,28 @@ const vitRoad = (() => {
   function build(road, detail) {
     const buttons = STAGES.map(({ name, shape, icon: draw, inBlock }) => {
       const button = make(
-        "button", { type: "button", className: inBlock ? "stage in-block" : "stage" },
-        draw(), make("span", {}, name), make("span", { className: "small" }, shape),
+        "button",
+        { type: "button", className: inBlock ? "stage in-block" : "stage" },
+        draw(),
+        make("span", {}, name),
+        make("span", { className: "small" }, shape),
       );
       button.addEventListener("click", () => change({ stage: name }));
       return button;
     });
-    const frame = make("div", { className: "block-frame" },
+    const frame = make(
+      "div",
+      { className: "block-frame" },
       make("span", { className: "small" }, `encoder block, ${L} times`),
-      make("div", { className: "row" }, ...buttons.slice(3, 6)));
+      make("div", { className: "row" }, ...buttons.slice(3, 6)),
+    );
     road.append(...buttons.slice(0, 3), frame, buttons[6]);
-    const choosers = make("div", { className: "row" },
-      chooser("block", L, "block"), chooser("head", h, "head"));
+    const choosers = make(
+      "div",
+      { className: "row" },
+      chooser("block", L, "block"),
+      chooser("head", h, "head"),
+    );
     const heading = make("h3", { tabIndex: -1 });
     const place = make("div");
     detail.append(make("div", { className: "row spread" }, heading, choosers), place);
@@ -345,7 +457,8 @@ const vitRoad = (() => {
     vitState.listen(() => {
       const stage = STAGES.find(({ name }) => name === state.stage);
       buttons.forEach((button, i) =>
-        button.setAttribute("aria-pressed", STAGES[i] === stage ? "true" : "false"));
+        button.setAttribute("aria-pressed", STAGES[i] === stage ? "true" : "false"),
+      );
       choosers.hidden = !stage.inBlock;
       choosers.lastChild.hidden = stage.name === "MLP";
       heading.textContent = stage.name;

@@ -1,7 +1,7 @@
 "use strict";
 
-/* What the page knows: the model, the picture, what is chosen and what is taken out. Every change
-runs the model again, at most once a frame, and then tells all that listen.
+/* What the page knows: the model, the picture, what is chosen and what is taken out. A change runs
+the model again, at most once a frame, and then all that listen are told.
 */
 const vitState = (() => {
   const { matrix, vit } = vitModel;
@@ -10,13 +10,16 @@ const vitState = (() => {
   const weights = {};
   for (const [name, { shape, kind, data }] of Object.entries(given.weights)) {
     // A convolution's weight (D, C, P, P) as D rows, a bias as one row, tokens (1, N, D) as N rows.
-    const numbers = kind === "float16" ? halves(bytesOf(data)) : new Float32Array(bytesOf(data).buffer);
+    const numbers =
+      kind === "float16" ? halves(bytesOf(data)) : new Float32Array(bytesOf(data).buffer);
     const rows = shape.length === 1 ? 1 : shape.length === 3 ? shape[1] : shape[0];
     weights[name] = matrix(rows, numbers.length / rows, numbers);
   }
   const grid = { rows: config.height / config.patch_size, cols: config.width / config.patch_size };
   const patches = grid.rows * grid.cols;
-  const examples = given.images.map((text) => Float32Array.from(bytesOf(text), (b) => b / 127.5 - 1));
+  const examples = given.images.map((text) =>
+    Float32Array.from(bytesOf(text), (b) => b / 127.5 - 1),
+  );
 
   const state = {
     base: new Float32Array(config.in_channels * config.height * config.width).fill(-1),
@@ -24,12 +27,16 @@ const vitState = (() => {
     example: -1, // which one the picture is; −1 when it is somebody's own
     covered: new Set(),
     without: nothingOut(),
-    stage: "photo", block: config.depth - 1, head: 0,
+    stage: "photo",
+    block: config.depth - 1,
+    head: 0,
     query: 0, // a token: 0 is cls, 1 the first patch
     twin: false,
   };
+  const INPUTS = ["base", "shift", "covered", "without", "twin"];
   const listeners = [];
-  let waiting = 0;
+  let waiting = 0,
+    stale = true;
 
   function bytesOf(text) {
     return Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
@@ -40,7 +47,8 @@ const vitState = (() => {
     const view = new DataView(bytes.buffer);
     return Float32Array.from({ length: bytes.length / 2 }, (_, i) => {
       const bits = view.getUint16(2 * i, true);
-      const exponent = (bits >> 10) & 31, fraction = bits & 1023;
+      const exponent = (bits >> 10) & 31,
+        fraction = bits & 1023;
       const size = exponent ? (1 + fraction / 1024) * 2 ** (exponent - 15) : fraction * 2 ** -24;
       return bits >> 15 ? -size : size;
     });
@@ -48,8 +56,13 @@ const vitState = (() => {
 
   function nothingOut() {
     return {
-      positions: false, scale: false, residuals: false,
-      norms: [], blocks: [], heads: [], hidden: [],
+      positions: false,
+      scale: false,
+      residuals: false,
+      norms: [],
+      blocks: [],
+      heads: [],
+      hidden: [],
     };
   }
 
@@ -64,11 +77,14 @@ const vitState = (() => {
     const x = new Float32Array(state.base.length).fill(-1);
     for (let i = 0; i < x.length; i++) {
       const c = Math.floor(i / (height * width));
-      const r = Math.floor(i / width) % height, col = i % width;
+      const r = Math.floor(i / width) % height,
+        col = i % width;
       const patch = Math.floor(r / P) * grid.cols + Math.floor(col / P);
-      const fromRow = r - down, fromCol = col - right;
+      const fromRow = r - down,
+        fromCol = col - right;
       const inside = fromRow >= 0 && fromRow < height && fromCol >= 0 && fromCol < width;
-      if (inside && !covered.has(patch)) x[i] = state.base[(c * height + fromRow) * width + fromCol];
+      if (inside && !covered.has(patch))
+        x[i] = state.base[(c * height + fromRow) * width + fromCol];
     }
     return x;
   }
@@ -76,6 +92,7 @@ const vitState = (() => {
   /* The whole model on the picture as it is, and, where something is out, without that. */
   function run() {
     const start = performance.now();
+    stale = false;
     state.whole = vit(pixels(new Set()), weights, config);
     state.out = anyOut() || state.covered.size > 0;
     state.shown = state.out ? vit(pixels(), weights, config, state.without) : state.whole;
@@ -83,9 +100,11 @@ const vitState = (() => {
     state.milliseconds = performance.now() - start;
   }
 
-  /* Change what is chosen; the page follows in the next frame. */
+  /* Change what is chosen; the page follows in the next frame. The model runs again only where its
+  input or its parts changed, not where one merely looks elsewhere. */
   function change(changes) {
     Object.assign(state, changes);
+    stale ||= INPUTS.some((name) => name in changes);
     if (waiting) return;
     waiting = requestAnimationFrame(update);
   }
@@ -93,7 +112,7 @@ const vitState = (() => {
   function update() {
     cancelAnimationFrame(waiting);
     waiting = 0;
-    run();
+    if (stale) run();
     for (const listener of listeners) listener(state);
   }
 
@@ -146,7 +165,8 @@ const vitState = (() => {
       const x = matrix(rows, cols);
       const reach = Math.sqrt(1 / (config.in_channels * config.patch_size ** 2));
       if (/norm\d?\.weight$/.test(name)) x.data.fill(1);
-      else if (name.startsWith("patch_embed")) x.data.forEach((_, i) => (x.data[i] = reach * draw.even()));
+      else if (name.startsWith("patch_embed"))
+        x.data.forEach((_, i) => (x.data[i] = reach * draw.even()));
       else if (!name.endsWith("bias")) x.data.forEach((_, i) => (x.data[i] = 0.02 * draw.normal()));
       twin[name] = x;
     }
@@ -172,7 +192,27 @@ const vitState = (() => {
   }
 
   return {
-    config, weights, classes, labels, examples, grid, patches, state, change, update, listen,
-    nothingOut, anyOut, pixels, showExample, readAll, right, countRight, best, twinWeights, generator, tokenName,
+    config,
+    weights,
+    classes,
+    labels,
+    examples,
+    grid,
+    patches,
+    state,
+    change,
+    update,
+    listen,
+    nothingOut,
+    anyOut,
+    pixels,
+    showExample,
+    readAll,
+    right,
+    countRight,
+    best,
+    twinWeights,
+    generator,
+    tokenName,
   };
 })();

@@ -6,14 +6,19 @@ written down here: which one is right follows from what was measured.
 */
 const vitTour = (() => {
   const { rollout, row } = vitModel;
-  const { make, said, percent } = vitDrawing;
+  const { make, percent } = vitDrawing;
   const { config, classes, labels, examples, patches, state, change, nothingOut } = vitState;
   const { depth: L, num_heads: h, embed_dim: D, in_channels: C, patch_size: P } = config;
-  const d = D / h, count = examples.length;
+  const d = D / h,
+    count = examples.length;
   const out = (changes) => ({ ...nothingOut(), ...changes });
 
   // How much of what it read is left: the answers to "how many does it still read?".
-  const LEFT = ["more than 8 of 10 of them", "between 3 and 8 of 10 of them", "fewer than 3 of 10 of them"];
+  const LEFT = [
+    "more than 8 of 10 of them",
+    "between 3 and 8 of 10 of them",
+    "fewer than 3 of 10 of them",
+  ];
   const left = ({ before, after }) => (after > 0.8 * before ? 0 : after >= 0.3 * before ? 1 : 2);
 
   async function against(without) {
@@ -38,10 +43,14 @@ const vitTour = (() => {
 
   /* The picture with two patches in each other's places. */
   function swapped(pixels, a, b) {
-    const cols = config.width / P, size = config.height * config.width;
+    const cols = config.width / P,
+      size = config.height * config.width;
     const y = pixels.slice();
     const at = (patch, c, p) =>
-      c * size + (Math.floor(patch / cols) * P + Math.floor(p / P)) * config.width + (patch % cols) * P + (p % P);
+      c * size +
+      (Math.floor(patch / cols) * P + Math.floor(p / P)) * config.width +
+      (patch % cols) * P +
+      (p % P);
     for (let c = 0; c < C; c++) {
       for (let p = 0; p < P * P; p++) {
         y[at(a, c, p)] = pixels[at(b, c, p)];
@@ -52,7 +61,9 @@ const vitTour = (() => {
   }
 
   function furthest(a, b) {
-    return Math.max(...a.probabilities.data.map((share, i) => Math.abs(share - b.probabilities.data[i])));
+    return Math.max(
+      ...a.probabilities.data.map((share, i) => Math.abs(share - b.probabilities.data[i])),
+    );
   }
 
   /* A step: its lesson; the question and its answers; `begin`, what the page shows meanwhile;
@@ -60,50 +71,70 @@ const vitTour = (() => {
   `then`, how the page stands for that. */
   const STEPS = [
     {
-      lesson: "01", name: "A patch becomes a token",
+      lesson: "01",
+      name: "A patch becomes a token",
       question: `The picture is cut into ${patches} patches of ${P}×${P} pixels. How many numbers does the model make of each?`,
-      answers: ["1: how bright it is", `${P * P * C}: one for each number of the patch`, `${D}: one for each template`],
+      answers: [
+        "1: how bright it is",
+        `${P * P * C}: one for each number of the patch`,
+        `${D}: one for each template`,
+      ],
       begin: { stage: "patches" },
       measure: async () => vitModel.vit(examples[0], vitState.weights, config).embedded.cols,
       right: (numbers) => (numbers === D ? 2 : 1),
-      reveal: (numbers) => `${numbers}. A template is as large as a patch, and its number says how like the patch is to it: their product, plus a bias.`,
+      reveal: (numbers) =>
+        `${numbers}. A template is as large as a patch, and its number says how like the patch is to it: their product, plus a bias.`,
       task: "Click numbers in the table of tokens. Patch and template stand below it: where both have the same sign, the sum grows.",
     },
     {
-      lesson: "02", name: "Without positions",
+      lesson: "02",
+      name: "Without positions",
       question: `Take the positions away. Of the pictures that it reads, how many does it still read?`,
       answers: LEFT,
       begin: { stage: "cls + positions" },
       measure: () => against({ positions: true }),
       right: left,
-      reveal: ({ before, after }) => `It reads ${after} of ${count}, where it read ${before}. It sees which strokes there are, and no longer where.`,
+      reveal: ({ before, after }) =>
+        `It reads ${after} of ${count}, where it read ${before}. It sees which strokes there are, and no longer where.`,
       task: "The positions are out now. Look through the examples: what does it take for what?",
       then: () => ({ without: out({ positions: true }) }),
     },
     {
-      lesson: "02", name: "A bag of patches",
-      question: "Still without positions, two patches of the picture change places. How much does the answer change?",
+      lesson: "02",
+      name: "A bag of patches",
+      question:
+        "Still without positions, two patches of the picture change places. How much does the answer change?",
       answers: ["not at all", "by a few hundredths", "it becomes another one"],
       begin: { stage: "cls + positions" },
       measure: async () => {
-        const pictures = examples.map((x) => swapped(x, darkest(vitModel.vit(x, vitState.weights, config)), 0));
+        const pictures = examples.map((x) =>
+          swapped(x, darkest(vitModel.vit(x, vitState.weights, config)), 0),
+        );
         const move = async (without) => {
-          const [a, b] = [await vitState.readAll(without), await vitState.readAll(without, vitState.weights, pictures)];
+          const [a, b] = [
+            await vitState.readAll(without),
+            await vitState.readAll(without, vitState.weights, pictures),
+          ];
           return mean(a.map((run, i) => furthest(run, b[i])));
         };
         return { without: await move({ positions: true }), withThem: await move({}) };
       },
       right: ({ without }) => (without < 1e-4 ? 0 : without < 0.1 ? 1 : 2),
       reveal: ({ without, withThem }) =>
-        `The most brightly drawn patch and patch 0 changed places. On average over the pictures a probability moves by at most ${without.toFixed(3)} without positions, and by ${withThem.toFixed(3)} with them. Attention is a sum over tokens, and a sum has no order.`,
+        `The brightest patch and patch 0 changed places in each picture. The probability that changes most does so by ${without.toFixed(3)} on average, and with positions by ${withThem.toFixed(3)}. Attention is a sum over tokens, and a sum has no order.`,
       task: "The positions are out and two patches have changed places. Tick the positions back in, under “Take it out”, and watch the answer.",
       then: () => {
         const first = examples[0];
-        return { base: swapped(first, darkest(vitModel.vit(first, vitState.weights, config)), 0), example: -1, without: out({ positions: true }) };
+        return {
+          base: swapped(first, darkest(vitModel.vit(first, vitState.weights, config)), 0),
+          example: -1,
+          without: out({ positions: true }),
+        };
       },
     },
     {
-      lesson: "03", name: "Heads",
+      lesson: "03",
+      name: "Heads",
       question: `Block ${L - 1} has ${h} heads. In this picture, do they look at the same patch?`,
       answers: ["yes, all at one", "some do", "no two of them"],
       begin: { stage: "QKV heads", block: L - 1, head: 0 },
@@ -112,11 +143,13 @@ const vitTour = (() => {
         return heads.map(({ weights }) => vitState.best(row(weights, 0).subarray(1)));
       },
       right: (tops) => (new Set(tops).size === 1 ? 0 : new Set(tops).size < tops.length ? 1 : 2),
-      reveal: (tops) => `From head 0 on, cls looks most at patches ${tops.join(", ")}. Each head has queries and keys of its own, so each may look elsewhere.`,
-      task: "Under “Where it looks”, go through the heads of every block. Which one looks at cls itself, and at no patch?",
+      reveal: (tops) =>
+        `From head 0 on, cls looks most at patches ${tops.join(", ")}. Each head has queries and keys of its own, so each may look elsewhere.`,
+      task: "Under “Where it looks”, go through the heads of every block. In which one does cls take most from itself? The line below the large map says how much.",
     },
     {
-      lesson: "04", name: "The square root of d",
+      lesson: "04",
+      name: "The square root of d",
       question: `Scores are divided by √${d}. Leave that out: what becomes of the largest weight that cls gives?`,
       answers: ["it grows", "it stays as it is", "it shrinks"],
       begin: { stage: "attention" },
@@ -126,23 +159,27 @@ const vitTour = (() => {
       },
       right: ({ before, after }) => (after > 1.02 * before ? 0 : after > 0.98 * before ? 1 : 2),
       reveal: ({ before, after, right }) =>
-        `Its mean goes from ${percent(before)} to ${percent(after)}: scores that are further apart make a softmax sharper. The model was not trained for that, and reads ${right} of ${count}.`,
+        `Its mean goes from ${percent(before)} to ${percent(after)}: scores that are further apart make a softmax sharper. It was trained with the division; without it, it reads ${right} of ${count}.`,
       task: "√d is out now. Open “attention” on the road and compare q · k with the weights; then tick it back in.",
       then: () => ({ without: out({ scale: true }), stage: "attention" }),
     },
     {
-      lesson: "05", name: "Residuals",
-      question: "Attention and MLP are added to the stream. Let each take the stream's place instead. Of the pictures that it reads, how many does it still read?",
+      lesson: "05",
+      name: "Residuals",
+      question:
+        "Attention and MLP are added to the stream. Let each take the stream's place instead. Of the pictures that it reads, how many does it still read?",
       answers: LEFT,
       begin: { stage: "MLP" },
       measure: () => against({ residuals: true }),
       right: left,
-      reveal: ({ before, after }) => `It reads ${after} of ${count}, where it read ${before}. A branch adds a little to what is there; alone it holds nothing of the picture that the next block could use.`,
+      reveal: ({ before, after }) =>
+        `It reads ${after} of ${count}, where it read ${before}. A branch was trained to add to what is there, not to stand for it.`,
       task: "The residuals are out. See what is left of a token's length in the last table of “MLP”.",
       then: () => ({ without: out({ residuals: true }), stage: "MLP" }),
     },
     {
-      lesson: "05", name: "Without a block",
+      lesson: "05",
+      name: "Without a block",
       question: "Leave out one block, the others stay. Which one is missed least?",
       answers: L > 2 ? ["the first", "one between", "the last"] : ["the first", "the last"],
       begin: { stage: "MLP" },
@@ -155,12 +192,15 @@ const vitTour = (() => {
         const least = vitState.best(counts);
         return least === 0 ? 0 : least < L - 1 ? 1 : L > 2 ? 2 : 1;
       },
-      reveal: (counts) => `${counts.map((n, b) => `without block ${b} it reads ${n}`).join(", ")} of ${count}. The stream goes on past a block that is missing; what it would have added is not there.`,
+      reveal: (counts) =>
+        `Of ${count} it reads ${counts.map((n, b) => `${n} without block ${b}`).join(", ")}. The stream goes on past a block that is missing; what it would have added is not there.`,
       task: "Leave out single heads, under “Take it out”. How many can go before the answer does?",
     },
     {
-      lesson: "06", name: "Which block decides",
-      question: "Let the head read the stream after every block. From where on does it read at least half of the pictures?",
+      lesson: "06",
+      name: "Which block decides",
+      question:
+        "Let the head read the stream after every block. From where on does it read at least half of the pictures?",
       answers: [
         "from the first half of the blocks on",
         "from the second half on, before the last block",
@@ -169,35 +209,54 @@ const vitTour = (() => {
       begin: { stage: "head" },
       measure: async () => {
         const readings = (await vitState.readAll()).map(vitParts.lens);
-        return Array.from({ length: L + 1 }, (_, b) => vitState.right(readings.map((lens) => lens[b])));
+        return Array.from({ length: L + 1 }, (_, b) =>
+          vitState.right(readings.map((lens) => lens[b])),
+        );
       },
       right: (counts) => {
         const first = counts.findIndex((n) => n >= count / 2);
         if (first < 0 || first === L) return L > 2 ? 2 : 1;
         return first <= L / 2 ? 0 : 1;
       },
-      reveal: (counts) => `Before block 0 it reads ${counts[0]} of ${count}; ${counts.slice(1).map((n, b) => `after block ${b} ${n}`).join(", ")}. The head was trained on the last stream alone, so this says when the answer stands in the head's own directions, not when the model knows it.`,
+      reveal: (counts) =>
+        `Before block 0 it reads ${counts[0]} of ${count}; ${counts
+          .slice(1)
+          .map((n, b) => `after block ${b} ${n}`)
+          .join(
+            ", ",
+          )}. The head was trained on the last stream alone, so this says when the answer stands in the head's own directions, not when the model knows it.`,
       task: "Look at “Which block decides” while you leaf through the examples. In which picture does the answer change last?",
     },
     {
-      lesson: "08", name: "The untrained twin",
-      question: "The same model with fresh random weights: how does its cls share out its attention?",
+      lesson: "08",
+      name: "The untrained twin",
+      question:
+        "The same model with fresh random weights: how does its cls share out its attention?",
       answers: ["nearly alike over all tokens", "most of it on one patch", "most of it on itself"],
       begin: { stage: "attention", twin: true },
       measure: async () => {
         const twins = await vitState.readAll({}, vitState.twinWeights());
-        const own = twins.flatMap(({ blocks }) => blocks.flatMap(({ heads }) => heads.map(({ weights }) => row(weights, 0)[0])));
-        return { twin: sharpest(twins), own: mean(own), trained: sharpest(await vitState.readAll()), right: vitState.right(twins) };
+        const own = twins.flatMap(({ blocks }) =>
+          blocks.flatMap(({ heads }) => heads.map(({ weights }) => row(weights, 0)[0])),
+        );
+        return {
+          twin: sharpest(twins),
+          own: mean(own),
+          trained: sharpest(await vitState.readAll()),
+          right: vitState.right(twins),
+        };
       },
       right: ({ twin, own }) => (own > 0.5 ? 2 : twin < 2 / (patches + 1) ? 0 : 1),
       reveal: ({ twin, trained, right }) =>
-        `Its largest weight is ${percent(twin)} on average, and alike would be ${percent(1 / (patches + 1))}; the trained model's is ${percent(trained)}. It reads ${right} of ${count}, and guessing reads ${said(count / classes.length)}.`,
+        `Its largest weight is ${percent(twin)} on average, and alike would be ${percent(1 / (patches + 1))}; the trained model's is ${percent(trained)}. It reads ${right} of ${count}, and guessing would read about ${(count / classes.length).toFixed(0)}.`,
       task: "The twin's maps stand beside the model's, on one scale. On a scale of its own each of them would look like a finding.",
       then: () => ({ twin: true }),
     },
     {
-      lesson: "09", name: "Is that why?",
-      question: "cls may not look at one patch of each picture: the one that rollout marks most, or one that is drawn by lot. After which are fewer pictures read?",
+      lesson: "09",
+      name: "Is that why?",
+      question:
+        "cls may not look at one patch of each picture: the one that rollout marks most, or one that is drawn by lot. After which are fewer pictures read?",
       answers: ["after rollout's", "after the one drawn by lot", "after both as many"],
       begin: { stage: "attention" },
       measure: async () => {
@@ -208,14 +267,23 @@ const vitTour = (() => {
           const marked = vitState.best(row(rollout(run.blocks), 0).subarray(1));
           const drawn = Math.floor(((draw.even() + 1) / 2) * patches);
           for (const [name, patch] of Object.entries({ marked, drawn })) {
-            readings[name].push((await vitState.readAll({ hidden: [patch] }, vitState.weights, [examples[i]]))[0]);
+            readings[name].push(
+              (await vitState.readAll({ hidden: [patch] }, vitState.weights, [examples[i]]))[0],
+            );
           }
         }
-        return { before: vitState.right(runs), marked: vitState.right(readings.marked), drawn: vitState.right(readings.drawn) };
+        return {
+          before: vitState.right(runs),
+          marked: vitState.right(readings.marked),
+          drawn: vitState.right(readings.drawn),
+        };
       },
       right: ({ marked, drawn }) => (marked < drawn ? 0 : marked > drawn ? 1 : 2),
       reveal: ({ before, marked, drawn }) =>
-        `It reads ${before} of ${count}; without a look at rollout's patch ${marked}, without one drawn by lot ${drawn}. The picture stayed whole, so this is no mere correlation: cls reads from there.`,
+        `It reads ${before} of ${count}; without a look at rollout's patch ${marked}, without one drawn by lot ${drawn}. The picture stayed whole. ` +
+        (marked < drawn
+          ? "So this is no mere correlation: cls reads from there."
+          : "So for this model the map does not say what the answer needs."),
       task: "Choose “hide from cls” for the pointer, and hide as few as you can until the answer changes. Then hide all but those.",
     },
   ];
@@ -224,6 +292,7 @@ const vitTour = (() => {
     let at = 0;
     const found = new Map(); // what a step measured
     opener.hidden = !labels.length;
+    opener.disabled = false; // the button stands there before its program does
     const heading = make("h2", { tabIndex: -1 });
     const question = make("p", {});
     const form = make("div", {}); // a frame in a notebook may not submit forms
@@ -231,7 +300,13 @@ const vitTour = (() => {
     const back = make("button", { type: "button", textContent: "Back" });
     const next = make("button", { type: "button", textContent: "Next" });
     const close = make("button", { type: "button", textContent: "Leave the tour" });
-    place.append(heading, question, form, result, make("div", { className: "row" }, back, next, close));
+    place.append(
+      heading,
+      question,
+      form,
+      result,
+      make("div", { className: "row" }, back, next, close),
+    );
     place.hidden = true;
 
     function open(number) {
@@ -252,7 +327,16 @@ const vitTour = (() => {
       result.replaceChildren();
       back.disabled = at === 0;
       next.textContent = at === STEPS.length - 1 ? "Finish" : "Next";
-      change({ base: examples[0].slice(), example: 0, shift: [0, 0], covered: new Set(), query: 0, twin: false, without: nothingOut(), ...step.begin });
+      change({
+        base: examples[0].slice(),
+        example: 0,
+        shift: [0, 0],
+        covered: new Set(),
+        query: 0,
+        twin: false,
+        without: nothingOut(),
+        ...step.begin,
+      });
       heading.focus();
     }
 
@@ -260,13 +344,16 @@ const vitTour = (() => {
       const step = STEPS[at];
       const chosen = form.querySelector("input:checked");
       if (!chosen) {
-        result.replaceChildren(make("p", {}, "Choose first: a guess that is wrong teaches more than none."));
+        result.replaceChildren(
+          make("p", {}, "Choose first: a guess that is wrong teaches more than none."),
+        );
         return;
       }
       result.replaceChildren(make("p", {}, "Measuring …"));
       if (!found.has(at)) found.set(at, await step.measure());
       if (STEPS[at] !== step) return; // gone on meanwhile
-      const numbers = found.get(at), right = step.right(numbers);
+      const numbers = found.get(at),
+        right = step.right(numbers);
       const verdict = Number(chosen.value) === right ? "Yes" : `No: ${step.answers[right]}`;
       result.replaceChildren(
         make("p", {}, make("strong", {}, `${verdict}. `), step.reveal(numbers)),

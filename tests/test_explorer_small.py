@@ -1,0 +1,651 @@
+"""The lessons' small live pictures: right numbers, a still picture beneath, closed to all else.
+
+What needs a browser is skipped where Chromium or `pip install -e ".[browser]"` is missing; with
+BROWSER=all in the environment, as in CI, they must be there. Screenshots go to BROWSER_OUT.
+"""
+
+import base64
+import functools
+import hashlib
+import importlib.util
+import io
+import os
+import re
+import time
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import unquote
+
+import browser
+import hygiene
+import matplotlib.pyplot as plt
+import pytest
+import torch
+from helpers import close
+from PIL import Image
+
+import vit_steps
+from vit_steps.explorer import small
+
+LIMIT = 20_000  # milliseconds
+HOSTILE = "</script><img src=x onerror=alert(1)>\"'&{scripts}\u2028<!--"
+WIDTHS = (900, 700, 560, 480, 390)  # of the window
+
+
+def photo():
+    return vit_steps.load_image(vit_steps.sample_photo())
+
+
+def shares(tokens):
+    """A table of weights whose rows are far from even, and from its columns."""
+    torch.manual_seed(1)
+    return (2 * torch.randn(tokens, tokens)).softmax(dim=-1)
+
+
+def on_grey(tokens=17, **options):
+    """A 4×4 grid of patches on an even picture, where only the weights make differences."""
+    return small.who_asks(torch.full((1, 16, 16), 0.5), shares(tokens), 4, **options)
+
+
+MADE = {
+    "patches": lambda: small.patch_sizes(photo(), point=(56, 136)),
+    "softmax": small.scaled_softmax,
+    "asks": lambda: small.who_asks(photo(), shares(197), 16, start=78, names={"cheek": 78}),
+}
+
+
+@pytest.fixture(scope="module", params=MADE)
+def made(request):
+    return request.param, MADE[request.param]()
+
+
+# What comes in -----------------------------------------------------------------------------------
+
+IMAGE, TABLE = torch.rand(3, 16, 16), torch.full((17, 17), 1 / 17)
+
+
+@pytest.mark.parametrize(
+    ("image", "options", "error", "message"),
+    [
+        ("a.png", {}, TypeError, "image is a str, not a tensor"),
+        (IMAGE[None], {}, ValueError, r"give the axes \(C, H, W\)"),
+        ((IMAGE * 255).byte(), {}, TypeError, "not floats; use image.float"),
+        (IMAGE[:2], {}, ValueError, r"give \(1, H, W\) in grey or \(3, H, W\) in colour"),
+        (IMAGE[:, :0], {}, ValueError, r"image is \(3, 0, 16\)"),
+        (torch.zeros(3, 321, 8), {}, ValueError, "image is 321×8; give up to 320 pixels a side"),
+        (IMAGE * 2 - 1, {}, ValueError, r"image goes from -.* give it from 0 to 1 .*denormalize"),
+        (IMAGE * torch.nan, {}, ValueError, "image goes from nan"),
+        (IMAGE, dict(sizes=8), TypeError, "sizes is 8; give a list of whole numbers"),
+        (IMAGE, dict(sizes="48"), TypeError, "sizes is '48'; give a list"),
+        (IMAGE, dict(sizes=[]), ValueError, r"sizes is \[\]; give 1 to 6 numbers, each once"),
+        (IMAGE, dict(sizes=[4, 4]), ValueError, "give 1 to 6 numbers, each once"),
+        (IMAGE, dict(sizes=[4, 2.0]), TypeError, r"sizes\[1\] is 2.0, a float"),
+        (IMAGE, dict(sizes=[0]), ValueError, r"sizes\[0\] is 0; give a whole number of at least 1"),
+        (IMAGE, dict(sizes=[4, 5]), ValueError, "its height is not a multiple of the patch size 5"),
+        (IMAGE, dict(sizes=[4], point=3), TypeError, r"point is 3; give a pixel's \(row, column\)"),
+        (IMAGE, dict(sizes=[4], point=(1.5, 2)), TypeError, "point is"),
+        (IMAGE, dict(sizes=[4], point=(0, 16)), ValueError, "has 16 rows, 16 columns"),
+    ],
+)
+def test_patch_sizes_refuses(image, options, error, message):
+    with pytest.raises(error, match=message):
+        small.patch_sizes(image, **options)
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        (dict(widths=4), TypeError, "widths is 4; give a list"),
+        (dict(widths=[4]), ValueError, "give at least two that grow, up to 512"),
+        (dict(widths=[8, 4]), ValueError, "give at least two that grow"),
+        (dict(widths=[8, 1024]), ValueError, "give at least two that grow, up to 512"),
+        (dict(widths=range(1, 12)), ValueError, "give 1 to 10 numbers"),
+        (dict(widths=[4, True]), TypeError, r"widths\[1\] is True"),
+        (dict(seed=-1), ValueError, "seed is -1; give a whole number of at least 0"),
+        (dict(seed=0.5), ValueError, "seed is 0.5"),
+    ],
+)
+def test_scaled_softmax_refuses(options, error, message):
+    with pytest.raises(error, match=message):
+        small.scaled_softmax(**options)
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        (dict(image=IMAGE * 2), ValueError, "give it from 0 to 1"),
+        (dict(patch_size=5), ValueError, "not a multiple of the patch size 5"),
+        (dict(weights=[[1.0]]), TypeError, "weights is a list, not a tensor"),
+        (
+            dict(weights=TABLE[None]),
+            ValueError,
+            r"weights is \(1, 17, 17\); give the axes \(N, N\)",
+        ),
+        (dict(weights=TABLE[:4]), ValueError, "queries, then keys"),
+        (dict(weights=TABLE.long()), TypeError, "weights holds torch.int64, not floats"),
+        (
+            dict(weights=torch.eye(18)),
+            ValueError,
+            "18 tokens; an image of 16 patches has 16, or 17",
+        ),
+        (dict(weights=TABLE * 2), ValueError, "not shares that sum to 1; give them after the soft"),
+        (dict(weights=2 * torch.eye(17) - TABLE), ValueError, "not shares that sum to 1"),
+        (dict(weights=TABLE * torch.nan), ValueError, "not shares that sum to 1"),
+        (dict(weights=torch.eye(258), patch_size=1, image=IMAGE[:, :1]), ValueError, "16 patches"),
+        (
+            dict(weights=torch.eye(258), patch_size=1, image=torch.zeros(1, 1, 258)),
+            ValueError,
+            "257",
+        ),
+        (dict(start=16), ValueError, "'start' is patch 16; the image has patches 0 to 15"),
+        (dict(start=-1), ValueError, "'start' is patch -1"),
+        (dict(start=1.0), TypeError, "'start' is 1.0; give a patch's number"),
+        (dict(start=99, names={"start": 1}), ValueError, "'start' is patch 99"),
+        (dict(names={"eye": 20}), ValueError, "'eye' is patch 20"),
+    ],
+)
+def test_who_asks_refuses(options, error, message):
+    with pytest.raises(error, match=message):
+        small.who_asks(**dict(image=IMAGE, weights=TABLE, patch_size=4) | options)
+
+
+def test_other_floats_and_gradients_are_taken():
+    image = torch.rand(3, 16, 16, dtype=torch.bfloat16, requires_grad=True)
+    table = torch.zeros(16, 16, dtype=torch.float64, requires_grad=True).softmax(dim=-1)
+    assert small.who_asks(image, table, 4).html
+    assert small.patch_sizes(image, (4, 8)).html
+
+
+def test_a_notebooks_own_random_numbers_stay_the_same():
+    torch.manual_seed(3)
+    wanted = torch.rand(4)
+    torch.manual_seed(3)
+    small.scaled_softmax()
+    close(torch.rand(4), wanted)
+
+
+# What goes out -----------------------------------------------------------------------------------
+
+
+class Elements(HTMLParser):
+    """Every element of a page: its name, its attributes, and the text that stands in it."""
+
+    def __init__(self, html):
+        super().__init__()
+        self.found, self.inside = [], False
+        self.feed(html)
+
+    def handle_starttag(self, tag, attrs):
+        self.found.append([tag, dict(attrs), ""])
+        self.inside = True
+
+    def handle_endtag(self, tag):
+        self.inside = False
+
+    def handle_data(self, data):
+        if self.inside:
+            self.found[-1][2] += data
+
+    def named(self, *tags):
+        return [(attrs, text) for tag, attrs, text in self.found if tag in tags]
+
+
+def test_a_cell_shows_a_still_picture_and_a_frame_and_no_figure(made):
+    name, shown = made
+    assert plt.get_fignums() == []
+    assert "\n" not in repr(shown)
+    assert repr(shown) == repr(MADE[name]())
+    html = shown._repr_html_()
+    assert len(html) < 160_000
+    outer = Elements(html)
+    assert [tag for tag, *_ in outer.found] == ["div", "img", "iframe"]
+    ((still, _),) = outer.named("img")
+    assert len(still["alt"]) > 60
+    kind, data = still["src"].split(",")
+    assert kind == "data:image/png;base64"
+    with Image.open(io.BytesIO(base64.b64decode(unquote(data)))) as picture:
+        assert picture.width == small.WIDE
+        assert len(picture.convert("RGB").getcolors(256)) > 5
+    ((frame, _),) = outer.named("iframe")
+    assert frame["sandbox"] == "allow-scripts"
+    assert frame["title"] == f"{shown.title}, live"
+    assert frame["srcdoc"] == shown.html
+
+
+def test_no_output_reads_like_a_path_of_a_machine(made):
+    assert not hygiene.MACHINE_PATH.search(made[1]._repr_html_())
+    assert hygiene.MACHINE_PATH.search("+/folder/name")  # as plain base64 would have them
+
+
+def test_the_frame_may_run_its_scripts_and_nothing_else(made):
+    inner = Elements(made[1].html)
+    (policy,) = [a["content"] for a, _ in inner.named("meta") if "http-equiv" in a]
+    rules = dict(rule.split(" ", 1) for rule in policy.split("; "))
+    assert rules["default-src"] == "'none'"
+    assert rules["img-src"] == "data:"
+
+    def hashes(*sources):
+        digests = [hashlib.sha256(source.encode()).digest() for source in sources]
+        return [f"'sha256-{base64.b64encode(digest).decode()}'" for digest in digests]
+
+    scripts = [text for attrs, text in inner.named("script") if "type" not in attrs]
+    assert len(scripts) == 3
+    assert rules["script-src"].split() == hashes(*scripts)
+    assert rules["style-src"].split() == hashes(*[text for _, text in inner.named("style")])
+    for _, attrs, _ in inner.found:
+        assert not {"src", "href", "style", "onclick"} & set(attrs)
+
+
+def test_a_hostile_name_stays_in_its_place():
+    shown = on_grey(names={HOSTILE: 5})
+    plain = on_grey(names={"eye": 5})
+    tags = [tag for tag, *_ in Elements(shown.html).found]
+    assert tags == [tag for tag, *_ in Elements(plain.html).found]
+    assert [tag for tag, *_ in Elements(shown._repr_html_()).found] == ["div", "img", "iframe"]
+
+
+# In a browser ------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def chrome():
+    missing = None
+    if os.name == "nt" or not browser.chromium():
+        missing = "needs Chromium, on Linux or macOS"
+    elif not importlib.util.find_spec("playwright"):
+        missing = "pip install -e '.[browser]' brings playwright"
+    if missing and os.environ.get("BROWSER") == "all":
+        raise RuntimeError(missing)
+    if missing:
+        pytest.skip(missing)
+    from playwright.sync_api import sync_playwright
+
+    options = {"executable_path": browser.chromium(), "args": browser.FLAGS}
+    with sync_playwright() as playwright, playwright.chromium.launch(**options) as chrome:
+        yield chrome
+
+
+@pytest.fixture
+def opened(chrome, tmp_path):
+    """Opens a picture as it stands below a cell; at the end nothing may have been complained of."""
+    contexts, heard = [], []
+
+    def open(shown, width=800, change=lambda html: html, **options):
+        file = tmp_path / f"{len(contexts)}.html"
+        html = change(shown._repr_html_())
+        page = f'<!doctype html><meta charset="utf-8"><body style="margin: 16px">{html}'
+        file.write_text(page, "utf-8")
+        options |= {"viewport": {"width": width, "height": 900}}
+        contexts.append(chrome.new_context(**options))
+        contexts[-1].set_default_timeout(LIMIT)
+        page = contexts[-1].new_page()
+        page.on("console", lambda m: m.type == "error" and heard.append(m.text))
+        page.on("pageerror", lambda error: heard.append(str(error)))
+        page.on("dialog", lambda dialog: (heard.append(dialog.message), dialog.dismiss()))
+        page.on("request", lambda r: r.url.startswith(("file:", "data:")) or heard.append(r.url))
+        page.goto(file.as_uri())
+        if 'sandbox="allow-scripts"' in html:
+            page.frames[1].wait_for_selector(":root.live")
+        return page
+
+    yield open
+    for context in contexts:
+        context.close()
+    assert [text for text in heard if not text.startswith("Blocked script execution")] == []
+
+
+def soon(check):
+    """The same check, which may become true: what is done in a frame arrives a moment later."""
+
+    @functools.wraps(check)
+    def patient(*args, **options):
+        end = time.monotonic() + LIMIT / 1000
+        while True:
+            try:
+                return check(*args, **options)
+            except AssertionError:
+                if time.monotonic() > end:
+                    raise
+                time.sleep(0.05)
+
+    return patient
+
+
+def press_tab(page, place, key="Tab"):
+    """Go on by one; the next key is pressed only when that place has the focus."""
+    page.keyboard.press(key)
+    page.frames[1].locator(f"{place}:focus").wait_for()
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_the_live_picture_lies_over_the_still_one_and_all_of_it_is_seen(width, made, opened):
+    page = opened(made[1], width)
+    still, frame = (page.locator(tag).bounding_box() for tag in ("img", "iframe"))
+    assert still == pytest.approx(frame, abs=0.6)
+    assert frame["width"] == min(width - 32, small.WIDE)
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    inside = page.frames[1]
+    root = "document.documentElement"
+    assert inside.evaluate(f"{root}.scrollHeight <= innerHeight")
+    assert inside.evaluate(f"{root}.scrollWidth <= innerWidth")
+    before = page.screenshot()
+    page.evaluate("document.querySelector('img').style.visibility = 'hidden'")
+    assert page.screenshot() == before  # nothing of it shone through
+
+
+def test_where_no_script_runs_the_still_picture_is_seen(made, opened):
+    silent = opened(made[1], 600, change=without_scripts).screenshot()
+    alone = opened(made[1], 600, change=without_frame).screenshot()
+    assert silent == alone
+    assert alone != opened(made[1], 600).screenshot()
+
+
+def without_scripts(html):
+    return html.replace('sandbox="allow-scripts"', 'sandbox=""')
+
+
+def without_frame(html):
+    return re.sub(r"<iframe.*?</iframe>", "", html, flags=re.DOTALL)
+
+
+def without_styles(html):
+    return re.sub(r' style="[^"]*"', "", without_frame(html))
+
+
+@pytest.mark.parametrize("change", [without_frame, without_styles])
+def test_where_frames_are_taken_away_the_still_picture_is_seen(change, made, opened):
+    page = opened(made[1], 900, change=change)
+    assert page.locator("iframe").count() == 0
+    still = page.get_by_role("img", name=made[1].alt, exact=True)
+    assert still.is_visible()
+    assert still.evaluate("image => image.naturalWidth") == small.WIDE
+    assert still.bounding_box()["height"] > 300
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [800, 390])
+def test_light_and_dark_are_looked_at(width, scheme, made, opened, tmp_path):
+    page = opened(made[1], width, color_scheme=scheme)
+    ground = page.frames[1].evaluate("getComputedStyle(document.documentElement).backgroundColor")
+    assert ground == ("rgb(255, 255, 255)" if scheme == "light" else "rgb(22, 24, 27)")
+    out = Path(os.environ.get("BROWSER_OUT") or tmp_path)
+    out.mkdir(parents=True, exist_ok=True)
+    page.screenshot(path=out / f"small_{made[0]}_{scheme}_{width}.png", full_page=True)
+
+
+def test_each_control_has_a_name_and_nothing_moves(made, opened):
+    inside = opened(made[1]).frames[1]
+    unnamed = """() => [...document.querySelectorAll('input, button, canvas[tabindex]')].filter(
+        e => !(e.getAttribute('aria-label') || e.innerText || e.labels?.[0]?.innerText))"""
+    assert inside.evaluate(unnamed) == []
+    assert inside.locator("input, button, canvas[tabindex]").count() >= 2
+    assert inside.evaluate("document.getAnimations().length") == 0
+    assert inside.locator("[aria-live=polite]").count() >= 1
+
+
+def test_the_frame_is_closed(made, opened, chrome):
+    inside = opened(made[1]).frames[1]
+    assert inside.evaluate("origin") == "null"  # it shares nothing with the notebook
+    refused = """([tag, set]) => new Promise(done => {
+        document.addEventListener('securitypolicyviolation', e => done(e.effectiveDirective));
+        setTimeout(() => done('nothing'), 3000);
+        const element = Object.assign(document.createElement(tag), set);
+        document.body.append(element);
+    })"""
+    page = chrome.new_page()  # one that is not listened to: a refusal stands on the console
+    page.set_content(made[1]._repr_html_())
+    page.frames[1].wait_for_selector(":root.live")
+    for tag, given, rule in (
+        ("script", {"textContent": "window.ran = 1"}, "script-src-elem"),
+        ("img", {"src": "https://example.org/a.png"}, "img-src"),
+    ):
+        assert page.frames[1].evaluate(refused, [tag, given]) == rule
+    assert page.frames[1].evaluate("window.ran") is None
+    page.close()
+
+
+# Patch sizes -------------------------------------------------------------------------------------
+
+
+def sums(inside):
+    cells = inside.locator("[data-name]").all()
+    return {c.get_attribute("data-name"): int(c.inner_text().replace(",", "")) for c in cells}
+
+
+@soon
+def check_sums(inside, image, size):
+    patches = vit_steps.patchify(image[None], size)[0]
+    n, numbers = patches.shape
+    weights = torch.ones(n + 1, n + 1).numel()
+    assert sums(inside) == {"n": n, "numbers": numbers, "all": image.numel(), "weights": weights}
+
+
+def patch_said(inside):
+    return int(re.search(r"This is patch (\d+),", inside.locator(".words").inner_text())[1])
+
+
+def seen(inside):
+    """The mean colour of the enlarged patch, from 0 to 1."""
+    script = """canvas => { const { width, height } = canvas, sum = [0, 0, 0];
+        const { data } = canvas.getContext('2d').getImageData(0, 0, width, height);
+        for (let i = 0; i < data.length; i++) if (i % 4 < 3) sum[i % 4] += data[i];
+        return sum.map(v => v / 255 / width / height); }"""
+    return torch.tensor(inside.locator(".zoom").evaluate(script))
+
+
+@soon
+def check_patch(inside, image, size, row, col):
+    number = row // size * (image.shape[2] // size) + col // size
+    assert patch_said(inside) == number
+    patch = vit_steps.patchify(image[None], size)[0, number].view(-1, 3).mean(dim=0)
+    close(seen(inside), patch, atol=0.04)  # a JPEG
+
+
+def test_patch_sizes_by_the_mouse(opened):
+    image = photo()
+    inside = opened(MADE["patches"]()).frames[1]
+    check_patch(inside, image, 16, 56, 136)
+    canvas = inside.locator("figure canvas")
+    scale = canvas.bounding_box()["width"] / 224
+    for size in (56, 8, 32, 16):
+        inside.get_by_label(str(size), exact=True).click()
+        check_sums(inside, image, size)
+        for row, col in ((4, 4), (100, 60), (219, 219), (180, 100)):
+            canvas.hover(position={"x": col * scale, "y": row * scale})
+            check_patch(inside, image, size, row, col)
+
+
+def test_patch_sizes_by_keys(opened):
+    image = photo()
+    page = opened(MADE["patches"]())
+    inside = page.frames[1]
+    press_tab(page, "canvas")
+    for key in ("ArrowDown", "ArrowRight", "ArrowRight"):
+        page.keyboard.press(key)
+    check_patch(inside, image, 16, 56 + 16, 136 + 32)
+    for _ in range(20):
+        page.keyboard.press("ArrowLeft")
+    check_patch(inside, image, 16, 72, 0)
+    press_tab(page, "[type=radio]")
+    for size in (32, 56, 8):
+        page.keyboard.press("ArrowRight")
+        check_sums(inside, image, size)
+        check_patch(inside, image, size, 72, 0)
+
+
+def test_patch_sizes_of_an_oblong_grey_picture(opened):
+    image = torch.linspace(0, 1, 8 * 24).view(1, 8, 24)
+    inside = opened(small.patch_sizes(image, (4, 2))).frames[1]
+    check_sums(inside, image, 4)
+    assert "row 1, column 3" in inside.locator(".words").inner_text()  # the middle
+
+
+# √d and softmax ----------------------------------------------------------------------------------
+
+
+def number(text):
+    return float(text.replace("−", "-"))
+
+
+@soon
+def check_softmax(inside, d, divided, query=0):
+    generator = torch.Generator().manual_seed(0)
+    queries = torch.randn(24, 256, generator=generator)[:, :d]
+    keys = torch.randn(8, 256, generator=generator)[:, :d]
+    scores = (queries @ keys.T).double() / (d**0.5 if divided else 1)
+    weights = scores.softmax(dim=-1)
+    rows = inside.locator("tbody tr").all()
+    got = [[number(cell) for cell in row.locator(".number").all_inner_texts()] for row in rows]
+    close(torch.tensor(got).double()[:, 0], scores[query], atol=0.06)  # 12.3 has one place
+    close(torch.tensor(got).double()[:, 1], weights[query], atol=6e-4)
+    bars = [float(row.locator("rect").last.get_attribute("width")) / 100 for row in rows]
+    close(torch.tensor(bars).double(), weights[query], atol=1e-4)
+    top, best = weights[query].max(dim=0)
+    words = inside.locator(".words").inner_text()
+    assert f"d = {d}, {'divided by' if divided else 'not divided'}" in words
+    said, key = re.search(r"largest weight is ([\d.]+), at key (\d)", words).groups()
+    assert float(said) == pytest.approx(top.item(), abs=6e-4)
+    assert int(key) == best
+    mean = re.search(r"24 queries is ([\d.]+);", inside.locator(".mean").inner_text())[1]
+    assert float(mean) == pytest.approx(weights.amax(dim=-1).mean().item(), abs=6e-4)
+    return float(mean)
+
+
+def test_softmax_by_keys_saturates_without_the_division_alone(opened):
+    page = opened(small.scaled_softmax())
+    inside = page.frames[1]
+    means = {}
+    press_tab(page, "[type=range]")
+    for divided, key in ((False, "ArrowRight"), (True, "ArrowLeft")):
+        widths = small.WIDTHS if not divided else small.WIDTHS[::-1]
+        for d in widths:
+            if d != widths[0]:
+                page.keyboard.press(key)
+            means[divided, d] = check_softmax(inside, d, divided)
+            assert inside.get_by_role("slider").get_attribute("aria-valuetext") == f"d = {d}"
+        if not divided:
+            press_tab(page, "[type=checkbox]")
+            page.keyboard.press("Space")
+            press_tab(page, "[type=range]", "Shift+Tab")
+    assert means[False, 256] > 0.9
+    assert means[False, 256] > means[False, 4] + 0.3
+    assert all(0.3 < means[True, d] < 0.45 for d in small.WIDTHS)
+
+
+def test_softmax_by_the_mouse(opened):
+    inside = opened(small.scaled_softmax()).frames[1]
+    slider = inside.get_by_role("slider")
+    slider.click(position={"x": slider.bounding_box()["width"] - 4, "y": 8})
+    check_softmax(inside, 256, False)
+    inside.get_by_label("divide by √d").click()
+    check_softmax(inside, 256, True)
+    for query in (1, 2):
+        inside.get_by_role("button", name="Another query").click()
+        check_softmax(inside, 256, True, query)
+    for _ in range(22):
+        inside.get_by_role("button", name="Another query").click()
+    check_softmax(inside, 256, True, 0)
+
+
+# Which patch asks --------------------------------------------------------------------------------
+
+
+def lightness(inside, name, rows, cols):
+    """The lightness of the middle of each patch on one of the two maps."""
+    script = """(canvas, [rows, cols]) => { const pen = canvas.getContext('2d'), found = [];
+        for (let i = 0; i < rows * cols; i++) {
+            const x = (i % cols + 0.5) / cols * canvas.width;
+            const y = (Math.floor(i / cols) + 0.5) / rows * canvas.height;
+            const [r, g, b] = pen.getImageData(x, y, 1, 1).data;
+            found.push(0.2 * r + 0.7 * g + 0.1 * b);
+        }
+        return found; }"""
+    return torch.tensor(inside.locator(f"canvas.{name}").evaluate(script, [rows, cols]))
+
+
+@soon
+def check_asks(inside, weights, token, grid, names=None):
+    cls = len(weights) - grid[0] * grid[1]
+
+    def called(i):
+        patch = int(i) - cls
+        name = f" ({names[patch]})" if names and patch in names else ""
+        return "cls" if patch < 0 else f"patch {patch}{name}"
+
+    maps = {"gives": weights[token], "gets": weights[:, token]}
+    top = max(values[cls:].max() for values in maps.values())
+    for name, values in maps.items():
+        words = inside.locator(f"p.{name}").inner_text()
+        said = re.findall(r"((?:patch \d+(?: \(.*?\))?)|cls) ([\d.]+)%", words)
+        order = values.argsort(descending=True)[:3]
+        assert [who for who, _ in said] == [called(i) for i in order]
+        for (_, percent), value in zip(said, values[order], strict=True):
+            places = 0.06 if value < 0.1 else 0.51
+            step = weights.max() / 255 * 50 if len(weights) > small.MANY else 0
+            assert float(percent) == pytest.approx(100 * value.item(), abs=places + float(step))
+        light = lightness(inside, name, *grid)
+        far = values[cls:, None] - values[None, cls:] > 0.02 * top  # brighter, and to be seen
+        assert (light[:, None] > light[None, :])[far].all()
+        assert far.any()
+    title = inside.locator("figcaption").all_inner_texts()
+    assert title == [f"Where {called(token)} looks", f"Who looks at {called(token)}"]
+    total = re.search(r"gets (\d+)%", inside.locator(".sum").inner_text())[1]
+    assert int(total) == pytest.approx(100 * weights[:, token].sum().item(), abs=1)
+
+
+def test_who_asks_by_the_mouse(opened):
+    weights = shares(17)
+    inside = opened(on_grey(start=5)).frames[1]
+    check_asks(inside, weights, 6, (4, 4))
+    for name in ("gives", "gets"):
+        canvas = inside.locator(f"canvas.{name}")
+        side = canvas.bounding_box()["width"] / 4
+        for patch in (0, 7, 10, 15):
+            place = {"x": (patch % 4 + 0.5) * side, "y": (patch // 4 + 0.5) * side}
+            canvas.hover(position=place)
+            check_asks(inside, weights, 1 + patch, (4, 4))
+    cls = inside.get_by_role("button", name="cls asks")
+    cls.click()
+    assert cls.get_attribute("aria-pressed") == "true"
+    check_asks(inside, weights, 0, (4, 4))
+    cls.click()
+    check_asks(inside, weights, 6, (4, 4))
+
+
+def test_who_asks_by_keys(opened):
+    weights = shares(17)
+    page = opened(on_grey(start=5))
+    inside = page.frames[1]
+    press_tab(page, "button")
+    page.keyboard.press("Enter")  # cls
+    check_asks(inside, weights, 0, (4, 4))
+    press_tab(page, "canvas.gives")
+    steps = (("ArrowDown", 0), ("ArrowDown", 4), ("ArrowRight", 5), ("ArrowUp", 1))
+    for key, patch in (*steps, ("ArrowUp", 1), ("ArrowLeft", 0), ("ArrowLeft", 0)):
+        page.keyboard.press(key)
+        check_asks(inside, weights, 1 + patch, (4, 4))
+
+
+def test_who_asks_without_cls_on_a_photo(opened):
+    weights = shares(196)
+    shown = small.who_asks(photo(), weights, 16, start=78, names={"cheek": 78, "eye": 50})
+    page = opened(shown)
+    inside = page.frames[1]
+    assert inside.get_by_role("button").count() == 0
+    assert inside.locator("figcaption").first.inner_text() == "Where patch 78 (cheek) looks"
+    press_tab(page, "canvas.gives")
+    page.keyboard.press("ArrowUp")
+    page.keyboard.press("ArrowUp")
+    inside.get_by_text("Where patch 50 (eye) looks", exact=True).wait_for()
+    for name, values in (("gives", weights[50]), ("gets", weights[:, 50])):
+        said = re.findall(r"patch (\d+)[^%]*? ([\d.]+)%", inside.locator(f"p.{name}").inner_text())
+        for (patch, percent), value in zip(said, values.sort(descending=True)[0][:3], strict=True):
+            places = 0.0015 if value < 0.1 else 0.006
+            assert float(percent) / 100 == pytest.approx(value.item(), abs=places)
+            assert values[int(patch)].item() == pytest.approx(value.item(), abs=0.001)
+
+
+def test_a_hostile_name_is_shown_as_text(opened):
+    inside = opened(on_grey(start=5, names={HOSTILE: 5})).frames[1]
+    assert inside.locator("figcaption").first.text_content() == f"Where patch 5 ({HOSTILE}) looks"
+    assert inside.locator("body img").count() == 0
