@@ -8,14 +8,13 @@ import json
 import os
 import re
 import shutil
+import subprocess
 import sys
 from importlib.util import find_spec
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from course import ROOT, address
-
-from vit_steps.explorer.__main__ import main as explorer
 
 project = "ViT, step by step"
 author = project
@@ -74,7 +73,7 @@ def prepare(app, page, source):
     folder = (ROOT / page).parent
     text = re.sub(r"\]\(([^()\s]+)\)", lambda link: f"]({target(app, folder, link[1])})", text)
     if page == root_doc:
-        text = text.replace(LIVE, f'{LIVE}\n\n<a href="explorer.html">Open it: the course\'s own</a>')
+        text = text.replace(LIVE, f'{LIVE}\n\n<a href="explorer.html">Open the page</a>')
         text += "".join(
             f"\n```{{toctree}}\n:hidden:\n:glob:\n:caption: {caption}\n\n{pages}\n```\n"
             for caption, pages in CONTENTS.items()
@@ -102,4 +101,5 @@ def add_pages(app, error):
     if error or app.builder.name != "html":
         return
     shutil.copy(Path(app.outdir) / f"{root_doc}.html", Path(app.outdir) / "index.html")
-    explorer(["--out", str(Path(app.outdir) / "explorer.html"), "--no-browser"])
+    page = ["--out", str(Path(app.outdir) / "explorer.html"), "--no-browser"]
+    subprocess.run([sys.executable, "-m", "vit_steps.explorer", *page], check=True, cwd=ROOT)

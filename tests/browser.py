@@ -48,7 +48,8 @@ PROBLEMS = """() => {
     for (const o of outputs)
       if (o.output_type === 'error') found.push(`cell ${i}: ${o.ename}: ${o.evalue}`);
     const shown = [...cell.node.querySelectorAll('.jp-OutputArea-output')].filter(node =>
-      node.offsetHeight && (node.innerText.trim() || node.querySelector('img, svg, canvas, iframe')));
+      node.offsetHeight
+      && (node.innerText.trim() || node.querySelector('img, svg, canvas, iframe')));
     if (shown.length !== outputs.length) found.push(`cell ${i}: an output is not shown`);
   });
   for (const image of panel.node.querySelectorAll('img'))

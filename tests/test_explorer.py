@@ -15,7 +15,7 @@ from torch import nn
 import vit_steps
 from vit_steps import ViT, ViTConfig, explorer
 from vit_steps.explorer import __main__ as command
-from vit_steps.explorer import packing
+from vit_steps.explorer import packing, pages
 from vit_steps.training import load_model, save_model
 from vit_steps.training.data import ImageDataset, digits, scattered
 
@@ -117,7 +117,7 @@ def test_the_policy_names_what_stands_in_the_page_and_nothing_else():
     rules = dict(rule.split(" ", 1) for rule in policy.split("; "))
     assert rules["default-src"] == "'none'"
     scripts = re.findall(r"<script>(.*?)</script>", page, re.DOTALL)
-    assert len(scripts) == len(explorer.SCRIPTS)
+    assert len(scripts) == len(pages.SCRIPTS)
     sums = [base64.b64encode(sha256(s.encode()).digest()).decode() for s in scripts]
     assert rules["script-src"].split() == [f"'sha256-{s}'" for s in sums]
     assert "unsafe" not in policy
@@ -125,7 +125,7 @@ def test_the_policy_names_what_stands_in_the_page_and_nothing_else():
 
 
 def test_no_script_can_end_itself():
-    for name in explorer.SCRIPTS:
+    for name in pages.SCRIPTS:
         assert "</script" not in packing.text(f"{name}.js").lower()
         assert "innerHTML" not in packing.text(f"{name}.js")
 

@@ -27,6 +27,7 @@ from torch.nn import functional as F
 
 from vit_steps import ViT, ViTConfig, explorer, maps
 from vit_steps.explorer import __main__ as command
+from vit_steps.explorer import pages
 from vit_steps.training import data, load_model
 from vit_steps.training.dataset import ImageDataset
 
@@ -509,7 +510,7 @@ def test_names_stay_text(chrome, tmp_path):
     for name in HOSTILE[:3]:
         assert name not in path.read_text("utf-8")
     with window(chrome, path, wide=390) as page:
-        count = len(explorer.SCRIPTS) + 1
+        count = len(pages.SCRIPTS) + 1
         assert elements(page) == count
         shown = page.get_by_role("region", name="Answer").get_by_role("rowheader")
         texts = [text.removesuffix(" ✓") for text in shown.all_text_contents()]

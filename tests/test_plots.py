@@ -247,12 +247,6 @@ def test_maps_of_patches_are_white_at_zero_on_one_scale():
     assert field.images[0].get_clim() == (-4, 4)
 
 
-def test_sizes_of_patches_are_counted():
-    plots.patch_sizes(torch.rand(3, 8, 8), (4, 2), (5, 6))
-    titles = [ax.get_title() for ax in plt.gcf().axes]
-    assert titles == ["P = 4", "P = 2", "48 numbers", "12 numbers"]
-
-
 def test_a_lookup_writes_each_weight_and_shows_what_is_read_wherever_it_lies():
     keys, values = torch.rand(3, 2) * 100, torch.rand(3, 2) * -1000
     plots.soft_lookup(keys[0], keys, values, torch.tensor([0.5, 0.25, 0.25]))

@@ -8,7 +8,7 @@ from pathlib import Path
 from ..training import load_model
 from ..training.data import load
 from ..training.dataset import Pictures
-from . import write
+from .pages import write
 
 STORED = Path(__file__).parents[1] / "weights" / "scattered.safetensors"
 

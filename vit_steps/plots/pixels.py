@@ -1,6 +1,5 @@
 """Pixels, patches and templates, enlarged: the drawings of lessons 00 and 01."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -8,7 +7,7 @@ from einops import rearrange
 from torch import Tensor
 
 from ..inputs import as_pair
-from .figures import FAINT, INK, PAPER, PATCH, mark_patches, matrix, patch_grid, picture
+from .figures import FAINT, INK, PAPER, PATCH, mark_patches, matrix, picture
 
 SIGNED = "PuOr"  # numbers of either sign: orange below zero, white at zero, purple above
 
@@ -201,27 +200,3 @@ def template_grid(templates: Tensor, patch_size: int = 16, columns: int = 8) -> 
         if number < len(templates):
             picture(in_grey(as_tile(templates[number], patch_size), largest), ax=ax)
             ax.set_title(f"row {number}", size=8)
-
-
-def patch_sizes(image: Tensor, sides: Sequence[int], point: tuple[int, int]) -> None:
-    """Show a photo (3, H, W) cut into patches of several sides, and of each the patch at a pixel.
-
-    Args:
-        point: row and column of that pixel.
-    """
-    import matplotlib.pyplot as plt
-
-    gap = 2
-    _, axes = plt.subplots(
-        2, len(sides), figsize=(2.4 * len(sides), 4.3), layout="constrained",
-        height_ratios=(1.55, 1),
-    )  # fmt: skip
-    for side, above, below in zip(sides, axes[0], axes[1], strict=True):
-        row, col = point[0] // side, point[1] // side
-        patch_grid(image, side, gap, ax=above)
-        crisp(above)
-        above.set_title(f"P = {side}", size=10)
-        frame(above, row * (side + gap), col * (side + gap), side, side, line=1.2)
-        part = image[:, row * side : (row + 1) * side, col * side : (col + 1) * side]
-        picture(part, ax=below)
-        below.set_title(f"{3 * side * side:,} numbers", size=9)
