@@ -10,7 +10,6 @@ import torch
 from matplotlib.colors import to_hex
 
 from vit_steps import plots
-from vit_steps.patches import patchify
 
 
 @pytest.fixture(autouse=True)
@@ -81,17 +80,6 @@ def test_a_large_matrix_has_a_colour_bar_instead():
 def test_a_matrix_with_gaps_takes_its_limits_from_what_is_known():
     plots.matrix(torch.tensor([[float("nan"), 2.0], [3.0, 5.0]]), form="")
     assert plt.gca().images[0].get_clim() == (2.0, 5.0)
-
-
-def test_patch_grid_shows_every_patch_unharmed_between_white_gaps():
-    image = torch.rand(3, 4, 6) * 0.9
-    plots.patch_grid(image, 2, gap=1)
-    shown = torch.from_numpy(plt.gca().images[0].get_array().data.copy())
-    assert shown.shape == (6, 9, 3)
-    tiles = patchify(shown.permute(2, 0, 1)[None], 3)[0].view(6, 3, 3, 3)
-    assert torch.equal(tiles[:, :2, :2].reshape(6, -1), patchify(image[None], 2)[0])
-    assert (tiles[:, 2] == 1).all()
-    assert (tiles[:, :, 2] == 1).all()
 
 
 def test_curves_are_told_apart_without_colour_and_named_at_their_ends():

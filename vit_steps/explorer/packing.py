@@ -143,7 +143,7 @@ def as_json(data: dict[str, Any]) -> str:
 
 def text(name: str) -> str:
     """A file of this room: a script, a style, the page."""
-    return files(__package__).joinpath(name).read_text(encoding="utf-8")
+    return files("vit_steps.explorer").joinpath(name).read_text(encoding="utf-8")
 
 
 def allowed(source: str) -> str:

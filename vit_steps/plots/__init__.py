@@ -25,7 +25,6 @@ from .figures import (
     matrices,
     matrix,
     new_axes,
-    patch_grid,
     picture,
     sharp,
 )
@@ -94,7 +93,6 @@ __all__ = [
     "new_axes",
     "norm_places",
     "parameter_bars",
-    "patch_grid",
     "patch_maps",
     "patches_alone",
     "picture",

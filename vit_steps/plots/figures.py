@@ -3,11 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import torch
-from einops import rearrange
 from torch import Tensor
-
-from ..patches import patchify, unpatchify
 
 PATCH, CLS, POSITION = "#0072B2", "#E69F00", "#CC79A7"
 QUERY, KEY, VALUE = "#D55E00", "#56B4E9", "#009E73"
@@ -57,20 +53,6 @@ def picture(image: Tensor, title: str = "", ax: Any = None) -> None:
     ax.imshow(pixels, cmap="gray", vmin=0, vmax=1)
     ax.set_title(title)
     ax.axis("off")
-
-
-def patch_grid(
-    image: Tensor, patch_size: int, gap: int = 2, title: str = "", ax: Any = None
-) -> None:
-    """Show an image (C, H, W) cut into patches, `gap` white pixels apart."""
-    channels, height, width = image.shape
-    patches = patchify(image[None], patch_size)[0]
-    tiles = rearrange(patches, "n (p1 p2 c) -> n c p1 p2", p1=patch_size, c=channels)
-    tiles = torch.nn.functional.pad(tiles, (0, gap, 0, gap), value=1.0)
-    side = patch_size + gap
-    rows, cols = height // patch_size, width // patch_size
-    flat = rearrange(tiles, "n c p1 p2 -> 1 n (p1 p2 c)")
-    picture(unpatchify(flat, side, (rows * side, cols * side))[0], title, ax or new_axes(4, 4))
 
 
 def mark_patches(
