@@ -30,6 +30,14 @@ options["report"] = lambda history: print("epoch", len(history))
 history = training.fit(model, train, val, **options)
 print("finished:", len(history))"""
 
+LIVE = """from pathlib import Path
+import vit_steps
+from vit_steps import explorer, training
+from vit_steps.training.data import scattered
+
+weights = Path(vit_steps.__file__).parent / "weights" / "scattered.safetensors"
+explorer.show(training.load_model(weights), scattered(24, seed=1, held_out=True))"""
+
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory):
@@ -177,6 +185,19 @@ def test_a_training_goes_on_after_a_stop_and_after_a_restart_of_the_kernel(opene
     assert 1 <= third[0] - second[-1] <= 2
     assert third == list(range(third[0], 31))
     assert lab.said(1).endswith("finished: 30")
+    assert lab.problems() == []
+
+
+def test_a_live_page_runs_below_its_cell(opened):
+    lab = opened("live.ipynb", LIVE)
+    lab.run(0)
+    frame = lab.page.frame_locator(".jp-OutputArea-output iframe")
+    answer = frame.locator("#answer")
+    lab.do(answer.wait_for())
+    assert "the whole model" not in lab.do(answer.inner_text())
+    lab.do(frame.get_by_label("without the positions").check())
+    lab.do(answer.filter(has_text="the whole model says").wait_for())
+    lab.picture("live_page")
     assert lab.problems() == []
 
 

@@ -132,6 +132,18 @@ def test_running_a_notebook_leaves_it_clean(tmp_path):
     assert hygiene.problems(path) == []
 
 
+def test_what_is_live_is_not_stored_but_its_still_picture_is(tmp_path):
+    path, show = tmp_path / "book.ipynb", "from IPython.display import HTML\nHTML('{}')"
+    frame = '<iframe srcdoc="&lt;p&gt;" title="live"></iframe>'
+    sources = [show.format(frame), show.format(f'<div><img alt="still">{frame}</div>'), "6 * 7"]
+    nbformat.write(new_notebook(cells=[new_code_cell(source) for source in sources]), path)
+    course.run([path])
+    live, both, plain = [c.outputs[-1].data for c in nbformat.read(path, as_version=4).cells]
+    assert set(live) == {"text/plain"}
+    assert both["text/html"] == '<div><img alt="still"></div>'
+    assert plain == {"text/plain": "42"}
+
+
 def test_what_it_writes_has_gits_line_ends_on_windows_too():
     """Only there would it show; so the source is looked at: one function writes, and says how."""
     tree = ast.parse((course.ROOT / "course.py").read_text(encoding="utf-8"))
