@@ -194,9 +194,9 @@ def test_a_live_page_runs_below_its_cell(opened):
     frame = lab.page.frame_locator(".jp-OutputArea-output iframe")
     answer = frame.locator("#answer")
     lab.do(answer.wait_for())
-    assert "the whole model" not in lab.do(answer.inner_text())
+    assert "with nothing out" not in lab.do(answer.inner_text())
     lab.do(frame.get_by_label("without the positions").check())
-    lab.do(answer.filter(has_text="the whole model says").wait_for())
+    lab.do(answer.filter(has_text="with nothing out").wait_for())
     lab.picture("live_page")
     assert lab.problems() == []
 

@@ -695,7 +695,7 @@ def test_in_a_notebook_the_page_runs_in_a_frame_that_reaches_nothing_else(chrome
             inside.get_by_role("button", name="Next", exact=True).click()
             inside.get_by_role("heading", name="2 of 10").wait_for()
             inside.get_by_label("without the positions").check()
-            inside.get_by_text("the whole model says").wait_for()
+            inside.get_by_text("with nothing out or covered").first.wait_for()
             (_, frame) = page.frames
             assert ask(frame, reach) == reached
             picture(page, "notebook")

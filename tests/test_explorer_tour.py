@@ -224,13 +224,14 @@ def test_the_picture_is_dragged_and_what_left_it_comes_back(page, examples):
 
 def looked(page, token, weights):
     """What is said below the large map is true of the weights (N,) of the token that asks."""
-    told = page.get_by_role("region", name="Where it looks").get_by_text(" looks most at ").first
+    told = page.get_by_role("region", name="Where it looks").get_by_text("Of the patches, ").first
     text = told.text_content()
     name = "cls" if token == 0 else f"patch {token - 1}"
-    assert text.startswith(f"{name} looks most at patch ")
+    start = f"Of the patches, {name} takes most from "
+    assert text.startswith(start)
     top = weights[1:].topk(3)
     parts = [part for i in range(3) for part in (int(top.indices[i]), percent(top.values[i]))]
-    says(text.removeprefix(name), *parts, percent(weights[0]))
+    says(text.removeprefix(start), *parts, percent(weights[0]))
 
 
 def test_a_patch_is_picked_and_its_looks_are_said(page, examples):
@@ -260,7 +261,7 @@ def test_a_patch_is_picked_and_its_looks_are_said(page, examples):
 
 def test_without_positions_before_and_after_stand_beside_each_other(page, examples):
     image = examples[0][:1]
-    assert bars(page)[0] == ["class", "share", "logit"]
+    assert bars(page)[0] == ["class", "probability", "logit"]
     agree(page, read(image))
     box = page.get_by_label("without the positions")
     box.check()
@@ -271,7 +272,7 @@ def test_without_positions_before_and_after_stand_beside_each_other(page, exampl
     page.get_by_role("button", name="Put all back").click()
     ask(page, "() => 0")
     assert not box.is_checked()
-    assert bars(page)[0] == ["class", "share", "logit"]
+    assert bars(page)[0] == ["class", "probability", "logit"]
     agree(page, read(image))
 
 
@@ -434,7 +435,7 @@ def formulas(run):
     bias, pixel = MODEL.patch_embed.proj.bias, run["patches"][0, 5, 6]
     whole = logits.exp().sum()
     value = embedded[5, 9]
-    yield "photo", "pixels", (5, 6), [5, 6, pixel, (pixel + 1) * 127.5, 255, 127.5, 1]
+    yield "photo", "pixels", (5, 6), [5, 6, pixel, (pixel + 1) * 127.5, 127.5, 1]
     yield "patches", "the patches' tokens", (5, 9), [value, 5, 9, value - bias[9], bias[9]]
     for i, j in ((6, 9), (16, 40), (1, 0)):
         wanted = [start[i, j], i - 1, embedded[i - 1, j], place[i, j]]
@@ -489,6 +490,44 @@ def test_each_number_says_how_it_came_about(page, examples):
                 page.keyboard.press(KEYS[key])
         told = figure.locator(".formula").text_content()
         says(told.replace("e^", "e "), *map(float, wanted))
+
+
+LEFT_OUT = [
+    ("the positions", "cls + positions", "tokens, cls first", "its place is left out"),
+    ("the division by √d", "attention", "scores = q · k", "√d is left out"),
+    ("block 3, head 0", "attention", "mixture", "this head is left out"),
+    ("block 3, norm1", "QKV heads", "query q", "= cls · row 0 of the qkv weight"),
+    ("block 3, norm2", "MLP", "after GELU", "which is cls · row 0 of fc1"),
+    ("block 3, all of it", "MLP", "how the residual stream grows", "the block is left out"),
+    ("the residuals", "MLP", "how the residual stream grows", "it took the stream's place"),
+]
+
+
+@pytest.mark.parametrize(("out", "stage", "label", "words"), LEFT_OUT)
+def test_a_number_says_what_was_left_out(out, stage, label, words, page):
+    open_stage(page, stage)
+    road = page.get_by_role("region", name="The road")
+    table = road.get_by_role("application", name=re.compile("^" + label))
+    told = table.locator("xpath=ancestor::figure").locator(".formula")
+    assert words not in told.text_content()
+    page.get_by_label(f"without {out}").check()
+    ask(page, "() => 0")
+    assert words in told.text_content()
+
+
+def test_with_every_patch_hidden_cls_sees_itself(page):
+    use(page, "hide from cls")
+    for row in range(2, 16, 4):
+        for column in range(2, 16, 4):
+            page.mouse.click(*at(page, row, column))
+    assert len(state(page, "without.hidden")) == 16
+    looks = page.get_by_role("region", name="Where it looks")
+    for kind in ("one head", "the mean"):
+        looks.get_by_role("radio", name=kind).check()
+        ask(page, "() => 0")
+        assert "from cls it takes 100%" in looks.get_by_text("Of the patches, ").text_content()
+    page.get_by_role("button", name="clear the picture").click()
+    assert state(page, "without.hidden") == []  # it was so of the picture before
 
 
 # The tour, by keys alone -------------------------------------------------------------------------
@@ -558,23 +597,23 @@ def measured(images, labels):
     after = right(run(positions=True))
     yield left(after), [after, count, whole]
 
-    ink = plain["patches"].mean(dim=2).argmax(dim=1)
+    light = plain["patches"].mean(dim=2)
     mixed = images.clone()
-    for one, patch in zip(mixed, ink, strict=True):
-        r, c = 4 * (int(patch) // 4), 4 * (int(patch) % 4)
-        one[:, :4, :4], one[:, r : r + 4, c : c + 4] = (
+    for one, bright, dark in zip(mixed, light.argmax(dim=1), light.argmin(dim=1), strict=True):
+        (r, c), (y, x) = ((4 * (int(patch) // 4), 4 * (int(patch) % 4)) for patch in (bright, dark))
+        one[:, y : y + 4, x : x + 4], one[:, r : r + 4, c : c + 4] = (
             one[:, r : r + 4, c : c + 4].clone(),
-            one[:, :4, :4].clone(),
+            one[:, y : y + 4, x : x + 4].clone(),
         )
     moves = []
     for out in (True, False):
         a, b = (run(pictures=x, positions=out)["probabilities"] for x in (images, mixed))
         moves.append(float((a - b).abs().amax(dim=(1, 2)).mean()))
-    yield 0 if moves[0] < 1e-4 else 1 if moves[0] < 0.1 else 2, [0, *moves]
+    yield 0 if moves[0] < 1e-4 else 1 if moves[0] < 0.1 else 2, moves
 
     tops = cls(plain)[L - 1, :, 0, 1:].argmax(dim=1).tolist()
     different = len(set(tops))
-    yield 0 if different == 1 else 1 if different < H else 2, [0, *tops]
+    yield 0 if different == 1 else 1 if different < H else 2, [0, H - 1, *tops]
 
     bare = run(scale=True)
     before, after = (float(cls(x).amax(dim=-1).mean()) for x in (plain, bare))
@@ -606,7 +645,11 @@ def measured(images, labels):
     _, attention = MODEL(images, return_attention=True)
     marked = maps.rollout(attention)[:, 0, 1:].argmax(dim=1)
     share = draws()
-    drawn = torch.tensor([int(next(share) * 16) for _ in range(count)])
+    drawn = []
+    for one, top in zip(light, marked, strict=True):
+        others = [p for p in range(16) if p != top and one[p] > one.min()]
+        drawn.append(others[int(next(share) * len(others))])
+    drawn = torch.tensor(drawn)
     found = []
     for patches in (marked, drawn):
         blind = torch.zeros(count, 16, dtype=torch.bool)
@@ -664,7 +707,7 @@ def whole(page):
     assert ask(page, "() => vitState.anyOut() || vitState.state.covered.size") in (False, 0)
     region = page.get_by_role("region", name="Take it out")
     assert not any(box.is_checked() for box in region.get_by_role("checkbox").all())
-    assert bars(page)[0] == ["class", "share", "logit"]
+    assert bars(page)[0] == ["class", "probability", "logit"]
 
 
 def test_the_tour_goes_back_and_is_left_midway(page):
@@ -691,3 +734,36 @@ def test_the_tour_goes_back_and_is_left_midway(page):
     expect(tour).to_be_hidden()
     expect(opener).to_be_focused()
     whole(page)
+
+
+def test_the_tour_gives_back_what_the_learner_had(page):
+    page.get_by_role("button", name="clear the picture").click()
+    drag(page, (3, 3), (3, 10), (12, 5))
+    use(page, "cover a patch")
+    page.mouse.click(*at(page, 1, 1))
+    page.get_by_label("without block 1, head 2").check()
+    mine = pixels(page)
+    page.get_by_role("button", name="Take the tour").click()
+    assert not torch.equal(pixels(page), mine)
+    page.get_by_role("button", name="Leave the tour").click()
+    assert torch.equal(pixels(page), mine)
+    assert page.get_by_label("without block 1, head 2").is_checked()
+    assert state(page, "without.heads") == [[1, 2]]
+
+
+def test_another_guess_takes_the_verdict_away_and_going_back_brings_it_again(page):
+    page.get_by_role("button", name="Take the tour").click()
+    tour = page.get_by_role("region", name="The tour")
+    told, show = tour.locator("#revealed"), tour.get_by_role("button", name="Show", exact=True)
+    tour.get_by_role("radio").last.check()
+    show.click()
+    told.get_by_text("Yes.").wait_for()
+    tour.get_by_role("radio").first.check()
+    assert told.text_content() == ""
+    show.click()
+    told.get_by_text("No: 64").wait_for()
+    tour.get_by_role("button", name="Next").click()
+    assert told.text_content() == ""
+    tour.get_by_role("button", name="Back").click()
+    assert tour.get_by_role("radio").first.is_checked()
+    told.get_by_text("No: 64").wait_for()

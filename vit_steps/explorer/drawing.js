@@ -90,7 +90,7 @@ const vitDrawing = (() => {
     const rowName = options.rowName || ((i) => `row ${i}`);
     const colName = options.colName || ((j) => `column ${j}`);
     const side = options.side || Math.max(3, Math.min(20, Math.floor(600 / x.cols)));
-    const tall = options.tall || Math.max(2, Math.min(14, side * 2, Math.floor(400 / x.rows)));
+    const tall = options.tall || Math.max(2, Math.min(14, Math.floor(400 / x.rows)));
     const shade = shading(x.data, signed, most);
     const canvas = make("canvas", {
       width: x.cols * side,
@@ -231,7 +231,7 @@ const vitDrawing = (() => {
     const [w, h] = [canvas.width / cols, canvas.height / rows];
     shares.forEach((share, i) => {
       pen.globalAlpha = 0.7;
-      pen.fillStyle = `rgb(${colour(SHARES, share / most)})`;
+      pen.fillStyle = `rgb(${colour(SHARES, share / (most || 1))})`;
       pen.fillRect((i % cols) * w, Math.floor(i / cols) * h, w, h);
     });
     pen.globalAlpha = 1;

@@ -41,9 +41,9 @@ const vitLooks = (() => {
       .sort((a, b) => own[b] - own[a])
       .slice(0, 3);
     const words =
-      `${tokenName(query)} looks most at ` +
-      top.map((i) => `patch ${i} (${percent(own[i])})`).join(", ") +
-      `; at cls ${percent(all[0])}`;
+      `Of the patches, ${tokenName(query)} takes most from ` +
+      top.map((i) => `${i} (${percent(own[i])})`).join(", ") +
+      `; from cls it takes ${percent(all[0])}.`;
     canvas.setAttribute("role", "img");
     canvas.setAttribute("aria-label", words);
     return make(
@@ -124,7 +124,7 @@ const vitLooks = (() => {
       make(
         "p",
         {},
-        "How much does a token take from each patch? The brighter, the more. A patch can be picked in the picture too; picked again, cls asks.",
+        "How much does a token take from each patch? The brighter, the more. A patch can be picked in the picture too; pick it again, and cls asks.",
       ),
       make("label", {}, "who asks ", asker),
       choices,
@@ -141,29 +141,28 @@ const vitLooks = (() => {
             [twinRun, "its untrained twin"],
           ]
         : [[shown, "this model"]];
-      let most = 0;
-      for (const [run] of runs) {
-        for (const value of shares(run, kind, query, state.block, state.head).subarray(1))
-          most = Math.max(most, value);
-        for (let b = 0; b < L; b++) {
-          for (let j = 0; j < h; j++) {
-            for (const value of shares(run, "head", query, b, j).subarray(1))
-              most = Math.max(most, value);
-          }
-        }
-      }
+      // The runs share one scale: what looks alike is alike.
+      const largest = (what, b, j) =>
+        Math.max(...runs.map(([run]) => Math.max(...shares(run, what, query, b, j).subarray(1))));
+      const all = Array.from({ length: L * h }, (_, i) =>
+        largest("head", Math.floor(i / h), i % h),
+      );
+      const ofHeads = Math.max(...all);
+      const most = kind === "head" ? ofHeads : largest(kind, state.block, state.head);
       const title =
         kind === "head"
           ? `head ${state.head} of block ${state.block}`
           : kind === "mean"
             ? `mean of block ${state.block}`
             : "rollout";
-      scale.replaceChildren("One scale for all of them: ", key(shading([most], false)));
+      scale.replaceChildren("One scale for all heads: ", key(shading([ofHeads], false)));
+      if (kind !== "head")
+        scale.append(" and one for the large map: ", key(shading([most], false)));
       const held = [...maps.querySelectorAll("button")].indexOf(document.activeElement);
       maps.replaceChildren(
         ...runs.flatMap(([run, name]) => [
           large(run, `${name}, ${title}`, most),
-          every(run, `${name}, every head`, most),
+          every(run, `${name}, every head`, ofHeads),
         ]),
       );
       if (held >= 0) maps.querySelectorAll("button")[held]?.focus();

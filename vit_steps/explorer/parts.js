@@ -88,9 +88,13 @@ const vitParts = (() => {
       ];
       found.textContent =
         `Of ${examples.length} held-out pictures it reads ${before} rightly as it is, and ${after} ` +
-        (vitState.anyOut() ? "without what is ticked." : "again: nothing is ticked.");
+        (vitState.anyOut() ? "without what is out." : "again: nothing is out.");
     });
-    vitState.listen(() => (found.textContent = ""));
+    const again = make("p", {}); // on a phone the answer is far above
+    vitState.listen(() => {
+      found.textContent = "";
+      again.textContent = state.out ? document.getElementById("answer").textContent : "";
+    });
     place.append(
       make(
         "p",
@@ -99,6 +103,7 @@ const vitParts = (() => {
       ),
       large,
       make("div", { className: "sideways" }, small),
+      again,
       make("div", { className: "row" }, back, ask),
       found,
     );
@@ -115,9 +120,9 @@ const vitParts = (() => {
       const say = ({ probabilities: { data } }) =>
         `${classes[vitState.best(data)]} (${percent(Math.max(...data))})`;
       words.textContent = out
-        ? `It says ${say(shown)}; the whole model says ${say(whole)}.`
+        ? `It says ${say(shown)}; with nothing out or covered, ${say(whole)}.`
         : `It says ${say(whole)}.`;
-      const readings = out ? { "as it is": whole, without: shown } : { share: whole };
+      const readings = out ? { "as it is": whole, without: shown } : { probability: whole };
       both.replaceChildren(bars(readings, classes, { right, shown: order }));
     });
   }

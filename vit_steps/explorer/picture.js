@@ -17,6 +17,7 @@ const vitPicture = (() => {
   const side = Math.max(1, Math.floor(288 / Math.max(config.height, config.width)));
   const P = config.patch_size;
   const INK = { draw: 1, erase: -1 };
+  const OWN = "a picture of your own";
   const PEN = 1.15; // a pixel whose middle is so far from the stroke stays as it is
   let tool = "pick";
   let cursor = [Math.floor(config.height / 2), Math.floor(config.width / 2)]; // row, column
@@ -69,7 +70,7 @@ const vitPicture = (() => {
       const covered = Math.min(1, Math.max(0, PEN - distance([row, col], from, to)));
       base[i] = value > 0 ? Math.max(old, 2 * covered - 1) : Math.min(old, 1 - 2 * covered);
     });
-    change({ base, example: -1 });
+    change({ base, example: -1, caption: OWN });
   }
 
   /* From a place to a stretch between two others. */
@@ -127,7 +128,9 @@ const vitPicture = (() => {
       const [down, right] = arrows[event.key];
       const step = isPen() ? 1 : P;
       if (tool === "move") {
-        change({ shift: [state.shift[0] + down, state.shift[1] + right] });
+        const shift = [state.shift[0] + down, state.shift[1] + right];
+        told.textContent = `Moved by ${shift[0]} down, ${shift[1]} to the right.`;
+        change({ shift });
       } else {
         cursor = [
           Math.max(0, Math.min(config.height - 1, cursor[0] + down * step)),
@@ -158,6 +161,7 @@ const vitPicture = (() => {
     tool = name;
     document.getElementById(`tool-${name}`).checked = true;
     canvas.dataset.tool = name;
+    told.textContent = "";
     canvas.setAttribute(
       "aria-label",
       `The picture, ${config.height} by ${config.width} pixels. The pointer can ${TOOLS[name]}; ` +
@@ -181,10 +185,13 @@ const vitPicture = (() => {
   }
   buttons.append(
     button("Clear", "clear the picture", () => {
-      change({ base: state.base.map(() => -1), example: -1, shift: [0, 0], covered: new Set() });
+      vitState.showPicture(
+        state.base.map(() => -1),
+        { caption: OWN },
+      );
       choose("draw");
       told.textContent = examples.length
-        ? "Draw as large as in the examples: it learned from such."
+        ? "Draw as large as in the examples (◀ ▶): it learned from such."
         : "";
     }),
   );
@@ -212,7 +219,7 @@ const vitPicture = (() => {
             p = i % (width * height);
           base[i] = bytes[4 * p + channel] / 127.5 - 1;
         }
-        change({ base, example: -1, shift: [0, 0], covered: new Set() });
+        vitState.showPicture(base, { caption: OWN });
         told.textContent = `This is ${file.name}.`;
       } catch {
         told.textContent = `${file.name} is no picture that this browser reads.`;
@@ -246,7 +253,7 @@ const vitPicture = (() => {
     const label = labels[state.example];
     which.textContent =
       state.example < 0
-        ? "a picture of your own"
+        ? state.caption
         : `example ${state.example + 1} of ${examples.length}` +
           (label === undefined ? "" : `: ${classes[label]}`);
   }

@@ -49,7 +49,7 @@ const vitRoad = (() => {
           formula: (i, j) => {
             const value = shown.pixels[(c * H + i) * W + j];
             const byte = (value + 1) * 127.5;
-            return `row ${i}, column ${j}: ${said(value)} = ${byte.toFixed(0)} of 255 / 127.5 − 1`;
+            return `row ${i}, column ${j}: ${said(value)} = ${byte.toFixed(0)} / 127.5 − 1, from its byte`;
           },
         }),
       ),
@@ -63,8 +63,8 @@ const vitRoad = (() => {
     const square = (values) => matrix(P, P * C, values);
     const side = Math.max(2, Math.min(28, Math.floor(160 / P)));
     return [
-      `A patch of ${P}×${P} pixels${C > 1 ? ` in ${C} colours` : ""}, ${P * P * C} numbers, is laid on ` +
-        `${D} templates. How much it is like each is one number of its token.`,
+      `A patch of ${P}×${P} pixels${C > 1 ? ` in ${C} colours` : ""}, ${P * P * C} numbers, meets ` +
+        `${D} templates: number times number, all added up. Each sum is one number of its token.`,
       table({
         matrix: shown.embedded,
         label: "the patches' tokens",
@@ -105,7 +105,7 @@ const vitRoad = (() => {
             const [a, b] = [row(shown.patches, patch), row(kernel, number)].map(
               (x) => x[i * P * C + j],
             );
-            return `patch ${said(a)} times template ${said(b)} = ${said(a * b)}, of the sum one part`;
+            return `patch ${said(a)} times template ${said(b)} = ${said(a * b)}, one part of the sum`;
           },
         }),
       ),
@@ -158,7 +158,8 @@ const vitRoad = (() => {
       bias = weights[`blocks.${block}.attn.qkv.bias`];
     const words = { q: "what it asks", k: "what it is found by", v: "what it hands out" };
     return [
-      `Head ${head} of block ${block} makes three rows of ${d} numbers from each normed token.`,
+      `Head ${head} of block ${block} makes three rows of ${d} numbers from each token` +
+        (normed(block, "norm1") ? ", normed." : ", as it is: norm1 is left out."),
       make(
         "div",
         { className: "side-by-side" },
@@ -175,7 +176,7 @@ const vitRoad = (() => {
                 shift = bias ? bias.data[line] : 0;
               const value = row(parts[letter], i)[j];
               return (
-                `${said(value)} = norm of ${tokenName(i)} · row ${line} of the qkv weight` +
+                `${said(value)} = ${normed(block, "norm1")}${tokenName(i)} · row ${line} of the qkv weight` +
                 (bias ? ` + bias = ${said(value - shift)} + ${said(shift)}` : "")
               );
             },
@@ -245,6 +246,9 @@ const vitRoad = (() => {
         ...ofTokens,
         pick: (i) => change({ query: i }),
         formula: (i, j) => {
+          if (without.heads.some(([b, gone]) => b === block && gone === head)) {
+            return "0: this head is left out";
+          }
           const shares = Array.from(row(parts.weights, i), (weight, t) => [weight, t]);
           const [a, b] = shares.sort((x, y) => y[0] - x[0]);
           const part = ([weight, t]) =>
@@ -255,18 +259,29 @@ const vitRoad = (() => {
     ];
   }
 
-  function mlp({ shown, query, block }) {
+  /* "norm of ", where that norm is not left out. */
+  function normed(block, part) {
+    return state.without.norms.includes(`blocks.${block}.${part}`) ? "" : "norm of ";
+  }
+
+  function mlp({ shown, query, block, without }) {
     const steps = shown.blocks[block];
     const stream = [["start", shown.start, null]];
-    shown.blocks.forEach(({ middle, attended, output, made }, b) => {
-      stream.push([`block ${b}'s attention`, middle, attended], [`block ${b}'s MLP`, output, made]);
+    shown.blocks.forEach(({ input, middle, attended, output, made }, b) => {
+      const out = without.blocks.includes(b);
+      stream.push(
+        [`block ${b}'s attention`, out ? input : middle, out ? null : attended],
+        [`block ${b}'s MLP`, output, out ? null : made],
+      );
     });
+    const side = Math.min(44, Math.floor(620 / stream.length));
     const lengths = matrix(N, stream.length);
     stream.forEach(([, x], s) => {
       for (let i = 0; i < N; i++) lengths.data[i * stream.length + s] = length(row(x, i));
     });
     return [
-      `Each token alone: to ${width} numbers, bent by GELU, and back to ${D}; then added to the stream.`,
+      `Each token alone: to ${width} numbers, bent by GELU, and back to ${D}; ` +
+        (without.residuals ? "that takes the stream's place." : "that is added to the stream."),
       table({
         matrix: steps.bent,
         label: "after GELU",
@@ -274,8 +289,8 @@ const vitRoad = (() => {
         ...ofTokens,
         pick: (i) => change({ query: i }),
         formula: (i, j) =>
-          `${said(row(steps.bent, i)[j])} = GELU(${said(row(steps.hidden, i)[j])}), which is norm of ` +
-          `${tokenName(i)} · row ${j} of fc1 + bias`,
+          `${said(row(steps.bent, i)[j])} = GELU(${said(row(steps.hidden, i)[j])}), which is ` +
+          `${normed(block, "norm2")}${tokenName(i)} · row ${j} of fc1 + bias`,
       }),
       table({
         matrix: lengths,
@@ -283,15 +298,23 @@ const vitRoad = (() => {
         signed: false,
         lit: query,
         ...ofTokens,
-        side: Math.min(32, Math.floor(600 / stream.length)),
+        side,
+        columns:
+          side < 36
+            ? []
+            : stream.map((_, s) => (s ? `${s % 2 ? "att" : "MLP"} ${(s - 1) >> 1}` : "start")),
         place: [query, 2 * block + 2],
         pick: (i) => change({ query: i }),
         formula: (i, s) => {
           const [name, , added] = stream[s];
           const now = said(row(lengths, i)[s]);
-          return s === 0
-            ? `${tokenName(i)} starts with length ${now}`
-            : `${tokenName(i)} after ${name}: length ${now}; it added ${said(length(row(added, i)))}`;
+          if (s === 0) return `${tokenName(i)} starts with length ${now}`;
+          const did = added && said(length(row(added, i)));
+          const what = without.residuals ? "it took the stream's place" : `it added ${did}`;
+          return (
+            `${tokenName(i)} after ${name}: length ${now}; ` +
+            (added ? what : "the block is left out")
+          );
         },
       }),
     ];
@@ -301,15 +324,22 @@ const vitRoad = (() => {
     return Math.sqrt(values.reduce((sum, value) => sum + value * value, 0));
   }
 
-  function head({ shown }) {
+  function head({ shown, without }) {
     const bias = weights["head.bias"].data,
       K = classes.length;
     const what = config.pool === "mean" ? "the mean of the patch tokens" : "cls";
+    const normless = without.norms.includes("norm");
     const side = Math.max(3, Math.min(40, Math.floor(600 / K)));
     const sum = shown.logits.data.reduce((total, logit) => total + Math.exp(logit), 0);
     return [
-      `After the last norm ${what} is laid on a template for each class.`,
-      table({ matrix: shown.pooled, label: `${what}, normed`, rowName: () => what, tall: 20 }),
+      (normless ? `Without the last norm, ${what}` : `After the last norm, ${what}`) +
+        " is multiplied with a row of weights for each class.",
+      table({
+        matrix: shown.pooled,
+        label: normless ? what : `${what}, normed`,
+        rowName: () => what,
+        tall: 20,
+      }),
       table({
         matrix: shown.logits,
         label: "logits",

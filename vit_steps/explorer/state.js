@@ -24,7 +24,8 @@ const vitState = (() => {
   const state = {
     base: new Float32Array(config.in_channels * config.height * config.width).fill(-1),
     shift: [0, 0], // rows down, columns to the right
-    example: -1, // which one the picture is; −1 when it is somebody's own
+    example: -1, // which one the picture is; −1 when it is none of them
+    caption: "a picture of your own", // what it is then
     covered: new Set(),
     without: nothingOut(),
     stage: "photo",
@@ -120,11 +121,16 @@ const vitState = (() => {
     listeners.push(listener);
   }
 
+  /* Another picture: what was covered or hidden was so for the one before. */
+  function showPicture(base, changes = {}) {
+    const without = { ...state.without, hidden: [] };
+    change({ base, example: -1, shift: [0, 0], covered: new Set(), without, ...changes });
+  }
+
   function showExample(number) {
     const count = examples.length;
-    if (!count) return change({ base: state.base.map(() => -1), example: -1, shift: [0, 0] });
     const example = ((number % count) + count) % count;
-    change({ base: examples[example].slice(), example, shift: [0, 0], covered: new Set() });
+    showPicture(examples[example].slice(), { example });
   }
 
   /* What the model says of each example, whole or without a part; the page stays awake meanwhile. */
@@ -206,6 +212,7 @@ const vitState = (() => {
     nothingOut,
     anyOut,
     pixels,
+    showPicture,
     showExample,
     readAll,
     right,

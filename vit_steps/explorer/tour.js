@@ -35,14 +35,17 @@ const vitTour = (() => {
     return mean(runs.flatMap(({ blocks }) => blocks.flatMap(({ heads }) => heads.map(largest))));
   }
 
-  /* The number of a picture's patch that has the most ink, counted from 0. */
-  function darkest({ patches: x }) {
-    const ink = Array.from({ length: x.rows }, (_, i) => mean(Array.from(row(x, i))));
-    return vitState.best(ink);
+  /* How bright each patch of a picture is. */
+  function brightness(pixels) {
+    const x = vitModel.patchify(pixels, config);
+    return Array.from({ length: x.rows }, (_, i) => mean(Array.from(row(x, i))));
   }
 
-  /* The picture with two patches in each other's places. */
-  function swapped(pixels, a, b) {
+  /* The picture with its brightest and its darkest patch in each other's places. */
+  function swapped(pixels) {
+    const light = brightness(pixels);
+    const a = vitState.best(light),
+      b = light.indexOf(Math.min(...light));
     const cols = config.width / P,
       size = config.height * config.width;
     const y = pixels.slice();
@@ -79,11 +82,12 @@ const vitTour = (() => {
         `${P * P * C}: one for each number of the patch`,
         `${D}: one for each template`,
       ],
-      begin: { stage: "patches" },
+      begin: { stage: "photo" },
       measure: async () => vitModel.vit(examples[0], vitState.weights, config).embedded.cols,
       right: (numbers) => (numbers === D ? 2 : 1),
       reveal: (numbers) =>
-        `${numbers}. A template is as large as a patch, and its number says how like the patch is to it: their product, plus a bias.`,
+        `A template is as large as a patch. Number times number, all added up, and a bias: that is one of the ${numbers}.`,
+      then: () => ({ stage: "patches" }),
       task: "Click numbers in the table of tokens. Patch and template stand below it: where both have the same sign, the sum grows.",
     },
     {
@@ -107,9 +111,7 @@ const vitTour = (() => {
       answers: ["not at all", "by a few hundredths", "it becomes another one"],
       begin: { stage: "cls + positions" },
       measure: async () => {
-        const pictures = examples.map((x) =>
-          swapped(x, darkest(vitModel.vit(x, vitState.weights, config)), 0),
-        );
+        const pictures = examples.map(swapped);
         const move = async (without) => {
           const [a, b] = [
             await vitState.readAll(without),
@@ -121,22 +123,20 @@ const vitTour = (() => {
       },
       right: ({ without }) => (without < 1e-4 ? 0 : without < 0.1 ? 1 : 2),
       reveal: ({ without, withThem }) =>
-        `The brightest patch and patch 0 changed places in each picture. The probability that changes most does so by ${without.toFixed(3)} on average, and with positions by ${withThem.toFixed(3)}. Attention is a sum over tokens, and a sum has no order.`,
-      task: "The positions are out and two patches have changed places. Tick the positions back in, under “Take it out”, and watch the answer.",
-      then: () => {
-        const first = examples[0];
-        return {
-          base: swapped(first, darkest(vitModel.vit(first, vitState.weights, config)), 0),
-          example: -1,
-          without: out({ positions: true }),
-        };
-      },
+        `In each picture the brightest patch and the darkest changed places. The largest change of a probability is ${without.toFixed(3)} on average; with positions it is ${withThem.toFixed(3)}. Attention is a sum over tokens, and a sum has no order.`,
+      task: "The positions are out, and two patches of the picture have changed places. Under “Take it out”, take the tick from the positions, and watch the answer.",
+      then: () => ({
+        base: swapped(examples[0]),
+        example: -1,
+        caption: "example 1, two patches changed",
+        without: out({ positions: true }),
+      }),
     },
     {
       lesson: "03",
       name: "Heads",
-      question: `Block ${L - 1} has ${h} heads. In this picture, do they look at the same patch?`,
-      answers: ["yes, all at one", "some do", "no two of them"],
+      question: `Block ${L - 1} has ${h} heads. Does cls look most at the same patch in all of them, in this picture?`,
+      answers: ["yes, in all", "in some of them", "no, in each at another"],
       begin: { stage: "QKV heads", block: L - 1, head: 0 },
       measure: async () => {
         const { heads } = vitModel.vit(examples[0], vitState.weights, config).blocks[L - 1];
@@ -144,7 +144,7 @@ const vitTour = (() => {
       },
       right: (tops) => (new Set(tops).size === 1 ? 0 : new Set(tops).size < tops.length ? 1 : 2),
       reveal: (tops) =>
-        `From head 0 on, cls looks most at patches ${tops.join(", ")}. Each head has queries and keys of its own, so each may look elsewhere.`,
+        `From head 0 to head ${h - 1} these are patches ${tops.join(", ")}. Each head has queries and keys of its own, so each may look elsewhere.`,
       task: "Under “Where it looks”, go through the heads of every block. In which one does cls take most from itself? The line below the large map says how much.",
     },
     {
@@ -159,8 +159,8 @@ const vitTour = (() => {
       },
       right: ({ before, after }) => (after > 1.02 * before ? 0 : after > 0.98 * before ? 1 : 2),
       reveal: ({ before, after, right }) =>
-        `Its mean goes from ${percent(before)} to ${percent(after)}: scores that are further apart make a softmax sharper. It was trained with the division; without it, it reads ${right} of ${count}.`,
-      task: "√d is out now. Open “attention” on the road and compare q · k with the weights; then tick it back in.",
+        `Over all pictures, blocks and heads its mean goes from ${percent(before)} to ${percent(after)}: scores that are further apart make a softmax sharper. It was trained with the division; without it, it reads ${right} of ${count}.`,
+      task: "√d is out now. Open “attention” on the road and compare q · k with the weights; then take the tick away.",
       then: () => ({ without: out({ scale: true }), stage: "attention" }),
     },
     {
@@ -194,7 +194,7 @@ const vitTour = (() => {
       },
       reveal: (counts) =>
         `Of ${count} it reads ${counts.map((n, b) => `${n} without block ${b}`).join(", ")}. The stream goes on past a block that is missing; what it would have added is not there.`,
-      task: "Leave out single heads, under “Take it out”. How many can go before the answer does?",
+      task: "Leave out single heads of one block, under “Take it out”. Which one changes the answer most?",
     },
     {
       lesson: "06",
@@ -249,15 +249,15 @@ const vitTour = (() => {
       right: ({ twin, own }) => (own > 0.5 ? 2 : twin < 2 / (patches + 1) ? 0 : 1),
       reveal: ({ twin, trained, right }) =>
         `Its largest weight is ${percent(twin)} on average, and alike would be ${percent(1 / (patches + 1))}; the trained model's is ${percent(trained)}. It reads ${right} of ${count}, and guessing would read about ${(count / classes.length).toFixed(0)}.`,
-      task: "The twin's maps stand beside the model's, on one scale. On a scale of its own each of them would look like a finding.",
+      task: "The twin's maps stand beside the model's, on one scale. Choose the mean of the heads, then rollout: what is there to see in the twin's?",
       then: () => ({ twin: true }),
     },
     {
       lesson: "09",
       name: "Is that why?",
       question:
-        "cls may not look at one patch of each picture: the one that rollout marks most, or one that is drawn by lot. After which are fewer pictures read?",
-      answers: ["after rollout's", "after the one drawn by lot", "after both as many"],
+        "cls may not look at one patch of each picture: the one that rollout marks most, or one that is drawn by lot from the others that are not empty. After which are fewer pictures read?",
+      answers: ["after rollout's", "after the one drawn by lot", "after either as many"],
       begin: { stage: "attention" },
       measure: async () => {
         const runs = await vitState.readAll();
@@ -265,7 +265,11 @@ const vitTour = (() => {
         const draw = vitState.generator(1);
         for (const [i, run] of runs.entries()) {
           const marked = vitState.best(row(rollout(run.blocks), 0).subarray(1));
-          const drawn = Math.floor(((draw.even() + 1) / 2) * patches);
+          const light = brightness(examples[i]);
+          const others = [...light.keys()].filter(
+            (p) => p !== marked && light[p] > Math.min(...light),
+          );
+          const drawn = others[Math.floor(((draw.even() + 1) / 2) * others.length)] ?? marked;
           for (const [name, patch] of Object.entries({ marked, drawn })) {
             readings[name].push(
               (await vitState.readAll({ hidden: [patch] }, vitState.weights, [examples[i]]))[0],
@@ -291,6 +295,8 @@ const vitTour = (() => {
   function build(place, opener) {
     let at = 0;
     const found = new Map(); // what a step measured
+    const chosen = new Map(); // what was answered, and shown
+    let before = null; // the picture, and all else, as the learner left it
     opener.hidden = !labels.length;
     opener.disabled = false; // the button stands there before its program does
     const heading = make("h2", { tabIndex: -1 });
@@ -319,6 +325,11 @@ const vitTour = (() => {
       const fields = make("fieldset", {}, legend);
       step.answers.forEach((text, i) => {
         const input = make("input", { type: "radio", name: "answer", value: i });
+        input.checked = chosen.get(at) === i;
+        input.addEventListener("change", () => {
+          chosen.delete(at);
+          result.replaceChildren();
+        });
         fields.append(make("label", { className: "answer" }, input, text));
       });
       const show = make("button", { type: "button", textContent: "Show" });
@@ -338,23 +349,31 @@ const vitTour = (() => {
         ...step.begin,
       });
       heading.focus();
+      if (chosen.has(at)) tell();
     }
 
     async function reveal() {
       const step = STEPS[at];
-      const chosen = form.querySelector("input:checked");
-      if (!chosen) {
+      const input = form.querySelector("input:checked");
+      if (!input) {
         result.replaceChildren(
           make("p", {}, "Choose first: a guess that is wrong teaches more than none."),
         );
         return;
       }
       result.replaceChildren(make("p", {}, "Measuring …"));
-      if (!found.has(at)) found.set(at, await step.measure());
+      if (!found.has(step)) found.set(step, await step.measure());
       if (STEPS[at] !== step) return; // gone on meanwhile
-      const numbers = found.get(at),
-        right = step.right(numbers);
-      const verdict = Number(chosen.value) === right ? "Yes" : `No: ${step.answers[right]}`;
+      chosen.set(at, Number(input.value));
+      tell();
+    }
+
+    /* What came out, and what to try now. */
+    function tell() {
+      const step = STEPS[at],
+        numbers = found.get(step);
+      const right = step.right(numbers);
+      const verdict = chosen.get(at) === right ? "Yes" : `No: ${step.answers[right]}`;
       result.replaceChildren(
         make("p", {}, make("strong", {}, `${verdict}. `), step.reveal(numbers)),
         make("p", {}, make("strong", {}, "Try it yourself. "), step.task),
@@ -368,11 +387,15 @@ const vitTour = (() => {
 
     function leave() {
       place.hidden = true;
-      change({ without: nothingOut(), covered: new Set() });
+      change(before);
+      before = null;
       opener.focus();
     }
 
-    opener.addEventListener("click", () => open(at));
+    opener.addEventListener("click", () => {
+      before ||= { ...state };
+      open(at);
+    });
   }
 
   return { build, STEPS };
