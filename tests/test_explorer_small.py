@@ -23,6 +23,7 @@ import pytest
 import torch
 from helpers import close
 from PIL import Image
+from torch.nn import functional as F
 
 import vit_steps
 from vit_steps.explorer import small
@@ -649,3 +650,40 @@ def test_a_hostile_name_is_shown_as_text(opened):
     inside = opened(on_grey(start=5, names={HOSTILE: 5})).frames[1]
     assert inside.locator("figcaption").first.text_content() == f"Where patch 5 ({HOSTILE}) looks"
     assert inside.locator("body img").count() == 0
+
+
+# What the lessons say of them --------------------------------------------------------------------
+
+
+def test_lesson_04s_sentences_about_wide_vectors_are_true():
+    """0.51 and 0.96 not divided, 0.33 and 0.41 divided; of the first query 0.59 at d = 4."""
+    generator = torch.Generator().manual_seed(0)
+    queries, keys = (torch.randn(n, 256, generator=generator) for n in (24, 8))
+
+    def largest(d, divided):
+        scores = queries[:, :d] @ keys[:, :d].T / (d**0.5 if divided else 1)
+        return scores.softmax(dim=-1).amax(dim=-1)
+
+    means = [f"{largest(d, by).mean():.2f}" for by in (False, True) for d in (4, 256)]
+    assert means == ["0.51", "0.96", "0.33", "0.41"]
+    assert f"{largest(4, False)[0]:.2f}" == "0.59"
+
+
+def test_lesson_04s_sentences_about_the_photo_are_true():
+    """The coat gets 125%, the star 58%; the flag gives the coat 1.1% and gets 0.4% back."""
+    image = vit_steps.load_image(vit_steps.sample_photo())
+    x = vit_steps.patchify(F.avg_pool2d(image[None], 8), 2)
+    x = (F.normalize(x - x.mean(dim=1, keepdim=True), dim=-1) * 12**0.5)[:, None]
+    weights = vit_steps.scaled_dot_product_attention(x, x, x)[1][0, 0]
+    star, flag, coat = (figures.NAMED[name] for name in ("star", "flag", "coat"))
+    eye, cheek = (figures.NAMED[name] for name in ("eye", "cheek"))
+    assert [f"{weights[:, patch].sum():.0%}" for patch in (coat, star)] == ["125%", "58%"]
+    pairs = ((flag, coat), (coat, flag))
+    assert [f"{weights[asks, asked]:.1%}" for asks, asked in pairs] == ["1.1%", "0.4%"]
+    assert weights[eye, cheek] > weights[cheek, cheek]
+
+
+def test_lesson_01s_sentences_about_patch_sizes_are_true():
+    """785² = 616,225 weights in place of 197² = 38,809: about sixteen times."""
+    fine, coarse = (((224 // P) ** 2 + 1) ** 2 for P in (8, 16))
+    assert (fine, coarse, round(fine / coarse)) == (616225, 38809, 16)
