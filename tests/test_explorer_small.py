@@ -26,6 +26,7 @@ from PIL import Image
 from torch.nn import functional as F
 
 import vit_steps
+from vit_steps import plots
 from vit_steps.explorer import small
 
 LIMIT = 20_000  # milliseconds
@@ -675,8 +676,8 @@ def test_lesson_04s_sentences_about_the_photo_are_true():
     x = vit_steps.patchify(F.avg_pool2d(image[None], 8), 2)
     x = (F.normalize(x - x.mean(dim=1, keepdim=True), dim=-1) * 12**0.5)[:, None]
     weights = vit_steps.scaled_dot_product_attention(x, x, x)[1][0, 0]
-    star, flag, coat = (figures.NAMED[name] for name in ("star", "flag", "coat"))
-    eye, cheek = (figures.NAMED[name] for name in ("eye", "cheek"))
+    star, flag, coat = (plots.NAMED[name] for name in ("star", "flag", "coat"))
+    eye, cheek = (plots.NAMED[name] for name in ("eye", "cheek"))
     assert [f"{weights[:, patch].sum():.0%}" for patch in (coat, star)] == ["125%", "58%"]
     pairs = ((flag, coat), (coat, flag))
     assert [f"{weights[asks, asked]:.1%}" for asks, asked in pairs] == ["1.1%", "0.4%"]
