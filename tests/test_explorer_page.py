@@ -131,11 +131,11 @@ def stored(tmp_path_factory):
 
 
 def test_a_page_that_hangs_ends_the_wait(stored):
-    from playwright.sync_api import Error
+    with started() as chrome:
+        from playwright.sync_api import Error
 
-    hung = pytest.raises(Error, match="closed")
-    with started() as chrome, window(chrome, stored, limit=3) as page, hung:
-        ask(page, "() => { while (true); }")
+        with window(chrome, stored, limit=3) as page, pytest.raises(Error, match="closed"):
+            ask(page, "() => { while (true); }")
 
 
 # What PyTorch makes of it ------------------------------------------------------------------------
