@@ -148,18 +148,28 @@ def peak(run: Run) -> int:
 
     What stays from the first run on, parameters and the optimizer's state, is not counted.
     """
+    from torch._C._profiler import _EventType
     from torch.profiler import ProfilerActivity, profile
 
     run()
     with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as watched:
-        run()  # frees gradients of which the profiler does not know
         run()
-    events = watched.profiler.kineto_results.events()
-    changes = [(e.start_ns(), e.nbytes()) for e in events if e.name() == "[memory]"]
-    now = top = 0
-    for _, change in sorted(changes, key=lambda change: change[0]):
-        now += change
-        top = max(top, now)
+        run()
+    changes, nodes = [], list(watched.profiler.kineto_results.experimental_event_tree())
+    while nodes:
+        node = nodes.pop()
+        nodes += node.children
+        if node.tag == _EventType.Allocation:
+            what = node.extra_fields
+            changes.append((node.start_time_ns, what.ptr, what.alloc_size))
+    live: dict[int, int] = {}
+    top = 0
+    for _, place, change in sorted(changes, key=lambda change: change[0]):
+        if change > 0:
+            live[place] = change
+        else:  # what the first run frees, the gradients before it, was not counted either
+            live.pop(place, None)
+        top = max(top, sum(live.values()))
     return top
 
 
