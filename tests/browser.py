@@ -12,8 +12,11 @@ import subprocess
 import sys
 import time
 from contextlib import contextmanager, suppress
+from importlib.util import find_spec
 from pathlib import Path
 from urllib.request import urlopen
+
+import pytest
 
 import course
 
@@ -70,6 +73,34 @@ def chromium() -> str | None:
     """The path of an installed Chromium, or Chrome."""
     names = ("chromium", "chromium-browser", "google-chrome")
     return next(filter(None, map(shutil.which, names)), None)
+
+
+def needed(*modules: str) -> None:
+    """Skip a test where Chromium, Playwright or these modules are missing.
+
+    With BROWSER=all in the environment, as in CI, they must be there.
+    """
+    if os.name == "nt" or not chromium():
+        reason = "needs Chromium, on Linux or macOS"
+    elif missing := [name for name in ("playwright", *modules) if not find_spec(name)]:
+        reason = f"needs {', '.join(missing)}: pip install -r requirements.txt -e '.[browser]'"
+    else:
+        return
+    if os.environ.get("BROWSER") == "all":
+        raise RuntimeError(reason)
+    pytest.skip(reason)
+
+
+@contextmanager
+def launched(limit: int = 30_000):
+    """A Chromium without a window, for pages from the disk; `expect` waits so many milliseconds."""
+    needed()
+    from playwright.sync_api import expect, sync_playwright
+
+    expect.set_options(timeout=limit)
+    options = {"executable_path": chromium(), "args": FLAGS}
+    with sync_playwright() as playwright, playwright.chromium.launch(**options) as chrome:
+        yield chrome
 
 
 @contextmanager

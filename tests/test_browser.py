@@ -4,7 +4,6 @@ Skipped where Chromium or `pip install -e ".[browser]"` is missing; with BROWSER
 environment, as in CI, they must be there. Screenshots go to the folder BROWSER_OUT.
 """
 
-import importlib.util
 import os
 import re
 from pathlib import Path
@@ -46,17 +45,7 @@ def home(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def address(home):
-    missing = None
-    if os.name == "nt" or not browser.chromium():
-        missing = "needs Chromium, on Linux or macOS"
-    elif not importlib.util.find_spec("playwright"):
-        missing = "pip install -e '.[browser]' brings playwright"
-    elif not importlib.util.find_spec("jupyterlab"):
-        missing = "pip install -r requirements.txt brings JupyterLab"
-    if missing and os.environ.get("BROWSER") == "all":
-        raise RuntimeError(missing)
-    if missing:
-        pytest.skip(missing)
+    browser.needed("jupyterlab")
     with browser.started(home) as address:
         yield address
 

@@ -5,7 +5,6 @@ environment, as in CI, they must be there. Screenshots go to the folder BROWSER_
 """
 
 import base64
-import importlib.util
 import json
 import os
 import re
@@ -36,26 +35,6 @@ STAGES = ("photo", "patches", "cls + positions", "QKV heads", "attention", "MLP"
 
 
 # A window ----------------------------------------------------------------------------------------
-
-
-@contextmanager
-def started():
-    """A Chromium without a window; a test that needs one is skipped where there is none."""
-    missing = None
-    if os.name == "nt" or not browser.chromium():
-        missing = "needs Chromium, on Linux or macOS"
-    elif not importlib.util.find_spec("playwright"):
-        missing = "pip install -e '.[browser]' brings playwright"
-    if missing and os.environ.get("BROWSER") == "all":
-        raise RuntimeError(missing)
-    if missing:
-        pytest.skip(missing)
-    from playwright.sync_api import expect, sync_playwright
-
-    expect.set_options(timeout=LIMIT)
-    options = {"executable_path": browser.chromium(), "args": browser.FLAGS}
-    with sync_playwright() as playwright, playwright.chromium.launch(**options) as chrome:
-        yield chrome
 
 
 @contextmanager
@@ -118,7 +97,7 @@ def open_stage(page, name):
 
 @pytest.fixture(scope="module")
 def chrome():
-    with started() as chrome:
+    with browser.launched() as chrome:
         yield chrome
 
 
@@ -131,7 +110,7 @@ def stored(tmp_path_factory):
 
 
 def test_a_page_that_hangs_ends_the_wait(stored):
-    with started() as chrome:
+    with browser.launched() as chrome:
         from playwright.sync_api import Error
 
         with window(chrome, stored, limit=3) as page, pytest.raises(Error, match="closed"):

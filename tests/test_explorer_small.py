@@ -7,7 +7,6 @@ BROWSER=all in the environment, as in CI, they must be there. Screenshots go to 
 import base64
 import functools
 import hashlib
-import importlib.util
 import io
 import os
 import re
@@ -251,19 +250,7 @@ def test_a_hostile_name_stays_in_its_place():
 
 @pytest.fixture(scope="module")
 def chrome():
-    missing = None
-    if os.name == "nt" or not browser.chromium():
-        missing = "needs Chromium, on Linux or macOS"
-    elif not importlib.util.find_spec("playwright"):
-        missing = "pip install -e '.[browser]' brings playwright"
-    if missing and os.environ.get("BROWSER") == "all":
-        raise RuntimeError(missing)
-    if missing:
-        pytest.skip(missing)
-    from playwright.sync_api import sync_playwright
-
-    options = {"executable_path": browser.chromium(), "args": browser.FLAGS}
-    with sync_playwright() as playwright, playwright.chromium.launch(**options) as chrome:
+    with browser.launched() as chrome:
         yield chrome
 
 

@@ -5,10 +5,11 @@ Where it runs, and where it is skipped: as test_explorer_page.py.
 
 import re
 
+import browser
 import numpy as np
 import pytest
 import torch
-from test_explorer_page import STAGES, ask, open_stage, picture, started, steps, window
+from test_explorer_page import STAGES, ask, open_stage, picture, steps, window
 
 from vit_steps import ViT, maps
 from vit_steps.explorer import __main__ as command
@@ -22,7 +23,7 @@ KEYS = {"up": "ArrowUp", "down": "ArrowDown", "left": "ArrowLeft", "right": "Arr
 
 @pytest.fixture(scope="module")
 def chrome():
-    with started() as chrome:
+    with browser.launched() as chrome:
         yield chrome
 
 
