@@ -46,3 +46,5 @@ with processes.joined(torch.device("cpu")):
     loss, _ = training.evaluate(model, pictures(30, 2), batch_size=7)
     (folder / f"loss_{number}").write_text(repr(loss))
     (folder / f"writes_{number}").write_text(str(len(writes)))
+threads = [file.read_text() for file in Path("/proc/self/task").glob("*/comm")]  # on Linux
+(folder / f"threads_{number}").write_text("".join(threads))

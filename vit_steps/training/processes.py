@@ -6,6 +6,7 @@ Distributed", section 3). In one process alone, nothing here does anything.
 """
 
 import gc
+import importlib
 import os
 import signal
 import warnings
@@ -76,6 +77,10 @@ def joined(device: torch.device) -> Iterator[torch.device]:
     # Of axes of length 1, which the cls token has: nothing to lose there.
     warnings.filterwarnings("ignore", "Grad strides do not match bucket view strides")
     before = signal.signal(signal.SIGTERM, ended)  # what torchrun sends when one has failed
+    # DDP imports this module, whose functions take the group that is there as a default. Imported
+    # now they find none, so that the group goes at the end: its threads, still busy when Python
+    # ends, now and then end it by SIGABRT.
+    importlib.import_module("torch.distributed.nn.functional")
     # torchrun keeps its store when it restarts the processes: without a name of its own a new life
     # reads there where those of the last one could be reached.
     store, rank, size = next(rendezvous("env://"))
