@@ -54,6 +54,7 @@ Modules = dict[str, ModuleType]
 def fused(core: Modules, **options) -> Any:
     """As it ships, by fused attention."""
     sizes = {**SIZES, "dropout": 0.1, **options}
+    core["attention"].FEW_TOKENS = 0  # else these tokens would be few
     return core["vit"].ViT(core["vit"].ViTConfig(**sizes))
 
 
@@ -205,18 +206,12 @@ REASONS: dict[str, tuple[str, ...]] = {
         "→ return rearrange(x, 'b n (d h) ->",
         "→ return rearrange(x, 'b d n h -> b n (h d)'",
         "-> b n (d h)'",
-        "'b n (h qkv d) ->",
-        "'b n (d h qkv) ->",
-        "'b n (qkv d h) ->",
         "→ k, q, v = ",
         "→ q, v, k = ",
         "attention(k, q, v,",
         "attention(q, v, k,",
     ),
-    "another number of heads has the same weights, and is a choice": (
-        "-> b d n h'",
-        "-> qkv b d n h'",
-    ),
+    "another number of heads has the same weights, and is a choice": ("-> b d n h'",),
     "an order of patches, or of pixels in a patch: positions and weights learn it": (
         "→ pattern = 'b c (col p1) (row p2)",
         "→ pattern = 'b c (row p2) (col p1)",
@@ -235,9 +230,8 @@ REASONS: dict[str, tuple[str, ...]] = {
         "→ kept = weights",
         "if not dropout else weights",
         "→ return (weights @ v, weights)",
-        "→ return (self.proj(merge_heads(mixed",
         "→ rate = 0.0",
-        "→ return self.proj(merge_heads(mixed",
+        "→ x = self.proj(merge_heads(mixed",
         "→ x = self.act(self.fc1",
         "→ return self.fc2(x)",
     ),

@@ -48,5 +48,5 @@ def split_qkv(qkv: Tensor, num_heads: int) -> tuple[Tensor, Tensor, Tensor]:
             f"qkv is {tuple(qkv.shape)}: its width does not divide into q, k and v of "
             f"{num_heads} heads each; give 3·D numbers a token, D a multiple of {num_heads}"
         )
-    q, k, v = rearrange(qkv, "b n (qkv h d) -> qkv b h n d", qkv=3, h=num_heads)
+    q, k, v = (split_heads(third, num_heads) for third in qkv.chunk(3, dim=-1))
     return q, k, v
