@@ -48,5 +48,6 @@ def split_qkv(qkv: Tensor, num_heads: int) -> tuple[Tensor, Tensor, Tensor]:
             f"qkv is {tuple(qkv.shape)}: its width does not divide into q, k and v of "
             f"{num_heads} heads each; give 3·D numbers a token, D a multiple of {num_heads}"
         )
-    q, k, v = (split_heads(third, num_heads) for third in qkv.chunk(3, dim=-1))
+    thirds = qkv.chunk(3, dim=-1)
+    q, k, v = (rearrange(third, "b n (h d) -> b h n d", h=num_heads) for third in thirds)
     return q, k, v
