@@ -4,10 +4,10 @@ The peers are bench_peers.py's, those of them that can be imported (`pip install
 transformers`). They run as bench_runs.py says: turn by turn, and the median of the turns' ratios
 counts. The floor is the matrix products alone, without biases, norms, softmax or GELU. The peak is
 what a run needs at once beyond parameters and optimizer, in tensors; memory kept is what autograd
-holds between forward and backward, the parameters apart. On few tokens our ViT attends by the
-equation; there it runs with fused attention too, which shows what that saves. "processes" compares
-two processes of one thread with one, "cuda" images per second on a CUDA card, in 16 bits; without a
-card it says so.
+holds between forward and backward, the parameters apart. The training step has two controls, which
+are no peers: our ViT with fused attention, where it takes the equation for few tokens; vit-pytorch
+with a convolution, where it has a Linear on the patches. "processes" compares two processes of one
+thread with one, "cuda" images per second on a CUDA card, in 16 bits; without a card it says so.
 
 Below a line stand the bars that it is held to. One is met where the median meets it, and not told
 apart where it misses it by less than chance explains: the bar lies in the median's 95% interval.
@@ -25,7 +25,7 @@ import torch
 from torch import Tensor, nn
 
 from tests import bench_cuda, bench_processes
-from tests.bench_peers import build
+from tests.bench_peers import build, vit_pytorch_by_convolution
 from tests.bench_runs import (
     DIGITS,
     Run,
@@ -46,6 +46,7 @@ from vit_steps import ViT, ViTConfig, attention
 FLOOR = "bare matrix products"
 OURS = "vit_steps"
 FUSED = "vit_steps, fused"  # attention fused, however few the tokens
+CONVOLUTION = "vit-pytorch, conv"  # its patches by a convolution, as ours and the others'
 
 BASE, LARGE = ViTConfig.preset("B/16"), ViTConfig.preset("B/16", image_size=384)
 TINY, SMALL = ViTConfig.preset("Ti/16"), ViTConfig.preset("S/16")
@@ -93,6 +94,8 @@ def measure(case: str, rounds: int) -> dict:
         return result | {"ratios": ratios(needed), "peak": {}, "verdict": []}
     if kind is whole_step:
         models[FUSED] = Fused(config)
+        if "vit-pytorch" in models:
+            models[CONVOLUTION] = vit_pytorch_by_convolution(config)
     runs: dict[str, Run] = {name: kind(model, config, batch) for name, model in models.items()}
     peaks = {name: peak(run) for name, run in runs.items()}
     if kind is forward:
@@ -120,7 +123,7 @@ def ratios(needed: dict[str, list[float]]) -> dict[str, dict[str, list[float]]]:
 
     And "chance", the interval of the median of the latter.
     """
-    models = [name for name in needed if name not in (FLOOR, FUSED)]
+    models = [name for name in needed if name not in (FLOOR, FUSED, CONVOLUTION)]
     best = min(models, key=lambda name: median(needed[name]))
     return {
         name: {

@@ -113,7 +113,7 @@ def test_the_medians_interval_holds_the_true_one_19_times_of_20():
     assert bench.chance([2.0, 4.0, 9.0], [1.0, 1.0, 3.0]) == [2.0, 4.0]
 
 
-def test_fused_attention_is_timed_beside_ours_but_is_no_peer(monkeypatch):
+def test_the_control_of_ours_attends_fused(monkeypatch):
     model, images = bench.Fused(SMALL), torch.randn(2, 1, 8, 8)
     right, calls, fused = model.model(images), [], F.scaled_dot_product_attention
     monkeypatch.setattr(
@@ -123,9 +123,14 @@ def test_fused_attention_is_timed_beside_ours_but_is_no_peer(monkeypatch):
     assert len(calls) == SMALL.depth
     model.model(images)  # by the equation again
     assert len(calls) == SMALL.depth
-    found = bench.ratios({"vit_steps": [2.0], "timm": [1.0], bench.FUSED: [0.5]})
+
+
+def test_controls_are_no_peers():
+    needed = {"vit_steps": [2.0], "timm": [1.0], bench.FUSED: [0.5], bench.CONVOLUTION: [0.25]}
+    found = bench.ratios(needed)
     assert found["vit_steps"]["of_the_best"] == [2.0] * 3
     assert found[bench.FUSED]["ours_of_it"] == [4.0] * 3
+    assert found[bench.CONVOLUTION]["ours_of_it"] == [8.0] * 3
 
 
 def test_every_turn_runs_each_one_once():
