@@ -203,7 +203,7 @@ def look_at(mutation: Mutation, core: Modules, sound: dict[str, list[Tensor]]) -
 # What cannot be found, by kind; below each what stands in the text of such mutations.
 REASONS: dict[str, tuple[str, ...]] = {
     "an order of channels, heads, q, k and v: whatever it is, the weights learn it": (
-        "→ return rearrange(x, 'b n (d h) ->",
+        "'b n (d h) ->",
         "→ return rearrange(x, 'b d n h -> b n (h d)'",
         "-> b n (d h)'",
         "→ k, q, v = ",
