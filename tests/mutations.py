@@ -54,7 +54,6 @@ Modules = dict[str, ModuleType]
 def fused(core: Modules, **options) -> Any:
     """As it ships, by fused attention."""
     sizes = {**SIZES, "dropout": 0.1, **options}
-    core["attention"].FEW_TOKENS = 0  # else these tokens would be few
     return core["vit"].ViT(core["vit"].ViTConfig(**sizes))
 
 
@@ -230,8 +229,9 @@ REASONS: dict[str, tuple[str, ...]] = {
         "→ kept = weights",
         "if not dropout else weights",
         "→ return (weights @ v, weights)",
+        "→ return (self.proj(merge_heads(mixed",
         "→ rate = 0.0",
-        "→ x = self.proj(merge_heads(mixed",
+        "→ return self.proj(merge_heads(mixed",
         "→ x = self.act(self.fc1",
         "→ return self.fc2(x)",
     ),

@@ -50,5 +50,5 @@ if processes > 1:
 if number == 0:
     torch.save({"losses": torch.stack(losses), "state": state}, sys.argv[1])
 if processes > 1:
-    dist.barrier()  # its threads have let go of the last sum before Python ends
+    dist.barrier()  # gives the group's threads time to let go of the last sum
     dist.destroy_process_group()

@@ -11,16 +11,10 @@ from hypothesis import strategies as st
 from torch import nn
 from torch.nn import functional as F
 
-from vit_steps import MultiHeadAttention, attention, scaled_dot_product_attention
+from vit_steps import MultiHeadAttention, scaled_dot_product_attention
 
 QUICK = settings(deadline=None, max_examples=40, derandomize=True, database=None)
 small = st.integers(1, 4)
-
-
-@pytest.fixture(autouse=True)
-def no_tokens_are_few(monkeypatch):
-    """So that small tensors go the fused way too."""
-    monkeypatch.setattr(attention, "FEW_TOKENS", 0)
 
 
 def qkv(b=2, h=3, n=5, d=4, **options):
@@ -416,51 +410,19 @@ def test_module_gradients_are_right_in_double(return_attention):
     assert torch.autograd.gradcheck(lambda x: module(x, mask, return_attention), (x,))
 
 
-def keeps_weights(tokens, **options):
-    """Whether the module keeps the weights of so many tokens for backward."""
-    module, x, shapes = MultiHeadAttention(12, 3), torch.randn(2, tokens, 12), []
+def test_the_fused_way_keeps_no_weights_for_backward_and_the_explicit_way_does():
+    module, x = MultiHeadAttention(12, 3), torch.randn(2, 37, 12)
+    kept = []
 
     def keep(tensor):
-        shapes.append(tuple(tensor.shape[-2:]))
+        kept.append(tuple(tensor.shape[-2:]))
         return tensor
 
     with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
-        module(x, **options)
-    return (tokens, tokens) in shapes
-
-
-def test_the_fused_way_keeps_no_weights_for_backward_and_the_explicit_way_does():
-    assert not keeps_weights(37)
-    assert keeps_weights(37, return_attention=True)
-
-
-def test_few_tokens_go_the_explicit_way_on_the_cpu_alone(monkeypatch):
-    monkeypatch.undo()
-    most, calls, fused = attention.FEW_TOKENS, [], F.scaled_dot_product_attention
-
-    def counted(*words):
-        calls.append(len(words))
-        return fused(*words)
-
-    monkeypatch.setattr(F, "scaled_dot_product_attention", counted)
-    for tokens, device, times in ((most, "cpu", 0), (most + 1, "cpu", 1), (most, "meta", 1)):
-        calls.clear()
-        with torch.device(device):
-            MultiHeadAttention(12, 3)(torch.randn(2, tokens, 12))
-        assert len(calls) == times
-
-
-@pytest.mark.parametrize("masked", [False, True])
-def test_few_tokens_give_the_same_whether_their_weights_are_asked_for_or_not(masked, monkeypatch):
-    monkeypatch.undo()
-    module, x = shake(MultiHeadAttention(12, 3, dropout=0.2)), torch.randn(2, 7, 12)
-    mask = some_mask(7, 7) if masked else None
-    for training in (False, True):
-        module.train(training)
-        torch.manual_seed(0)
-        mixed = module(x, mask)
-        torch.manual_seed(0)
-        assert torch.equal(mixed, module(x, mask, return_attention=True)[0])
+        module(x)
+        assert (37, 37) not in kept
+        module(x, return_attention=True)
+        assert (37, 37) in kept
 
 
 # Dropout in the module ---------------------------------------------------------------------------

@@ -22,7 +22,7 @@ from tests import (
     bench_processes,
     bench_runs,
 )
-from vit_steps import EncoderBlock, ViT, ViTConfig, attention
+from vit_steps import EncoderBlock, ViT, ViTConfig
 from vit_steps.scale import merging, multiply_adds
 
 SMALL = bench.DIGITS
@@ -113,23 +113,16 @@ def test_the_medians_interval_holds_the_true_one_19_times_of_20():
     assert bench.chance([2.0, 4.0, 9.0], [1.0, 1.0, 3.0]) == [2.0, 4.0]
 
 
-def test_the_control_of_ours_attends_fused(monkeypatch):
-    model, images = bench.Fused(SMALL), torch.randn(2, 1, 8, 8)
-    right, calls, fused = model.model(images), [], F.scaled_dot_product_attention
-    monkeypatch.setattr(
-        F, "scaled_dot_product_attention", lambda *words: calls.append(1) or fused(*words)
-    )
-    torch.testing.assert_close(model(images), right, atol=1e-5, rtol=0)
-    assert len(calls) == SMALL.depth
-    model.model(images)  # by the equation again
-    assert len(calls) == SMALL.depth
+def test_the_control_of_ours_computes_the_same():
+    model, images = bench.Explicit(SMALL), torch.randn(2, 1, 8, 8)
+    torch.testing.assert_close(model(images), model.model(images), atol=1e-5, rtol=0)
 
 
 def test_controls_are_no_peers():
-    needed = {"vit_steps": [2.0], "timm": [1.0], bench.FUSED: [0.5], bench.CONVOLUTION: [0.25]}
+    needed = {"vit_steps": [2.0], "timm": [1.0], bench.EXPLICIT: [0.5], bench.CONVOLUTION: [0.25]}
     found = bench.ratios(needed)
     assert found["vit_steps"]["of_the_best"] == [2.0] * 3
-    assert found[bench.FUSED]["ours_of_it"] == [4.0] * 3
+    assert found[bench.EXPLICIT]["ours_of_it"] == [4.0] * 3
     assert found[bench.CONVOLUTION]["ours_of_it"] == [8.0] * 3
 
 
@@ -295,7 +288,6 @@ def test_the_time_goes_to_the_part_that_takes_it_and_the_watch_is_taken_off(monk
         time.sleep(0.02)
         return slept(*words)
 
-    monkeypatch.setattr(attention, "FEW_TOKENS", 0)
     monkeypatch.setattr(F, "scaled_dot_product_attention", slow)
     found = bench_forward.by_part({"digits": SMALL}, turns=3)["sizes"]["digits"]
     assert found["time"]["attention"] > 0.7
@@ -319,7 +311,6 @@ def test_the_watch_on_a_models_parts_is_taken_off():
 
 def test_the_rest_of_a_block_is_the_block_without_its_mixing(monkeypatch):
     block, x = EncoderBlock(12, 3), torch.randn(2, 5, 12)
-    monkeypatch.setattr(attention, "FEW_TOKENS", 0)
     monkeypatch.setattr(F, "scaled_dot_product_attention", lambda q, *_: q)
     torch.testing.assert_close(bench_forward.TheRest(block)(x), block(x))
 

@@ -7,8 +7,6 @@ from torch.nn import functional as F
 from .heads import merge_heads, split_qkv
 from .inputs import check_axes, check_fraction, check_heads, check_tokens
 
-FEW_TOKENS = 32  # up to so many the equation takes a CPU less time than the fused form
-
 
 def scaled_dot_product_attention(
     q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None, dropout: float = 0.0
@@ -108,9 +106,7 @@ class MultiHeadAttention(nn.Module):
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, x: Tensor, mask: Tensor | None = None, return_attention: bool = False):
-        """Mix tokens (B, N, D) by fused attention; to return the weights, by the equation.
-
-        And by the equation where few tokens are on a CPU, since it is faster there.
+        """Mix tokens (B, N, D) by fused attention, or, to return the weights, by the equation.
 
         Args:
             x: the tokens.
@@ -125,12 +121,11 @@ class MultiHeadAttention(nn.Module):
         check_tokens(x, self.embed_dim)
         q, k, v = split_qkv(self.qkv(x), self.num_heads)  # each (B, h, N, d)
         rate = self.dropout.p if self.training else 0.0
-        if return_attention or (x.device.type == "cpu" and x.shape[1] <= FEW_TOKENS):
+        if return_attention:
             mixed, weights = scaled_dot_product_attention(q, k, v, mask, rate)
-        else:
-            if mask is not None:
-                check_mask(mask, (*q.shape[:-1], k.shape[-2]))
-                mask = torch.atleast_2d(mask)  # the fused form takes no fewer axes
-            mixed, weights = F.scaled_dot_product_attention(q, k, v, mask, rate), None
-        x = self.dropout(self.proj(merge_heads(mixed)))  # (B, N, D)
-        return (x, weights) if return_attention else x
+            return self.dropout(self.proj(merge_heads(mixed))), weights
+        if mask is not None:
+            check_mask(mask, (*q.shape[:-1], k.shape[-2]))
+            mask = torch.atleast_2d(mask)  # the fused form takes no fewer axes
+        mixed = F.scaled_dot_product_attention(q, k, v, mask, rate)
+        return self.dropout(self.proj(merge_heads(mixed)))  # (B, N, D)

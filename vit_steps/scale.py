@@ -13,7 +13,6 @@ from torch.nn import functional as F
 from torch.optim import Optimizer
 from torch.utils.checkpoint import checkpoint
 
-from .attention import FEW_TOKENS
 from .heads import merge_heads, split_qkv
 from .inputs import check_axes, check_images, check_sizes, check_tokens, is_whole, mlp_width
 from .patches import grid_size
@@ -62,7 +61,7 @@ def kept_bytes(model: nn.Module, images: Tensor) -> int:
 
 
 def training_memory(config: ViTConfig, batch: int, checkpointing: bool = False) -> dict[str, int]:
-    """The bytes that a training with AdamW holds, in 32 bits, on a CPU.
+    """The bytes that a training with AdamW holds, in 32 bits, attention fused.
 
     "optimizer" is two numbers a weight, "activations" what autograd keeps of so many images: with
     checkpointing each block's input, and all of one block, while that is computed again.
@@ -74,11 +73,11 @@ def training_memory(config: ViTConfig, batch: int, checkpointing: bool = False) 
     if config.dropout:
         raise ValueError(f"dropout is {config.dropout}; its masks are not counted: give 0.0")
     rows, cols = grid_size(config.image_size, config.patch_size)
-    N, D, h = rows * cols + 1, config.embed_dim, config.num_heads
+    N, D = rows * cols + 1, config.embed_dim
     norm = N * (D + 2)  # its input, and each token's mean and deviation
-    weighed = h * N if N <= FEW_TOKENS else h  # each head's weights of a query; fused, their sum
-    # Both norms with what they give; q, k, v and what the heads give; the MLP around its GELU.
-    block = 2 * (norm + N * D) + N * (4 * D + weighed + 2 * mlp_width(D, config.mlp_ratio))
+    # Both norms with what they give; q, k, v, what the heads give, what each softmax sums to; the
+    # MLP's width before and after the GELU.
+    block = 2 * (norm + N * D) + N * (4 * D + config.num_heads + 2 * mlp_width(D, config.mlp_ratio))
     kept = config.depth * N * D + block if checkpointing else config.depth * block
     image = config.in_channels * rows * cols * config.patch_size**2
     read = N * D if config.pool == "cls" else D  # a view keeps all that it is a view of
