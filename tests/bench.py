@@ -4,10 +4,11 @@ The peers are bench_peers.py's, those of them that can be imported (`pip install
 transformers`). They run as bench_runs.py says: turn by turn, and the median of the turns' ratios
 counts. The floor is the matrix products alone, without biases, norms, softmax or GELU. The peak is
 what a run needs at once beyond parameters and optimizer, in tensors; memory kept is what autograd
-holds between forward and backward, the parameters apart. The training step has two controls, which
-are no peers: our ViT with the equation in place of fused attention, and vit-pytorch with a
-convolution in place of its Linear on the patches. "processes" compares two processes of one thread
-with one, "cuda" images per second on a CUDA card, in 16 bits; without a card it says so.
+holds between forward and backward, the parameters apart. Two controls, which are no peers, tell
+what two of our choices cost or save: our ViT with the equation in place of fused attention, and
+with that and a Linear on flat patches in place of a convolution; vit-pytorch has both. "processes"
+compares two processes of one thread with one, "cuda" images per second on a CUDA card, in 16 bits;
+without a card it says so.
 
 Below a line stand the bars that it is held to. One is met where the median meets it, and not told
 apart where it misses it by less than chance explains: the bar lies in the median's 95% interval.
@@ -21,10 +22,11 @@ from pathlib import Path
 from statistics import median
 
 import torch
+from einops import rearrange
 from torch import Tensor, nn
 
 from tests import bench_cuda, bench_processes
-from tests.bench_peers import build, vit_pytorch_by_convolution
+from tests.bench_peers import build
 from tests.bench_runs import (
     DIGITS,
     Run,
@@ -40,12 +42,12 @@ from tests.bench_runs import (
     versions,
     whole_step,
 )
-from vit_steps import ViT, ViTConfig
+from vit_steps import PatchEmbedding, ViT, ViTConfig, patchify
 
 FLOOR = "bare matrix products"
 OURS = "vit_steps"
 EXPLICIT = "vit_steps, explicit"  # attention by the equation
-CONVOLUTION = "vit-pytorch, conv"  # its patches by a convolution, as ours and the others'
+LINEAR = "vit_steps, + Linear"  # and the patches by a Linear
 
 BASE, LARGE = ViTConfig.preset("B/16"), ViTConfig.preset("B/16", image_size=384)
 TINY, SMALL = ViTConfig.preset("Ti/16"), ViTConfig.preset("S/16")
@@ -91,10 +93,7 @@ def measure(case: str, rounds: int) -> dict:
     if kind is kept:
         needed = {name: [float(kept(model, config, batch))] for name, model in models.items()}
         return result | {"ratios": ratios(needed), "peak": {}, "verdict": []}
-    if kind is whole_step:
-        models[EXPLICIT] = Explicit(config)
-        if "vit-pytorch" in models:
-            models[CONVOLUTION] = vit_pytorch_by_convolution(config)
+    models[EXPLICIT], models[LINEAR] = Explicit(config), Explicit(config, linear=True)
     runs: dict[str, Run] = {name: kind(model, config, batch) for name, model in models.items()}
     peaks = {name: peak(run) for name, run in runs.items()}
     if kind is forward:
@@ -106,14 +105,31 @@ def measure(case: str, rounds: int) -> dict:
 
 
 class Explicit(nn.Module):
-    """Our ViT, whose attention is the equation."""
+    """Our ViT, whose attention is the equation; if `linear`, its patches go through a Linear."""
 
-    def __init__(self, config: ViTConfig):
+    def __init__(self, config: ViTConfig, linear: bool = False):
         super().__init__()
         self.model = ViT(config)
+        if linear:
+            self.model.patch_embed = LinearPatches(self.model.patch_embed)
 
     def forward(self, images: Tensor) -> Tensor:
         return self.model(images, return_attention=True)[0]
+
+
+class LinearPatches(nn.Module):
+    """What `PatchEmbedding` does by a convolution, with its numbers, in lesson 01's two steps."""
+
+    def __init__(self, embedding: PatchEmbedding):
+        super().__init__()
+        weight = embedding.proj.weight.detach()  # (D, C, P, P)
+        self.patch_size = weight.shape[-1]
+        self.proj = nn.Linear(weight[0].numel(), len(weight))
+        flat = rearrange(weight, "D C p1 p2 -> D (p1 p2 C)")
+        self.proj.load_state_dict({"weight": flat, "bias": embedding.proj.bias})
+
+    def forward(self, images: Tensor) -> Tensor:
+        return self.proj(patchify(images, self.patch_size))
 
 
 def ratios(needed: dict[str, list[float]]) -> dict[str, dict[str, list[float]]]:
@@ -121,7 +137,7 @@ def ratios(needed: dict[str, list[float]]) -> dict[str, dict[str, list[float]]]:
 
     And "chance", the interval of the median of the latter.
     """
-    models = [name for name in needed if name not in (FLOOR, EXPLICIT, CONVOLUTION)]
+    models = [name for name in needed if name not in (FLOOR, EXPLICIT, LINEAR)]
     best = min(models, key=lambda name: median(needed[name]))
     return {
         name: {

@@ -112,15 +112,6 @@ def vit_pytorch(c: ViTConfig) -> nn.Module:
     return model
 
 
-def vit_pytorch_by_convolution(c: ViTConfig) -> nn.Module:
-    """With our patches: a convolution, where its own cuts the image and has a Linear."""
-    model = vit_pytorch(c)
-    model.to_patch_embedding = PatchEmbedding(
-        c.image_size, c.patch_size, c.in_channels, c.embed_dim
-    )
-    return model
-
-
 PEERS = {
     "vit_steps": ViT,
     "timm": timm,

@@ -22,7 +22,7 @@ from tests import (
     bench_processes,
     bench_runs,
 )
-from vit_steps import EncoderBlock, ViT, ViTConfig
+from vit_steps import EncoderBlock, PatchEmbedding, ViT, ViTConfig
 from vit_steps.scale import merging, multiply_adds
 
 SMALL = bench.DIGITS
@@ -113,17 +113,23 @@ def test_the_medians_interval_holds_the_true_one_19_times_of_20():
     assert bench.chance([2.0, 4.0, 9.0], [1.0, 1.0, 3.0]) == [2.0, 4.0]
 
 
-def test_the_control_of_ours_computes_the_same():
-    model, images = bench.Explicit(SMALL), torch.randn(2, 1, 8, 8)
-    torch.testing.assert_close(model(images), model.model(images), atol=1e-5, rtol=0)
+def test_the_controls_compute_what_ours_does():
+    images = torch.randn(2, 1, 8, 8)
+    for linear in (False, True):
+        model = bench.Explicit(SMALL, linear)
+        torch.testing.assert_close(model(images), model.model(images), atol=1e-5, rtol=0)
+    assert isinstance(model.model.patch_embed, bench.LinearPatches)
+    convolution = PatchEmbedding(8, 2, 1, 48)
+    patches = bench.LinearPatches(convolution)
+    torch.testing.assert_close(patches(images), convolution(images), atol=1e-5, rtol=0)
 
 
 def test_controls_are_no_peers():
-    needed = {"vit_steps": [2.0], "timm": [1.0], bench.EXPLICIT: [0.5], bench.CONVOLUTION: [0.25]}
+    needed = {"vit_steps": [2.0], "timm": [1.0], bench.EXPLICIT: [0.5], bench.LINEAR: [0.25]}
     found = bench.ratios(needed)
     assert found["vit_steps"]["of_the_best"] == [2.0] * 3
     assert found[bench.EXPLICIT]["ours_of_it"] == [4.0] * 3
-    assert found[bench.CONVOLUTION]["ours_of_it"] == [8.0] * 3
+    assert found[bench.LINEAR]["ours_of_it"] == [8.0] * 3
 
 
 def test_every_turn_runs_each_one_once():
