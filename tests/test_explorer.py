@@ -192,7 +192,8 @@ def test_the_command_writes_the_courses_own_model(tmp_path, capsys):
     assert capsys.readouterr().out == f"{out}, {out.stat().st_size / 1e6:.1f} MB\n"
     found = given(out.read_text(encoding="utf-8"))
     assert len(found["images"]) == 24
-    wanted = explorer.page(load_model(STORED), scattered(24, held_out=True))
+    about = "This model reads the digit that stands somewhere among pieces of other digits."
+    wanted = explorer.page(load_model(STORED), scattered(24, held_out=True), about=about)
     assert found == given(wanted)
 
 
@@ -208,7 +209,8 @@ def test_the_command_opens_the_page_of_any_weights(tmp_path, monkeypatch, capsys
     found = given((tmp_path / "explorer.html").read_text(encoding="utf-8"))
     assert len(found["images"]) == len(found["labels"]) == 7
     command.main(["mine.safetensors", "--no-browser"])  # of pictures nothing is known
-    assert given((tmp_path / "explorer.html").read_text(encoding="utf-8"))["images"] == []
+    found = given((tmp_path / "explorer.html").read_text(encoding="utf-8"))
+    assert (found["images"], found["about"]) == ([], "")
 
 
 @pytest.mark.parametrize(

@@ -223,6 +223,33 @@ def test_the_picture_is_dragged_and_what_left_it_comes_back(page, examples):
     agree(page, read(moved(image, -2, 1)))
 
 
+def test_what_is_drawn_on_a_moved_picture_stands_where_it_is_drawn(page, examples):
+    use(page, "move it")
+    drag(page, (8, 2), (8, 8))
+    image = moved(examples[0][:1], 0, 6)
+    assert "example 1 of 24: 0, moved" in page.get_by_role("region", name="Picture").text_content()
+    use(page, "draw")
+    drag(page, (3, 2), (12, 2))  # where the moved picture has nothing
+    drawn = pixels(page)
+    assert (drawn[0, 0, 3:13, 2] == 1).all()
+    assert torch.allclose(drawn[..., 5:], image[..., 5:], atol=1e-6)
+    agree(page, read(drawn))
+    page.mouse.click(*at(page, 8, 10), button="right")
+    assert torch.equal(pixels(page), drawn)
+
+
+def test_a_finger_that_scrolls_the_page_picks_nothing(page):
+    box = canvas(page).bounding_box()
+    place = {"clientX": box["x"] + 100, "clientY": box["y"] + 100, "pointerId": 1}
+    canvas(page).evaluate("one => (one.setPointerCapture = () => {})")  # of no real pointer
+    for kind in ("pointerdown", "pointermove", "pointercancel"):
+        canvas(page).dispatch_event(kind, place)
+    assert state(page, "query") == 0
+    for kind in ("pointerdown", "pointerup"):
+        canvas(page).dispatch_event(kind, place)
+    assert state(page, "query") == 6  # patch 5
+
+
 def looked(page, token, weights):
     """What is said below the large map is true of the weights (N,) of the token that asks."""
     told = page.get_by_role("region", name="Where it looks").get_by_text("Of the patches, ").first
@@ -267,7 +294,7 @@ def test_without_positions_before_and_after_stand_beside_each_other(page, exampl
     box = page.get_by_label("without the positions")
     box.check()
     ask(page, "() => 0")
-    assert bars(page)[0] == ["class", "as it is", "without", "logit"]
+    assert bars(page)[0] == ["class", "whole", "without", "its logit"]
     agree(page, read(image), read(image, positions=True))
     picture(page, "without_positions")
     page.get_by_role("button", name="Put all back").click()
@@ -320,6 +347,105 @@ def test_a_patch_is_covered_and_one_is_hidden(page, examples):
     picture(page, "hidden")
     page.get_by_role("button", name="Put all back").click()
     agree(page, read(image))
+
+
+def test_patches_are_covered_and_hidden_in_one_stroke(page):
+    told = page.get_by_role("region", name="Picture").locator("#told")
+    for tool, list_ in (("cover a patch", "covered"), ("hide from cls", "without.hidden")):
+        use(page, tool)
+        assert tool.split()[0] in told.text_content().replace("hidden", "hide")
+        items = f"() => Array.from(vitState.state.{list_}).sort((a, b) => a - b)"
+        drag(page, (1, 1), (1, 6), (6, 6))
+        assert ask(page, items) == [0, 1, 5]
+        drag(page, (6, 6), (6, 9), (1, 6))  # begun on a marked one, it takes marks away
+        assert ask(page, items) == [0]
+    page.get_by_role("button", name="the next example").click()
+    assert told.text_content() == "All patches are seen again."
+    assert ask(page, "() => vitState.anyOut() || vitState.state.covered.size") in (False, 0)
+
+
+def test_covered_patches_are_covered_in_all_examples(page, examples):
+    images, labels = examples
+    use(page, "cover a patch")
+    drag(page, (5, 5), (5, 10), (10, 10), (10, 5))
+    covered = images.clone()
+    covered[..., 4:12, 4:12] = -1
+    counts = [
+        int((steps(MODEL, x)["logits"][:, 0].argmax(1) == labels).sum()) for x in (images, covered)
+    ]
+    page.get_by_role("button", name="Try it on all examples").click()
+    found = page.get_by_text("held-out pictures it reads")
+    found.wait_for()
+    says(found.text_content(), 24, *counts)
+    assert counts[1] < counts[0]
+
+
+def rolled(run, **without):
+    """Rollout (N, N) of the first picture: what is out takes no part in it."""
+    whole = torch.eye(17, dtype=torch.float64)
+    for b, block in enumerate(run["blocks"]):
+        used = [
+            head["weights"][0]
+            for j, head in enumerate(block["heads"])
+            if [b, j] not in without.get("heads", [])
+        ]
+        own = 0 if without.get("residuals") else 0.5
+        if b not in without.get("blocks", []):
+            whole = ((1 - own) * torch.stack(used).mean(dim=0) + own * torch.eye(17)) @ whole
+    return whole
+
+
+@pytest.mark.parametrize(
+    ("out", "without"),
+    [
+        (["block 3, all of it"], {"blocks": [3]}),
+        ([f"block {b}, all of it" for b in range(L)], {"blocks": list(range(L))}),
+        (["block 3, head 1", "block 3, head 3"], {"heads": [[3, 1], [3, 3]]}),
+        (["the residuals"], {"residuals": True}),
+    ],
+)
+def test_where_it_looks_leaves_out_what_is_out(out, without, page, examples):
+    for label in out:
+        page.get_by_label(f"without {label}").check()
+    run = steps(MODEL, examples[0][:1], **without)
+    region = page.get_by_role("region", name="Where it looks")
+    region.get_by_role("radio", name="rollout").check()
+    ask(page, "() => 0")
+    shares_ = rolled(run, **without)[0]
+    if "blocks" in without and len(out) == L:
+        text = region.get_by_text("Of the patches, ").text_content()
+        assert text.endswith("from cls it takes 100%.")
+    else:
+        looked(page, 0, shares_)
+    assert (shares_ - rolled(steps(MODEL, examples[0][:1]))[0]).abs().max() > 0.01
+    region.get_by_role("radio", name="the mean").check()
+    ask(page, "() => 0")
+    if "heads" in without:
+        weights = [run["blocks"][3]["heads"][j]["weights"][0, 0] for j in (0, 2)]
+        looked(page, 0, torch.stack(weights).mean(dim=0))
+    unused = " It is left out: nothing of this is used."
+    text = region.get_by_text("Of the patches, ").text_content()
+    assert text.endswith(unused) == ("blocks" in without)
+    gone = region.get_by_role("button", name=re.compile("left out"))
+    assert gone.count() == len(without.get("blocks", [])) * H + len(without.get("heads", []))
+
+
+def test_a_patch_of_the_large_map_says_its_share(page, examples):
+    weights = steps(MODEL, examples[0][:1])["blocks"][L - 1]["heads"][0]["weights"][0, 0]
+    region = page.get_by_role("region", name="Where it looks")
+    map_ = region.get_by_role("img")
+    map_.scroll_into_view_if_needed()
+    box = map_.bounding_box()
+    for patch in (6, 0, 15):
+        row, column = divmod(patch, 4)
+        page.mouse.move(
+            box["x"] + (column + 0.5) * box["width"] / 4, box["y"] + (row + 0.5) * box["height"] / 4
+        )
+        says(
+            region.get_by_text(re.compile(r"^Patch \d+:")).text_content(),
+            patch,
+            percent(weights[1 + patch]),
+        )
 
 
 def test_it_is_tried_on_all_examples(page, examples):
@@ -456,6 +582,9 @@ def formulas(run):
         weight, total = parts["weights"][i, j], parts["scores"][i].exp().sum()
         wanted = [percent(weight), score, score.exp(), total]
         yield "attention", "weights = softmax", (i, j), wanted
+    made, shift = block["attended"][0], MODEL.blocks[L - 1].attn.proj.bias
+    wanted = [made[6, 9], H, 5, 9, made[6, 9] - shift[9], shift[9]]
+    yield "attention", f"what all {H} heads together add", (6, 9), wanted
     top = parts["weights"][6].topk(2)
     wanted = [parts["mixed"][6, 4]]
     for weight, t in zip(top.values, top.indices, strict=True):
@@ -463,8 +592,10 @@ def formulas(run):
     yield "attention", "mixture", (6, 4), [*wanted, 15]
     bent, hidden = block["bent"][0, 6, 9], block["hidden"][0, 6, 9]
     yield "MLP", "after GELU", (6, 9), [bent, hidden, 5, 9, 1]
-    lengths = [block["output"][0, 6].norm(), block["made"][0, 6].norm()]
-    yield "MLP", "how the residual stream grows", (6, 2 * L), [5, L - 1, *lengths]
+    made, shift = block["made"][0], MODEL.blocks[L - 1].mlp.fc2.bias
+    yield "MLP", "what it adds", (6, 9), [made[6, 9], 5, 9, 2, made[6, 9] - shift[9], shift[9]]
+    lengths = [block["output"][0, 6].norm(), made[6].norm()]
+    yield "MLP", "each token's length", (6, 2 * L), [5, L - 1, *lengths]
     bias = MODEL.head.bias
     for j in (0, 3, int(logits.argmax())):
         yield "head", "logits", (0, j), [j, logits[j], j, logits[j] - bias[j], bias[j]]
@@ -499,8 +630,8 @@ LEFT_OUT = [
     ("block 3, head 0", "attention", "mixture", "this head is left out"),
     ("block 3, norm1", "QKV heads", "query q", "= cls · row 0 of the qkv weight"),
     ("block 3, norm2", "MLP", "after GELU", "which is cls · row 0 of fc1"),
-    ("block 3, all of it", "MLP", "how the residual stream grows", "the block is left out"),
-    ("the residuals", "MLP", "how the residual stream grows", "it took the stream's place"),
+    ("block 3, all of it", "MLP", "each token's length", "the block is left out"),
+    ("the residuals", "MLP", "each token's length", "it took the stream's place"),
 ]
 
 
@@ -635,7 +766,7 @@ def measured(images, labels):
         logits = MODEL.head(MODEL.norm(x.float()))[:, 0]
         counts.append(int((logits.argmax(dim=1) == labels).sum()))
     first = next(b for b, found in enumerate(counts) if found >= count / 2)
-    pairs = [number for pair in enumerate(counts[1:]) for number in pair]
+    pairs = [number for b, n in enumerate(counts[1:]) for number in (n, b)]
     yield 0 if first <= L / 2 else 1 if first < L else 2, [0, counts[0], count, *pairs]
 
     fresh = run(twin())
@@ -698,9 +829,18 @@ def test_the_tour_by_keys_from_start_to_finish(page, examples):
         tab(page, tour.get_by_role("button", name="Finish" if i == 9 else "Next"))
         page.keyboard.press("Enter")
     assert i == 9
+    expect(tour.get_by_role("heading")).to_be_focused()
+    assert tour.get_by_role("heading").text_content() == "The end of the tour"
+    says(tour.get_by_text("You answered").text_content(), 10, 10, 10)
+    assert tour.get_by_role("button", name="Finish").count() == 0
+    tab(page, tour.get_by_role("button", name="Leave the tour"))
+    page.keyboard.press("Enter")
     expect(tour).to_be_hidden()
     expect(opener).to_be_focused()
     whole(page)
+    assert page.get_by_role("radio", name="pick a patch").is_checked()
+    page.keyboard.press("Enter")  # once more, from the first question on
+    assert tour.get_by_role("heading").text_content().startswith("1 of 10")
 
 
 def whole(page):
@@ -768,3 +908,49 @@ def test_another_guess_takes_the_verdict_away_and_going_back_brings_it_again(pag
     tour.get_by_role("button", name="Back").click()
     assert tour.get_by_role("radio").first.is_checked()
     told.get_by_text("No: 64").wait_for()
+
+
+def test_what_there_is_to_try_shows_what_was_said(page, examples):
+    images, _ = examples
+    page.get_by_role("button", name="Take the tour").click()
+    tour = page.get_by_role("region", name="The tour")
+
+    def go_to(number):
+        while not tour.get_by_role("heading").text_content().startswith(f"{number} of 10"):
+            tour.get_by_role("button", name="Next").click()
+        tour.get_by_role("radio").first.check()
+        tour.get_by_role("button", name="Show", exact=True).click()
+        tour.get_by_text("Try it yourself.").wait_for()
+        ask(page, "() => 0")
+
+    go_to(3)  # two patches changed: with the positions back, another answer
+    place = int(re.search(r"example (\d+): (\d), two", page.inner_text("#input"))[1]) - 1
+    mixed = pixels(page)
+    assert torch.allclose(mixed.flatten().sort()[0], images[place].flatten().sort()[0], atol=1e-6)
+    agree(page, read(mixed), read(mixed, positions=True))
+    box = tour.get_by_label("without the positions")
+    assert box.is_checked()
+    box.uncheck()
+    agree(page, read(mixed))
+    assert not page.locator("#without-positions").is_checked()
+    assert (shares(read(mixed)) - shares(read(images[[place]]))).abs().max() > 0.5
+    tour.get_by_role("radio").last.check()  # another guess: all as the question began
+    ask(page, "() => 0")
+    assert state(page, "example") == 0
+    assert box.count() == 0
+
+    go_to(7)  # the picture in which a head of the block that is missed most matters most
+    block = int(re.search(r"head of block (\d)", tour.text_content())[1])
+    plain = steps(MODEL, images)["probabilities"]
+    changes = [
+        (steps(MODEL, images, heads=[[block, j]])["probabilities"] - plain).abs().amax(dim=(1, 2))
+        for j in range(H)
+    ]
+    changes = torch.stack(changes).amax(dim=0)
+    assert state(page, "example") == int(changes.argmax())
+    assert changes.max() > 0.3
+
+    go_to(10)
+    assert page.get_by_role("radio", name="hide from cls").is_checked()
+    tour.get_by_role("button", name="Leave the tour").click()
+    assert page.get_by_role("radio", name="pick a patch").is_checked()

@@ -10,6 +10,7 @@ from ..training.data import load
 from ..training.dataset import Pictures
 from .pages import write
 
+ABOUT = "This model reads the digit that stands somewhere among pieces of other digits."
 STORED = Path(__file__).parents[1] / "weights" / "scattered.safetensors"
 
 
@@ -51,7 +52,8 @@ def main(argv: list[str] | None = None) -> None:
         model = load_model(options.weights)
         source = options.data or ("scattered" if options.weights == STORED else None)
         pictures = held_out(source, model.config.image_size, options.count) if source else None
-        path = write(options.out, model, pictures, count=options.count)
+        about = ABOUT if options.weights == STORED else ""
+        path = write(options.out, model, pictures, count=options.count, about=about)
     except (ValueError, TypeError, OSError) as error:
         sys.exit(f"vit_steps.explorer: {error}")
     print(f"{path}, {path.stat().st_size / 1e6:.1f} MB")

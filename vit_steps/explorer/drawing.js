@@ -178,7 +178,8 @@ const vitDrawing = (() => {
 
   /* The names of a table's rows or columns, each as large as a cell. */
   function titles(className, names = [], property, size) {
-    const list = make("div", { className, "aria-hidden": "true" });
+    const narrow = property === "width" && size < 20 ? " narrow" : "";
+    const list = make("div", { className: className + narrow, "aria-hidden": "true" });
     for (const name of names) {
       const title = make("span", {}, name);
       title.style[property] = `${size}px`;
@@ -259,7 +260,7 @@ const vitDrawing = (() => {
     });
     const header = make("tr", {}, make("th", {}, "class"), make("td", {}));
     for (const { label } of all) header.append(make("th", { scope: "col" }, label));
-    header.append(make("th", { scope: "col" }, "logit"));
+    header.append(make("th", { scope: "col" }, all.length > 1 ? "its logit" : "logit"));
     const list = make("table", { className: "bars" }, header);
     for (const i of shown) {
       const track = make("td", { className: "track" });

@@ -17,14 +17,22 @@ const vitLooks = (() => {
 
   /* What a token looks at: the shares of all tokens, cls first. */
   function shares(run, what, query, block, head) {
-    if (what === "rollout") return row(rollout(run.blocks), query);
+    if (what === "rollout") return row(rollout(run.blocks, !run.without.residuals), query);
     const { heads } = run.blocks[block];
     if (what === "head") return row(heads[head].weights, query);
     const mean = new Float32Array(run.start.rows);
-    for (const { weights } of heads) {
-      row(weights, query).forEach((share, i) => (mean[i] += share / heads.length));
+    const used = heads.filter(({ gone }) => !gone);
+    for (const { weights } of used) {
+      row(weights, query).forEach((share, i) => (mean[i] += share / used.length));
     }
     return mean;
+  }
+
+  /* Whether what is chosen is left out, so that nothing of it reaches the answer. */
+  function unused(run, what, block, head) {
+    const { gone, heads } = run.blocks[block];
+    if (what === "rollout") return false;
+    return Boolean(gone || (what === "head" ? heads[head].gone : heads.every((one) => one.gone)));
   }
 
   /* The chosen kind's map, large, and its numbers in words. */
@@ -43,15 +51,26 @@ const vitLooks = (() => {
     const words =
       `Of the patches, ${tokenName(query)} takes most from ` +
       top.map((i) => `${i} (${percent(own[i])})`).join(", ") +
-      `; from cls it takes ${percent(all[0])}.`;
+      `; from cls it takes ${percent(all[0])}.` +
+      (unused(run, kind, block, head) ? " It is left out: nothing of this is used." : "");
     canvas.setAttribute("role", "img");
     canvas.setAttribute("aria-label", words);
+    const pointed = make("p", { className: "small formula" }, "Point at a patch for its share.");
+    canvas.addEventListener("pointermove", ({ offsetX, offsetY }) => {
+      const part = (at, long, count) =>
+        Math.max(0, Math.min(count - 1, Math.floor((at / long) * count)));
+      const { rows, cols } = vitState.grid;
+      const patch =
+        part(offsetY, canvas.clientHeight, rows) * cols + part(offsetX, canvas.clientWidth, cols);
+      pointed.textContent = `Patch ${patch}: ${percent(own[patch])}`;
+    });
     return make(
       "figure",
       {},
       make("figcaption", {}, name),
       canvas,
       make("p", { className: "small" }, words),
+      pointed,
     );
   }
 
@@ -77,19 +96,21 @@ const vitLooks = (() => {
           shares(run, "head", state.query, b, j).subarray(1),
           most,
         );
-        const chosen = b === state.block && j === state.head;
+        const chosen =
+          b === state.block && (kind === "mean" || (kind === "head" && j === state.head));
+        const out = unused(run, "head", b, j);
         const button = make(
           "button",
           {
             type: "button",
-            className: "map",
-            "aria-label": `block ${b}, head ${j}`,
+            className: out ? "map gone" : "map",
+            "aria-label": `block ${b}, head ${j}${out ? ", left out" : ""}`,
             "aria-pressed": String(chosen),
           },
           canvas,
         );
         button.addEventListener("click", () => {
-          kind = "head";
+          if (kind === "rollout") kind = "head";
           change({ block: b, head: j });
         });
         cells.append(make("td", {}, button));
@@ -124,7 +145,7 @@ const vitLooks = (() => {
       make(
         "p",
         {},
-        "How much does a token take from each patch? The brighter, the more. A patch can be picked in the picture too; pick it again, and cls asks.",
+        "How much does a token take from each patch? The veil over a patch says it: blue takes little, yellow much. A patch can be picked in the picture too; pick it again, and cls asks.",
       ),
       make("label", {}, "who asks ", asker),
       choices,
@@ -158,12 +179,20 @@ const vitLooks = (() => {
       scale.replaceChildren("One scale for all heads: ", key(shading([ofHeads], false)));
       if (kind !== "head")
         scale.append(" and one for the large map: ", key(shading([most], false)));
+      if (kind === "rollout")
+        scale.append(
+          " Rollout follows the attention through all blocks, each half of it the token itself, which the residual carries on.",
+        );
       const held = [...maps.querySelectorAll("button")].indexOf(document.activeElement);
       maps.replaceChildren(
-        ...runs.flatMap(([run, name]) => [
-          large(run, `${name}, ${title}`, most),
-          every(run, `${name}, every head`, ofHeads),
-        ]),
+        ...runs.map(([run, name]) =>
+          make(
+            "div",
+            { className: twinRun ? "maps-of" : "maps-of side-by-side" },
+            large(run, `${name}, ${title}`, most),
+            every(run, `${name}, every head`, ofHeads),
+          ),
+        ),
       );
       if (held >= 0) maps.querySelectorAll("button")[held]?.focus();
     });

@@ -199,7 +199,7 @@ const vitModel = (() => {
       const [q, k, v] = [0, 1, 2].map((which) => splitHead(qkv, which, h, config.num_heads));
       const head = attention(q, k, v, without);
       const out = (without.heads || []).some(([b, gone]) => b === index && gone === h);
-      heads.push(out ? { ...head, mixed: matrix(q.rows, q.cols) } : head);
+      heads.push(out ? { ...head, mixed: matrix(q.rows, q.cols), gone: true } : head);
     }
     const merged = mergeHeads(heads.map((head) => head.mixed));
     const attended = apply("attn.proj", merged);
@@ -242,23 +242,29 @@ const vitModel = (() => {
     for (let i = 0; i < config.depth; i++) {
       const steps = block(x, i, weights, config, without);
       const gone = (without.blocks || []).includes(i);
-      blocks.push(gone ? { ...steps, output: x } : steps);
+      blocks.push(gone ? { ...steps, output: x, gone } : steps);
       x = blocks[i].output;
     }
-    return { pixels, patches, embedded, start, blocks, ...read(x, weights, config, without) };
+    const said = read(x, weights, config, without);
+    return { pixels, without, patches, embedded, start, blocks, ...said };
   }
 
-  /* Attention through all blocks: the product of their mean weights, each half identity. */
-  function rollout(blocks) {
+  /* Attention through all blocks: the product of their mean weights, each half identity, which is
+  the residual's. A block that is gone is passed by, a head that is gone does not count, and without
+  residuals there is no identity. */
+  function rollout(blocks, residuals = true) {
     const N = blocks[0].input.rows;
     let whole = matrix(N, N);
     for (let i = 0; i < N; i++) whole.data[i * N + i] = 1;
-    for (const { heads } of blocks) {
+    for (const { heads, gone } of blocks) {
+      if (gone) continue;
+      const used = heads.filter((head) => !head.gone);
+      const own = residuals ? (used.length ? 0.5 : 1) : 0;
       const mean = matrix(N, N);
-      for (const { weights } of heads) {
-        weights.data.forEach((value, i) => (mean.data[i] += value / heads.length / 2));
+      for (const { weights } of used) {
+        weights.data.forEach((value, i) => (mean.data[i] += ((1 - own) * value) / used.length));
       }
-      for (let i = 0; i < N; i++) mean.data[i * N + i] += 0.5;
+      for (let i = 0; i < N; i++) mean.data[i * N + i] += own;
       const next = matrix(N, N);
       for (let i = 0; i < N; i++) {
         for (let j = 0; j < N; j++) {

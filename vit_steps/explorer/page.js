@@ -9,6 +9,12 @@
     `${config.depth} blocks · ${config.num_heads} heads · D = ${config.embed_dim} · ` +
     `${vitState.patches} patches of ${config.patch_size}×${config.patch_size} · ` +
     `${count.toLocaleString("en")} weights`;
+  const names = vitState.classes.length > 10 ? "" : `: ${vitState.classes.join(", ")}`;
+  place("about").textContent =
+    (vitState.about || `This model tells ${vitState.classes.length} classes apart${names}.`) +
+    " " +
+    (examples.length ? `It was not trained on the ${examples.length} examples. ` : "") +
+    "Draw, or take a part out: it answers at once.";
   vitPicture.build(place("input"));
   vitParts.buildAnswer(place("output"));
   vitRoad.build(place("road"), place("stage"));

@@ -20,6 +20,7 @@ def page(
     pictures: Pictures | None = None,
     classes: Sequence[str] | None = None,
     count: int = 24,
+    about: str = "",
 ) -> str:
     """The page as HTML: a hundred kilobytes, and the weights.
 
@@ -31,6 +32,8 @@ def page(
             it the page begins with an empty picture, and has no tour.
         classes: a name for each class; without them the data set's, or their numbers.
         count: so many of the pictures go into the page, taken evenly from all.
+        about: a sentence on what the model does, for the page's head; without it the page names the
+            classes.
 
     Raises:
         TypeError: no ViT of that kind.
@@ -43,7 +46,7 @@ def page(
         chosen = range(0, len(pictures), max(1, len(pictures) // count))
         images, labels = pictures[list(chosen)[:count]]
         classes = classes or pictures.classes
-    given = as_json(pack(model, images, labels, classes))
+    given = as_json(pack(model, images, labels, classes) | {"about": about})
     style = text("page.css")
     scripts = [text(f"{name}.js") for name in SCRIPTS]
     policy = "; ".join((
@@ -76,10 +79,11 @@ def write(
     pictures: Pictures | None = None,
     classes: Sequence[str] | None = None,
     count: int = 24,
+    about: str = "",
 ) -> Path:
     """Write the page to a file, whole or not at all; all but the path is as for `page`."""
     path = Path(path)
-    write_whole(path, page(model, pictures, classes, count).encode())
+    write_whole(path, page(model, pictures, classes, count, about).encode())
     return path
 
 
@@ -103,10 +107,11 @@ def show(
     pictures: Pictures | None = None,
     classes: Sequence[str] | None = None,
     count: int = 24,
+    about: str = "",
     height: int = 900,
 ) -> Shown:
     """Show the page below a notebook's cell; all but the height, in pixels, is as for `page`.
 
     The frame has no access to the notebook.
     """
-    return Shown(page(model, pictures, classes, count), height)
+    return Shown(page(model, pictures, classes, count, about), height)

@@ -38,16 +38,25 @@ const vitParts = (() => {
     );
   }
 
-  function buildSwitches(place) {
-    const large = make("div", { className: "row" });
+  /* A box with its words for each of SWITCHES. */
+  function switches() {
+    const labels = {};
     for (const [name, text] of Object.entries(SWITCHES)) {
       const box = tick(
         `without ${text}`,
         (without) => without[name],
         (out) => ({ [name]: out }),
       );
-      box.id = `without-${name}`;
-      large.append(make("label", {}, box, text));
+      labels[name] = make("label", {}, box, text);
+    }
+    return labels;
+  }
+
+  function buildSwitches(place) {
+    const large = make("div", { className: "row" });
+    for (const [name, label] of Object.entries(switches())) {
+      label.firstChild.id = `without-${name}`;
+      large.append(label);
     }
     large.append(
       make("label", {}, tickItem("without the last norm", "norms", "norm"), "the last norm"),
@@ -84,11 +93,11 @@ const vitParts = (() => {
       found.textContent = "It reads …";
       const [before, after] = [
         await vitState.countRight(),
-        await vitState.countRight(state.without),
+        await vitState.countRight(state.without, state.covered),
       ];
       found.textContent =
-        `Of ${examples.length} held-out pictures it reads ${before} rightly as it is, and ${after} ` +
-        (vitState.anyOut() ? "without what is out." : "again: nothing is out.");
+        `Of ${examples.length} held-out pictures it reads ${before} rightly when whole, and ${after} ` +
+        (state.out ? "with this out or covered." : "again: nothing is out.");
     });
     const again = make("p", {}); // on a phone the answer is far above
     vitState.listen(() => {
@@ -122,7 +131,7 @@ const vitParts = (() => {
       words.textContent = out
         ? `It says ${say(shown)}; with nothing out or covered, ${say(whole)}.`
         : `It says ${say(whole)}.`;
-      const readings = out ? { "as it is": whole, without: shown } : { probability: whole };
+      const readings = out ? { whole, without: shown } : { probability: whole };
       both.replaceChildren(bars(readings, classes, { right, shown: order }));
     });
   }
@@ -154,7 +163,8 @@ const vitParts = (() => {
         order.forEach((k, j) => (x.data[i * order.length + j] = probabilities.data[k])),
       );
       const rowName = (i) => (i ? `after block ${i - 1}` : "before block 0");
-      const side = Math.max(12, Math.min(44, Math.floor(520 / order.length)));
+      const room = Math.min(520, place.clientWidth - 110); // beside the names of its rows
+      const side = Math.max(12, Math.min(44, Math.floor(room / order.length)));
       out.replaceChildren(
         table({
           matrix: x,
@@ -185,5 +195,5 @@ const vitParts = (() => {
     });
   }
 
-  return { buildSwitches, buildAnswer, buildLens, lens };
+  return { switches, buildSwitches, buildAnswer, buildLens, lens };
 })();

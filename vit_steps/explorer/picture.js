@@ -14,10 +14,15 @@ const vitPicture = (() => {
     cover: "cover a patch",
     hide: "hide from cls",
   };
+  const MEANS = {
+    cover: "A covered patch is black for the whole model.",
+    hide: "cls does not look at a hidden patch; the other patches do, and cls looks at them.",
+  };
   const side = Math.max(1, Math.floor(288 / Math.max(config.height, config.width)));
   const P = config.patch_size;
   const INK = { draw: 1, erase: -1 };
   const OWN = "a picture of your own";
+  const HINT = "Draw as large as in the examples (◀ ▶): it learned from such.";
   const PEN = 1.15; // a pixel whose middle is so far from the stroke stays as it is
   let tool = "pick";
   let cursor = [Math.floor(config.height / 2), Math.floor(config.width / 2)]; // row, column
@@ -44,33 +49,41 @@ const vitPicture = (() => {
   function act(place) {
     const patch = patchAt(place);
     const centre = place.map((index) => index + 0.5);
-    if (isPen()) return stroke(centre, centre, INK[tool]);
-    if (tool === "pick") return change({ query: state.query === patch + 1 ? 0 : patch + 1 });
-    if (tool === "cover") return change({ covered: toggled(state.covered, patch) });
-    if (tool === "hide") {
-      const hidden = [...toggled(new Set(state.without.hidden), patch)];
-      return change({ without: { ...state.without, hidden } });
-    }
+    if (isPen()) stroke(centre, centre, INK[tool]);
+    else if (tool === "pick") change({ query: state.query === patch + 1 ? 0 : patch + 1 });
+    else if (isMarker()) mark(patch, !marked().has(patch));
   }
 
-  function toggled(set, item) {
-    const next = new Set(set);
-    if (!next.delete(item)) next.add(item);
-    return next;
+  function isMarker() {
+    return tool === "cover" || tool === "hide";
+  }
+
+  /* The patches that the tool has covered, or hidden. */
+  function marked() {
+    return new Set(tool === "cover" ? state.covered : state.without.hidden);
+  }
+
+  /* Cover or hide a patch, or let it be seen again. */
+  function mark(patch, on) {
+    const set = marked();
+    if (on) set.add(patch);
+    else set.delete(patch);
+    if (tool === "cover") change({ covered: set });
+    else change({ without: { ...state.without, hidden: [...set] } });
   }
 
   /* A stroke between two places (row, column), a pen of a little over a pixel: what the pen covers
-  of a pixel becomes white, or black. So the data's digits were made, of finer pictures. */
+  of a pixel becomes white, or black. So the data's digits were made, of finer pictures. A picture
+  that was moved is first taken as it stands, so that there is paper under the pen everywhere. */
   function stroke(from, to, value) {
-    const base = state.base.slice();
+    const base = vitState.pixels(new Set());
     const { height, width } = config;
     base.forEach((old, i) => {
-      const row = (Math.floor(i / width) % height) + state.shift[0] + 0.5;
-      const col = (i % width) + state.shift[1] + 0.5;
-      const covered = Math.min(1, Math.max(0, PEN - distance([row, col], from, to)));
+      const centre = [(Math.floor(i / width) % height) + 0.5, (i % width) + 0.5];
+      const covered = Math.min(1, Math.max(0, PEN - distance(centre, from, to)));
       base[i] = value > 0 ? Math.max(old, 2 * covered - 1) : Math.min(old, 1 - 2 * covered);
     });
-    change({ base, example: -1, caption: OWN });
+    change({ base, shift: [0, 0], example: -1, caption: OWN });
   }
 
   /* From a place to a stretch between two others. */
@@ -97,12 +110,14 @@ const vitPicture = (() => {
   }
 
   canvas.addEventListener("pointerdown", (event) => {
+    if (event.button) return; // not the first one
     const place = under(event);
     canvas.setPointerCapture(event.pointerId);
-    held = { place, shift: state.shift, last: place };
     cursor = pixel(place);
+    const patch = patchAt(cursor);
+    held = { place, shift: state.shift, last: place, on: isMarker() && !marked().has(patch) };
     if (isPen()) stroke(place, place, INK[tool]);
-    else act(cursor);
+    else if (isMarker()) mark(patch, held.on);
   });
   canvas.addEventListener("pointermove", (event) => {
     if (!held) return;
@@ -117,10 +132,13 @@ const vitPicture = (() => {
     }
     held.last = place;
     cursor = pixel(place);
+    if (isMarker()) mark(patchAt(cursor), held.on);
   });
-  for (const end of ["pointerup", "pointercancel"]) {
-    canvas.addEventListener(end, () => (held = null));
-  }
+  canvas.addEventListener("pointerup", () => {
+    if (held && tool === "pick") act(cursor); // not before: a finger may want to scroll the page
+    held = null;
+  });
+  canvas.addEventListener("pointercancel", () => (held = null));
 
   canvas.addEventListener("keydown", (event) => {
     const arrows = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
@@ -139,7 +157,7 @@ const vitPicture = (() => {
         told.textContent = `At patch ${patchAt(cursor)}, pixel (${cursor}). Space: ${TOOLS[tool]}.`;
         show();
       }
-    } else if ((event.key === " " || event.key === "Enter") && tool !== "move") {
+    } else if (event.key === " " || event.key === "Enter") {
       act(cursor);
     } else return;
     event.preventDefault();
@@ -161,7 +179,7 @@ const vitPicture = (() => {
     tool = name;
     document.getElementById(`tool-${name}`).checked = true;
     canvas.dataset.tool = name;
-    told.textContent = "";
+    told.textContent = MEANS[name] || "";
     canvas.setAttribute(
       "aria-label",
       `The picture, ${config.height} by ${config.width} pixels. The pointer can ${TOOLS[name]}; ` +
@@ -179,8 +197,8 @@ const vitPicture = (() => {
   const which = make("span", { className: "small" });
   if (examples.length) {
     buttons.append(
-      button("◀", "the example before", () => vitState.showExample(Math.max(state.example, 0) - 1)),
-      button("▶", "the next example", () => vitState.showExample(state.example + 1)),
+      button("◀", "the example before", () => leaf(Math.max(state.example, 0) - 1)),
+      button("▶", "the next example", () => leaf(state.example + 1)),
     );
   }
   buttons.append(
@@ -190,9 +208,7 @@ const vitPicture = (() => {
         { caption: OWN },
       );
       choose("draw");
-      told.textContent = examples.length
-        ? "Draw as large as in the examples (◀ ▶): it learned from such."
-        : "";
+      told.textContent = examples.length ? HINT : "";
     }),
   );
   if (config.in_channels === 3) buttons.append(fromDisk());
@@ -240,6 +256,7 @@ const vitPicture = (() => {
       (patch % grid.cols) * square,
       Math.floor(patch / grid.cols) * square,
     ];
+    if (square >= 40) number(pen, corner);
     for (const patch of state.covered) hatch(pen, ...corner(patch), square, "#999");
     for (const patch of state.without.hidden) hatch(pen, ...corner(patch), square, "#e69f00");
     if (state.query) frame(pen, ...corner(state.query - 1), square, square);
@@ -251,11 +268,34 @@ const vitPicture = (() => {
       pen.strokeRect(x + 1, y + 1, (small ? side : square) - 2, (small ? side : square) - 2);
     }
     const label = labels[state.example];
+    const moved = state.shift.some((by) => by !== 0) ? ", moved" : "";
     which.textContent =
       state.example < 0
-        ? state.caption
+        ? state.caption + moved
         : `example ${state.example + 1} of ${examples.length}` +
-          (label === undefined ? "" : `: ${classes[label]}`);
+          (label === undefined ? "" : `: ${classes[label]}`) +
+          moved;
+    if (state.example >= 0 && told.textContent === HINT) told.textContent = "";
+  }
+
+  function leaf(number) {
+    const seen = state.covered.size || state.without.hidden.length;
+    told.textContent = seen ? "All patches are seen again." : "";
+    vitState.showExample(number);
+  }
+
+  /* Each patch's number in its corner. */
+  function number(pen, corner) {
+    pen.font = "11px sans-serif";
+    pen.textBaseline = "top";
+    pen.lineWidth = 2;
+    for (let patch = 0; patch < vitState.patches; patch++) {
+      const [x, y] = corner(patch);
+      pen.strokeStyle = "rgba(0, 0, 0, 0.6)";
+      pen.strokeText(patch, x + 4, y + 4);
+      pen.fillStyle = "rgba(255, 255, 255, 0.75)";
+      pen.fillText(patch, x + 4, y + 4);
+    }
   }
 
   /* Lines across a patch: it is covered, or hidden. */
@@ -276,10 +316,10 @@ const vitPicture = (() => {
   }
 
   function build(place) {
-    place.append(canvas, make("div", { className: "row" }, buttons, which), told, tools);
+    place.append(canvas, make("div", { className: "row" }, buttons, which), tools, told);
     choose(examples.length ? "pick" : "draw");
     vitState.listen(show);
   }
 
-  return { build, choose };
+  return { build, choose, chosen: () => tool };
 })();

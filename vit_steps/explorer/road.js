@@ -158,7 +158,8 @@ const vitRoad = (() => {
       bias = weights[`blocks.${block}.attn.qkv.bias`];
     const words = { q: "what it asks", k: "what it is found by", v: "what it hands out" };
     return [
-      `Head ${head} of block ${block} makes three rows of ${d} numbers from each token` +
+      leftOut(shown, block) +
+        `Head ${head} of block ${block} makes three rows of ${d} numbers from each token` +
         (normed(block, "norm1") ? ", normed." : ", as it is: norm1 is left out."),
       make(
         "div",
@@ -194,6 +195,7 @@ const vitRoad = (() => {
       ...ofTokens,
       lit: query,
       colName: tokenName,
+      columns: side < 14 ? [] : NAMES,
       side,
       tall: side,
       linked: [],
@@ -201,8 +203,9 @@ const vitRoad = (() => {
     };
     const divisor = without.scale ? 1 : Math.sqrt(d);
     const product = (i, j) => `q of ${tokenName(i)} · k of ${tokenName(j)}`;
+    const add = weights[`blocks.${block}.attn.proj.bias`].data;
     return [
-      "A row for each token that asks, a column for each that is asked.",
+      `${leftOut(shown, block)}A row for each token that asks, a column for each that is asked.`,
       make(
         "div",
         { className: "side-by-side" },
@@ -256,7 +259,28 @@ const vitRoad = (() => {
           return `${said(at(parts.mixed, i, j))} = ${part(a)} + ${part(b)} + ${N - 2} more`;
         },
       }),
+      table({
+        matrix: shown.blocks[block].attended,
+        label: `what all ${h} heads together ${without.residuals ? "make" : "add to the stream"}`,
+        lit: query,
+        ...ofTokens,
+        pick: (i) => change({ query: i }),
+        formula: (i, j) => {
+          const value = at(shown.blocks[block].attended, i, j);
+          return (
+            `${said(value)} = the ${h} mixtures of ${tokenName(i)} side by side · row ${j} of proj + ` +
+            `bias = ${said(value - add[j])} + ${said(add[j])}`
+          );
+        },
+      }),
     ];
+  }
+
+  /* A word before all else, where a block is left out and its numbers reach nothing. */
+  function leftOut(shown, block) {
+    return shown.blocks[block].gone
+      ? `Block ${block} is left out: what stands here is what it would do. `
+      : "";
   }
 
   /* "norm of ", where that norm is not left out. */
@@ -264,7 +288,7 @@ const vitRoad = (() => {
     return state.without.norms.includes(`blocks.${block}.${part}`) ? "" : "norm of ";
   }
 
-  function mlp({ shown, query, block, without }) {
+  function mlp({ shown, whole, query, block, without }) {
     const steps = shown.blocks[block];
     const stream = [["start", shown.start, null]];
     shown.blocks.forEach(({ input, middle, attended, output, made }, b) => {
@@ -279,8 +303,16 @@ const vitRoad = (() => {
     stream.forEach(([, x], s) => {
       for (let i = 0; i < N; i++) lengths.data[i * stream.length + s] = length(row(x, i));
     });
+    // One scale with the whole model's lengths, so that what is lost is seen.
+    const usual = whole.blocks.flatMap(({ input, middle, output }) => [input, middle, output]);
+    const most = Math.max(
+      ...lengths.data,
+      ...usual.flatMap((x) => NAMES.map((_, i) => length(row(x, i)))),
+    );
+    const bias = weights[`blocks.${block}.mlp.fc2.bias`].data;
     return [
-      `Each token alone: to ${width} numbers, bent by GELU, and back to ${D}; ` +
+      leftOut(shown, block) +
+        `Each token alone: to ${width} numbers, bent by GELU, and back to ${D}; ` +
         (without.residuals ? "that takes the stream's place." : "that is added to the stream."),
       table({
         matrix: steps.bent,
@@ -293,9 +325,24 @@ const vitRoad = (() => {
           `${normed(block, "norm2")}${tokenName(i)} · row ${j} of fc1 + bias`,
       }),
       table({
+        matrix: steps.made,
+        label: without.residuals ? "what it makes" : "what it adds to the stream",
+        lit: query,
+        ...ofTokens,
+        pick: (i) => change({ query: i }),
+        formula: (i, j) => {
+          const value = row(steps.made, i)[j];
+          return (
+            `${said(value)} = ${tokenName(i)} after GELU · row ${j} of fc2 + bias = ` +
+            `${said(value - bias[j])} + ${said(bias[j])}`
+          );
+        },
+      }),
+      table({
         matrix: lengths,
-        label: "how the residual stream grows: each token's length",
+        label: "each token's length on its way through the stream",
         signed: false,
+        most,
         lit: query,
         ...ofTokens,
         side,
@@ -310,7 +357,9 @@ const vitRoad = (() => {
           const now = said(row(lengths, i)[s]);
           if (s === 0) return `${tokenName(i)} starts with length ${now}`;
           const did = added && said(length(row(added, i)));
-          const what = without.residuals ? "it took the stream's place" : `it added ${did}`;
+          const what = without.residuals
+            ? "it took the stream's place"
+            : `it added a vector of length ${did}`;
           return (
             `${tokenName(i)} after ${name}: length ${now}; ` +
             (added ? what : "the block is left out")

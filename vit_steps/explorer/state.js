@@ -6,7 +6,7 @@ the model again, at most once a frame, and then all that listen are told.
 const vitState = (() => {
   const { matrix, vit } = vitModel;
   const given = JSON.parse(document.getElementById("given").textContent);
-  const { config, classes, labels } = given;
+  const { config, classes, labels, about } = given;
   const weights = {};
   for (const [name, { shape, kind, data }] of Object.entries(given.weights)) {
     // A convolution's weight (D, C, P, P) as D rows, a bias as one row, tokens (1, N, D) as N rows.
@@ -72,10 +72,10 @@ const vitState = (() => {
   }
 
   /* The picture, moved and perhaps with patches covered: what moves out at an edge is not lost. */
-  function pixels(covered = state.covered) {
+  function pixels(covered = state.covered, base = state.base, shift = state.shift) {
     const { height, width, in_channels: C, patch_size: P } = config;
-    const [down, right] = state.shift;
-    const x = new Float32Array(state.base.length).fill(-1);
+    const [down, right] = shift;
+    const x = new Float32Array(base.length).fill(-1);
     for (let i = 0; i < x.length; i++) {
       const c = Math.floor(i / (height * width));
       const r = Math.floor(i / width) % height,
@@ -84,8 +84,7 @@ const vitState = (() => {
       const fromRow = r - down,
         fromCol = col - right;
       const inside = fromRow >= 0 && fromRow < height && fromCol >= 0 && fromCol < width;
-      if (inside && !covered.has(patch))
-        x[i] = state.base[(c * height + fromRow) * width + fromCol];
+      if (inside && !covered.has(patch)) x[i] = base[(c * height + fromRow) * width + fromCol];
     }
     return x;
   }
@@ -151,8 +150,9 @@ const vitState = (() => {
     return readings.filter(({ probabilities }, i) => best(probabilities.data) === labels[i]).length;
   }
 
-  async function countRight(without = {}, of = weights) {
-    return right(await readAll(without, of));
+  async function countRight(without = {}, covered = new Set()) {
+    const pictures = examples.map((picture) => pixels(covered, picture, [0, 0]));
+    return right(await readAll(without, weights, pictures));
   }
 
   function best(values) {
@@ -202,6 +202,7 @@ const vitState = (() => {
     weights,
     classes,
     labels,
+    about,
     examples,
     grid,
     patches,

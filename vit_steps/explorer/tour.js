@@ -100,16 +100,16 @@ const vitTour = (() => {
       right: left,
       reveal: ({ before, after }) =>
         `It reads ${after} of ${count}, where it read ${before}. It sees which strokes there are, and no longer where.`,
-      task: "The positions are out now. Look through the examples: what does it take for what?",
+      task: "The positions are out now. Leaf through the examples with ▶: which class does it now take for which?",
       then: () => ({ without: out({ positions: true }) }),
     },
     {
       lesson: "02",
       name: "A bag of patches",
       question:
-        "Still without positions, two patches of the picture change places. How much does the answer change?",
+        "Still without positions: the brightest patch of the picture and the darkest change places. How much does the answer change?",
       answers: ["not at all", "by a few hundredths", "it becomes another one"],
-      begin: { stage: "cls + positions" },
+      begin: { stage: "cls + positions", without: out({ positions: true }) },
       measure: async () => {
         const pictures = examples.map(swapped);
         const move = async (without) => {
@@ -117,18 +117,23 @@ const vitTour = (() => {
             await vitState.readAll(without),
             await vitState.readAll(without, vitState.weights, pictures),
           ];
-          return mean(a.map((run, i) => furthest(run, b[i])));
+          return a.map((run, i) => furthest(run, b[i]));
         };
-        return { without: await move({ positions: true }), withThem: await move({}) };
+        const [blind, seeing] = [await move({ positions: true }), await move({})];
+        return {
+          without: mean(blind),
+          withThem: mean(seeing),
+          example: vitState.best(seeing),
+        };
       },
       right: ({ without }) => (without < 1e-4 ? 0 : without < 0.1 ? 1 : 2),
       reveal: ({ without, withThem }) =>
-        `In each picture the brightest patch and the darkest changed places. The largest change of a probability is ${without.toFixed(3)} on average; with positions it is ${withThem.toFixed(3)}. Attention is a sum over tokens, and a sum has no order.`,
-      task: "The positions are out, and two patches of the picture have changed places. Under “Take it out”, take the tick from the positions, and watch the answer.",
-      then: () => ({
-        base: swapped(examples[0]),
+        `The largest change of a probability is ${without.toFixed(3)} on average over all pictures; with positions it is ${withThem.toFixed(3)}. Attention is a sum over tokens, and a sum has no order.`,
+      task: "Here the two have changed places, and the positions are out. Put the positions back, and watch the answer.",
+      then: ({ example }) => ({
+        base: swapped(examples[example]),
         example: -1,
-        caption: "example 1, two patches changed",
+        caption: `example ${example + 1}: ${classes[labels[example]]}, two patches changed`,
         without: out({ positions: true }),
       }),
     },
@@ -150,7 +155,7 @@ const vitTour = (() => {
     {
       lesson: "04",
       name: "The square root of d",
-      question: `Scores are divided by √${d}. Leave that out: what becomes of the largest weight that cls gives?`,
+      question: `Scores are divided by √${d}. Leave that out: what becomes of the largest of the attention weights that cls gives to the tokens?`,
       answers: ["it grows", "it stays as it is", "it shrinks"],
       begin: { stage: "attention" },
       measure: async () => {
@@ -160,7 +165,7 @@ const vitTour = (() => {
       right: ({ before, after }) => (after > 1.02 * before ? 0 : after > 0.98 * before ? 1 : 2),
       reveal: ({ before, after, right }) =>
         `Over all pictures, blocks and heads its mean goes from ${percent(before)} to ${percent(after)}: scores that are further apart make a softmax sharper. It was trained with the division; without it, it reads ${right} of ${count}.`,
-      task: "√d is out now. Open “attention” on the road and compare q · k with the weights; then take the tick away.",
+      task: "√d is out now. Compare the scores with the weights in the tables of “attention”, with √d and without.",
       then: () => ({ without: out({ scale: true }), stage: "attention" }),
     },
     {
@@ -174,7 +179,7 @@ const vitTour = (() => {
       right: left,
       reveal: ({ before, after }) =>
         `It reads ${after} of ${count}, where it read ${before}. A branch was trained to add to what is there, not to stand for it.`,
-      task: "The residuals are out. See what is left of a token's length in the last table of “MLP”.",
+      task: "The residuals are out. The last table of “MLP” has each token's length: what is left of it, and what is striking about the rows? Put the residuals back and compare.",
       then: () => ({ without: out({ residuals: true }), stage: "MLP" }),
     },
     {
@@ -186,15 +191,30 @@ const vitTour = (() => {
       measure: async () => {
         const counts = [];
         for (let b = 0; b < L; b++) counts.push(await vitState.countRight({ blocks: [b] }));
-        return counts;
+        // In the block that is missed most: the picture to which a single head matters most.
+        const block = counts.indexOf(Math.min(...counts));
+        const whole = await vitState.readAll();
+        const changes = new Array(count).fill(0);
+        for (let j = 0; j < h; j++) {
+          const runs = await vitState.readAll({ heads: [[block, j]] });
+          runs.forEach((run, i) => (changes[i] = Math.max(changes[i], furthest(run, whole[i]))));
+        }
+        return { counts, block, example: vitState.best(changes) };
       },
-      right: (counts) => {
+      right: ({ counts }) => {
         const least = vitState.best(counts);
         return least === 0 ? 0 : least < L - 1 ? 1 : L > 2 ? 2 : 1;
       },
-      reveal: (counts) =>
-        `Of ${count} it reads ${counts.map((n, b) => `${n} without block ${b}`).join(", ")}. The stream goes on past a block that is missing; what it would have added is not there.`,
-      task: "Leave out single heads of one block, under “Take it out”. Which one changes the answer most?",
+      reveal: ({ counts }) => {
+        const [first, second] = [...counts].sort((a, b) => b - a);
+        return (
+          `Of ${count} it reads ${counts.map((n, b) => `${n} without block ${b}`).join(", ")}. The stream goes on past a block that is missing; what it would have added is not there.` +
+          (first - second < 2 ? " One picture more or less may be chance." : "")
+        );
+      },
+      task: ({ block }) =>
+        `This is the picture in which a single head of block ${block} matters most. Under “Take it out”, leave out one of its heads after the other: which is it?`,
+      then: ({ example }) => ({ base: examples[example].slice(), example }),
     },
     {
       lesson: "06",
@@ -221,7 +241,7 @@ const vitTour = (() => {
       reveal: (counts) =>
         `Before block 0 it reads ${counts[0]} of ${count}; ${counts
           .slice(1)
-          .map((n, b) => `after block ${b} ${n}`)
+          .map((n, b) => `${n} after block ${b}`)
           .join(
             ", ",
           )}. The head was trained on the last stream alone, so this says when the answer stands in the head's own directions, not when the model knows it.`,
@@ -249,15 +269,15 @@ const vitTour = (() => {
       right: ({ twin, own }) => (own > 0.5 ? 2 : twin < 2 / (patches + 1) ? 0 : 1),
       reveal: ({ twin, trained, right }) =>
         `Its largest weight is ${percent(twin)} on average, and alike would be ${percent(1 / (patches + 1))}; the trained model's is ${percent(trained)}. It reads ${right} of ${count}, and guessing would read about ${(count / classes.length).toFixed(0)}.`,
-      task: "The twin's maps stand beside the model's, on one scale. Choose the mean of the heads, then rollout: what is there to see in the twin's?",
+      task: "Under “Where it looks”, the twin's maps stand with the model's, on one scale. Choose the mean of the heads, then rollout: what is there to see in the twin's?",
       then: () => ({ twin: true }),
     },
     {
       lesson: "09",
       name: "Is that why?",
       question:
-        "cls may not look at one patch of each picture: the one that rollout marks most, or one that is drawn by lot from the others that are not empty. After which are fewer pictures read?",
-      answers: ["after rollout's", "after the one drawn by lot", "after either as many"],
+        "Rollout follows the attention through all blocks, and marks most the patch that cls takes most from. Now cls may not look at one patch of each picture: the marked one, or one drawn by lot from the others that are not empty. Without which are fewer pictures read?",
+      answers: ["without the marked one", "without the one drawn by lot", "as few without either"],
       begin: { stage: "attention" },
       measure: async () => {
         const runs = await vitState.readAll();
@@ -284,11 +304,15 @@ const vitTour = (() => {
       },
       right: ({ marked, drawn }) => (marked < drawn ? 0 : marked > drawn ? 1 : 2),
       reveal: ({ before, marked, drawn }) =>
-        `It reads ${before} of ${count}; without a look at rollout's patch ${marked}, without one drawn by lot ${drawn}. The picture stayed whole. ` +
+        `It reads ${before} of ${count} pictures; ${marked} when the marked patch is hidden from cls, and ${drawn} when the one drawn by lot is. The picture stayed whole. ` +
         (marked < drawn
           ? "So this is no mere correlation: cls reads from there."
           : "So for this model the map does not say what the answer needs."),
-      task: "Choose “hide from cls” for the pointer, and hide as few as you can until the answer changes. Then hide all but those.",
+      task: "The pointer hides patches from cls now. Hide as few as you can until the answer changes. Then hide all but those.",
+      then: () => {
+        vitPicture.choose("hide");
+        return {};
+      },
     },
   ];
 
@@ -303,6 +327,7 @@ const vitTour = (() => {
     const question = make("p", {});
     const form = make("div", {}); // a frame in a notebook may not submit forms
     const result = make("div", { "aria-live": "polite", id: "revealed" });
+    const switches = vitParts.switches(); // of what a step took out, at hand
     const back = make("button", { type: "button", textContent: "Back" });
     const next = make("button", { type: "button", textContent: "Next" });
     const close = make("button", { type: "button", textContent: "Leave the tour" });
@@ -327,8 +352,8 @@ const vitTour = (() => {
         const input = make("input", { type: "radio", name: "answer", value: i });
         input.checked = chosen.get(at) === i;
         input.addEventListener("change", () => {
-          chosen.delete(at);
           result.replaceChildren();
+          if (chosen.delete(at)) change(start(step));
         });
         fields.append(make("label", { className: "answer" }, input, text));
       });
@@ -337,8 +362,16 @@ const vitTour = (() => {
       form.replaceChildren(fields, show);
       result.replaceChildren();
       back.disabled = at === 0;
+      next.hidden = false;
       next.textContent = at === STEPS.length - 1 ? "Finish" : "Next";
-      change({
+      change(start(step));
+      heading.focus();
+      if (chosen.has(at)) tell();
+    }
+
+    /* How the page stands when a question is asked. */
+    function start(step) {
+      return {
         base: examples[0].slice(),
         example: 0,
         shift: [0, 0],
@@ -347,9 +380,7 @@ const vitTour = (() => {
         twin: false,
         without: nothingOut(),
         ...step.begin,
-      });
-      heading.focus();
-      if (chosen.has(at)) tell();
+      };
     }
 
     async function reveal() {
@@ -374,27 +405,51 @@ const vitTour = (() => {
         numbers = found.get(step);
       const right = step.right(numbers);
       const verdict = chosen.get(at) === right ? "Yes" : `No: ${step.answers[right]}`;
+      const task = typeof step.task === "string" ? step.task : step.task(numbers);
+      const changes = step.then ? step.then(numbers) : {};
+      const gone = Object.keys(switches)
+        .filter((name) => changes.without?.[name])
+        .map((name) => switches[name]);
       result.replaceChildren(
         make("p", {}, make("strong", {}, `${verdict}. `), step.reveal(numbers)),
-        make("p", {}, make("strong", {}, "Try it yourself. "), step.task),
+        make("p", {}, make("strong", {}, "Try it yourself. "), task),
+        ...(gone.length ? [make("p", { className: "row" }, "Taken out: ", ...gone)] : []),
       );
-      if (step.then) change(step.then());
+      change(changes);
     }
 
     back.addEventListener("click", () => open(at - 1));
-    next.addEventListener("click", () => (at === STEPS.length - 1 ? leave() : open(at + 1)));
+    next.addEventListener("click", () => (at === STEPS.length - 1 ? finish() : open(at + 1)));
     close.addEventListener("click", leave);
+
+    /* The last card: how many answers were foretold. */
+    function finish() {
+      const hits = [...chosen].filter(([i, answer]) => {
+        return STEPS[i].right(found.get(STEPS[i])) === answer;
+      });
+      at = STEPS.length;
+      heading.textContent = "The end of the tour";
+      question.textContent =
+        `You answered ${chosen.size} of ${STEPS.length} questions, and foretold ${hits.length}. ` +
+        "All that it showed stays on this page. Leave the tour, and your own picture is back.";
+      form.replaceChildren();
+      result.replaceChildren();
+      next.hidden = true;
+      heading.focus();
+    }
 
     function leave() {
       place.hidden = true;
-      change(before);
+      if (at === STEPS.length) at = 0;
+      vitPicture.choose(before.tool);
+      change(before.state);
       before = null;
       opener.focus();
     }
 
     opener.addEventListener("click", () => {
-      before ||= { ...state };
-      open(at);
+      before ||= { state: { ...state }, tool: vitPicture.chosen() };
+      open(at % STEPS.length);
     });
   }
 
