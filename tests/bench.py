@@ -18,6 +18,7 @@ import argparse
 import json
 import platform
 import random
+from copy import deepcopy
 from pathlib import Path
 from statistics import median
 
@@ -42,7 +43,7 @@ from tests.bench_runs import (
     versions,
     whole_step,
 )
-from vit_steps import PatchEmbedding, ViT, ViTConfig, patchify
+from vit_steps import MultiHeadAttention, PatchEmbedding, ViT, ViTConfig, patchify
 
 FLOOR = "bare matrix products"
 OURS = "vit_steps"
@@ -93,7 +94,9 @@ def measure(case: str, rounds: int) -> dict:
     if kind is kept:
         needed = {name: [float(kept(model, config, batch))] for name, model in models.items()}
         return result | {"ratios": ratios(needed), "peak": {}, "verdict": []}
-    models[EXPLICIT], models[LINEAR] = Explicit(config), Explicit(config, linear=True)
+    ours = models[OURS]
+    assert isinstance(ours, ViT)
+    models |= {EXPLICIT: explicit(ours), LINEAR: explicit(ours, linear=True)}
     runs: dict[str, Run] = {name: kind(model, config, batch) for name, model in models.items()}
     peaks = {name: peak(run) for name, run in runs.items()}
     if kind is forward:
@@ -104,17 +107,21 @@ def measure(case: str, rounds: int) -> dict:
     return result | {"verdict": verdict(case, found)}
 
 
-class Explicit(nn.Module):
-    """Our ViT, whose attention is the equation; if `linear`, its patches go through a Linear."""
+def explicit(model: ViT, linear: bool = False) -> ViT:
+    """A copy, its attention the equation and, if `linear`, its patches through a Linear."""
+    model = deepcopy(model)
+    for block in model.blocks:
+        block.attn.__class__ = Equation
+    if linear:
+        model.patch_embed = LinearPatches(model.patch_embed)
+    return model
 
-    def __init__(self, config: ViTConfig, linear: bool = False):
-        super().__init__()
-        self.model = ViT(config)
-        if linear:
-            self.model.patch_embed = LinearPatches(self.model.patch_embed)
 
-    def forward(self, images: Tensor) -> Tensor:
-        return self.model(images, return_attention=True)[0]
+class Equation(MultiHeadAttention):
+    """Attention by the equation, whose weights are not kept."""
+
+    def forward(self, x: Tensor, mask: Tensor | None = None, return_attention: bool = False):
+        return super().forward(x, mask, return_attention=True)[0]
 
 
 class LinearPatches(nn.Module):

@@ -22,7 +22,7 @@ from tests import (
     bench_processes,
     bench_runs,
 )
-from vit_steps import EncoderBlock, PatchEmbedding, ViT, ViTConfig
+from vit_steps import EncoderBlock, ViT, ViTConfig
 from vit_steps.scale import merging, multiply_adds
 
 SMALL = bench.DIGITS
@@ -114,14 +114,14 @@ def test_the_medians_interval_holds_the_true_one_19_times_of_20():
 
 
 def test_the_controls_compute_what_ours_does():
-    images = torch.randn(2, 1, 8, 8)
-    for linear in (False, True):
-        model = bench.Explicit(SMALL, linear)
-        torch.testing.assert_close(model(images), model.model(images), atol=1e-5, rtol=0)
-    assert isinstance(model.model.patch_embed, bench.LinearPatches)
-    convolution = PatchEmbedding(8, 2, 1, 48)
-    patches = bench.LinearPatches(convolution)
-    torch.testing.assert_close(patches(images), convolution(images), atol=1e-5, rtol=0)
+    model, images = ViT(SMALL), torch.randn(2, 1, 8, 8)
+    equation, linear = bench.explicit(model), bench.explicit(model, linear=True)
+    for control in (equation, linear):
+        torch.testing.assert_close(control(images), model(images), atol=1e-5, rtol=0)
+    kept = [bench.kept(one, SMALL, 8) for one in (model, equation)]
+    assert kept[0] != kept[1]  # by the equation other things are kept for backward
+    assert not any(isinstance(part, nn.Conv2d) for part in linear.modules())
+    assert any(isinstance(part, nn.Conv2d) for part in equation.modules())
 
 
 def test_controls_are_no_peers():

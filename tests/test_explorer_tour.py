@@ -952,5 +952,9 @@ def test_what_there_is_to_try_shows_what_was_said(page, examples):
 
     go_to(10)
     assert page.get_by_role("radio", name="hide from cls").is_checked()
+    tour.get_by_role("button", name="Back").click()
+    assert page.get_by_role("radio", name="pick a patch").is_checked()
+    tour.get_by_role("button", name="Next").click()
+    assert page.get_by_role("radio", name="hide from cls").is_checked()  # as it was shown before
     tour.get_by_role("button", name="Leave the tour").click()
     assert page.get_by_role("radio", name="pick a patch").is_checked()

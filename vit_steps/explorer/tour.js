@@ -364,6 +364,7 @@ const vitTour = (() => {
       back.disabled = at === 0;
       next.hidden = false;
       next.textContent = at === STEPS.length - 1 ? "Finish" : "Next";
+      vitPicture.choose("pick");
       change(start(step));
       heading.focus();
       if (chosen.has(at)) tell();
