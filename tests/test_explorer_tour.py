@@ -525,6 +525,15 @@ def test_the_twin_stands_beside_it_on_one_scale(page, examples):
     assert np.abs(found - strength * wanted).max() < 3
     assert np.abs(wanted).max() > 30
     picture(page, "twin")
+    # What is out for the model is out for the twin.
+    use(page, "hide from cls")
+    page.mouse.click(*at(page, 6, 9))
+    ask(page, "() => 0")
+    weights = steps(twin(), image, hidden=[6])["blocks"][L - 1]["heads"][0]["weights"][0, 0]
+    text = region.get_by_text("Of the patches, ").last.text_content()
+    says(text.partition("; ")[2], percent(weights[0]))
+    region.get_by_role("img").last.hover(position={"x": 150, "y": 90})
+    assert region.get_by_text("Patch 6: 0%").count() == 1
 
 
 # The road ----------------------------------------------------------------------------------------
@@ -647,6 +656,24 @@ def test_a_number_says_what_was_left_out(out, stage, label, words, page):
     assert words in told.text_content()
 
 
+def test_a_stage_says_what_is_left_out(page):
+    road = page.get_by_role("region", name="The road")
+    for out, stage, words in (
+        ("the positions", "cls + positions", "the embedding of each token's place is left out"),
+        ("block 3, all of it", "QKV heads", "Block 3 is left out"),
+        ("block 3, all of it", "attention", "Block 3 is left out"),
+        ("block 3, all of it", "MLP", "Block 3 is left out"),
+        ("the residuals", "MLP", "that takes the stream's place"),
+    ):
+        open_stage(page, stage)
+        assert words not in road.text_content()
+        page.get_by_label(f"without {out}").check()
+        ask(page, "() => 0")
+        assert words in road.text_content()
+        page.get_by_role("button", name="Put all back").click()
+        ask(page, "() => 0")
+
+
 def test_with_every_patch_hidden_cls_sees_itself(page):
     use(page, "hide from cls")
     for row in range(2, 16, 4):
@@ -657,7 +684,8 @@ def test_with_every_patch_hidden_cls_sees_itself(page):
     for kind in ("one head", "the mean"):
         looks.get_by_role("radio", name=kind).check()
         ask(page, "() => 0")
-        assert "from cls it takes 100%" in looks.get_by_text("Of the patches, ").text_content()
+        text = looks.get_by_text("Of the patches, ").text_content()
+        assert text == "Of the patches, cls takes nothing; from cls it takes 100%."
     page.get_by_role("button", name="clear the picture").click()
     assert state(page, "without.hidden") == []  # it was so of the picture before
 
@@ -831,7 +859,7 @@ def test_the_tour_by_keys_from_start_to_finish(page, examples):
     assert i == 9
     expect(tour.get_by_role("heading")).to_be_focused()
     assert tour.get_by_role("heading").text_content() == "The end of the tour"
-    says(tour.get_by_text("You answered").text_content(), 10, 10, 10)
+    says(tour.get_by_text("You answered").text_content(), 10, 10, 0)  # the first answers
     assert tour.get_by_role("button", name="Finish").count() == 0
     tab(page, tour.get_by_role("button", name="Leave the tour"))
     page.keyboard.press("Enter")
@@ -882,6 +910,7 @@ def test_the_tour_gives_back_what_the_learner_had(page):
     drag(page, (3, 3), (3, 10), (12, 5))
     use(page, "cover a patch")
     page.mouse.click(*at(page, 1, 1))
+    page.get_by_role("radio", name="the mean").check()
     page.get_by_label("without block 1, head 2").check()
     mine = pixels(page)
     page.get_by_role("button", name="Take the tour").click()
@@ -890,6 +919,8 @@ def test_the_tour_gives_back_what_the_learner_had(page):
     assert torch.equal(pixels(page), mine)
     assert page.get_by_label("without block 1, head 2").is_checked()
     assert state(page, "without.heads") == [[1, 2]]
+    for name in ("the mean", "cover a patch"):
+        assert page.get_by_role("radio", name=name).is_checked()
 
 
 def test_another_guess_takes_the_verdict_away_and_going_back_brings_it_again(page):
@@ -934,6 +965,12 @@ def test_what_there_is_to_try_shows_what_was_said(page, examples):
     agree(page, read(mixed))
     assert not page.locator("#without-positions").is_checked()
     assert (shares(read(mixed)) - shares(read(images[[place]]))).abs().max() > 0.5
+    said = int(re.search(r"the model says (\d)\.", tour.text_content())[1])
+    assert said == int(read(images[[place]]).argmax()) != int(read(mixed).argmax())
+    page.get_by_role("button", name="the next example").click()
+    tour.get_by_role("button", name="Show", exact=True).click()  # once more: all as it is told
+    ask(page, "() => 0")
+    assert torch.equal(pixels(page), mixed)
     tour.get_by_role("radio").last.check()  # another guess: all as the question began
     ask(page, "() => 0")
     assert state(page, "example") == 0
@@ -951,9 +988,12 @@ def test_what_there_is_to_try_shows_what_was_said(page, examples):
     assert changes.max() > 0.3
 
     go_to(10)
+    looks = page.get_by_role("region", name="Where it looks")
+    assert looks.get_by_role("radio", name="rollout").is_checked()
     assert page.get_by_role("radio", name="hide from cls").is_checked()
     tour.get_by_role("button", name="Back").click()
     assert page.get_by_role("radio", name="pick a patch").is_checked()
+    assert looks.get_by_role("radio", name="one head").is_checked()
     tour.get_by_role("button", name="Next").click()
     assert page.get_by_role("radio", name="hide from cls").is_checked()  # as it was shown before
     tour.get_by_role("button", name="Leave the tour").click()

@@ -46,24 +46,27 @@ const vitLooks = (() => {
     });
     drawMap(canvas, run.pixels, config, own, most, query - 1);
     const top = Array.from(own.keys())
+      .filter((i) => own[i] > 0)
       .sort((a, b) => own[b] - own[a])
       .slice(0, 3);
+    const first = top.map((i) => `${i} (${percent(own[i])})`).join(", ");
     const words =
-      `Of the patches, ${tokenName(query)} takes most from ` +
-      top.map((i) => `${i} (${percent(own[i])})`).join(", ") +
+      `Of the patches, ${tokenName(query)} takes ` +
+      (top.length ? `most from ${first}` : "nothing") +
       `; from cls it takes ${percent(all[0])}.` +
       (unused(run, kind, block, head) ? " It is left out: nothing of this is used." : "");
     canvas.setAttribute("role", "img");
     canvas.setAttribute("aria-label", words);
     const pointed = make("p", { className: "small formula" }, "Point at a patch for its share.");
-    canvas.addEventListener("pointermove", ({ offsetX, offsetY }) => {
+    const tell = ({ offsetX, offsetY }) => {
       const part = (at, long, count) =>
         Math.max(0, Math.min(count - 1, Math.floor((at / long) * count)));
       const { rows, cols } = vitState.grid;
       const patch =
         part(offsetY, canvas.clientHeight, rows) * cols + part(offsetX, canvas.clientWidth, cols);
       pointed.textContent = `Patch ${patch}: ${percent(own[patch])}`;
-    });
+    };
+    for (const kind of ["pointermove", "pointerdown"]) canvas.addEventListener(kind, tell);
     return make(
       "figure",
       {},
@@ -124,10 +127,7 @@ const vitLooks = (() => {
     const choices = make("fieldset", { className: "row" }, make("legend", {}, "Shown is"));
     const inputs = Object.entries(KINDS).map(([name, text]) => {
       const input = make("input", { type: "radio", name: "kind", value: name, id: `kind-${name}` });
-      input.addEventListener("change", () => {
-        kind = name;
-        change({});
-      });
+      input.addEventListener("change", () => choose(name));
       choices.append(make("label", {}, input, text));
       return input;
     });
@@ -181,7 +181,10 @@ const vitLooks = (() => {
         scale.append(" and one for the large map: ", key(shading([most], false)));
       if (kind === "rollout")
         scale.append(
-          " Rollout follows the attention through all blocks, each half of it the token itself, which the residual carries on.",
+          " Rollout follows the attention through all blocks" +
+            (state.without.residuals
+              ? "; without residuals nothing is carried on beside it."
+              : ", each half of it the token itself, which the residual carries on."),
         );
       const held = [...maps.querySelectorAll("button")].indexOf(document.activeElement);
       maps.replaceChildren(
@@ -198,5 +201,10 @@ const vitLooks = (() => {
     });
   }
 
-  return { build, shares };
+  function choose(name) {
+    kind = name;
+    change({});
+  }
+
+  return { build, shares, choose, chosen: () => kind };
 })();

@@ -15,14 +15,14 @@ const vitPicture = (() => {
     hide: "hide from cls",
   };
   const MEANS = {
-    cover: "A covered patch is black for the whole model.",
-    hide: "cls does not look at a hidden patch; the other patches do, and cls looks at them.",
+    cover: "A covered patch is black for the model.",
+    hide: "cls cannot look at a hidden patch.",
   };
   const side = Math.max(1, Math.floor(288 / Math.max(config.height, config.width)));
   const P = config.patch_size;
   const INK = { draw: 1, erase: -1 };
   const OWN = "a picture of your own";
-  const HINT = "Draw as large as in the examples (◀ ▶): it learned from such.";
+  const HINT = "Draw as large as the examples (◀ ▶) are.";
   const PEN = 1.15; // a pixel whose middle is so far from the stroke stays as it is
   let tool = "pick";
   let cursor = [Math.floor(config.height / 2), Math.floor(config.width / 2)]; // row, column

@@ -119,7 +119,10 @@ const vitRoad = (() => {
     const of = Math.max(query, 1);
     alike.data.forEach((_, i) => (alike.data[i] = cosine(row(place, of), row(place, i + 1))));
     return [
-      "The cls token goes in front, and each token gets the embedding of its place added.",
+      "The cls token goes in front, and " +
+        (without.positions
+          ? "the embedding of each token's place is left out."
+          : "each token gets the embedding of its place added."),
       table({
         matrix: shown.start,
         label: "tokens, cls first",
@@ -531,6 +534,8 @@ const vitRoad = (() => {
     );
     const heading = make("h3", { tabIndex: -1 });
     const place = make("div");
+    const sideways = () => [...place.querySelectorAll(".sideways")];
+    let opened = null; // the stage that was shown last
     detail.append(make("div", { className: "row spread" }, heading, choosers), place);
 
     vitState.listen(() => {
@@ -543,7 +548,11 @@ const vitRoad = (() => {
       heading.textContent = stage.name;
       const [text, ...tables] = stage.open(state);
       const held = focusedTable(place);
+      const stay = stage.name === opened; // then its wide tables stay where they were scrolled to
+      const scrolled = sideways().map((box) => box.scrollLeft);
+      opened = stage.name;
       place.replaceChildren(make("p", {}, text), ...tables);
+      if (stay) sideways().forEach((box, i) => (box.scrollLeft = scrolled[i] || 0));
       if (held >= 0) place.querySelectorAll("canvas[tabindex]")[held]?.focus();
     });
   }

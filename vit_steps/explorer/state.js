@@ -96,7 +96,7 @@ const vitState = (() => {
     state.whole = vit(pixels(new Set()), weights, config);
     state.out = anyOut() || state.covered.size > 0;
     state.shown = state.out ? vit(pixels(), weights, config, state.without) : state.whole;
-    state.twinRun = state.twin ? vit(pixels(), twinWeights(), config) : null;
+    state.twinRun = state.twin ? vit(pixels(), twinWeights(), config, state.without) : null;
     state.milliseconds = performance.now() - start;
   }
 

@@ -120,16 +120,20 @@ const vitTour = (() => {
           return a.map((run, i) => furthest(run, b[i]));
         };
         const [blind, seeing] = [await move({ positions: true }), await move({})];
+        const example = vitState.best(seeing);
+        const [before] = await vitState.readAll({}, vitState.weights, [examples[example]]);
         return {
           without: mean(blind),
           withThem: mean(seeing),
-          example: vitState.best(seeing),
+          example,
+          said: classes[vitState.best(before.probabilities.data)],
         };
       },
       right: ({ without }) => (without < 1e-4 ? 0 : without < 0.1 ? 1 : 2),
       reveal: ({ without, withThem }) =>
         `The largest change of a probability is ${without.toFixed(3)} on average over all pictures; with positions it is ${withThem.toFixed(3)}. Attention is a sum over tokens, and a sum has no order.`,
-      task: "Here the two have changed places, and the positions are out. Put the positions back, and watch the answer.",
+      task: ({ example, said }) =>
+        `In example ${example + 1} the two have changed places now, and the positions are out. Before the change, and with positions, the model says ${said}. Put the positions back: what does it say of the changed picture?`,
       then: ({ example }) => ({
         base: swapped(examples[example]),
         example: -1,
@@ -308,9 +312,10 @@ const vitTour = (() => {
         (marked < drawn
           ? "So this is no mere correlation: cls reads from there."
           : "So for this model the map does not say what the answer needs."),
-      task: "The pointer hides patches from cls now. Hide as few as you can until the answer changes. Then hide all but those.",
+      task: "“Where it looks” shows rollout, and the pointer hides patches from cls now. Hide as few as you can until the answer changes. Then hide all but those.",
       then: () => {
         vitPicture.choose("hide");
+        vitLooks.choose("rollout");
         return {};
       },
     },
@@ -320,6 +325,7 @@ const vitTour = (() => {
     let at = 0;
     const found = new Map(); // what a step measured
     const chosen = new Map(); // what was answered, and shown
+    const first = new Map(); // and what was answered first
     let before = null; // the picture, and all else, as the learner left it
     opener.hidden = !labels.length;
     opener.disabled = false; // the button stands there before its program does
@@ -365,6 +371,7 @@ const vitTour = (() => {
       next.hidden = false;
       next.textContent = at === STEPS.length - 1 ? "Finish" : "Next";
       vitPicture.choose("pick");
+      vitLooks.choose("head");
       change(start(step));
       heading.focus();
       if (chosen.has(at)) tell();
@@ -397,6 +404,7 @@ const vitTour = (() => {
       if (!found.has(step)) found.set(step, await step.measure());
       if (STEPS[at] !== step) return; // gone on meanwhile
       chosen.set(at, Number(input.value));
+      if (!first.has(at)) first.set(at, Number(input.value));
       tell();
     }
 
@@ -416,7 +424,7 @@ const vitTour = (() => {
         make("p", {}, make("strong", {}, "Try it yourself. "), task),
         ...(gone.length ? [make("p", { className: "row" }, "Taken out: ", ...gone)] : []),
       );
-      change(changes);
+      change({ ...start(step), ...changes }); // whatever was tried before
     }
 
     back.addEventListener("click", () => open(at - 1));
@@ -425,13 +433,13 @@ const vitTour = (() => {
 
     /* The last card: how many answers were foretold. */
     function finish() {
-      const hits = [...chosen].filter(([i, answer]) => {
+      const hits = [...first].filter(([i, answer]) => {
         return STEPS[i].right(found.get(STEPS[i])) === answer;
       });
       at = STEPS.length;
       heading.textContent = "The end of the tour";
       question.textContent =
-        `You answered ${chosen.size} of ${STEPS.length} questions, and foretold ${hits.length}. ` +
+        `You answered ${first.size} of ${STEPS.length} questions, ${hits.length} of them rightly at first. ` +
         "All that it showed stays on this page. Leave the tour, and your own picture is back.";
       form.replaceChildren();
       result.replaceChildren();
@@ -443,13 +451,14 @@ const vitTour = (() => {
       place.hidden = true;
       if (at === STEPS.length) at = 0;
       vitPicture.choose(before.tool);
+      vitLooks.choose(before.kind);
       change(before.state);
       before = null;
       opener.focus();
     }
 
     opener.addEventListener("click", () => {
-      before ||= { state: { ...state }, tool: vitPicture.chosen() };
+      before ||= { state: { ...state }, tool: vitPicture.chosen(), kind: vitLooks.chosen() };
       open(at % STEPS.length);
     });
   }
