@@ -923,6 +923,26 @@ def test_the_tour_gives_back_what_the_learner_had(page):
         assert page.get_by_role("radio", name=name).is_checked()
 
 
+def test_the_tour_is_left_while_it_measures(page):
+    page.get_by_role("button", name="clear the picture").click()
+    drag(page, (3, 3), (3, 10), (12, 5))
+    mine = pixels(page)
+    page.get_by_role("button", name="Take the tour").click()
+    tour = page.get_by_role("region", name="The tour")
+    tour.get_by_role("button", name="Next").click()
+    tour.get_by_role("radio").first.check()
+    ask(page, "() => { vitState.readAll = () => new Promise((go) => (vitState.measured = go)); }")
+    ask(page, "() => { vitState.countRight = vitState.readAll; }")
+    tour.get_by_role("button", name="Show", exact=True).click()
+    tour.get_by_text("Measuring").wait_for()
+    tour.get_by_role("button", name="Leave the tour").click()
+    for _ in range(2):  # before and after
+        ask(page, "() => vitState.measured(12)")
+    ask(page, "() => 0")
+    assert torch.equal(pixels(page), mine)
+    whole(page)
+
+
 def test_another_guess_takes_the_verdict_away_and_going_back_brings_it_again(page):
     page.get_by_role("button", name="Take the tour").click()
     tour = page.get_by_role("region", name="The tour")

@@ -402,7 +402,7 @@ const vitTour = (() => {
       }
       result.replaceChildren(make("p", {}, "Measuring …"));
       if (!found.has(step)) found.set(step, await step.measure());
-      if (STEPS[at] !== step) return; // gone on meanwhile
+      if (STEPS[at] !== step || place.hidden) return; // gone on, or left, meanwhile
       chosen.set(at, Number(input.value));
       if (!first.has(at)) first.set(at, Number(input.value));
       tell();
