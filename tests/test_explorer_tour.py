@@ -996,6 +996,11 @@ def test_what_there_is_to_try_shows_what_was_said(page, examples):
     assert state(page, "example") == 0
     assert box.count() == 0
 
+    tour.get_by_role("button", name="Next").click()  # what was leafed to is not what is told of
+    page.get_by_role("button", name="the next example").click()
+    go_to(4)
+    assert state(page, "example") == 0
+
     go_to(7)  # the picture in which a head of the block that is missed most matters most
     block = int(re.search(r"head of block (\d)", tour.text_content())[1])
     plain = steps(MODEL, images)["probabilities"]
