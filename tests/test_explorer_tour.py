@@ -106,6 +106,7 @@ def drag(page, *places):
     for place in places[1:]:
         page.mouse.move(*at(page, *place))
     page.mouse.up()
+    ask(page, "() => 0")  # drawn
 
 
 def use(page, tool):
@@ -464,7 +465,30 @@ def test_it_is_tried_on_all_examples(page, examples):
         ]
         says(found.text_content(), 24, *counts)
         assert counts[1] < counts[0]
+        open_stage(page, "QKV heads")  # who only looks elsewhere keeps it
+        ask(page, "() => 0")
+        says(found.text_content(), 24, *counts)
         page.get_by_role("button", name="Put all back").click()
+        ask(page, "() => 0")
+        assert found.count() == 0
+
+
+def test_what_was_tried_is_told_only_while_it_is_so(page):
+    ask(page, "() => { vitState.countRight = () => new Promise(go => (vitState.read = go)); }")
+    button = page.get_by_role("button", name="Try it on all examples")
+    box = page.get_by_label("without the positions")
+    found = page.locator("#found")
+    told = (
+        "Of 24 held-out pictures it reads 12 rightly when whole, and 12 with this out or covered."
+    )
+    for meanwhile, said in ((lambda: open_stage(page, "QKV heads"), told), (box.uncheck, "")):
+        box.check()
+        button.click()
+        assert found.text_content() == "It reads …"
+        meanwhile()
+        for _ in range(2):  # before and after
+            ask(page, "() => vitState.read(12)")
+        assert found.text_content() == said
 
 
 def test_the_head_is_read_after_each_block(page, examples):
@@ -1017,9 +1041,11 @@ def test_what_there_is_to_try_shows_what_was_said(page, examples):
     assert looks.get_by_role("radio", name="rollout").is_checked()
     assert page.get_by_role("radio", name="hide from cls").is_checked()
     tour.get_by_role("button", name="Back").click()
+    ask(page, "() => 0")
     assert page.get_by_role("radio", name="pick a patch").is_checked()
     assert looks.get_by_role("radio", name="one head").is_checked()
     tour.get_by_role("button", name="Next").click()
+    ask(page, "() => 0")
     assert page.get_by_role("radio", name="hide from cls").is_checked()  # as it was shown before
     tour.get_by_role("button", name="Leave the tour").click()
     assert page.get_by_role("radio", name="pick a patch").is_checked()

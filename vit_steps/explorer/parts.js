@@ -89,19 +89,24 @@ const vitParts = (() => {
     const ask = make("button", { type: "button", textContent: "Try it on all examples" });
     const found = make("p", { "aria-live": "polite", id: "found" });
     ask.hidden = !labels.length;
+    let asked = {}; // what was out when it was asked
+    const changed = ({ without, covered }) =>
+      without !== state.without || covered !== state.covered;
     ask.addEventListener("click", async () => {
+      const { without, covered } = state;
+      const out = vitState.anyOut() || covered.size > 0;
+      asked = { without, covered };
       found.textContent = "It reads …";
-      const [before, after] = [
-        await vitState.countRight(),
-        await vitState.countRight(state.without, state.covered),
-      ];
+      const before = await vitState.countRight();
+      const after = await vitState.countRight(without, covered);
+      if (changed({ without, covered })) return; // meanwhile
       found.textContent =
         `Of ${examples.length} held-out pictures it reads ${before} rightly when whole, and ${after} ` +
-        (state.out ? "with this out or covered." : "again: nothing is out.");
+        (out ? "with this out or covered." : "again: nothing is out.");
     });
     const again = make("p", {}); // on a phone the answer is far above
     vitState.listen(() => {
-      found.textContent = "";
+      if (changed(asked)) found.textContent = "";
       again.textContent = state.out ? document.getElementById("answer").textContent : "";
     });
     place.append(
