@@ -985,6 +985,49 @@ def test_another_guess_takes_the_verdict_away_and_going_back_brings_it_again(pag
     told.get_by_text("No: 64").wait_for()
 
 
+def test_what_would_give_the_answer_away_opens_with_it(page):
+    page.get_by_role("button", name="Take the tour").click()
+    tour = page.get_by_role("region", name="The tour")
+    show = tour.get_by_role("button", name="Show", exact=True)
+    regions = ("The road", "Where it looks", "Take it out", "Which block decides")
+    closed = {1: "The road", 4: "Where it looks", 8: "Which block decides"}
+
+    def missing():
+        shown = [name for name in regions if page.get_by_role("region", name=name).count()]
+        return [name for name in regions if name not in shown]
+
+    for number in range(1, 11):
+        heading = tour.get_by_role("heading").text_content()
+        assert heading.startswith(f"{number} of 10")
+        wanted = [closed[number]] if number in closed else []
+        assert missing() == wanted
+        assert tour.get_by_text("It opens").all_text_contents() == [
+            f" It opens “{name}” too." for name in wanted
+        ]
+        assert state(page, "twin") is False  # nor does the twin stand there
+        if wanted:
+            show.click()  # without a guess
+            assert missing() == wanted
+            tour.get_by_role("radio").first.check()
+            show.click()
+            tour.get_by_text("Try it yourself.").wait_for()
+            assert missing() == []
+            ask(page, "() => 0")
+            region = page.get_by_role("region", name=wanted[0])
+            assert region.locator("canvas").first.bounding_box()["width"] > 50
+        if number < 10:
+            tour.get_by_role("button", name="Next").click()
+    while not tour.get_by_role("heading").text_content().startswith("4 of 10"):
+        tour.get_by_role("button", name="Back").click()
+    assert missing() == []  # it was answered
+    tour.get_by_role("radio").last.check()
+    tour.get_by_role("button", name="Back").click()
+    tour.get_by_role("button", name="Next").click()
+    assert missing() == ["Where it looks"]
+    tour.get_by_role("button", name="Leave the tour").click()
+    assert missing() == []
+
+
 def test_what_there_is_to_try_shows_what_was_said(page, examples):
     images, _ = examples
     page.get_by_role("button", name="Take the tour").click()

@@ -69,9 +69,10 @@ const vitTour = (() => {
     );
   }
 
-  /* A step: its lesson; the question and its answers; `begin`, what the page shows meanwhile;
-  `measure`; `right`, which answer the measured numbers make right; what they say; what to try, and
-  `then`, how the page stands for that. */
+  /* A step: its lesson; the question and its answers; `begin`, what the page shows meanwhile, and
+  `closed`, the part of it that would give the answer away; `measure`; `right`, which answer the
+  measured numbers make right; what they say; what to try, and `then`, how the page stands for that.
+  */
   const STEPS = [
     {
       lesson: "01",
@@ -83,6 +84,7 @@ const vitTour = (() => {
         `${D}: one for each template`,
       ],
       begin: { stage: "photo" },
+      closed: "road",
       measure: async () => vitModel.vit(examples[0], vitState.weights, config).embedded.cols,
       right: (numbers) => (numbers === D ? 2 : 1),
       reveal: (numbers) =>
@@ -147,6 +149,7 @@ const vitTour = (() => {
       question: `Block ${L - 1} has ${h} heads. Does cls look most at the same patch in all of them, in this picture?`,
       answers: ["yes, in all", "in some of them", "no, in each at another"],
       begin: { stage: "QKV heads", block: L - 1, head: 0 },
+      closed: "looks",
       measure: async () => {
         const { heads } = vitModel.vit(examples[0], vitState.weights, config).blocks[L - 1];
         return heads.map(({ weights }) => vitState.best(row(weights, 0).subarray(1)));
@@ -231,6 +234,7 @@ const vitTour = (() => {
         "only after the last block",
       ].filter((_, i) => L > 2 || i !== 1),
       begin: { stage: "head" },
+      closed: "lens",
       measure: async () => {
         const readings = (await vitState.readAll()).map(vitParts.lens);
         return Array.from({ length: L + 1 }, (_, b) =>
@@ -257,7 +261,7 @@ const vitTour = (() => {
       question:
         "The same model with fresh random weights: how does its cls share out its attention?",
       answers: ["nearly alike over all tokens", "most of it on one patch", "most of it on itself"],
-      begin: { stage: "attention", twin: true },
+      begin: { stage: "attention" },
       measure: async () => {
         const twins = await vitState.readAll({}, vitState.twinWeights());
         const own = twins.flatMap(({ blocks }) =>
@@ -332,17 +336,18 @@ const vitTour = (() => {
     const heading = make("h2", { tabIndex: -1 });
     const question = make("p", {});
     const form = make("div", {}); // a frame in a notebook may not submit forms
+    const opens = make("span", { className: "small" }); // what the button opens
     const result = make("div", { "aria-live": "polite", id: "revealed" });
     const switches = vitParts.switches(); // of what a step took out, at hand
     const back = make("button", { type: "button", textContent: "Back" });
     const next = make("button", { type: "button", textContent: "Next" });
-    const close = make("button", { type: "button", textContent: "Leave the tour" });
+    const exit = make("button", { type: "button", textContent: "Leave the tour" });
     place.append(
       heading,
       question,
       form,
       result,
-      make("div", { className: "row" }, back, next, close),
+      make("div", { className: "row" }, back, next, exit),
     );
     place.hidden = true;
 
@@ -365,16 +370,26 @@ const vitTour = (() => {
       });
       const show = make("button", { type: "button", textContent: "Show" });
       show.addEventListener("click", reveal);
-      form.replaceChildren(fields, show);
+      form.replaceChildren(fields, show, opens);
       result.replaceChildren();
       back.disabled = at === 0;
       next.hidden = false;
       next.textContent = at === STEPS.length - 1 ? "Finish" : "Next";
       vitPicture.choose("pick");
       vitLooks.choose("head");
+      close(step.closed);
       change(start(step));
       heading.focus();
       if (chosen.has(at)) tell();
+    }
+
+    /* Close a part of the page until the question is answered, and open the others. */
+    function close(name) {
+      for (const { closed } of STEPS) {
+        if (closed) document.getElementById(closed).closest("section").hidden = closed === name;
+      }
+      const title = (id) => document.getElementById(`${id}-title`).textContent;
+      opens.textContent = name ? ` It opens “${title(name)}” too.` : "";
     }
 
     /* How the page stands when a question is asked. */
@@ -424,12 +439,13 @@ const vitTour = (() => {
         make("p", {}, make("strong", {}, "Try it yourself. "), task),
         ...(gone.length ? [make("p", { className: "row" }, "Taken out: ", ...gone)] : []),
       );
+      close();
       change({ ...start(step), ...changes }); // whatever was tried before
     }
 
     back.addEventListener("click", () => open(at - 1));
     next.addEventListener("click", () => (at === STEPS.length - 1 ? finish() : open(at + 1)));
-    close.addEventListener("click", leave);
+    exit.addEventListener("click", leave);
 
     /* The last card: how many answers were foretold. */
     function finish() {
@@ -450,6 +466,7 @@ const vitTour = (() => {
     function leave() {
       place.hidden = true;
       if (at === STEPS.length) at = 0;
+      close();
       vitPicture.choose(before.tool);
       vitLooks.choose(before.kind);
       change(before.state);
