@@ -8,6 +8,7 @@ far below what a mistake would make; by SGD, since AdamW would turn the rounding
 is 0, such as that of a key's bias, into a step.
 """
 
+import os
 import sys
 
 import torch
@@ -50,5 +51,8 @@ if processes > 1:
 if number == 0:
     torch.save({"losses": torch.stack(losses), "state": state}, sys.argv[1])
 if processes > 1:
-    dist.barrier()  # gives the group's threads time to let go of the last sum
+    dist.barrier()
     dist.destroy_process_group()
+    # PyTorch's caches keep the group, so its threads go on. One that lets go of the last sum while
+    # Python ends is ended by it, and SIGABRT follows. So Python does not end, the process does.
+    os._exit(0)
