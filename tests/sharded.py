@@ -52,7 +52,7 @@ if number == 0:
     torch.save({"losses": torch.stack(losses), "state": state}, sys.argv[1])
 if processes > 1:
     dist.barrier()
-    dist.destroy_process_group()
-    # PyTorch's caches keep the group, so its threads go on. One that lets go of the last sum while
-    # Python ends is ended by it, and SIGABRT follows. So Python does not end, the process does.
+    # PyTorch's caches keep the group, which dist.destroy_process_group does not end: its threads go
+    # on. One that lets go of the last sum while Python ends is ended by it, and SIGABRT follows. So
+    # Python does not end, the process does.
     os._exit(0)

@@ -315,7 +315,8 @@ def shard(model: ViT) -> ViT:
 
     A block's weights are brought together when it is computed, and let go again. Gradients are
     averaged over the processes, and each updates its own part. Make the optimizer afterwards.
-    ValueError where there is no process group.
+    On gloo end the script by ``os._exit(0)``, all being written: PyTorch keeps the group's threads,
+    and Python's usual end may crash by SIGABRT. ValueError where there is no process group.
     """
     from torch.distributed.device_mesh import init_device_mesh  # takes seconds
     from torch.distributed.fsdp import fully_shard
