@@ -12,7 +12,7 @@ import matplotlib
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 
-from vit_steps import plots
+from vit_course import plots
 
 
 def overview() -> None:

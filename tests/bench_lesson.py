@@ -1,6 +1,6 @@
 """The measurements that lesson 13 draws: `python -m tests.bench_lesson`, some minutes.
 
-It writes vit_steps/measured.json, which vit_steps/plots/speed.py draws. Only ratios and shares are
+It writes vit_steps/measured.json, which vit_course/plots/speed.py draws. Only ratios and shares are
 kept, no times: medians, most with the quartiles around them, over turns as bench_runs.py takes
 them. All runs in one thread, but where another number is named. Nothing else should run meanwhile.
 """

@@ -18,8 +18,6 @@ from urllib.request import urlopen
 
 import pytest
 
-import course
-
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync"]
 FLAGS += ["--disable-background-networking", "--disable-component-update"]
 WIDE, NARROW = 1440, 1024  # of the window, in pixels
@@ -125,7 +123,7 @@ def started(home: Path):
     settings = home / "lab" / "@jupyterlab" / "notebook-extension" / "tracker.jupyterlab-settings"
     settings.parent.mkdir(parents=True)
     settings.write_text(json.dumps({"windowingMode": "none"}))
-    command = [sys.executable, course.ROOT / "course.py", "start", "--folder", home / "my_course"]
+    command = [sys.executable, "-m", "vit_course", "start", "--folder", home / "my_course"]
     command += ["--no-browser", "--allow-root", "--ServerApp.ip=127.0.0.1", f"--port={port}"]
     command += ["--ServerApp.port_retries=0", "--IdentityProvider.token=t"]
     command += ["--LabApp.expose_app_in_browser=True", "--LabApp.extension_manager=readonly"]

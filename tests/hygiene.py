@@ -10,7 +10,7 @@ from urllib.parse import unquote
 
 import nbformat
 
-from vit_steps.checks.keeping import PIECES
+from vit_course.checks.keeping import PIECES
 
 MAX_OUTPUT, MAX_NOTEBOOK = 300_000, 1_000_000
 # By their form. A slash after a word, a number or a bracket divides: 1/255, and/or, (H/P)/w/d.

@@ -20,8 +20,8 @@ import torch
 from torch import Tensor, nn
 
 from tests.rewriting import SOUND, Mutation, mutations
+from vit_doctor import examine
 from vit_steps import inputs
-from vit_steps.doctor import examine
 
 NAME = "vit_steps_mutated"  # of the copy, while it lives
 

@@ -19,20 +19,27 @@ import hygiene
 import nbformat
 import pytest
 import torch
-from answers import heads as answers_of_03
+from answers import lesson_03 as answers_of_03
 from hypothesis import given
 from hypothesis import strategies as st
 
-import course
-from teaching import assignments
-from teaching.assignments import ASSIGNMENTS, BEGIN, END, LEFT_OPEN, cleared, grade_id, is_task
-from vit_steps import checks
-from vit_steps.checks.engine import LEFT, Check
+from vit_course import checks, lessons
+from vit_course.checks.engine import LEFT, Check
+from vit_course.teaching import assignments
+from vit_course.teaching.assignments import (
+    ASSIGNMENTS,
+    BEGIN,
+    END,
+    LEFT_OPEN,
+    cleared,
+    grade_id,
+    is_task,
+)
 
 if sys.platform == "win32":
     pytest.skip("grading needs Linux or macOS", allow_module_level=True)
 
-from teaching import grading, judge
+from vit_course.teaching import grading, judge
 
 each_assignment = pytest.mark.parametrize("name", ASSIGNMENTS)
 LESSON = "03_heads"
@@ -44,7 +51,7 @@ def read(path: Path):
 
 
 def lesson(name: str):
-    return read(course.ROOT / "notebooks" / f"{name}.ipynb")
+    return read(lessons.ROOT / "notebooks" / f"{name}.ipynb")
 
 
 def solutions(name: str) -> dict[str, str]:
@@ -213,7 +220,7 @@ def python(*words: str, given) -> str:
         input=json.dumps(given),
         capture_output=True,
         text=True,
-        cwd=course.ROOT,
+        cwd=lessons.ROOT,
     )
     assert done.returncode == 0, done.stderr
     return done.stdout
@@ -237,12 +244,12 @@ def test_the_solutions_of_each_assignment_are_right(name):
     assert said == dict.fromkeys(stubs(name), "right")
 
 
-HEADS = str(course.ROOT / "vit_steps" / "heads.py")
+HEADS = str(lessons.ROOT / "vit_steps" / "heads.py")
 # Each cheats in its own way; the last lines of a cell are left as they were.
 REPLACED = """
 checks.split_heads = lambda answer: print("right")
 for module in list(__import__("sys").modules.values()):
-    if getattr(module, "__name__", "").startswith("vit_steps.checks"):
+    if getattr(module, "__name__", "").startswith("vit_course.checks"):
         module.compare = lambda *_: None
         if hasattr(module, "Check"):
             module.Check.judge = lambda *_: "right"
@@ -265,7 +272,7 @@ CHEATS = {
     "reorder_rows": f"text = open({str(assignments.SOLUTIONS / '03_heads.ipynb')!r}).read()\n"
     "reorder_rows = eval(text)",
     "trust_split": REPLACED.replace("compare", "decided")
-    + "import vit_steps.checks.engine as engine\n"
+    + "import vit_course.checks.engine as engine\n"
     "engine.Verdict = lambda *_: 'as it should'\n"
     "def trust_split(split): return True\n"
     "import os\nos.write(1, b'right')\n",
@@ -287,7 +294,7 @@ WAYS = [
     "import sys; del sys.modules['vit_steps.heads']\n"
     "import vit_steps.heads; split_heads = vit_steps.heads.split_heads",
     "split_heads = checks.trust_split.trials[0].run(lambda split: split)",
-    "from vit_steps.checks import heads; split_heads = heads.package.split_heads",
+    "from vit_course.checks import heads; split_heads = heads.package.split_heads",
     "import vit_steps, inspect\nexec(inspect.getsource(vit_steps.heads))",
     "import vit_steps\nexec(vit_steps.heads.__loader__.get_data(vit_steps.heads.__file__))",
     f"import runpy\nsplit_heads = runpy.run_path({HEADS!r})['split_heads']",
@@ -297,7 +304,7 @@ WAYS = [
 
 JUDGE_EACH = """
 import json, sys, torch
-from teaching import judge
+from vit_course.teaching import judge
 torch.set_num_threads(1)
 judge.second_copy()
 setup, *ways = json.load(sys.stdin)
@@ -453,7 +460,7 @@ def test_each_submission_gets_what_it_deserves(released, tmp_path):
 
 def commanded(*words):
     """A command of the course, run."""
-    line = [sys.executable, course.ROOT / "course.py", *map(str, words)]
+    line = [sys.executable, "-m", "vit_course", *map(str, words)]
     return subprocess.run(line, capture_output=True, text=True)
 
 

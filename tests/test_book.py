@@ -18,7 +18,7 @@ import nbformat
 import pytest
 from browser import FLAGS, chromium
 
-from course import NOTEBOOKS, ROOT
+from vit_course.lessons import NOTEBOOKS, ROOT
 
 PAGES = [path.relative_to(ROOT).with_suffix(".html").as_posix() for path in NOTEBOOKS]
 LESSONS = [f"notebooks/{path.stem}" for path in NOTEBOOKS if path.parent.name == "notebooks"]

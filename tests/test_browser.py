@@ -14,9 +14,9 @@ import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_notebook
 
-import course
+from vit_course import lessons, start
 
-LESSONS = sorted((course.ROOT / "notebooks").glob("[0-9]*.ipynb"))
+LESSONS = sorted((lessons.ROOT / "notebooks").glob("[0-9]*.ipynb"))
 TRAINING = """import vit_steps
 from vit_steps import training
 from vit_steps.training import data
@@ -31,7 +31,8 @@ print("finished:", len(history))"""
 
 LIVE = """from pathlib import Path
 import vit_steps
-from vit_steps import explorer, training
+from vit_course import explorer
+from vit_steps import training
 from vit_steps.training.data import scattered
 
 weights = Path(vit_steps.__file__).parent / "weights" / "scattered.safetensors"
@@ -80,7 +81,7 @@ def opened(lab, home):
 
 def test_the_first_lesson_stands_open_and_nothing_asks(lab):
     lab.until("() => jupyterapp.shell.currentWidget?.context?.isReady")
-    assert lab.ask("() => jupyterapp.shell.currentWidget.context.path") == course.FIRST
+    assert lab.ask("() => jupyterapp.shell.currentWidget.context.path") == start.FIRST
     assert lab.ask("() => document.querySelectorAll('.jp-Dialog, .Toastify__toast').length") == 0
     assert lab.heard == []
     lab.picture("start")
@@ -134,7 +135,7 @@ def test_an_exercise_is_written_wrong_then_right(opened):
     assert lab.said(cell)
     assert "right" not in lab.said(cell)
     lab.picture("exercise_wrong")
-    solution = course.ROOT / "notebooks" / "solutions" / "01_patches.ipynb"
+    solution = lessons.ROOT / "notebooks" / "solutions" / "01_patches.ipynb"
     sources = [c.source for c in nbformat.read(solution, as_version=4).cells]
     (right,) = [source for source in sources if "checks.patch_of(" in source]
     lab.paste(cell, right)

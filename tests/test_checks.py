@@ -10,14 +10,11 @@ from functools import cache
 import pytest
 import torch
 
-from vit_steps import checks
-from vit_steps.checks import keeping
-from vit_steps.checks.engine import LEFT, Check
+from vit_course import checks
+from vit_course.checks import keeping
+from vit_course.checks.engine import LEFT, Check
 
-LESSONS = (
-    *("images", "patches", "tokens", "heads", "attention", "encoder", "vit"),
-    *("training", "learning", "maps", "pretrained", "variants", "patients", "scaling"),
-)
+LESSONS = [f"lesson_{number:02}" for number in range(14)]
 CHECKS = {name: c for name, c in vars(checks).items() if isinstance(c, Check)}
 ANSWERS = [importlib.import_module(f"answers.{lesson}") for lesson in LESSONS]
 RIGHT = {name: answers for answered in ANSWERS for name, answers in answered.RIGHT.items()}
@@ -39,7 +36,7 @@ def said_to(name: str, answer) -> str:
 
 def test_each_check_has_three_right_and_eight_wrong_answers():
     for lesson, answers in zip(LESSONS, ANSWERS, strict=True):
-        own = importlib.import_module(f"vit_steps.checks.{lesson}")
+        own = importlib.import_module(f"vit_course.checks.{lesson}")
         own = {name for name, c in vars(own).items() if isinstance(c, Check)}
         assert own == set(answers.RIGHT) == set(answers.WRONG)
         assert own <= set(checks.__all__)

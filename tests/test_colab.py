@@ -31,12 +31,12 @@ from nbclient import NotebookClient
 from nbformat.v4 import new_code_cell
 from test_course import FORK, copy_course
 
-import course
+from vit_course import lessons
 
-LESSONS = sorted((course.ROOT / "notebooks").glob("[0-9]*.ipynb"))
-LESSON = course.ROOT / "notebooks" / "01_patches.ipynb"
+LESSONS = sorted((lessons.ROOT / "notebooks").glob("[0-9]*.ipynb"))
+LESSON = lessons.ROOT / "notebooks" / "01_patches.ipynb"
 PINS = Path(__file__).with_name("colab.txt")
-BASE = course.ROOT / "build" / "colab"
+BASE = lessons.ROOT / "build" / "colab"
 LACKS = ["torchinfo==1.8.0", "setuptools>=77"]  # setuptools: pip builds our package with it
 TAG = "v1"
 
@@ -84,14 +84,14 @@ def last_words(setup: str, folder: Path) -> str:
 
 @not_on_windows
 def test_without_an_address_the_setup_cell_says_what_to_do(tmp_path):
-    setup = setup_of(LESSON).replace(course.address(), "https://github.com/OWNER/vit")
+    setup = setup_of(LESSON).replace(lessons.address(), "https://github.com/OWNER/vit")
     words = last_words(setup, tmp_path)
-    assert words == "RuntimeError: No address: run `python course.py address URL`, and push."
+    assert words == "RuntimeError: No address: `python -m vit_course address URL`, and push."
 
 
 @not_on_windows
 def test_without_a_network_the_setup_cell_says_so(tmp_path):
-    setup = setup_of(LESSON).replace(course.address(), FORK)
+    setup = setup_of(LESSON).replace(lessons.address(), FORK)
     words = last_words(setup, tmp_path)
     assert words.startswith(f"RuntimeError: vit_steps[course] @ git+{FORK}")
     assert words.endswith(" did not come: is there a network?")

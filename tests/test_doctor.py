@@ -14,14 +14,14 @@ import torch
 from bench_peers import TorchViT
 from torch import nn
 
-import vit_steps.doctor
+import vit_doctor
+from vit_doctor import CHECKS, Finding, Report, Skipped, examine
+from vit_doctor.watching.answers import rows_of
+from vit_doctor.watching.places import line_of, of_module
+from vit_doctor.watching.restore import Snapshot, unchanged
 from vit_steps import ViT, ViTConfig
-from vit_steps.doctor import CHECKS, Finding, Report, Skipped, examine
-from vit_steps.doctor.watching.answers import rows_of
-from vit_steps.doctor.watching.places import line_of, of_module
-from vit_steps.doctor.watching.restore import Snapshot, unchanged
 
-FOLDER = Path(vit_steps.doctor.__file__).parent
+FOLDER = Path(vit_doctor.__file__).parent
 NAMES = [check.__name__.replace("_", " ") for check in CHECKS]
 CASES = [(name, make) for name, makes in sick.SICK.items() for make in makes]
 SMALL = dict(image_size=32, patch_size=8, num_classes=10, embed_dim=48, depth=2, num_heads=4)

@@ -1,4 +1,4 @@
-"""`python -m vit_steps.doctor`: on one file, and on a folder of files, whatever they do."""
+"""`python -m vit_doctor`: on one file, and on a folder of files, whatever they do."""
 
 import ast
 import csv
@@ -16,13 +16,13 @@ import nbformat
 import pytest
 import torch
 
-from vit_steps.checks.keeping import PIECES
-from vit_steps.doctor import Finding, Report, Skipped, examine
-from vit_steps.doctor import __main__ as command
-from vit_steps.doctor.command.arguments import USUAL, Task, UnfitError, make
-from vit_steps.doctor.command.files import find, load, look
-from vit_steps.doctor.command.page import harmless, page, table, whole, write
-from vit_steps.doctor.command.processes import Result, files_in
+from vit_course.checks.keeping import PIECES
+from vit_doctor import Finding, Report, Skipped, examine
+from vit_doctor import __main__ as command
+from vit_doctor.command.arguments import USUAL, Task, UnfitError, make
+from vit_doctor.command.files import find, load, look
+from vit_doctor.command.page import harmless, page, table, whole, write
+from vit_doctor.command.processes import Result, files_in
 
 ROOT = Path(__file__).parent.parent
 
@@ -185,7 +185,7 @@ def test_a_stopped_run_keeps_what_is_done_and_leaves_no_process(tmp_path):
     endless = "import os\nopen('pid', 'w').write(str(os.getpid()))\n" + ENDLESS
     written(tmp_path / "work", {"a.py": "import torch\nViT = torch.nn.Identity\n", "b.py": endless})
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
-    words = [sys.executable, "-m", "vit_steps.doctor", "work:ViT", "--out", "out"]
+    words = [sys.executable, "-m", "vit_doctor", "work:ViT", "--out", "out"]
     with subprocess.Popen(
         words, cwd=tmp_path, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     ) as process:
@@ -195,7 +195,7 @@ def test_a_stopped_run_keeps_what_is_done_and_leaves_no_process(tmp_path):
         process.send_signal(signal.SIGTERM)  # taken as Ctrl-C
         _, err = process.communicate(timeout=30)
     assert process.returncode == 130
-    assert err.decode().endswith("vit_steps.doctor: stopped; what is done stands in out\n")
+    assert err.decode().endswith("vit_doctor: stopped; what is done stands in out\n")
     text = (tmp_path / "out" / "report.csv").read_text("utf-8-sig")
     rows = list(csv.reader(StringIO(text)))
     assert [row[0] for row in rows] == ["file", "a.py"]
@@ -240,7 +240,7 @@ def test_one_file_that_is_endless_gives_2_within_its_limit(tmp_path, capfd):
 
 
 def test_without_the_doctor_in_its_process_no_file_is_blamed(tmp_path, monkeypatch, capfd):
-    monkeypatch.setattr("vit_steps.doctor.command.processes.CHILD", "raise SystemExit")
+    monkeypatch.setattr("vit_doctor.command.processes.CHILD", "raise SystemExit")
     written(tmp_path, {"vit.py": SOUND})
     assert command.main([str(tmp_path / "vit.py")]) == 2
     assert "Python cannot load the doctor in a process of its own" in capfd.readouterr().err

@@ -4,8 +4,8 @@ import pytest
 import torch
 from torch import nn
 
-from vit_steps import checks
-from vit_steps.checks.engine import Check, Trial, call, module, trust
+from vit_course import checks
+from vit_course.checks.engine import Check, Trial, call, module, trust
 
 
 def thirds(n):

@@ -13,9 +13,10 @@ import torch
 from torch import nn
 
 import vit_steps
-from vit_steps import ViT, ViTConfig, explorer
-from vit_steps.explorer import __main__ as command
-from vit_steps.explorer import packing, pages
+from vit_course import explorer
+from vit_course.explorer import __main__ as command
+from vit_course.explorer import packing, pages
+from vit_steps import ViT, ViTConfig
 from vit_steps.training import load_model, save_model
 from vit_steps.training.data import ImageDataset, digits, scattered
 

@@ -24,9 +24,10 @@ from PIL import Image
 from torch import nn
 from torch.nn import functional as F
 
-from vit_steps import ViT, ViTConfig, explorer, maps
-from vit_steps.explorer import __main__ as command
-from vit_steps.explorer import pages
+from vit_course import explorer
+from vit_course.explorer import __main__ as command
+from vit_course.explorer import pages
+from vit_steps import ViT, ViTConfig, maps
 from vit_steps.training import data, load_model
 from vit_steps.training.dataset import ImageDataset
 

@@ -25,8 +25,8 @@ from PIL import Image
 from torch.nn import functional as F
 
 import vit_steps
-from vit_steps import plots
-from vit_steps.explorer import small
+from vit_course import plots
+from vit_course.explorer import small
 
 LIMIT = 20_000  # milliseconds
 HOSTILE = "</script><img src=x onerror=alert(1)>\"'&{scripts}\u2028<!--"

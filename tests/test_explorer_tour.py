@@ -11,8 +11,8 @@ import pytest
 import torch
 from test_explorer_page import STAGES, ask, open_stage, picture, steps, window
 
+from vit_course.explorer import __main__ as command
 from vit_steps import ViT, maps
-from vit_steps.explorer import __main__ as command
 from vit_steps.training import load_model
 
 MODEL = load_model(command.STORED).eval().requires_grad_(False)

@@ -6,7 +6,7 @@ from itertools import pairwise
 import nbformat
 import pytest
 
-from course import ROOT
+from vit_course.lessons import ROOT
 
 LESSONS = {path.name[:2]: path for path in sorted(ROOT.glob("notebooks/[0-9]*.ipynb"))}
 GLOSSARY = (ROOT / "notebooks" / "GLOSSARY.md").read_text(encoding="utf-8")

@@ -11,11 +11,12 @@ from einops import rearrange
 from torch import nn
 from torch.nn import functional as F
 
-import course
-from vit_steps import EncoderBlock, ViTConfig, checks, doctor, split_qkv, variants
-from vit_steps.checks.museum import EXHIBITS
+import vit_doctor as doctor
+from vit_course import checks, lessons
+from vit_course.checks.museum import EXHIBITS
+from vit_steps import EncoderBlock, ViTConfig, split_qkv, variants
 
-LESSON = nbformat.read(course.ROOT / "notebooks" / "12_spot_the_mistake.ipynb", as_version=4)
+LESSON = nbformat.read(lessons.ROOT / "notebooks" / "12_spot_the_mistake.ipynb", as_version=4)
 ASKS = re.compile(r"\nchecks\.exhibit\((\d+), \.\.\.\)$")
 EACH = [(number, letter) for number, choice in EXHIBITS.items() for letter in choice.answers]
 
@@ -94,7 +95,7 @@ def test_an_exhibit_that_is_not_there_is_refused(number):
 def test_a_learners_own_vit_has_the_one_finding_that_the_lesson_tells_of():
     """Its pieces as the lessons' folded answers write them, which ask no image for its size."""
     own: dict = {}
-    for lesson in sorted((course.ROOT / "notebooks").glob("0[1-6]_*.ipynb")):
+    for lesson in sorted((lessons.ROOT / "notebooks").glob("0[1-6]_*.ipynb")):
         book = nbformat.read(lesson, as_version=4)
         for name in hygiene.builds(book):
             around = hygiene.names_before(book, name) | own

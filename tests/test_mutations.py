@@ -6,7 +6,7 @@ import pytest
 
 from tests import rewriting
 from tests.mutations import FORMS, REASONS, Verdict, look, made, package, reasons_of, size_of, text
-from vit_steps.doctor import examine
+from vit_doctor import examine
 
 
 @pytest.fixture(scope="module")

@@ -20,10 +20,10 @@ from nbclient import NotebookClient
 from nbformat.v4 import new_code_cell, new_notebook
 from safetensors.torch import load_file
 
-import course
 import vit_steps
-from vit_steps import ViT, ViTConfig, checks, explorer
-from vit_steps.checks.keeping import HEADER, PIECES
+from vit_course import checks, explorer, lessons
+from vit_course.checks.keeping import HEADER, PIECES
+from vit_steps import ViT, ViTConfig
 from vit_steps.training import load_model
 from vit_steps.training.data import scattered
 
@@ -64,7 +64,7 @@ def kept_by(source: str) -> list[str]:
 
 def lesson(name: str) -> list[str]:
     """A fresh notebook: the cells of a lesson's solutions as far as its last build cell."""
-    sources = code_of(course.ROOT / "notebooks" / "solutions" / f"{name}.ipynb")
+    sources = code_of(lessons.ROOT / "notebooks" / "solutions" / f"{name}.ipynb")
     last = max((i for i, source in enumerate(sources) if kept_by(source)), default=-1)
     return ["%reset -f", *sources[: last + 1]]
 
@@ -263,7 +263,7 @@ print(tuple(logits.shape), len(attention), tuple(attention[0].shape))
 
 def test_the_lines_of_the_lesson_read_a_digit(session, tmp_path):
     """In any folder, with the two files that the lesson names."""
-    text = (course.ROOT / "notebooks" / "06_vit.ipynb").read_text("utf-8")
+    text = (lessons.ROOT / "notebooks" / "06_vit.ipynb").read_text("utf-8")
     cells = nbformat.reads(text, as_version=4).cells
     blocks = [b for c in cells for b in re.findall(r"```python\n(.*?)```", c.source, re.DOTALL)]
     (lines,) = [block for block in blocks if "from my_vit import" in block]

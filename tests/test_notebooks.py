@@ -12,12 +12,11 @@ import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
-import course
-from vit_steps import checks
-from vit_steps.checks.keeping import PIECES
+from vit_course import checks, lessons
+from vit_course.checks.keeping import PIECES
 
-LESSONS = sorted((course.ROOT / "notebooks").glob("*.ipynb"))
-SOLUTIONS = sorted((course.ROOT / "notebooks" / "solutions").glob("*.ipynb"))
+LESSONS = sorted((lessons.ROOT / "notebooks").glob("*.ipynb"))
+SOLUTIONS = sorted((lessons.ROOT / "notebooks" / "solutions").glob("*.ipynb"))
 ALL = LESSONS + SOLUTIONS
 
 # What the learner builds in each lesson, and the file of the package that holds it. The rest of a
@@ -71,13 +70,13 @@ def test_setup_cell_is_the_same_everywhere_folded_and_holds_the_address(path):
     assert first.source == model.source + map_of_the_lesson
     folded = {"cellView": "form", "jupyter": {"source_hidden": True}}
     assert {key: value for key, value in first.metadata.items() if key != "slideshow"} == folded
-    assert f"git+{course.address()}" in first.source
+    assert f"git+{lessons.address()}" in first.source
 
 
 @each_lesson
 def test_lesson_opens_with_title_badge_setup_and_map(path):
     title, setup, caption, *_ = read(path).cells
-    repository = course.address().removeprefix("https://github.com/")
+    repository = lessons.address().removeprefix("https://github.com/")
     badge = re.escape(f"https://colab.research.google.com/github/{repository}/blob/")
     assert title.source.startswith(f"# {path.stem[:2]} · ")
     page = rf"[\w.-]+/notebooks/{path.name}"  # of main, or of a tag: tests/test_colab.py
@@ -101,7 +100,7 @@ def test_the_title_says_the_minutes_honestly(path):
 @each_notebook
 def test_no_address_but_the_one(path):
     text = path.read_text(encoding="utf-8")
-    others = text.replace(course.address().removeprefix("https://"), "")
+    others = text.replace(lessons.address().removeprefix("https://"), "")
     assert "github.com/" not in others.replace("colab.research.google.com/github/", "")
 
 
@@ -160,7 +159,7 @@ def test_the_folded_answer_is_right_and_the_solutions_have_the_same(path, name):
 
 @pytest.mark.parametrize("path", SOLUTIONS, ids=name_of)
 def test_solutions_are_right(path):
-    lesson = read(course.ROOT / "notebooks" / path.name)
+    lesson = read(lessons.ROOT / "notebooks" / path.name)
     texts = [o.get("text", "") for c in hygiene.code_cells(read(path)) for o in c.outputs]
     right = [text for text in texts if text == "right\n" or text.startswith("right: ")]
     assert len(right) == len(hygiene.tasks(lesson))
@@ -172,7 +171,7 @@ def test_what_the_lesson_builds_is_what_the_package_holds(path):
     files = BUILT[path.stem]
     if not files:
         return
-    source = "\n".join((course.ROOT / "vit_steps" / f"{f}.py").read_text("utf-8") for f in files)
+    source = "\n".join((lessons.ROOT / "vit_steps" / f"{f}.py").read_text("utf-8") for f in files)
     assert set().union(*files.values()) <= set(hygiene.finished(read(path)))
     assert hygiene.drifted(read(path), source) == []
 

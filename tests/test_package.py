@@ -208,8 +208,8 @@ def modules_after(*lines):
 
 
 def test_importing_the_package_brings_in_nothing_heavy():
-    loaded = modules_after("import torch", "import vit_steps", "import vit_steps.plots")
-    assert {"vit_steps.vit", "vit_steps.plots", "torch"} <= loaded
+    loaded = modules_after("import torch", "import vit_steps", "import vit_course.plots")
+    assert {"vit_steps.vit", "vit_course.plots", "torch"} <= loaded
     heavy = {
         "matplotlib",
         "torchinfo",
@@ -220,7 +220,7 @@ def test_importing_the_package_brings_in_nothing_heavy():
         "timm",
         "torchvision",
     }
-    assert loaded & (heavy | {"transformers", "ipykernel", "vit_steps.checks"}) == set()
+    assert loaded & (heavy | {"transformers", "ipykernel", "vit_course.checks"}) == set()
 
 
 def test_the_model_alone_needs_torch_einops_numpy_and_pillow():
@@ -237,7 +237,8 @@ def test_the_model_alone_needs_torch_einops_numpy_and_pillow():
     code = f"""
 import torch, sys
 sys.modules.update(dict.fromkeys({rooms!r}))
-from vit_steps import ViT, ViTConfig, load_image, plots
+from vit_course import plots
+from vit_steps import ViT, ViTConfig, load_image
 model = ViT(ViTConfig(image_size=16, patch_size=4, embed_dim=12, depth=1, num_heads=3))
 print(tuple(model(torch.zeros(1, 3, 16, 16)).shape))
 """

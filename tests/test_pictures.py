@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from PIL import Image, ImageDraw
 
-import course
+from vit_course import lessons
 
-PICTURES = sorted((course.ROOT / "images").glob("*.png"))
-PICTURES.remove(course.ROOT / "images" / "explorer.png")  # a screenshot
+PICTURES = sorted((lessons.ROOT / "images").glob("*.png"))
+PICTURES.remove(lessons.ROOT / "images" / "explorer.png")  # a screenshot
 
 
 def unlike(a: Image.Image, b: Image.Image) -> float:
@@ -26,7 +26,7 @@ def unlike(a: Image.Image, b: Image.Image) -> float:
 @pytest.fixture(scope="module")
 def redrawn(tmp_path_factory):
     folder = tmp_path_factory.mktemp("images")
-    subprocess.run([sys.executable, course.ROOT / "images" / "draw.py", folder], check=True)
+    subprocess.run([sys.executable, lessons.ROOT / "images" / "draw.py", folder], check=True)
     return folder
 
 

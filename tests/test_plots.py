@@ -9,7 +9,7 @@ import pytest
 import torch
 from matplotlib.colors import to_hex
 
-from vit_steps import plots
+from vit_course import plots
 
 
 @pytest.fixture(autouse=True)
@@ -459,7 +459,7 @@ def test_every_public_drawing_is_used_by_a_lesson_or_by_another_drawing():
     lessons = "".join(f.read_text(encoding="utf8") for f in (root / "notebooks").glob("*.ipynb"))
     drawings = "".join(f.read_text(encoding="utf8") for f in (root / "images").glob("*.py"))
     own = "".join(
-        f.read_text(encoding="utf8") for f in (root / "vit_steps/plots").glob("[a-z]*.py")
+        f.read_text(encoding="utf8") for f in (root / "vit_course/plots").glob("[a-z]*.py")
     )
     unused = [
         name

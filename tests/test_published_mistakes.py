@@ -5,7 +5,7 @@ import torch
 from published import PUBLISHED, Published
 from sick import Plain
 
-from vit_steps.doctor import CHECKS, examine
+from vit_doctor import CHECKS, examine
 
 NAMES = [check.__name__.replace("_", " ") for check in CHECKS]
 FOUND = [each for each in PUBLISHED if each.names]

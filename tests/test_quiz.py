@@ -9,16 +9,15 @@ from importlib import import_module
 import pytest
 import quiz
 
-import course
-from vit_steps import checks
-from vit_steps.checks.choosing import Choice
+from vit_course import checks, lessons
+from vit_course.checks.choosing import Choice
 
-LESSONS = [int(p.name[:2]) for p in sorted((course.ROOT / "notebooks").glob("[0-9][0-9]_*.ipynb"))]
+LESSONS = [int(p.name[:2]) for p in sorted((lessons.ROOT / "notebooks").glob("[0-9][0-9]_*.ipynb"))]
 NUMBERS = list(range(1, 11))
 
 
 def questions_of(lesson: int) -> dict[int, Choice]:
-    return import_module(f"vit_steps.checks.quiz.lesson_{lesson:02}").QUESTIONS
+    return import_module(f"vit_course.checks.quiz.lesson_{lesson:02}").QUESTIONS
 
 
 def proofs_of(lesson: int) -> dict[int, Callable[[], str]]:

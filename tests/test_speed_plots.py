@@ -7,9 +7,9 @@ import matplotlib.pyplot as plt
 import pytest
 from matplotlib.colors import to_hex
 
-from vit_steps import plots
-from vit_steps.plots import speed
-from vit_steps.plots.figures import INK, QUERY, VALUE
+from vit_course import plots
+from vit_course.plots import speed
+from vit_course.plots.figures import INK, QUERY, VALUE
 
 MADE = {"turns": 7, "cores": 2, "threads": 1}
 PARTS = {

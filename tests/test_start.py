@@ -1,4 +1,4 @@
-"""`python course.py start`: the learner's copy, in which nothing of the learner's is ever lost."""
+"""`python -m vit_course start`: the learner's copy, in which nothing is ever lost."""
 
 import json
 import os
@@ -16,7 +16,7 @@ import hygiene
 import nbformat
 import pytest
 
-import course
+from vit_course import lessons, start
 from vit_steps.training import files
 
 LESSON = "01_patches.ipynb"
@@ -29,7 +29,7 @@ def house(tmp_path, monkeypatch):
     (source / "solutions").mkdir(parents=True)
     for name in ("00_start_here", "01_patches", "solutions/01_patches"):
         write(source / f"{name}.ipynb", f"print('{name}')", output=name)
-    monkeypatch.setattr(course, "NOTEBOOKS", sorted(source.rglob("*.ipynb")))
+    monkeypatch.setattr(start, "NOTEBOOKS", sorted(source.rglob("*.ipynb")))
     return source, tmp_path / "my_course"
 
 
@@ -52,9 +52,9 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 def test_the_copy_has_every_notebook_without_outputs_and_with_links_that_hold(tmp_path):
-    told = course.lay(tmp_path)
+    told = start.lay(tmp_path)
     copies = list(tmp_path.rglob("*.ipynb"))
-    assert len(copies) == len(course.NOTEBOOKS)
+    assert len(copies) == len(lessons.NOTEBOOKS)
     assert str(len(copies)) in told[0]
     assert len({p.name for p in copies}) == len(copies)  # tabs told apart
     for path in copies:
@@ -65,25 +65,25 @@ def test_the_copy_has_every_notebook_without_outputs_and_with_links_that_hold(tm
 
 def test_the_copy_and_the_learners_file_are_ignored_by_git():
     for name in ("my_course/01_patches.ipynb", "my_vit.py", "notebooks/solutions/my_vit.py"):
-        assert subprocess.run(["git", "check-ignore", "-q", name], cwd=course.ROOT).returncode == 0
+        assert subprocess.run(["git", "check-ignore", "-q", name], cwd=lessons.ROOT).returncode == 0
 
 
 def test_a_second_start_changes_nothing(house):
     _, copy = house
-    course.lay(copy)
+    start.lay(copy)
     before = contents(copy)
-    assert len(course.lay(copy)) == 1
+    assert len(start.lay(copy)) == 1
     assert contents(copy) == before
 
 
 def test_what_the_learner_changed_is_kept_and_named_and_the_rest_is_refreshed(house):
     source, copy = house
-    course.lay(copy)
+    start.lay(copy)
     write(copy / LESSON, "my_answer = 42")
     (copy / "my_vit.py").write_text("mine = 1")
     for name in ("00_start_here", "01_patches"):
         write(source / f"{name}.ipynb", "the_course = 'newer'")
-    told = course.lay(copy)
+    told = start.lay(copy)
     assert code_of(copy / LESSON) == "my_answer = 42"
     assert code_of(copy / "00_start_here.ipynb") == "the_course = 'newer'"
     assert (copy / "my_vit.py").read_text() == "mine = 1"
@@ -93,34 +93,34 @@ def test_what_the_learner_changed_is_kept_and_named_and_the_rest_is_refreshed(ho
 
 def test_a_lesson_that_was_only_run_counts_as_untouched(house):
     source, copy = house
-    course.lay(copy)
+    start.lay(copy)
     ran = json.loads((copy / LESSON).read_text())
     ran["cells"][1] |= {"outputs": [nbformat.v4.new_output("stream", text="what running left")]}
     ran["metadata"]["language_info"] = {"name": "python"}
     (copy / LESSON).write_text(json.dumps(ran))
-    assert len(course.lay(copy)) == 1  # nothing new: the outputs stay
+    assert len(start.lay(copy)) == 1  # nothing new: the outputs stay
     assert b"what running left" in (copy / LESSON).read_bytes()
     write(source / LESSON, "the_course = 'newer'")
-    assert len(course.lay(copy)) == 1
+    assert len(start.lay(copy)) == 1
     assert code_of(copy / LESSON) == "the_course = 'newer'"
 
 
 def test_a_file_of_the_learners_under_a_lessons_name_is_kept(house):
     source, copy = house
-    course.lay(copy)
+    start.lay(copy)
     (copy / "02_tokens.ipynb").write_text("my notes, no notebook")
     write(source / "02_tokens.ipynb", "new lesson")
-    course.NOTEBOOKS.append(source / "02_tokens.ipynb")
-    assert "02_tokens.ipynb" in course.lay(copy)[1]
+    lessons.NOTEBOOKS.append(source / "02_tokens.ipynb")
+    assert "02_tokens.ipynb" in start.lay(copy)[1]
     assert (copy / "02_tokens.ipynb").read_text() == "my notes, no notebook"
 
 
 def test_a_lesson_that_the_course_has_no_more_goes_unless_it_was_changed(house):
     source, copy = house
-    course.lay(copy)
+    start.lay(copy)
     write(copy / LESSON, "my_answer = 42")
-    course.NOTEBOOKS[:] = [p for p in course.NOTEBOOKS if p.parent != source]
-    assert LESSON in course.lay(copy)[1]
+    lessons.NOTEBOOKS[:] = [p for p in lessons.NOTEBOOKS if p.parent != source]
+    assert LESSON in start.lay(copy)[1]
     assert code_of(copy / LESSON) == "my_answer = 42"
     assert not (copy / "00_start_here.ipynb").exists()
 
@@ -128,7 +128,7 @@ def test_a_lesson_that_the_course_has_no_more_goes_unless_it_was_changed(house):
 @pytest.mark.parametrize("stop", range(3))  # at the record, or at one of two notebooks
 def test_stopped_at_any_write_it_goes_on_and_loses_nothing(house, monkeypatch, stop):
     source, copy = house
-    course.lay(copy)
+    start.lay(copy)
     write(copy / LESSON, "my_answer = 42")
     for name in ("00_start_here", "01_patches", "solutions/01_patches"):
         write(source / f"{name}.ipynb", "the_course = 'newer'")
@@ -142,9 +142,9 @@ def test_stopped_at_any_write_it_goes_on_and_loses_nothing(house, monkeypatch, s
 
     monkeypatch.setattr(files, "write_whole", stopping)
     with pytest.raises(KeyboardInterrupt):
-        course.lay(copy)
+        start.lay(copy)
     monkeypatch.setattr(files, "write_whole", whole)
-    told = course.lay(copy)
+    told = start.lay(copy)
     assert code_of(copy / LESSON) == "my_answer = 42"
     assert code_of(copy / "00_start_here.ipynb") == "the_course = 'newer'"
     assert code_of(copy / "solutions/01_patches_solutions.ipynb") == "the_course = 'newer'"
@@ -160,7 +160,7 @@ def test_the_terminals_python_is_the_courses_whatever_the_shell_sets_up(tmp_path
     (other / "python").chmod(0o755)
     (home / ".bashrc").write_text(f"export PATH={other}:$PATH MINE=kept\n")
     environment = {"PATH": os.environ["PATH"], "HOME": str(home), "SHELL": "/bin/bash"}
-    (option,) = course.terminal(tmp_path, environment)
+    (option,) = start.terminal(tmp_path, environment)
     command = option.split("shell_command=")[1].replace("/bin/bash", shutil.which("bash")).split()
     ask = [*command, "-i", "-c", "command -v python; echo $MINE"]
     said = subprocess.run(ask, env=environment, capture_output=True, text=True).stdout.split()
@@ -178,7 +178,7 @@ def test_jupyterlab_opens_on_the_first_lesson_with_contents_and_without_news(tmp
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     options = ["--no-browser", "--allow-root", f"--port={port}", "--IdentityProvider.token=t"]
-    command = [sys.executable, course.ROOT / "course.py", "start", "--folder", tmp_path, *options]
+    command = [sys.executable, "-m", "vit_course", "start", "--folder", tmp_path, *options]
     quiet = dict(stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     lab = subprocess.Popen(command, **quiet, start_new_session=True)
     address = f"http://127.0.0.1:{port}"
@@ -207,7 +207,7 @@ def test_jupyterlab_opens_on_the_first_lesson_with_contents_and_without_news(tmp
 
 
 def test_the_readmes_first_command_ends_in_it():
-    readme = (course.ROOT / "README.md").read_text(encoding="utf-8")
+    readme = (lessons.ROOT / "README.md").read_text(encoding="utf-8")
     assert re.search(
         r"pip install -r requirements.txt && \S*python\S* course.py start$", readme, re.M
     )

@@ -9,7 +9,7 @@ import nbformat
 import pytest
 from hygiene import MINUTES, building_minutes, printed, reading_minutes
 
-from vit_steps.checks.engine import Check
+from vit_course.checks.engine import Check
 
 ROOT = Path(__file__).parents[1]
 GUIDE = (ROOT / "notebooks" / "TEACHING.md").read_text(encoding="utf-8")
@@ -64,7 +64,7 @@ def minutes(book) -> dict[str, tuple[float, int]]:
 @cache
 def messages(lesson: str) -> set[str]:
     """Every message that the lesson's checks have for a mistake."""
-    module = importlib.import_module(f"vit_steps.checks.{CHECKS[int(lesson)]}")
+    module = importlib.import_module(f"vit_course.checks.{CHECKS[int(lesson)]}")
     checks = [thing for thing in vars(module).values() if isinstance(thing, Check)]
     return {message for check in checks for message, _ in check.mistakes}
 

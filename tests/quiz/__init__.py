@@ -6,7 +6,7 @@ what each answer says, and gives the letter of the one that holds.
 
 import nbformat
 
-import course
+from vit_course import lessons
 
 
 def only(**holds: bool) -> str:
@@ -19,7 +19,7 @@ def only(**holds: bool) -> str:
 
 def says(lesson: int, words: str) -> bool:
     """Whether a cell of a lesson has these words in its stored output."""
-    (path,) = (course.ROOT / "notebooks").glob(f"{lesson:02}_*.ipynb")
+    (path,) = (lessons.ROOT / "notebooks").glob(f"{lesson:02}_*.ipynb")
     cells = nbformat.read(path, as_version=4).cells
     outputs = [output for cell in cells for output in cell.get("outputs", [])]
     return any(words in output.get("text", "") for output in outputs)

@@ -7,7 +7,8 @@ import torch
 from PIL import Image
 from torch.nn import functional as F
 
-from vit_steps import EncoderBlock, checks, load_image, normalize
+from vit_course import checks
+from vit_steps import EncoderBlock, load_image, normalize
 
 from . import only
 

@@ -9,7 +9,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.utils.flop_counter import FlopCounterMode
 
-from vit_steps import EncoderBlock, ViT, ViTConfig, doctor, merge_heads, patchify
+import vit_doctor as doctor
+from vit_steps import EncoderBlock, ViT, ViTConfig, merge_heads, patchify
 
 from . import only
 

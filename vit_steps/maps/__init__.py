@@ -1,7 +1,7 @@
 """Lesson 09: where a ViT looks, what its weights hold, and whether that explains its answers.
 
 All functions take what `model(images, return_attention=True)` gives, or the model itself, in eval
-mode; none of them keeps anything or draws (`vit_steps.plots` does). They work under torch.no_grad
+mode; none of them keeps anything or draws (`vit_course.plots` does). They work under torch.no_grad
 and torch.inference_mode.
 """
 

@@ -1,1 +1,0 @@
-"""What `python course.py` does for teachers: assignments, their grading, and slides."""

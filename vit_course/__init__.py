@@ -1,0 +1,1 @@
+"""What teaches the course: checks, drawings, the live page, and what teachers need."""

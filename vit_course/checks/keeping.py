@@ -1,0 +1,310 @@
+"""The learner's own model, `my_vit.py`: kept piece by piece, and taken up again.
+
+When the check of a build cell says "right", the learner's source goes into one plain file beside
+the notebooks. The file is the learner's: with all pieces in it, it imports nothing of `vit_steps`,
+and whatever else stands in it is left alone. It stands in the folder in which the notebook runs;
+the environment variable `MY_VIT` may name another file.
+"""
+
+import ast
+import linecache
+import os
+import sys
+from collections.abc import Callable, Iterable
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from vit_steps.training.files import write_whole
+
+from .sources import globals_of, source_in_cells, source_of, used_names
+
+# The pieces in the order in which they stand in the file, and where the package has its own.
+PIECES = {
+    "patchify": "vit_steps.patches",
+    "PatchEmbedding": "vit_steps.patches",
+    "TokenEmbedding": "vit_steps.tokens",
+    "split_heads": "vit_steps.heads",
+    "merge_heads": "vit_steps.heads",
+    "split_qkv": "vit_steps.heads",
+    "scaled_dot_product_attention": "vit_steps.attention",
+    "MultiHeadAttention": "vit_steps.attention",
+    "MLP": "vit_steps.encoder",
+    "EncoderBlock": "vit_steps.encoder",
+    "ViT": "vit_steps.vit",
+    "train_step": "vit_steps.training.loop",
+    "warmup_cosine": "vit_steps.training.loop",
+    "rollout": "vit_steps.maps.attention",
+    "rename": "vit_steps.pretrained.layouts",
+    "fuse_qkv": "vit_steps.variants",
+    "DropPath": "vit_steps.variants",
+    "random_masking": "vit_steps.variants",
+    "unmask": "vit_steps.variants",
+}
+HEADER = '"""My ViT, written piece by piece in the course "ViT, step by step"."""\n'
+STAND_IN = "  # the course's, until yours is right"
+
+# The judge of each piece: gives "right", or what is wrong. Each `Check` that keeps enters its own.
+judges: dict[str, Callable[[Callable], str]] = {}
+
+
+def my_file() -> Path:
+    """Where the learner's file is, whether it is there yet or not."""
+    return Path(os.environ.get("MY_VIT") or "my_vit.py")
+
+
+def keep(name: str, thing: Callable) -> str:
+    """Put a piece into the learner's file, in the place of an earlier one of that name.
+
+    Returns:
+        What became of it, in words. It does not raise: a right answer is right, kept or not.
+    """
+    if (getattr(thing, "__module__", "") or "").startswith("vit_steps"):
+        return "but this is the course's own, so it is not kept as yours"
+    path, source = my_file(), source_of(thing)
+    if source is None:
+        kind = "class" if name[0].isupper() else "def"
+        return f"to keep it in {path.name}, write it in a cell as `{kind} {name}`"
+    try:
+        text = path.read_text(encoding="utf-8") if path.exists() else HEADER
+        text = with_piece(text, name, thing, source)
+        alone = judge(name, getattr(run(text, path), name))
+        if alone != "right":  # a method that was hung on the class elsewhere, for example
+            return f"but not kept: what stands in its cell alone is not right ({alone})"
+        write_whole(path, text.encode())
+    except SyntaxError as error:
+        reason = f"line {error.lineno} of {path.name} is not Python ({error.msg})"
+        return f"but not kept: {reason}; mend it or delete the file, then run this cell again"
+    except (OSError, ValueError) as error:
+        return f"but not kept: {error}"
+    except (Exception, SystemExit) as error:
+        reason = f"{type(error).__name__}: {error}"
+        return f"but not kept: {path.name} does not run ({reason}); mend it or delete it"
+    lost = "; download it, Colab forgets files with the session"
+    return f"`{name}` is kept in {path.name}{lost if 'google.colab' in sys.modules else ''}"
+
+
+def with_piece(text: str, name: str, thing: Callable, source: str) -> str:
+    """The text of the file with this piece, and what it needs, in it.
+
+    Raises:
+        SyntaxError: the text is not Python.
+        ValueError: the piece uses something of the notebook that cannot be written down.
+    """
+    imports: list[str] = []
+    definitions: dict[str, str] = {}
+    collect(thing, source, imports, definitions)
+    definitions[thing.__name__] = source
+    if thing.__name__ != name:
+        definitions[name] = f"{name} = {thing.__name__}"
+    for defined, its_source in definitions.items():
+        text = with_definition(text, defined, its_source, before=name)
+    return with_imports(text, imports)
+
+
+def stand_in(name: str) -> str:
+    return f"from {PIECES[name]} import {name}{STAND_IN}"
+
+
+def collect(thing: Callable, source: str, imports: list[str], definitions: dict[str, str]) -> None:
+    """Gather what a source uses beside itself: imports, and the learner's own helpers.
+
+    Raises:
+        ValueError: it uses something that stands in the notebook alone, such as a tensor.
+    """
+    around = globals_of(thing)
+    for name in used_names(source):
+        if name in PIECES and name != thing.__name__:
+            imports.append(stand_in(name))
+        elif name in around and name not in definitions and around[name] is not thing:
+            write_down(name, around[name], thing.__module__, imports, definitions)
+
+
+def write_down(
+    name: str, value: Any, home: str, imports: list[str], definitions: dict[str, str]
+) -> None:
+    """Gather one thing that a source uses: as an import, as the learner's own definition, or as a
+    number.
+
+    Raises:
+        ValueError: it stands in the notebook alone, such as a tensor.
+    """
+    own = own_form(value)
+    line = import_line(name, value, home)
+    if own is None and line is not None:
+        imports.append(line)
+        return
+    helper = own or source_of(value)
+    if helper is not None:
+        definitions[name] = ""  # holds its place while its own helpers are gathered
+        collect(value, helper, imports, definitions)
+        del definitions[name]
+        definitions[name] = helper
+    elif isinstance(value, (int, float, str, tuple, type(None))):
+        definitions[name] = f"{name} = {value!r}"
+    else:
+        raise ValueError(
+            f"it uses `{name}`, which stands in your notebook alone; give it as an argument, or "
+            "make it inside"
+        )
+
+
+def own_form(value: Any) -> str | None:
+    """The notebook's own definition of what the course's form, imported later, hides by now."""
+    course = (getattr(value, "__module__", "") or "").startswith("vit_steps")
+    return source_in_cells(value) if course else None
+
+
+def import_line(name: str, value: Any, home: str) -> str | None:
+    """The line that imports a value under this name; None where it is the learner's own."""
+    if isinstance(value, ModuleType):
+        above, _, last = value.__name__.rpartition(".")
+        if not above:
+            return f"import {last}" if name == last else f"import {last} as {name}"
+        return f"from {above} import {last}" + ("" if name == last else f" as {name}")
+    module = getattr(value, "__module__", None)
+    own_name = getattr(value, "__name__", None)
+    if module in (None, home, "__main__") or own_name is None:
+        return None
+    parts = module.split(".")  # rearrange is einops.einops', and einops' too: the shorter
+    for length in range(1, len(parts) + 1):
+        place = ".".join(parts[:length])
+        if getattr(sys.modules.get(place), own_name, None) is value:
+            return f"from {place} import {own_name}" + ("" if name == own_name else f" as {name}")
+    return None
+
+
+def defined(node: ast.stmt) -> str | None:
+    """The name that a statement at the top of a file defines."""
+    if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+        return node.name
+    if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+        return node.targets[0].id
+    return None
+
+
+def first_line(node: ast.stmt) -> int:
+    return min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", []))])
+
+
+def with_definition(text: str, name: str, source: str, before: str) -> str:
+    """The text with this definition: in the place of the old one, or before the later pieces."""
+    lines, nodes = text.rstrip("\n").splitlines(), ast.parse(text).body
+    for node in nodes:
+        if defined(node) == name:
+            lines[first_line(node) - 1 : node.end_lineno] = source.splitlines()
+            return "\n".join(lines) + "\n"
+    order = list(PIECES)
+    later = order[order.index(before) + (name == before) :]
+    for node in nodes:
+        if defined(node) in later:
+            at = first_line(node) - 1
+            lines[at:at] = [*source.splitlines(), "", ""]
+            return "\n".join(lines) + "\n"
+    return "\n".join([*lines, "", "", *source.splitlines()]) + "\n"
+
+
+def with_imports(text: str, imports: Iterable[str]) -> str:
+    """The text with these imports below its docstring, and no stand-in for a piece that it has."""
+    nodes = ast.parse(text).body
+    own = {defined(node) for node in nodes}
+    lines = text.splitlines()
+    stand_ins = {stand_in(name) for name in PIECES if name in own}
+    new = {line for line in imports if line not in stand_ins and line not in lines}
+    wanted = sorted(new, key=lambda line: (STAND_IN in line, line.startswith("from"), line))
+    at, imported = 0, False
+    for number, node in enumerate(nodes):
+        documents = number == 0 and isinstance(node, ast.Expr)
+        if not documents and not isinstance(node, (ast.Import, ast.ImportFrom)):
+            break
+        at, imported = node.end_lineno or 0, not documents
+    lines[at:at] = wanted if imported or not wanted else ["", *wanted]
+    return "\n".join(line for line in lines if line not in stand_ins) + "\n"
+
+
+def mine(*names: str) -> Any:
+    """Pieces of the learner's own model, each the package's where the learner has none yet.
+
+    It prints which is whose. A piece of the file that is no longer right is said so, and not used.
+
+    Args:
+        names: of pieces, such as "split_heads", "ViT".
+
+    Returns:
+        The piece, or a tuple of them in the order of the names.
+
+    Raises:
+        ValueError: there is no piece of that name.
+    """
+    if unknown := [name for name in names if name not in PIECES]:
+        raise ValueError(f"no piece {unknown[0]!r}; there are {', '.join(PIECES)}")
+    own = load()
+    found = {name: own.get(name) or getattr(import_module(PIECES[name]), name) for name in names}
+    tell([name for name in names if name in own], [name for name in names if name not in own])
+    return found[names[0]] if len(names) == 1 else tuple(found[name] for name in names)
+
+
+def pieces() -> None:
+    """Print which pieces of the model, lessons 01 to 06, the learner has written."""
+    model = list(PIECES)[: list(PIECES).index("ViT") + 1]
+    own = load()
+    tell([name for name in model if name in own], [name for name in model if name not in own])
+
+
+def tell(own: list[str], course: list[str]) -> None:
+    if own:
+        print(f"yours, from {my_file().name}:", ", ".join(own))
+    if course:
+        print("the course's:", ", ".join(course))
+
+
+def run(text: str, path: Path) -> ModuleType:
+    """The learner's file as a module, from its text as it stands now."""
+    module = ModuleType("my_vit")
+    module.__file__ = str(path)
+    sys.modules["my_vit"] = module  # where dataclasses look
+    # Where error messages, and the search for a stub's dots, find the lines.
+    linecache.cache[str(path)] = (len(text), None, text.splitlines(keepends=True), str(path))
+    exec(compile(text, str(path), "exec"), module.__dict__)
+    return module
+
+
+def judge(name: str, piece: Callable) -> str:
+    """The message of the piece's check: "right", or what is wrong."""
+    return judges[name](piece) if name in judges else "right"
+
+
+def load() -> dict[str, Callable]:
+    """The pieces in the learner's file that are right; it says so where one is not."""
+    path = my_file()
+    if not path.exists():
+        return {}
+    try:
+        module = run(path.read_text(encoding="utf-8"), path)
+    except (Exception, SystemExit) as error:
+        where = f" at line {error.lineno}" if isinstance(error, SyntaxError) else ""
+        reason = getattr(error, "msg", None) or error
+        print(
+            f"{path.name} does not run: {type(error).__name__}{where}: {reason}\n"
+            "Mend it, or delete it and run your build cells again; until then the course's own "
+            "pieces stand in."
+        )
+        return {}
+    found: dict[str, Callable] = {}
+    spoilt: list[str] = []
+    for name in PIECES:
+        piece = getattr(module, name, None)
+        if piece is None or getattr(piece, "__module__", "").startswith("vit_steps"):
+            continue
+        verdict = judge(name, piece)
+        if verdict == "right":
+            found[name] = piece
+            continue
+        used = [bad for bad in spoilt if bad in used_names(source_of(piece) or "")]
+        spoilt.append(name)
+        if used:
+            print(f"{name} in {path.name} uses {used[0]}, so the course's stands in for it too.")
+        else:
+            print(f"{name} in {path.name} is no longer right, so the course's stands in: {verdict}")
+    return found

@@ -1,0 +1,799 @@
+"""Lesson 06: the whole model, its size and its work, a ViT without cls, where two models part."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from vit_steps import vit as package
+from vit_steps.encoder import Encoder
+from vit_steps.inputs import mlp_width
+from vit_steps.patches import grid_size
+from vit_steps.vit import ViTConfig
+
+from .compare import Verdict
+from .engine import Check, Trial, fill, module, then
+from .engine import parameters as shapes
+
+# No two of their sizes are alike, so that no wrong answer agrees by chance.
+SMALL = ViTConfig(
+    image_size=15, patch_size=5, num_classes=7, embed_dim=24, depth=2, num_heads=4, mlp_ratio=1.5
+)
+OTHER = ViTConfig(
+    image_size=8,
+    patch_size=2,
+    in_channels=1,
+    num_classes=11,
+    embed_dim=12,
+    depth=2,
+    num_heads=6,
+    mlp_ratio=3.0,
+)
+
+
+def pictures(config: ViTConfig, count: int, seed: int = 3) -> Tensor:
+    """Random images of a config's size."""
+    size: Any = config.image_size
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randn(count, config.in_channels, size, size, generator=generator)
+
+
+# What an error of torch or Python says, and what it means here.
+CALLED_LIST = (
+    "`self.blocks` is a list, and a list cannot be called; go through it, "
+    "`for block in self.blocks:`"
+)
+NOT_ASKED = (
+    "a block gives x alone unless you ask: `block(x, return_attention=True)` gives x and its "
+    "weights"
+)
+BY_PLACE = "a block's second place is its mask; write `block(x, return_attention=True)`, by name"
+KINDS = "(NotImplemented|Type|Value)Error: .*"
+SLIPS = {
+    f"{KINDS}(ModuleList|_forward_unimplemented)": CALLED_LIST,
+    f"{KINDS}values to unpack": NOT_ASKED,
+    f"{KINDS}mask": BY_PLACE,
+}
+
+
+ORDER = ("patch_embed", "tokens", "blocks", "norm", "head")
+
+
+def well_made(answer: Callable) -> Any:
+    """Whether the parts are made in the package's order, and start as the package's do."""
+    made = answer(SMALL)
+    order = [name for name, _ in made.named_children() if name in ORDER]
+    if order != list(ORDER):
+        return Verdict(
+            f"its parts are made in the order {', '.join(order)}; make them in the order "
+            f"{', '.join(ORDER)}, so that a seed gives the same weights as the package's ViT"
+        )
+    for name, part in made.named_modules():
+        if not isinstance(part, nn.Linear):
+            continue
+        small = 0.01 < part.weight.std() < 0.03
+        if not small or (part.bias is not None and part.bias.any()):
+            return Verdict(
+                f"`{name}` does not start as init_weights says (std 0.02, bias 0); "
+                "`self.apply(init_weights)` belongs at the end of __init__, after all parts"
+            )
+    eps = getattr(made.norm, "eps", None)
+    if eps != 1e-6:
+        return Verdict(f"`norm` has eps {eps}; ViTs are trained with 1e-6: LayerNorm(…, eps=1e-6)")
+    return Verdict("well made")
+
+
+# The steps of a right forward; each known wrong answer has one of them replaced.
+
+
+def embedded(model: Any, images: Tensor) -> Tensor:
+    return model.tokens(model.patch_embed(images))
+
+
+def from_cls(model: Any, x: Tensor) -> Tensor:
+    return model.head(model.norm(x)[:, 0])
+
+
+def bare_cls(model: Any, x: Tensor) -> Tensor:
+    return model.head(x[:, 0])
+
+
+def as_asked(logits: Tensor, attention: Any, asked: bool) -> Any:
+    return (logits, attention) if asked else logits
+
+
+def wrong_vit(
+    embed: Callable = embedded,
+    run: Callable = lambda model, x: model.blocks(x, return_attention=True),
+    read: Callable = from_cls,
+    give: Callable = as_asked,
+    **parts: Callable,
+) -> type[nn.Module]:
+    """The package's ViT with a step of its forward, or a part, replaced.
+
+    Args:
+        run: gives the blocks' tokens, and each one's weights.
+        parts: by name, what makes the part of the model and its config.
+    """
+
+    class Wrong(package.ViT):
+        def __init__(self, config: ViTConfig):
+            super().__init__(config)
+            for name, make in parts.items():
+                setattr(self, name, make(self, config))
+
+        def forward(self, images: Tensor, return_attention: bool = False) -> Any:
+            x, attention = run(self, embed(self, images))
+            return give(read(self, x), attention, return_attention)
+
+    return Wrong
+
+
+def reading(pick: Callable) -> type[nn.Module]:
+    """A ViT whose head reads what `pick` takes of the normalised tokens."""
+    return wrong_vit(read=lambda m, x: m.head(pick(m.norm(x))))
+
+
+def reading_first(pick: Callable) -> type[nn.Module]:
+    """A ViT whose head reads what `pick` takes of the tokens, normalised afterwards."""
+    return wrong_vit(read=lambda m, x: m.head(m.norm(pick(x))))
+
+
+def given_back(give: Callable) -> type[nn.Module]:
+    return wrong_vit(give=give)
+
+
+def run_by(
+    change: Callable = lambda model, x, result: result,
+    keep: Callable = lambda result, weights: weights,
+    take: Callable = lambda model, x: x,
+) -> Callable:
+    """A run through the blocks.
+
+    Args:
+        change: makes what the next block gets of the model, of what this one got, and gave.
+        keep: makes what is kept of what a block gives.
+        take: makes what a block works on of the model, and of what it got.
+    """
+
+    def run(model: Any, x: Tensor) -> tuple[Tensor, list[Tensor]]:
+        kept = []
+        for block in model.blocks:
+            result, weights = block(take(model, x), return_attention=True)
+            kept.append(keep(result, weights))
+            x = change(model, x, result)
+        return x, kept
+
+    return run
+
+
+normed_each_time = run_by(lambda model, x, result: model.norm(result))
+normed_before_each = run_by(take=lambda model, x: model.norm(x))
+
+
+def same_tokens(model: Any, x: Tensor) -> tuple[Tensor, list[Tensor]]:
+    """Each block gets what the first one got, and the last one's result is taken."""
+    results = [block(x, return_attention=True) for block in model.blocks]
+    return results[-1][0], [weights for _, weights in results]
+
+
+def called_list(model: Any, x: Tensor) -> Any:
+    return nn.ModuleList(model.blocks)(x)
+
+
+def not_asked(model: Any, x: Tensor) -> Any:
+    first, second = iter([x])  # what Python says to it is what counts
+    return first, second
+
+
+def by_place(model: Any, x: Tensor) -> Any:
+    return model.blocks[0](x, True)
+
+
+class InAList(wrong_vit()):
+    def __init__(self, config: ViTConfig):
+        super().__init__(config)
+        blocks = list(self.blocks)
+        del self.blocks
+        self.blocks = blocks
+
+
+ViT = Check(
+    reference=package.ViT,
+    slips=SLIPS,
+    keeps="ViT",
+    trials=[
+        shapes("its parameters, for images of 15×15 pixels, patch 5, D = 24, 2 blocks", SMALL),
+        shapes("its parameters, for grey images of 8×8 pixels, patch 2, D = 12, 2 blocks", OTHER),
+        module("5 images of 15×15 pixels, patch 5, D = 24", [SMALL], pictures(SMALL, 5)),
+        module("3 grey images of 8×8 pixels, patch 2, D = 12", [OTHER], pictures(OTHER, 3)),
+        module(
+            "5 images, with return_attention=True",
+            [SMALL],
+            pictures(SMALL, 5),
+            return_attention=True,
+        ),
+        Trial("a new ViT", well_made),
+    ],
+    mistakes={
+        "the final norm is never used: the head reads `self.norm` of the cls token": wrong_vit(
+            read=bare_cls
+        ),
+        "the head answers for every token; give it the cls token alone, `x[:, 0]`": reading(
+            lambda x: x
+        ),
+        "you keep an axis of length 1: `x[:, :1]` is (B, 1, D), `x[:, 0]` is (B, D)": reading(
+            lambda x: x[:, :1]
+        ),
+        "you read the mean of all tokens; this ViT's head reads the cls token, `x[:, 0]`": tuple(
+            read(lambda x: x.mean(dim=1)) for read in (reading, reading_first)
+        ),
+        "you read the mean of the patches; this ViT's head reads the cls token, `x[:, 0]`": tuple(
+            read(lambda x: x[:, 1:].mean(dim=1)) for read in (reading, reading_first)
+        ),
+        "`self.tokens.cls_token` is cls as it was before any block, the same for every image; what "
+        "the blocks made of it is `x[:, 0]`": tuple(
+            wrong_vit(read=lambda m, x, at=at: m.head(m.norm(m.tokens.cls_token[at])))
+            for at in (..., 0)
+        ),
+        "`x[0]` is the first image; the cls token of every image is `x[:, 0]`": reading(
+            lambda x: x[0]
+        ),
+        "you read the last token; cls is the first, `x[:, 0]`": reading(lambda x: x[:, -1]),
+        "you read token 1, the first patch; cls is token 0, `x[:, 0]`": reading(lambda x: x[:, 1]),
+        "there is a softmax at the end; the head gives logits, the "
+        "loss brings its own softmax": wrong_vit(read=lambda m, x: from_cls(m, x).softmax(dim=-1)),
+        "argmax gives the number of one class; give the logits, a number for each class": wrong_vit(
+            read=lambda m, x: from_cls(m, x).argmax(dim=-1)
+        ),
+        "`tokens` is never called: it puts cls in front and adds the positions, "
+        "before the blocks": wrong_vit(lambda m, images: m.patch_embed(images)),
+        "`tokens` is to be called: it puts cls in front too, so token 0 "
+        "is a patch in yours": wrong_vit(lambda m, i: m.patch_embed(i) + m.tokens.pos_embed[:, 1:]),
+        "every block gets the same tokens: hand on what the block before gave, `x, weights = "
+        "block(x, …)`": wrong_vit(run=same_tokens),
+        "`x` never changes: you keep each block's weights and throw its tokens away": wrong_vit(
+            run=run_by(lambda model, x, result: x)
+        ),
+        "only the first block runs; is the `return` inside the loop?": wrong_vit(
+            run=lambda m, x: m.blocks[:1](x, return_attention=True)
+        ),
+        CALLED_LIST: wrong_vit(run=called_list),
+        NOT_ASKED: wrong_vit(run=not_asked),
+        BY_PLACE: wrong_vit(run=by_place),
+        "each block's input is added twice: a block adds it already, so `x = block(x)`": wrong_vit(
+            run=run_by(lambda model, x, result: x + result)
+        ),
+        "`self.norm` runs after every block; it belongs after the last block, once": tuple(
+            wrong_vit(run=normed_each_time, read=read) for read in (from_cls, bare_cls)
+        ),
+        "`self.norm` runs before every block; a block has norms of its own, and this one belongs "
+        "after the last block, once": tuple(
+            wrong_vit(run=normed_before_each, read=read) for read in (from_cls, bare_cls)
+        ),
+        "`self.norm` runs before the blocks; it belongs after the last block": wrong_vit(
+            lambda m, images: m.norm(embedded(m, images)), read=bare_cls
+        ),
+        "you give the logits and the weights, always; give the logits alone unless they are asked "
+        "for": given_back(lambda logits, attention, asked: (logits, attention)),
+        "the weights are never given: with return_attention=True "
+        "give (logits, attention)": given_back(lambda logits, attention, asked: logits),
+        "`return a, b if c else d` gives a pair in both cases: put brackets round the pair, "
+        "`(logits, attention) if "
+        "…`": given_back(lambda logits, attention, asked: (logits, attention if asked else logits)),
+        "the attention is one tensor; give a list, one tensor of weights for each block": (
+            given_back(lambda logits, kept, asked: as_asked(logits, torch.stack(kept), asked))
+        ),
+        "the attention is the last block's weights; give a list with those "
+        "of every block": given_back(lambda logits, kept, asked: as_asked(logits, kept[-1], asked)),
+        "the two results are the wrong way round: the logits first, then the attention": given_back(
+            lambda logits, attention, asked: (attention, logits) if asked else logits
+        ),
+        "your list holds each block's tokens, not its weights": wrong_vit(
+            run=run_by(keep=lambda result, weights: result)
+        ),
+        "the head is turned round: a Linear names its inputs first, D, then its outputs": wrong_vit(
+            head=lambda m, c: nn.Linear(c.num_classes, c.embed_dim)
+        ),
+        "768 and 1000 are B/16's sizes; read yours from config": wrong_vit(
+            norm=lambda m, c: nn.LayerNorm(768, eps=1e-6), head=lambda m, c: nn.Linear(768, 1000)
+        ),
+        "the head gives 1000 logits; it gives one a class, `config.num_classes`": wrong_vit(
+            head=lambda m, c: nn.Linear(c.embed_dim, 1000)
+        ),
+        "the head has no bias; leave nn.Linear's own in": wrong_vit(
+            head=lambda m, c: nn.Linear(c.embed_dim, c.num_classes, bias=False)
+        ),
+        "the norm is made for the classes; it norms tokens, of D numbers": wrong_vit(
+            norm=lambda m, c: nn.LayerNorm(c.num_classes, eps=1e-6)
+        ),
+        "the norm is made for all tokens at once; it norms each alone, over its D numbers": (
+            wrong_vit(norm=lambda m, c: nn.LayerNorm([all_tokens(c), c.embed_dim], eps=1e-6))
+        ),
+        "the blocks are in a plain list, which torch does not look into: "
+        "use nn.ModuleList": InAList,
+        "it is one block, many times: make a new EncoderBlock for each "
+        "of the `depth` places": wrong_vit(blocks=lambda m, c: Encoder([m.blocks[0]] * c.depth)),
+        "`norm` has PyTorch's eps; ViTs are trained with another: "
+        "LayerNorm(D, eps=1e-6)": wrong_vit(norm=lambda m, c: nn.LayerNorm(c.embed_dim)),
+        "`head` does not start as init_weights says: `self.apply(init_weights)` belongs at the end "
+        "of __init__, "
+        "after all parts": wrong_vit(head=lambda m, c: nn.Linear(c.embed_dim, c.num_classes)),
+    },
+)
+
+
+# Size and work -----------------------------------------------------------------------------------
+
+# N + 1 is no small multiple of the depth, nor the hidden width of D: what is forgotten once must
+# not be taken for what is forgotten in each block, nor one bias for another.
+TINY = ViTConfig(
+    image_size=12, patch_size=4, num_classes=5, embed_dim=12, depth=3, num_heads=3, mlp_ratio=2.5
+)
+GREY = replace(TINY, in_channels=1)
+WIDE = replace(TINY, image_size=(12, 20), depth=4)
+ODD = replace(TINY, embed_dim=56, num_heads=7, mlp_ratio=61 / 56)
+
+
+def counted(what: str, config: ViTConfig, place: int) -> Trial:
+    """One of the two counts, to the last unit; the engine's tolerance would forgive some."""
+    name = ("parameters", "multiply-adds")[place]
+
+    def run(answer: Callable) -> Any:
+        result = answer(config)
+        if result is None or result is ...:
+            return result
+        if not isinstance(result, (tuple, list)) or len(result) != 2:
+            return Verdict("give two whole numbers, (parameters, multiply_adds)")
+        number = result[place]
+        if isinstance(number, Tensor) and number.numel() == 1:
+            number = number.item()
+        if number is ...:
+            return number
+        if isinstance(number, bool) or not isinstance(number, int):
+            return Verdict(
+                f"the {name} are {number!r}, no whole number; is the hidden width "
+                "round(mlp_ratio * D)?"
+            )
+        return f"{number:,}"
+
+    return Trial(f"the {name} of {what}", run)
+
+
+SIZES = [
+    ("a tiny ViT (12×12 pixels, patch 4, D = 12, 3 blocks)", TINY),
+    ("the same for grey images", GREY),
+    ("the same for images of 12×20 pixels, with 4 blocks", WIDE),
+    ("the same with D = 56 and mlp_ratio 61/56", ODD),
+    ("B/16", ViTConfig.preset("B/16")),
+]
+
+
+def square_tokens(config: ViTConfig) -> int:
+    """The number of tokens, as one counts them who takes image_size for one number."""
+    size: Any = config.image_size
+    return (size // config.patch_size) ** 2 + 1
+
+
+def all_tokens(config: ViTConfig) -> int:
+    rows, cols = grid_size(config.image_size, config.patch_size)
+    return rows * cols + 1
+
+
+def parameters(config: ViTConfig, hidden: int | None = None, **changed: int) -> int:
+    """All parameters of a ViT, part by part; `changed` replaces parts."""
+    c, d, p = config, config.embed_dim, config.patch_size
+    hidden = hidden or mlp_width(d, c.mlp_ratio)
+    block = dict(norms=4 * d, weights=4 * d * d + 2 * d * hidden, biases=5 * d + hidden)
+    whole = dict(
+        patch=p * p * c.in_channels * d + d,
+        cls=d,
+        positions=all_tokens(c) * d,
+        blocks=c.depth * sum((block | {k: v for k, v in changed.items() if k in block}).values()),
+        norm=2 * d,
+        head=d * c.num_classes + c.num_classes,
+    )
+    return sum((whole | {k: v for k, v in changed.items() if k in whole}).values())
+
+
+def work(
+    config: ViTConfig,
+    products: int = 2,
+    squares: int = 4,
+    cls: int = 1,
+    every_token: bool = True,
+    heads: int = 1,
+    tokens: int | None = None,
+    patches: int | None = None,
+    head_tokens: int = 1,
+    hidden: int | None = None,
+) -> int:
+    """The multiply-adds of one forward pass; the options make the known mistakes."""
+    c, d = config, config.embed_dim
+    n = tokens or all_tokens(c) - 1 + cls
+    linears = squares * d * d + 2 * d * (hidden or mlp_width(d, c.mlp_ratio))
+    block = linears * (n if every_token else 1) + products * n * n * d * heads
+    first = (patches or n - cls) * c.patch_size**2 * c.in_channels * d
+    return first + c.depth * block + head_tokens * d * c.num_classes
+
+
+def mistaken(size: Callable | None = None, cost: Callable | None = None) -> Callable:
+    """A wrong answer: the size, or the work, or both, counted otherwise."""
+    return lambda config: ((size or parameters)(config), (cost or work)(config))
+
+
+def sized(**changed: int) -> Callable:
+    """A wrong answer: the size with these parts."""
+    return mistaken(lambda c: parameters(c, **changed))
+
+
+def worked(**options: Any) -> Callable:
+    """A wrong answer: the work with these options."""
+    return mistaken(cost=lambda c: work(c, **options))
+
+
+def wider(width: Callable) -> Callable:
+    """A wrong answer: both counts with another width of the MLP."""
+    return mistaken(lambda c: parameters(c, hidden=width(c)), lambda c: work(c, hidden=width(c)))
+
+
+size_and_work = Check(
+    reference=mistaken(),
+    trials=[counted(what, config, place) for place in (0, 1) for what, config in SIZES],
+    mistakes={
+        "the two counts are the wrong way round: the parameters first": lambda c: (
+            work(c),
+            parameters(c),
+        ),
+        "cls and positions are both missing: they are bare parameters, no layer's weight; this is "
+        "how a sum over layers goes wrong": sized(cls=0, positions=0),
+        "your parameters are D too few. Is the patch embedding's bias there, cls itself, and a "
+        "position for every patch and one for cls?": sized(cls=0),
+        "2·D parameters are missing: the final norm, after the last block, or cls and its "
+        "position": sized(norm=0),
+        "4·D parameters a block are missing: the two LayerNorms inside the blocks, 2·D each, or "
+        "the biases of qkv and of the projection": sized(norms=0),
+        "a LayerNorm has 2·D parameters, a scale and a shift for each place; you count D": mistaken(
+            lambda c: parameters(c, norms=2 * c.embed_dim, norm=c.embed_dim)
+        ),
+        "the biases inside the blocks are missing: each of the four Linears has one": sized(
+            biases=0
+        ),
+        "qkv's bias is missing: 3·D parameters a block": mistaken(
+            lambda c: parameters(c, biases=2 * c.embed_dim + mlp_width(c.embed_dim, c.mlp_ratio))
+        ),
+        "the head's bias is missing: one number a class": mistaken(
+            lambda c: parameters(c, head=c.embed_dim * c.num_classes)
+        ),
+        "the parameters of one block are counted; there are `depth`": mistaken(
+            lambda c: parameters(replace(c, depth=1))
+        ),
+        "mlp_ratio is ignored: the MLP's hidden width is round(mlp_ratio * D), "
+        "and not always 4·D": wider(lambda c: 4 * c.embed_dim),
+        "int() cuts 60.99999 to 60; the hidden width is round(mlp_ratio * D)": wider(
+            lambda c: int(c.mlp_ratio * c.embed_dim)
+        ),
+        "in_channels is ignored: a patch has P·P·in_channels numbers, "
+        "and not always three channels": lambda c: mistaken()(replace(c, in_channels=3)),
+        "the number of patches is wrong where image_size is (height, width): vit_steps.grid_size "
+        "reads both forms and gives (rows, columns)": mistaken(
+            lambda c: parameters(c, positions=square_tokens(c) * c.embed_dim),
+            lambda c: work(c, tokens=square_tokens(c)),
+        ),
+        "attention is missing from the work: q·kᵀ and weights·v have no parameters, yet each costs "
+        "N·N·D a block": worked(products=0),
+        "attention has two products: q·kᵀ, and then weights·v": worked(products=1),
+        "the blocks' Linears run on every token: multiply by N. And attention is missing: two "
+        "products of N·N·D a block": worked(every_token=False, products=0),
+        "the blocks' Linears run on every token: multiply by N": worked(every_token=False),
+        "the blocks work on N tokens, cls included; you count the patches only": worked(cls=0),
+        "the patch embedding runs on the patches alone, N − 1 of them; cls is no patch": mistaken(
+            cost=lambda c: work(c, patches=all_tokens(c))
+        ),
+        "the heads share the width: h heads of width d = D / h cost N·N·D together, not h times "
+        "that": mistaken(cost=lambda c: work(c, heads=c.num_heads)),
+        "the output projection is missing from the work: D·D for each token, in each block": worked(
+            squares=3
+        ),
+        "the head reads one token, not all N": mistaken(
+            cost=lambda c: work(c, head_tokens=all_tokens(c))
+        ),
+        "the head is missing from the work: D times the classes, once": worked(head_tokens=0),
+        "these are FLOPs, a multiplication and an addition each; "
+        "count a multiply-add once": mistaken(cost=lambda c: 2 * work(c)),
+    },
+)
+
+
+# A ViT without cls -------------------------------------------------------------------------------
+
+
+def patches_of(config: ViTConfig) -> int:
+    return all_tokens(config) - 1
+
+
+def bare_patches(model: Any, images: Tensor) -> Tensor:
+    return model.patch_embed(images)
+
+
+def with_positions(model: Any, images: Tensor) -> Tensor:
+    x = model.patch_embed(images)
+    return x + model.pos_embed.view(1, -1, x.shape[-1])[:, -x.shape[1] :]
+
+
+def positions(c: ViTConfig) -> Tensor:
+    return torch.zeros(1, patches_of(c), c.embed_dim)
+
+
+def mean_vit(
+    pool: Callable = lambda x: x.mean(dim=1),
+    embed: Callable = with_positions,
+    run: Callable = lambda model, x: model.blocks(x),
+    read: Callable | None = None,
+    made: Callable = lambda c: nn.Parameter(positions(c)),
+) -> type[nn.Module]:
+    """A ViT without a cls token, whose head reads the mean of the tokens; the options make the
+    known mistakes.
+
+    Args:
+        pool: makes what the head reads of the normalised tokens.
+        read: makes the logits of the model and the blocks' tokens, in place of that.
+        made: makes `pos_embed` of the config.
+    """
+
+    class MeanViT(nn.Module):
+        def __init__(self, config: ViTConfig):
+            super().__init__()
+            whole = package.ViT(config)
+            self.patch_embed, self.pos_embed = whole.patch_embed, made(config)
+            self.blocks, self.norm, self.head = whole.blocks, whole.norm, whole.head
+
+        def forward(self, images: Tensor) -> Tensor:
+            x = run(self, embed(self, images))
+            return read(self, x) if read else self.head(pool(self.norm(x)))
+
+    return MeanViT
+
+
+ViTWithoutCls = Check(
+    reference=mean_vit(),
+    slips=SLIPS,
+    trials=[
+        shapes("its parameters, for images of 15×15 pixels, patch 5, D = 24, 2 blocks", SMALL),
+        shapes("its parameters, for grey images of 8×8 pixels, patch 2, D = 12, 2 blocks", OTHER),
+        module("5 images of 15×15 pixels, patch 5, D = 24", [SMALL], pictures(SMALL, 5)),
+        module("3 grey images of 8×8 pixels, patch 2, D = 12", [OTHER], pictures(OTHER, 3)),
+    ],
+    mistakes={
+        "the cls token is still there, inside `tokens`: "
+        "this ViT has `pos_embed` in its place": reading(lambda x: x[:, 1:].mean(dim=1)),
+        "without cls there are n positions, one a patch; yours has one more": mean_vit(
+            made=lambda c: nn.Parameter(torch.zeros(1, all_tokens(c), c.embed_dim))
+        ),
+        "`pos_embed` needs the batch axis: its shape is (1, n, D)": mean_vit(
+            made=lambda c: nn.Parameter(positions(c)[0])
+        ),
+        "the positions are not learned: make `pos_embed` an nn.Parameter": mean_vit(made=positions),
+        "the positions are not added to the patches": mean_vit(embed=bare_patches),
+        "the positions are added after the blocks; add them before the blocks": mean_vit(
+            embed=bare_patches, run=lambda m, x: m.blocks(x) + m.pos_embed
+        ),
+        "you take the mean first and norm that; norm each token, then take the mean": mean_vit(
+            read=lambda m, x: m.head(m.norm(x.mean(dim=1)))
+        ),
+        "the norm is missing: norm each token, then take the mean": mean_vit(
+            read=lambda m, x: m.head(x.mean(dim=1))
+        ),
+        "`[:, 1:]` leaves the first patch out: there is no cls token "
+        "to leave out any more": mean_vit(lambda x: x[:, 1:].mean(dim=1)),
+        "token 0 is the first patch now; read the mean of all tokens": mean_vit(lambda x: x[:, 0]),
+        "you read the sum of the tokens; read their mean": mean_vit(lambda x: x.sum(dim=1)),
+        "you read the largest number of each column; read the mean": mean_vit(
+            lambda x: x.amax(dim=1)
+        ),
+        "you average over the images; the tokens are axis 1": mean_vit(lambda x: x.mean(dim=0)),
+        "the head answers for every token; take the mean over the tokens, axis 1, to get one row "
+        "of logits an image": mean_vit(lambda x: x),
+        "there is a softmax at the end; give the logits": mean_vit(
+            read=lambda m, x: m.head(m.norm(x).mean(dim=1)).softmax(dim=-1)
+        ),
+        "every block gets the same tokens: hand on what the block before gave, "
+        "`x = block(x)`": mean_vit(run=lambda m, x: same_tokens(m, x)[0]),
+        CALLED_LIST: mean_vit(run=called_list),
+    },
+)
+
+
+# Where two models part ---------------------------------------------------------------------------
+
+
+@cache
+def two(config: ViTConfig, change: Callable[[nn.Module], None] | None) -> Any:
+    """Two ViTs of equal weights, the second of another config, or changed; and images."""
+    with torch.random.fork_rng(devices=[]), torch.no_grad():
+        torch.manual_seed(0)
+        first, second = (package.ViT(replace(c, image_size=8)) for c in (TINY, config))
+        fill(first)
+        fill(second)
+        if change:
+            change(second)
+        return first.eval(), second.eval(), torch.randn(2, 3, 8, 8)
+
+
+def pair(
+    what: str, config: ViTConfig = TINY, change: Callable | None = None, why: str = ""
+) -> Trial:
+    """A trial of two models.
+
+    Args:
+        config, change: what the second has otherwise.
+        why: what to say besides the wrong name.
+    """
+
+    def run(answer: Callable) -> Any:
+        with torch.no_grad():
+            result = answer(*two(config, change))
+        if result is None:
+            return Verdict(f"it gives None{why}")
+        return Verdict(f"it gives {result!r}{why}") if isinstance(result, str) else result
+
+    return Trial(what, run)
+
+
+ONE = (0, 3, 7)
+COUNTS = "; every difference over 1e-5 counts, even of one number"
+
+
+def shaken(name: str) -> Callable:
+    def change(model: nn.Module) -> None:
+        p = model.get_parameter(name)
+        p.add_(torch.randn_like(p))
+
+    return change
+
+
+def larger(by: float, place: Any = ...) -> Callable:
+    """A change of the positions, or of the one at that place."""
+
+    def change(model: Any) -> None:
+        model.tokens.pos_embed[place] += by
+
+    return change
+
+
+def stages(model: Any, images: Tensor) -> dict[str, Tensor]:
+    """What each stage of a ViT gives, in the order in which the images pass."""
+    x = model.patch_embed(images)
+    found = {"patch_embed": x}
+    found["tokens"] = x = model.tokens(x)
+    for i, block in enumerate(model.blocks):
+        found[f"blocks.{i}"] = x = block(x)
+    found["norm"] = model.norm(x)
+    found["head"] = model(images)
+    return found
+
+
+def apart(x: Tensor, y: Tensor) -> bool:
+    return x.shape != y.shape or bool((x - y).abs().max() > 1e-5)
+
+
+def parted(a: Any, b: Any, images: Tensor, differ: Callable = apart) -> list[str]:
+    """The stages after which two ViTs differ."""
+    first, second = stages(a, images), stages(b, images)
+    return [name for name in first if differ(first[name], second[name])]
+
+
+def first_parted(a: Any, b: Any, images: Tensor) -> str | None:
+    return next(iter(parted(a, b, images)), None)
+
+
+def where(size: Callable = lambda gap: gap.abs().max(), border: float = 1e-5) -> Callable:
+    """A wrong answer: the first stage that is apart by another measure, or another border."""
+
+    def differ(x: Tensor, y: Tensor) -> bool:
+        return x.shape != y.shape or bool(size(x - y) > border)
+
+    return lambda a, b, images: next(iter(parted(a, b, images, differ)), None)
+
+
+def of_equal_shapes(a: Any, b: Any, images: Tensor) -> str | None:
+    """A wrong answer: shapes are not compared."""
+    found = parted(a, b, images, lambda x, y: bool((x - y).abs().max() > 1e-5))
+    return next(iter(found), None)
+
+
+def other_weights(a: nn.Module, b: nn.Module, images: Tensor) -> str | None:
+    """The first stage whose weights differ: a wrong answer."""
+    theirs = b.state_dict()
+    for name, weight in a.state_dict().items():
+        if apart(weight, theirs[name]):
+            return ".".join(name.split(".")[: 2 if name.startswith("blocks") else 1])
+    return None
+
+
+def renamed(change: Callable[[str], Any]) -> Callable:
+    """A wrong answer: the right name, put through `change`."""
+    return then(first_parted, lambda name: name and change(name))
+
+
+def block_as(form: Callable[[int], Any]) -> Callable:
+    """A wrong answer: a block is named so, by its number."""
+    return renamed(lambda name: form(int(name[7:])) if name.startswith("blocks.") else name)
+
+
+def before(name: str) -> str:
+    names = ["patch_embed", "tokens", "blocks.0", "blocks.1", "blocks.2", "norm", "head"]
+    return names[max(names.index(name) - 1, 0)]
+
+
+def every_token(a: Any, b: Any, images: Tensor) -> str | None:
+    name = first_parted(a, b, images)
+    if name != "head":
+        return name
+    return "head" if apart(a.head(a.features(images)), b.head(b.features(images))) else None
+
+
+where_they_part = Check(
+    reference=first_parted,
+    trials=[
+        pair("two equal ViTs"),
+        pair("two ViTs whose fc1 in block 1 differs", change=shaken("blocks.1.mlp.fc1.weight")),
+        pair("two ViTs whose norm1 in block 2 differs", change=shaken("blocks.2.norm1.weight")),
+        pair("two ViTs whose patch projection differs", change=shaken("patch_embed.proj.weight")),
+        pair("two ViTs of equal weights with 3 and 4 heads", replace(TINY, num_heads=4)),
+        pair("two ViTs of equal weights, one with mean pooling", replace(TINY, pool="mean")),
+        pair("two ViTs of 5 and 6 classes", replace(TINY, num_classes=6)),
+        pair("two ViTs whose head differs", change=shaken("head.weight")),
+        pair(
+            "two ViTs, the second's cls token larger by 1",
+            change=lambda m: m.tokens.cls_token.add_(1.0),
+        ),
+        pair("two ViTs, the positions larger by 0.0005", change=larger(5e-4), why=COUNTS),
+        pair("two ViTs, one number larger by 0.0004", change=larger(4e-4, ONE), why=COUNTS),
+        pair("two ViTs, one number larger by 0.00005", change=larger(5e-5, ONE), why=COUNTS),
+        pair(
+            "two ViTs, the cls token different by a rounding",
+            change=lambda m: m.tokens.cls_token.mul_(1 + 2e-7),
+            why="; differences up to 1e-5 do not count",
+        ),
+    ],
+    mistakes={
+        "you compare the weights: 3 and 4 heads, or cls and mean pooling, have equal weights and "
+        "still give other numbers; compare what each stage gives": other_weights,
+        "you compare the logits alone; go stage by stage, and name the "
+        "first that differs": lambda a, b, images: "head" if apart(a(images), b(images)) else None,
+        "this is the last stage where they differ; once apart, they stay apart: "
+        "return at the first": lambda a, b, images: next(reversed(parted(a, b, images)), None),
+        "you give a list of all stages that differ; return the name of the first, or None": parted,
+        "this is the stage before; name the stage after which they differ": renamed(before),
+        "the blocks are numbered from 0, as in model.blocks[0]": block_as(
+            lambda number: f"blocks.{number + 1}"
+        ),
+        "it must say which block: blocks.0, blocks.1, …": block_as(lambda number: "blocks"),
+        "a block is named blocks.0, as in the state dict, with a dot": block_as(
+            lambda number: f"blocks[{number}]"
+        ),
+        "a block is named by a text, blocks.0, and not by its number alone": block_as(
+            lambda number: number
+        ),
+        "the logits are never compared: two ViTs whose heads differ, or that pool differently, "
+        "part only there": renamed(lambda name: None if name == "head" else name),
+        "you apply the head yourself, to cls or to all tokens; two ViTs that pool differently part "
+        "only in a(images) and b(images)": every_token,
+        "you ask for exactly equal numbers, so rounding alone parts two models; forgive "
+        "differences of up to 1e-5": where(border=0.0),
+        "a difference may be negative: compare (x - y).abs()": where(lambda gap: gap.max()),
+        "the mean hides one number that differs; look at the largest difference": where(
+            lambda gap: gap.abs().mean()
+        ),
+        "you forgive too much: differences over 1e-5 count": (
+            *(where(border=border) for border in (1e-4, 1e-3, 1e-2)),
+        ),
+        "results of other shapes differ, and cannot be subtracted: "
+        "compare the shapes first": of_equal_shapes,
+        "where they never differ, return None itself, not the text 'None'": then(first_parted, str),
+    },
+)

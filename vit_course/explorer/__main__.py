@@ -1,0 +1,72 @@
+"""The command line of `python -m vit_course.explorer`; no module imports it."""
+
+import argparse
+import sys
+import webbrowser
+from pathlib import Path
+
+import vit_steps
+from vit_steps.training import load_model
+from vit_steps.training.data import load
+from vit_steps.training.dataset import Pictures
+
+from .pages import write
+
+ABOUT = "This model reads the digit that stands somewhere among pieces of other digits."
+STORED = Path(vit_steps.__file__).with_name("weights") / "scattered.safetensors"
+
+
+def arguments() -> argparse.ArgumentParser:
+    """The options of `python -m vit_course.explorer`."""
+    parser = argparse.ArgumentParser(
+        prog="python -m vit_course.explorer",
+        description="Write a page on which a trained ViT runs live, and open it.",
+        epilog="""\
+examples:
+  %(prog)s
+      the course's own model, which reads scattered digits
+  %(prog)s runs/digits/best.safetensors --data digits
+      what `python -m vit_steps.training` trained on digits
+  %(prog)s runs/my_photos/best.safetensors --data folder:my_photos --out photos.html
+      a model of your own pictures
+
+The page is one file: it needs no server and no network, and you may send it to others.
+""",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("weights", nargs="?", type=Path, default=STORED, metavar="WEIGHTS",
+        help="a file of save_model or of the training (default: the course's own)")  # fmt: skip
+    parser.add_argument("--data", metavar="DATA", help="whose held-out pictures are shown: "
+        "digits, scattered, folder:PATH, openml:NAME (for the course's own: scattered; else none "
+        "without this)")  # fmt: skip
+    parser.add_argument("--count", type=int, default=24, metavar="N",
+        help="so many pictures (default: 24)")  # fmt: skip
+    parser.add_argument("--out", type=Path, default=Path("explorer.html"), metavar="FILE",
+        help="where to write the page (default: explorer.html)")  # fmt: skip
+    parser.add_argument("--no-browser", action="store_true", help="only write it")
+    return parser
+
+
+def main(argv: list[str] | None = None) -> None:
+    """Write the page, say where it is, open it."""
+    options = arguments().parse_args(argv)
+    try:
+        model = load_model(options.weights)
+        source = options.data or ("scattered" if options.weights == STORED else None)
+        pictures = held_out(source, model.config.image_size, options.count) if source else None
+        about = ABOUT if options.weights == STORED else ""
+        path = write(options.out, model, pictures, count=options.count, about=about)
+    except (ValueError, TypeError, OSError) as error:
+        sys.exit(f"vit_course.explorer: {error}")
+    print(f"{path}, {path.stat().st_size / 1e6:.1f} MB")
+    if not options.no_browser and not webbrowser.open(path.resolve().as_uri()):
+        print("no browser opened; open the file yourself")
+
+
+def held_out(source: str, size: int | tuple[int, int], count: int) -> Pictures:
+    """The pictures of a data set that are kept for testing."""
+    return load(source, size=size, count=50 * count, val_fraction=0).test
+
+
+if __name__ == "__main__":
+    main()

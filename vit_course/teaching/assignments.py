@@ -1,0 +1,208 @@
+"""The lessons as assignments: nbgrader's source is made of the lessons and their solutions.
+
+A task is a code cell of a lesson that ends with its check, `checks.patchify(patchify)`. The lesson
+has its text, its minutes and its stub, the solutions have its answer; here the two become one cell
+with nbgrader's marks, and a grade cell below it. So neither is written twice, and who reads the
+solutions meets no marks. A task has as many points as minutes, all or none.
+"""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from difflib import SequenceMatcher
+from pathlib import Path
+from symtable import symtable
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from ..lessons import ROOT, SOLUTIONS
+
+# Lesson 00 is an introduction, and 08 is about experiments that differ from machine to machine.
+ASSIGNMENTS = [p.stem for p in SOLUTIONS if p.stem[:2] not in "00 08"]
+CHECKED = re.compile(r"checks\.(\w+)\(\w+\)\s*$")
+BEGIN, END = "### BEGIN SOLUTION", "### END SOLUTION"
+LEFT_OPEN = "#: "  # before a line of the stub, above the solution that takes its place
+TEST = "test-"  # what the names of grade cells begin with
+NOTE = """# {title}: assignment
+
+Write your answer where `...` stands, run the cell, and see what its check says. What you hand in is
+judged again, in a fresh process and on other numbers too: only what the cells define counts, not
+what they print. Each cell is judged by itself, with the definitions of the cells above it. Keep the
+names, and hand in this file under its own name, `{name}`."""
+
+
+def read(path: Path) -> dict[str, Any]:
+    """A notebook, each cell's source as one text."""
+    book = json.loads(path.read_text(encoding="utf-8"))
+    for cell in book["cells"]:
+        cell["source"] = "".join(cell["source"])
+    return book
+
+
+def write(path: Path, book: dict[str, Any]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(book, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def task_of(cell: dict[str, Any]) -> str | None:
+    """The task of a cell, by the name of the check that ends it."""
+    found = CHECKED.search(cell["source"]) if cell["cell_type"] == "code" else None
+    return found[1] if found else None
+
+
+def marked(stub: str, solution: str) -> str:
+    """A solution in which nbgrader's marks enclose what the stub leaves open."""
+    left, answer = stub.splitlines(), solution.splitlines()
+    lines = []
+    for kind, a, b, c, d in SequenceMatcher(None, left, answer, autojunk=False).get_opcodes():
+        if kind == "equal":
+            lines += answer[c:d]
+        else:
+            lines += [BEGIN, *(LEFT_OPEN + line for line in left[a:b]), *answer[c:d], END]
+    return "\n".join(lines)
+
+
+def cleared(source: str) -> str:
+    """A marked cell as learners get it: the stub in the place of each solution."""
+    lines, inside = [], False
+    for line in source.splitlines():
+        if line in (BEGIN, END):
+            inside = line == BEGIN
+        elif not inside or line.startswith(LEFT_OPEN):
+            lines.append(line.removeprefix(LEFT_OPEN) if inside else line)
+    return "\n".join(lines)
+
+
+def tasks_of(lesson: dict[str, Any]) -> dict[str, tuple[str, str, int]]:
+    """Of each task of a lesson its stub, its text without folded answers, and its minutes."""
+    found, texts = {}, ""
+    for cell in lesson["cells"]:
+        if cell["cell_type"] == "markdown":
+            texts += "\n\n" + cell["source"]
+        elif name := task_of(cell):
+            parts = re.split(r"(?m)^(?=##+ )", texts)
+            text = next((p for p in reversed(parts) if re.search(r"\(\d+ minutes?\)", p)), "")
+            if not text:  # a second cell of the same task, or no task
+                continue
+            minutes = int(re.search(r"\((\d+) minutes?\)", text)[1])
+            # A figure is the output of a cell that is not here.
+            folded = r"<details>.*?</details>|^\*Figure:.*?\n\n"
+            text = re.sub(folded, "", text, flags=re.DOTALL | re.MULTILINE)
+            found.setdefault(name, (cell["source"], text.strip(), minutes))
+            texts = ""
+    return found
+
+
+def nbgrader_cell(name: str, **options: Any) -> dict[str, Any]:
+    """The metadata by which nbgrader knows a cell."""
+    usual = {"grade": False, "solution": False, "locked": False, "task": False}
+    return {"nbgrader": usual | {"schema_version": 3, "grade_id": name} | options}
+
+
+def grade_id(cell: dict[str, Any]) -> str | None:
+    own = cell.get("metadata", {}).get("nbgrader", {})
+    return own.get("grade_id") if isinstance(own, dict) else None
+
+
+def is_task(cell: dict[str, Any]) -> bool:
+    return cell["metadata"].get("nbgrader", {}).get("solution", False)
+
+
+def code(source: str, metadata: dict[str, Any], id: str) -> dict[str, Any]:
+    empty = {"execution_count": None, "outputs": []}
+    return {"cell_type": "code", "id": id, "metadata": metadata, "source": source} | empty
+
+
+def markdown(source: str, id: str) -> dict[str, Any]:
+    return {"cell_type": "markdown", "id": id, "metadata": {}, "source": source}
+
+
+def source_of(assignment: str) -> dict[str, Any]:
+    """nbgrader's source of an assignment: its tasks, and the definitions that they stand on."""
+    from vit_course.checks.sources import used_names
+
+    lesson = read(ROOT / "notebooks" / f"{assignment}.ipynb")
+    book = read(ROOT / "notebooks" / "solutions" / f"{assignment}.ipynb")
+    tasks = tasks_of(lesson)
+    codes = [cell for cell in book["cells"] if cell["cell_type"] == "code"]
+    needed: set[str] = set()
+    cells: list[dict[str, Any]] = []  # from the last to the first
+    for number, cell in reversed(list(enumerate(codes))):
+        source, name = cell["source"], task_of(cell)
+        if name in tasks:
+            stub, text, points = tasks[name]
+            needed |= set(used_names(source))
+            graded = nbgrader_cell(f"{TEST}{name}", grade=True, locked=True, points=points)
+            said = f"# {points} points: judged by checks.{name}, in a process of its own."
+            cells += [
+                code(said, graded, f"test-{number}"),
+                code(marked(stub, source), nbgrader_cell(name, solution=True), f"cell-{number}"),
+                markdown(text, f"text-{number}"),
+            ]
+        elif number == 0 or names_in(source) & needed:
+            needed |= set(used_names(source))
+            cells.append(code(source, cell["metadata"] if number == 0 else {}, f"cell-{number}"))
+    title = lesson["cells"][0]["source"].splitlines()[0].removeprefix("# ")
+    note = NOTE.format(title=title, name=f"{assignment}.ipynb")
+    book["cells"] = [markdown(note, "title"), *reversed(cells)]
+    return book
+
+
+def names_in(source: str) -> set[str]:
+    """What a cell defines at its top."""
+    table = symtable(source, "cell", "exec")
+    return {s.get_name() for s in table.get_symbols() if s.is_assigned() or s.is_imported()}
+
+
+def release(to: Path, assignments: list[str] = ASSIGNMENTS) -> list[str]:
+    """Make the students' versions of these assignments.
+
+    Returns:
+        What to tell the teacher.
+
+    Raises:
+        RuntimeError: nbgrader is missing, or failed.
+    """
+    with TemporaryDirectory() as other:
+        course = Path(other)
+        lay_source(course, assignments)
+        to.mkdir(parents=True, exist_ok=True)
+        for name in assignments:
+            shutil.copy(course / "release" / name / f"{name}.ipynb", to)
+    return [f"{to.name} holds {len(assignments)} assignments, one notebook each."]
+
+
+def lay_source(course: Path, assignments: list[str]) -> None:
+    """Make a course folder of nbgrader's with these assignments, and their students' versions."""
+    settings = "from teaching.grading import configure\n\nconfigure(get_config())  # noqa: F821\n"
+    course.mkdir(parents=True, exist_ok=True)
+    (course / "nbgrader_config.py").write_text(settings, encoding="utf-8")
+    for name in assignments:
+        write(course / "source" / name / f"{name}.ipynb", source_of(name))
+    nbgrader(course, "generate_assignment", "--create", "--assignment=*")
+
+
+def nbgrader(course: Path, *command: str) -> None:
+    """Run a command of nbgrader's in its course folder.
+
+    Raises:
+        RuntimeError: it is missing, or it did not do all that it was asked; with what it said.
+    """
+    paths = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
+    own = {f"JUPYTER_{kind}_DIR": str(course / ".jupyter") for kind in ("CONFIG", "DATA")}
+    # nbgrader calls a program of its own environment
+    own["PATH"] = str(Path(sys.executable).parent) + os.pathsep + os.environ.get("PATH", "")
+    done = subprocess.run(
+        [sys.executable, "-m", "nbgrader", *command],
+        cwd=course,
+        env=os.environ | own | {"PYTHONPATH": paths, "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+    )
+    if "No module named nbgrader" in done.stderr:
+        raise RuntimeError("nbgrader is missing: `pip install -e '.[teach]'` brings it")
+    if done.returncode:
+        raise RuntimeError(f"nbgrader {command[0]} failed:\n{(done.stdout + done.stderr)[-3000:]}")

@@ -1,0 +1,104 @@
+"""The lessons as a site to read: `sphinx-build -c book . build/book` makes it.
+
+Sphinx reads the repository as it stands, with the outputs that the notebooks store. README.md is
+the front page. A folder or file that is no page of the book is linked to on GitHub.
+"""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+from vit_course.lessons import ROOT, address
+
+project = "ViT, step by step"
+author = project
+html_title = project
+root_doc = "README"
+include_patterns = [
+    "README.md",
+    "notebooks/*.md",
+    "notebooks/[0-9]*.ipynb",
+    "notebooks/solutions/[0-9]*.ipynb",
+]
+exclude_patterns = [".*", "build", "my_course", "runs"]  # not even looked into
+
+extensions = ["myst_nb"]
+nb_execution_mode = "off"
+nb_render_image_options = {"alt": "A figure, described in the sentence below it"}
+highlight_language = "none"  # what says no language is no Python
+myst_enable_extensions = ["dollarmath", "html_image"]
+myst_heading_anchors = 3
+
+# One file of MathJax, which needs no other: nothing is fetched when a page is read.
+mathjax = Path(find_spec("sphinx-mathjax-offline").origin).parent / "static" / "mathjax"
+mathjax_path = "tex-svg.js"
+
+html_theme = "sphinx_book_theme"
+html_static_path = ["book.css", str(mathjax / mathjax_path)]
+html_css_files = ["book.css"]
+html_copy_source = False
+html_show_copyright = False
+html_context = {"default_mode": "auto"}  # light or dark, as the reader's device asks
+html_theme_options = {
+    "repository_url": address(),
+    "use_repository_button": True,
+    "use_download_button": False,
+    "navbar_persistent": [],  # the search stands on the left
+    "show_toc_level": 2,
+}
+
+# What stands in the contents on the left.
+CONTENTS = {
+    "The lessons": "notebooks/[0-9]*",
+    "To look up": "notebooks/[A-Z]*",
+    "Solutions": "notebooks/solutions/*",
+}
+LIVE = "## See it think"  # below it the front page links to a live page of the model
+
+
+def setup(app):
+    app.connect("source-read", prepare)
+    app.connect("build-finished", add_pages)
+
+
+def prepare(app, page, source):
+    """Change the text of a page, on its way into the book alone."""
+    text = source[0]
+    folder = (ROOT / page).parent
+    text = re.sub(r"\]\(([^()\s]+)\)", lambda link: f"]({target(app, folder, link[1])})", text)
+    if page == root_doc:
+        text = text.replace(LIVE, f'{LIVE}\n\n<a href="explorer.html">Open the page</a>')
+        text += "".join(
+            f"\n```{{toctree}}\n:hidden:\n:glob:\n:caption: {caption}\n\n{pages}\n```\n"
+            for caption, pages in CONTENTS.items()
+        )
+    elif (ROOT / page).with_suffix(".ipynb").exists():
+        book = json.loads(text)
+        for cell in book["cells"]:
+            if cell["metadata"].get("jupyter") == {"source_hidden": True}:
+                cell["metadata"]["tags"] = [*cell["metadata"].get("tags", []), "hide-input"]
+        text = json.dumps(book)
+    source[0] = text
+
+
+def target(app, folder, link):
+    """Where a link of the repository leads in the book: to GitHub, if it is to no page of it."""
+    path = Path(os.path.normpath(folder / link.partition("#")[0]))
+    is_page = app.project.path2doc(path) in app.project.docnames
+    if re.match(r"\w+:|#", link) or is_page or path.suffix == ".png" or not path.exists():
+        return link
+    return f"{address()}/tree/main/{path.relative_to(ROOT).as_posix()}"
+
+
+def add_pages(app, error):
+    """A site opens at index.html: the front page stands there too. And a live page of the model."""
+    if error or app.builder.name != "html":
+        return
+    shutil.copy(Path(app.outdir) / f"{root_doc}.html", Path(app.outdir) / "index.html")
+    page = ["--out", str(Path(app.outdir) / "explorer.html"), "--no-browser"]
+    subprocess.run([sys.executable, "-m", "vit_course.explorer", *page], check=True, cwd=ROOT)

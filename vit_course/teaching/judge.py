@@ -1,0 +1,217 @@
+"""Judges one submitted notebook: what `python -m vit_course grade` starts for each of them.
+
+Two processes for each task. The one runs what the learner wrote, within limits of time and memory,
+and gives back nothing but results (`answer.py`). The other, which never runs a line of it, compares
+them with the course's answer. So it is of no use to a submission to print "right", to replace the
+checks or to end the process. The answer is tried on what its check tries it on, and on the same in
+an order drawn now; and so a table of the answers, or a count of the calls, is of no use either.
+
+What this cannot do: Python cannot be shut off from itself. Code that searches the interpreter's
+frames may still find what it is tried on, and can then say what a trial of a yes or no wants.
+It is no wall against code that means harm either: run it under a user or in a container that has
+nothing to lose, and without a network.
+"""
+
+import io
+import json
+import os
+import select
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from importlib import import_module
+from pkgutil import walk_packages
+from types import ModuleType
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from vit_course import checks
+from vit_course.checks.engine import Check, Trial, call, outcome
+
+from .answer import attempt, disarm, flat, limit, refuse, whole
+
+MOST = 200_000_000  # bytes of results that are read
+# Cases for tasks that take no tensor, so that a table of the visible ones does not pass.
+HIDDEN: dict[str, list[tuple]] = {
+    "patch_of": [(37, 91, 160, 8), (5, 44, 60, 12), (29, 3, 30, 10)],
+    "local_mask": [(4, 6, 2), (5, 3, 1), (2, 7, 3)],
+    "rows_of": [(60, 5, "k", 3), (96, 6, "v", 5), (42, 7, "q", 4)],
+    "drop_path_rates": [(0.15, 5), (0.35, 9)],
+    "torchvision_name": [("encoder.layers.encoder_layer_7.mlp.3.bias",), ("heads.head.weight",)],
+    "warmup_cosine": [(3, 37, 0.2), (19, 37, 0.2), (30, 53, 0.1)],
+}
+JUDGES: dict[str, ModuleType] = {}  # the judge's own modules of the package
+
+
+def with_hidden(name: str, trials: Sequence[Trial], generator: torch.Generator) -> list[Trial]:
+    """The trials of a check, the same on other numbers where they have any, and hidden cases.
+
+    Other numbers are the same ones, the last axis of each tensor in another order. So what must
+    hold of them still does: rows that sum to 1, a range, numbers that all differ.
+    """
+    changed = []
+
+    def other(x: Any) -> Any:
+        if isinstance(x, (tuple, list)):
+            return type(x)(map(other, x))
+        if not isinstance(x, Tensor) or not x.is_floating_point() or x.ndim == 0:
+            return x
+        changed.append(x)
+        return x[..., torch.randperm(x.shape[-1], generator=generator)].clone()
+
+    hidden = []
+    for trial in trials:
+        changed.clear()
+        again = trial.again(other) if trial.again else None
+        if again and changed:
+            hidden.append(Trial(f"{trial.what}, in another order", again.run))
+    return [*trials, *hidden, *(call(f"{given}", *given) for given in HIDDEN.get(name, []))]
+
+
+def judge(name: str, cells: list, seconds: float = 60, megabytes: int = 2000) -> str:
+    """The message for the answer to one task: "right", or what is wrong."""
+    check = getattr(checks, name)
+    generator = torch.Generator()
+    generator.seed()
+    trials = with_hidden(name, check.trials, generator)
+    # In another order each time: who counts the calls learns nothing from them.
+    order = torch.randperm(len(trials), generator=generator).tolist()
+    shuffled = [trials[number] for number in order]
+    try:
+        given = results_of(name, cells, check, shuffled, seconds, megabytes)
+    except ValueError as error:
+        return str(error)
+    return verdict(check, trials, dict(zip(order, given, strict=True)))
+
+
+def verdict(check: Check, trials: list[Trial], results: dict[int, Any]) -> str:
+    """What the check says of an answer that gives these results, each by its trial's number."""
+    submitted = Submitted()
+
+    def replayed(number: int, trial: Trial) -> Trial:
+        return Trial(trial.what, lambda x: results[number] if x is submitted else trial.run(x))
+
+    same = Check(check.reference, [replayed(*one) for one in enumerate(trials)], {}, check.slips)
+    same.mistakes = check.mistakes
+    try:
+        return same.judge(submitted)
+    except Exception as error:  # results of a form that no answer gives
+        return f"what it gives cannot be compared ({type(error).__name__}: {error})"
+
+
+class Submitted:
+    """Stands for the answer where results of it are compared; it cannot be called."""
+
+    def __call__(self, *_: Any, **__: Any) -> Any:
+        raise NotImplementedError
+
+
+def results_of(
+    name: str, cells: list, check: Check, trials: list[Trial], seconds: float, megabytes: int
+) -> list[Any]:
+    """What the learner's answer gives in each trial, from a process of its own.
+
+    Raises:
+        ValueError: there are none; it says why.
+    """
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(reading)
+        give_results(writing, name, cells, check, trials, megabytes)
+    os.close(writing)
+    try:
+        data = receive(reading, time.monotonic() + seconds)
+    except TimeoutError:
+        raise ValueError(f"it was stopped after {seconds:g} seconds: does it end?") from None
+    finally:
+        os.close(reading)
+        try:
+            os.killpg(child, signal.SIGKILL)
+        except (ProcessLookupError, PermissionError):
+            os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+    try:
+        kind, content = torch.load(io.BytesIO(data), weights_only=True)
+        results = [whole(result) for result in content] if kind == "results" else None
+    except Exception:
+        raise ValueError("its process ended before it gave a result") from None
+    if results is None:
+        raise ValueError(str(content))
+    if len(results) != len(trials):
+        raise ValueError("it gave results for other trials than it was tried on")
+    return results
+
+
+def give_results(
+    writing: int, name: str, cells: list, check: Check, trials: list[Trial], megabytes: int
+) -> None:
+    """The other process's life: run the answer, write the results, end."""
+    try:
+        os.setsid()
+        quiet = os.open(os.devnull, os.O_RDWR)
+        for number in (0, 1, 2):
+            os.dup2(quiet, number)
+        disarm(name, JUDGES)
+        limit(megabytes)
+        sys.addaudithook(refuse)
+        try:
+            answer = attempt(name, cells)
+            said = ["results", [flat(outcome(trial, answer, check.slips)) for trial in trials]]
+        except MemoryError:
+            said = ["none", "it needs more memory than it may have"]
+        except ValueError as error:
+            said = ["none", str(error)]
+        file = io.BytesIO()
+        torch.save(said, file)
+        data = memoryview(file.getvalue())
+        while data:
+            data = data[os.write(writing, data) :]
+    finally:
+        os._exit(0)
+
+
+def receive(reading: int, until: float) -> bytes:
+    data = bytearray()
+    while len(data) < MOST:
+        if not select.select([reading], [], [], max(0, until - time.monotonic()))[0]:
+            raise TimeoutError
+        part = os.read(reading, 1 << 20)
+        if not part:
+            break
+        data += part
+    return bytes(data)
+
+
+def second_copy() -> None:
+    """Import the package anew, for submissions; the judge's own modules stand in `sys` no more.
+
+    What a submission replaces in the package, it replaces in its own copy.
+    """
+    for name in [name for name in sys.modules if name.split(".")[0] == "vit_steps"]:
+        JUDGES[name] = sys.modules.pop(name)
+    package = import_module("vit_steps")
+    for module in walk_packages(package.__path__, "vit_steps."):  # later, none can be read
+        if not module.name.endswith("__main__"):
+            import_module(module.name)
+
+
+def main() -> None:
+    given = json.load(sys.stdin)
+    torch.set_num_threads(1)  # a process with threads must not be forked
+    second_copy()
+    os.environ["MY_VIT"] = "no_my_vit.py"
+    said = {}
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)
+        for name in given["tasks"]:
+            said[name] = judge(name, given["cells"], given["seconds"], given["megabytes"])
+    json.dump(said, sys.stdout)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,130 @@
+"""The lessons as talks: one page of slides each, made by nbconvert and shown by reveal.js.
+
+What is on a slide, and what the speaker only reads, each cell of a lesson says itself, in its
+`slideshow` metadata: JupyterLab shows and changes it in its Property Inspector.
+"""
+
+import html
+import re
+import shutil
+from pathlib import Path
+
+import nbformat
+from nbconvert import SlidesExporter
+from nbformat.v4 import new_code_cell
+
+from ..lessons import LESSONS, ROOT, write
+
+WIDTH, HEIGHT = 1280, 720  # of a slide; the browser scales it to the screen
+LINE = 27  # of code, or of what it prints
+MAX_ZOOM = 2  # of a figure: it has two pixels for one, for dense screens
+# What shows the slides, from npm, and what of it is never asked for.
+PACKAGES = ("reveal.js", "requirejs", "jquery", "mathjax")
+INSTALL = "npm install --prefix build reveal.js@4 requirejs@2 jquery@3 mathjax@2"
+FETCHED = ROOT / "build" / "node_modules"
+UNUSED = shutil.ignore_patterns("unpacked", "png", "localization", "docs", "test", "*.map")
+LOCAL = {
+    "reveal_url_prefix": "packages/reveal.js",
+    "require_js_url": "packages/requirejs/require.js",
+    "jquery_url": "packages/jquery/dist/jquery.min.js",
+    "mathjax_url": "packages/mathjax/MathJax.js?config=TeX-AMS_CHTML-full,Safe",
+}
+INDEX = """<!DOCTYPE html>
+<html lang="en">
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width">
+<title>ViT, step by step</title>
+<style>body {{ font: 24px/1.6 sans-serif; margin: 2em auto; max-width: 30em; }}</style>
+<h1>ViT, step by step</h1>
+{links}
+</html>
+"""
+
+
+def make(to: Path, packages: Path | None = None) -> list[Path]:
+    """Make the slides of all lessons, and a page that lists them.
+
+    Args:
+        to: the folder, which is made if it is missing; what is there under the same name is
+            replaced.
+        packages: a folder `node_modules` with the packages that show the slides, which are copied
+            beside them, so that nothing is fetched. By default build/node_modules. Without it the
+            packages come from the network each time that the slides are shown.
+
+    Returns:
+        The pages, in the order of the lessons.
+
+    Raises:
+        ValueError: a package is missing.
+    """
+    if not packages and FETCHED.is_dir():
+        packages = FETCHED
+    if packages and (missing := [name for name in PACKAGES if not (packages / name).is_dir()]):
+        raise ValueError(f"{packages} has no {missing[0]}; `{INSTALL}` makes build/node_modules")
+    to.mkdir(parents=True, exist_ok=True)
+    for name in PACKAGES if packages else ():
+        shutil.copytree(packages / name, to / "packages" / name, ignore=UNUSED, dirs_exist_ok=True)
+    pages, links = [], []
+    for path in LESSONS:
+        book = nbformat.read(path, as_version=4)
+        page = to / f"{path.stem}.slides.html"
+        write(page, page_of(book, LOCAL if packages else {}))
+        title = book.cells[0].source.splitlines()[0].removeprefix("# ")
+        links.append(f'<p><a href="{page.name}">{html.escape(title)}</a></p>')
+        pages.append(page)
+    write(to / "index.html", INDEX.format(links="\n".join(links)))
+    return pages
+
+
+def page_of(book, urls: dict[str, str]) -> str:
+    """A lesson's slides as one page of HTML.
+
+    Args:
+        book: the lesson.
+        urls: where the packages are, by the names of nbconvert's options; those left out come
+            from the network.
+    """
+    cells = []
+    for cell, below in zip(book.cells, [*book.cells[1:], None], strict=True):
+        cells.append(cell)
+        if cell.cell_type == "markdown":
+            cell.source = re.sub(r"\((\d\d_\w+)\.ipynb\)", r"(\1.slides.html)", cell.source)
+            continue
+        figure = next((o for o in cell.outputs if "image/png" in o.get("metadata", {})), None)
+        if figure:
+            caption = below.source.split("\n\n")[0].strip("*").removeprefix("Figure: ")
+            shown = figure.metadata["image/png"]
+            room = HEIGHT - 70 - LINE * lines(cell)
+            # The setup shows only its map. To nbconvert alone it is one whole, and left out.
+            if cell.metadata.get("jupyter") or room < 0.9 * shown["height"]:
+                room = HEIGHT - 20
+                cell.outputs.remove(figure)
+                cells.append(alone(figure))
+            zoom = min(MAX_ZOOM, (WIDTH - 40) / shown["width"], room / shown["height"])
+            shown.update({side: round(zoom * shown[side]) for side in ("width", "height")})
+            shown["alt"] = caption
+    book.cells = cells
+    exporter = SlidesExporter(
+        template_file=str(Path(__file__).with_suffix(".html.j2")),
+        reveal_theme="white",
+        reveal_number="c/t",
+        reveal_transition="none",
+        reveal_width=str(WIDTH),
+        reveal_height=str(HEIGHT),
+        **urls,
+    )
+    return exporter.from_notebook_node(book)[0]
+
+
+def lines(cell) -> int:
+    """How many lines a cell has, with those that it printed."""
+    texts = [cell.source, *(output.get("text", "") for output in cell.outputs)]
+    shown = [output.get("data", {}) for output in cell.outputs]
+    texts += [data["text/plain"] for data in shown if len(data) == 1]
+    return sum(1 + len(line) // 100 for text in texts for line in text.splitlines())
+
+
+def alone(figure):
+    """A figure on a slide of its own, without code."""
+    metadata = {"slideshow": {"slide_type": "subslide"}, "transient": {"remove_source": True}}
+    return new_code_cell(outputs=[figure], metadata=metadata)

@@ -1,1 +1,0 @@
-"""What `python -m vit_steps.doctor` does: one file, or each of a folder, in its own process."""
