@@ -15,8 +15,8 @@ from pathlib import Path
 import torch
 from tiny_training import pictures, tiny
 
-from vit_steps import training
-from vit_steps.training import files, processes
+from vit_steps import files, training
+from vit_steps.training import processes
 
 folder, lifetime = Path(sys.argv[1]), int(sys.argv[2])
 torch.set_default_dtype(torch.float64)

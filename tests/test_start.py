@@ -17,7 +17,7 @@ import nbformat
 import pytest
 
 from vit_course import lessons, start
-from vit_steps.training import files
+from vit_steps import files
 
 LESSON = "01_patches.ipynb"
 

@@ -35,7 +35,7 @@ def lay(folder: Path) -> list[str]:
     Raises:
         ValueError: it cannot be written.
     """
-    from vit_steps.training.files import write_whole
+    from vit_steps.files import write_whole
 
     record = folder / ".jupyter" / "laid.json"
     record.parent.mkdir(parents=True, exist_ok=True)

@@ -16,7 +16,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from vit_steps.training.files import write_whole
+from vit_steps.files import write_whole
 
 from .sources import globals_of, source_in_cells, source_of, used_names
 

@@ -5,14 +5,6 @@ mode; none of them keeps anything or draws (`vit_course.plots` does). They work 
 and torch.inference_mode.
 """
 
-from .attention import (
-    attention_distance,
-    check_layers,
-    check_weights,
-    cls_map,
-    patch_distances,
-    rollout,
-)
 from .blinding import blinded
 from .components import filters, pca, position_similarity, token_pca
 from .covering import (
@@ -23,6 +15,14 @@ from .covering import (
     differentiable,
     gradient_map,
     touched,
+)
+from .shares import (
+    attention_distance,
+    check_layers,
+    check_weights,
+    cls_map,
+    patch_distances,
+    rollout,
 )
 
 __all__ = [

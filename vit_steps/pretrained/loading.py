@@ -8,8 +8,8 @@ import torch
 from safetensors.torch import save
 from torch import nn
 
+from ..files import write_whole
 from ..inputs import check_sizes
-from ..training.files import write_whole
 from ..vit import ViT, ViTConfig, init_weights
 from .finding import find, read_settings
 from .layouts import (

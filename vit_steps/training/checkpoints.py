@@ -17,8 +17,8 @@ from safetensors.torch import load, save
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
+from ..files import write_whole
 from ..vit import ViT, ViTConfig
-from .files import write_whole
 from .identity import crc
 
 

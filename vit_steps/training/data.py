@@ -10,9 +10,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ..files import write_whole
 from ..inputs import check_choice, check_fraction, check_sizes, is_whole
 from .dataset import FileDataset, ImageDataset, split
-from .files import write_whole
 from .folders import Parts, folder
 
 __all__ = [

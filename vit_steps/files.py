@@ -1,4 +1,4 @@
-"""Lesson 07: the one way of writing a file whole."""
+"""The one way of writing a file whole."""
 
 import os
 import time
@@ -24,7 +24,7 @@ def write_whole(path: str | Path, data: bytes) -> None:
                 file.write(data)
                 file.flush()
                 os.fsync(file.fileno())
-            replace(half, path)
+            give_name(half, path)
         except BaseException:  # Ctrl-C too
             half.unlink(missing_ok=True)
             raise
@@ -38,7 +38,7 @@ def write_whole(path: str | Path, data: bytes) -> None:
             os.close(folder)
 
 
-def replace(half: Path, path: Path) -> None:
+def give_name(half: Path, path: Path) -> None:
     """Give the file its name; on Windows again and again for a second, if somebody reads it.
 
     Raises:
