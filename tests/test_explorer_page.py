@@ -382,7 +382,7 @@ LOGITS = """text => {
 
 
 def test_the_stored_weights_read_2000_canvases_as_in_pytorch(chrome, stored):
-    model = load_model(command.STORED).eval()
+    model = load_model(command.SCATTERED).eval()
     images, labels = data.scattered(2000, seed=1, held_out=True)[:]
     with torch.no_grad():
         wanted = model(images)
@@ -649,7 +649,7 @@ FOCUSABLE = """() => [...document.querySelectorAll('button, input, select, [tabi
 
 def test_in_a_notebook_the_page_runs_in_a_frame_that_reaches_nothing_else(chrome, tmp_path):
     head = '<meta charset="utf-8"><link rel="icon" href="data:,">'  # as JupyterLab has them
-    model = load_model(command.STORED)
+    model = load_model(command.SCATTERED)
     pictures = command.held_out("scattered", model.config.image_size, 24)
     output = explorer.show(model, pictures, height=700)._repr_html_()
     reach = """() => {

@@ -15,7 +15,7 @@ from vit_course.explorer import __main__ as command
 from vit_steps import ViT, maps
 from vit_steps.training import load_model
 
-MODEL = load_model(command.STORED).eval().requires_grad_(False)
+MODEL = load_model(command.SCATTERED).eval().requires_grad_(False)
 C = MODEL.config
 L, H = C.depth, C.num_heads
 KEYS = {"up": "ArrowUp", "down": "ArrowDown", "left": "ArrowLeft", "right": "ArrowRight"}

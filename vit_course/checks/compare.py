@@ -11,6 +11,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from .relations import relation
+
 TOLERANCE = 1e-5
 
 
@@ -29,6 +31,13 @@ class Raised:
     message: str
     line: str
     own: bool
+
+
+class Parts(tuple):
+    """Several results of one trial, compared one by one, and not counted in the message."""
+
+    def __new__(cls, *parts: Any):
+        return super().__new__(cls, parts)
 
 
 class Verdict(str):
@@ -60,8 +69,12 @@ def guilty_line(error: Exception, answer: Callable) -> tuple[str, bool]:
     return linecache.getline(*own[-1]).strip(), True
 
 
-def compare(result: Any, expected: Any) -> str | None:
-    """None if the two are the same to 1e-5; else what differs, in the learner's terms."""
+def compare(result: Any, expected: Any, closely: bool = False) -> str | None:
+    """None if the two are the same to 1e-5; else what differs, in the learner's terms.
+
+    Args:
+        closely: tell also how a wrong tensor is related to the right one, which takes a search.
+    """
     if isinstance(result, Raised):
         return None if same_error(result, expected) else describe(result)
     if isinstance(expected, Raised):
@@ -73,11 +86,11 @@ def compare(result: Any, expected: Any) -> str | None:
             return None
         return str(result) if isinstance(result, Verdict) else f"it gives {kind_of(result)}"
     if isinstance(expected, Tensor):
-        return compare_tensors(result, expected)
+        return compare_tensors(result, expected, closely)
     if isinstance(expected, (tuple, list)):
-        return compare_parts(result, expected)
+        return compare_parts(result, expected, closely)
     if isinstance(expected, dict):
-        return compare_named(result, expected)
+        return compare_named(result, expected, closely)
     if isinstance(result, Tensor) and result.numel() == 1:
         result = result.item()
     if isinstance(expected, (int, float)) and not isinstance(expected, bool):
@@ -111,7 +124,7 @@ def compare_numbers(result: Any, expected: int | float) -> str | None:
     return None if close else f"it gives {told_apart(result, expected, 6)}"
 
 
-def compare_parts(result: Any, expected: tuple | list) -> str | None:
+def compare_parts(result: Any, expected: tuple | list, closely: bool) -> str | None:
     """As `compare`, where several results are expected. What a trial itself took apart is `Parts`:
     those are not counted in the message, since the learner gave them as one. Shapes are whole."""
     if isinstance(expected, torch.Size) and isinstance(result, torch.Size):
@@ -120,8 +133,8 @@ def compare_parts(result: Any, expected: tuple | list) -> str | None:
         verb = "is" if len(expected) == 1 else "are"
         return f"it gives {kind_of(result)} where {kind_of(expected)} {verb} expected"
     for number, (a, b) in enumerate(zip(result, expected, strict=True), 1):
-        if problem := compare(a, b):
-            counted = type(expected).__name__ != "Parts"
+        if problem := compare(a, b, closely):
+            counted = not isinstance(expected, Parts)
             return f"result {number} of {len(expected)}: {problem}" if counted else problem
     return None
 
@@ -130,7 +143,7 @@ def other_shape(shape: torch.Size, expected: torch.Size) -> str:
     return f"its shape is {tuple(shape)}, expected {tuple(expected)}"
 
 
-def compare_named(result: Any, expected: dict) -> str | None:
+def compare_named(result: Any, expected: dict, closely: bool) -> str | None:
     """As `compare`, where a dictionary is expected."""
     if not isinstance(result, dict):
         return f"it gives {kind_of(result)} where a dictionary is expected"
@@ -141,7 +154,7 @@ def compare_named(result: Any, expected: dict) -> str | None:
         has = f"it has {listed(extra)}, which is not asked for" if extra else ""
         return "; ".join(filter(None, (lacks, has)))
     for name, value in expected.items():
-        if problem := compare(result[name], value):
+        if problem := compare(result[name], value, closely):
             return f"`{name}`: {problem}"
     return None
 
@@ -151,12 +164,14 @@ def listed(names: list) -> str:
     return f"{shown} and {len(names) - 3} more" if len(names) > 3 else shown
 
 
-def compare_tensors(result: Any, expected: Tensor) -> str | None:
+def compare_tensors(result: Any, expected: Tensor, closely: bool) -> str | None:
     """As `compare`, where a tensor is expected."""
     if not isinstance(result, Tensor):
         return f"it gives {kind_of(result)} where a tensor is expected"
+    known = relation(result.detach(), expected.detach()) if closely else None
     if result.shape != expected.shape:
-        return other_shape(result.shape, expected.shape)
+        shapes = other_shape(result.shape, expected.shape)
+        return f"{shapes}; {known}" if known else shapes
     if result.dtype.is_floating_point != expected.dtype.is_floating_point or (
         torch.bool in (result.dtype, expected.dtype) and result.dtype != expected.dtype
     ):
@@ -172,6 +187,8 @@ def compare_tensors(result: Any, expected: Tensor) -> str | None:
     if wrong.all():
         share = f"all {wrong.numel()} numbers are wrong"
     both = told_apart(a[first].item(), b[first].item(), 4)
+    if known:
+        return f"{known}; the first wrong number, at {list(first)}, is {both}"
     return f"{share}; the first, at {list(first)}, is {both}"
 
 

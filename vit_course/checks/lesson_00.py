@@ -6,7 +6,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from .engine import Check, Trial, call, trust
+from .engine import Check
+from .trials import Trial, call, trust
 
 
 def shades(channels: int, height: int, width: int) -> Tensor:

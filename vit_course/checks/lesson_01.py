@@ -14,7 +14,8 @@ from vit_steps.patches import PatchEmbedding as OurEmbedding
 from vit_steps.patches import patchify as cut
 
 from .compare import Verdict, kind_of
-from .engine import Check, Trial, call, module, parameters, then, untouched
+from .engine import Check
+from .trials import Trial, call, module, parameters, then, untouched
 
 
 def numbered(*shape: int) -> Tensor:

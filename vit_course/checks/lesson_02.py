@@ -14,8 +14,9 @@ from vit_steps.patches import patchify, unpatchify
 from vit_steps.vit import ViT, ViTConfig
 
 from .compare import Verdict, kind_of
-from .engine import Check, Trial, call, decided, module, outcome, then, untouched
+from .engine import Check, outcome
 from .lesson_01 import numbered
+from .trials import Trial, call, decided, module, then, untouched
 
 FINE = Verdict("as it should")
 

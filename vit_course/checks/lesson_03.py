@@ -10,107 +10,100 @@ from torch import Tensor
 from vit_steps import heads as package
 
 from .compare import Verdict
-from .engine import Check, Trial, call, learns, trust, untouched
+from .engine import Check
+from .exercise import Exercise
 from .lesson_01 import numbered
+from .trials import Trial, call, learns, trust, untouched
 
 # Build cells -------------------------------------------------------------------------------------
 
-
-def split_as(pattern: str) -> Callable[[Tensor, int], Tensor]:
-    """A wrong split by this einops pattern."""
-    return lambda x, h: rearrange(x, pattern, h=h)
-
-
-def by_view(x: Tensor, num_heads: int) -> Tensor:
-    return x.reshape(len(x), num_heads, x.shape[1], x.shape[2] // num_heads)
-
-
-def turned_then_cut(x: Tensor, num_heads: int) -> Tensor:
-    return x.mT.reshape(len(x), num_heads, x.shape[1], x.shape[2] // num_heads)
-
-
-def repeated(x: Tensor, num_heads: int) -> Tensor:
-    return package.split_heads(x, num_heads)[:, :1].expand(-1, num_heads, -1, -1)
-
-
-STRAIGHT_ON = (
-    "the shape is right and the numbers are not: view and reshape read the memory straight on and "
-    "mix the tokens; cut the width first, (B, N, h, d), then bring the heads forward"
-)
-FORWARD = "the width is cut; now bring the heads forward, before the tokens: (B, h, N, d)"
-HEADS_BY_COLUMNS = (
-    "each head gets every h-th column; it should get d columns that stand side by side: in the "
-    "pattern (h d), h stands first"
-)
-MIXED_UP = (
-    "the number of heads and their width are mixed up: there are num_heads heads, each "
-    "D // num_heads wide"
-)
-TOKENS_CUT = "it cuts the row of tokens; cut the last axis, the width: every head sees every token"
-
-split_heads = Check(
-    reference=package.split_heads,
+split_heads = Exercise(
+    answer="""
+def split_heads(x, num_heads):  # x: (B, N, D)
+    return rearrange(x, "b n (h d) -> b h n d", h=num_heads)
+""",
     trials=[
         call("4 numbered tokens of width 6, 2 heads", numbered(1, 4, 6), 2),
         call("2 images of 9 tokens of width 12, 3 heads", numbered(2, 9, 12), 3),
         learns("4 tokens whose gradient is asked for", numbered(1, 4, 6), 2),
     ],
-    mistakes={
-        STRAIGHT_ON: (by_view, turned_then_cut),
-        FORWARD: (split_as("b n (h d) -> b n h d"), split_as("b n (h d) -> b n d h")),
-        HEADS_BY_COLUMNS: split_as("b n (d h) -> b h n d"),
-        MIXED_UP: lambda x, h: rearrange(x, "b n (h d) -> b h n d", d=h),
-        "the heads stand in front of the batch: the image comes first, (B, h, N, d); with "
-        "torch.stack, say dim=1": split_as("b n (h d) -> h b n d"),
-        "the heads are joined with the batch; they need an axis of their own: "
-        "(B, h, N, d)": split_as("b n (h d) -> (b h) n d"),
-        "it makes always two heads: use num_heads": lambda x, h: package.split_heads(x, 2),
-        TOKENS_CUT: split_as("b (h n) d -> b h n d"),
-        "tokens come before the columns: (B, h, N, d)": split_as("b n (h d) -> b h d n"),
-        "the heads are right, but in a list: join them to one tensor by torch.stack, "
-        "dim=1": lambda x, h: list(package.split_heads(x, h).unbind(1)),
-        "every head gets the first columns: head i starts at column i · d": repeated,
-    },
-    keeps="split_heads",
+    wrong="""
+the shape is right and the numbers are not: view and reshape read the memory straight on and mix
+the tokens; cut the width first, (B, N, h, d), then bring the heads forward
+    rearrange(x, "b n (h d) -> b h n d", h=num_heads) =>
+        x.reshape(len(x), num_heads, x.shape[1], -1)
+    rearrange(x, "b n (h d) -> b h n d", h=num_heads) =>
+        x.mT.reshape(len(x), num_heads, x.shape[1], -1)
+the width is cut; now bring the heads forward, before the tokens: (B, h, N, d)
+    b h n d => b n h d
+    b h n d => b n d h
+each head gets every h-th column; it should get d columns that stand side by side: in the pattern
+(h d), h stands first
+    (h d) => (d h)
+the number of heads and their width are mixed up: there are num_heads heads, each D // num_heads
+wide
+    h=num_heads => d=num_heads
+the heads stand in front of the batch: the image comes first, (B, h, N, d); with torch.stack, say
+dim=1
+    b h n d => h b n d
+the heads are joined with the batch; they need an axis of their own: (B, h, N, d)
+    b h n d => (b h) n d
+it always makes two heads: use num_heads
+    h=num_heads => h=2
+it cuts the row of tokens; cut the last axis, the width: every head sees every token
+    b n (h d) => b (h n) d
+tokens come before the columns: (B, h, N, d)
+    b h n d => b h d n
+the heads are right, but in a list: join them to one tensor by torch.stack, dim=1
+    b h n d", h=num_heads) => h b n d", h=num_heads).unbind()
+every head gets the first columns: head i starts at column i · d
+    h=num_heads) => h=num_heads)[:, :1].repeat(1, num_heads, 1, 1)
+only head 0 is left: give all of them
+    h=num_heads) => h=num_heads)[:, 0]
+no gradient passes: keep to tensors, without detach, tolist or numpy
+    h=num_heads) => h=num_heads).detach()
+""",
 )
 
-
-def merged_as(pattern: str) -> Callable[[Tensor], Tensor]:
-    """A wrong merge by this einops pattern."""
-    return lambda x: rearrange(x, pattern)
-
-
-merge_heads = Check(
-    reference=package.merge_heads,
+merge_heads = Exercise(
+    answer="""
+def merge_heads(x):  # x: (B, h, N, d)
+    return rearrange(x, "b h n d -> b n (h d)")
+""",
     trials=[
         call("2 heads of 4 numbered tokens, each 3 wide", numbered(1, 2, 4, 3)),
         call("2 images, 3 heads of 9 tokens, each 4 wide", numbered(2, 3, 9, 4)),
         learns("heads whose gradient is asked for", numbered(1, 2, 4, 3)),
     ],
-    mistakes={
-        "the shape is right and the numbers are not: reshape reads the memory straight on and "
-        "mixes the tokens; bring the heads back beside the width first, "
-        "(B, N, h, d)": lambda x: x.reshape(len(x), x.shape[2], -1),
-        "the heads are back behind the tokens, but still apart: join the last two axes, (B, N, h, "
-        "d) to (B, N, D)": merged_as("b h n d -> b n h d"),
-        "the heads' columns stand by turns; head 0's columns come first, all of them, then head "
-        "1's: (h d), not (d h)": merged_as("b h n d -> b n (d h)"),
-        "the heads stand below each other, as more tokens; they belong side by side, "
-        "in the width": merged_as("b h n d -> b (h n) d"),
-        "the heads are added; set them side by side": lambda x: x.sum(dim=1),
-        "the heads are averaged; set them side by side": lambda x: x.mean(dim=1),
-        "it joins the tokens with the width; join the heads with the width, (B, N, D)": merged_as(
-            "b h n d -> b h (n d)"
-        ),
-        "all tokens are joined to one row; only the last two axes of "
-        "(B, N, h, d) are joined": merged_as("b h n d -> b (n h d)"),
-        "it swaps the last two axes, tokens and columns; swap the heads with the tokens, "
-        "transpose(1, 2)": lambda x: x.transpose(2, 3).reshape(len(x), x.shape[2], -1),
-        "only one head is left: set all of them side by side": lambda x: x[:, 0],
-        "it joins the images of the batch; join the heads, axis 1: "
-        "unbind(dim=1) takes them apart": lambda x: torch.cat(list(x), dim=-1),
-    },
-    keeps="merge_heads",
+    wrong="""
+the shape is right and the numbers are not: reshape reads the memory straight on and mixes the
+tokens; bring the heads back beside the width first, (B, N, h, d)
+    rearrange(x, "b h n d -> b n (h d)") => x.reshape(len(x), x.shape[2], -1)
+the heads are back behind the tokens, but still apart: join the last two axes, (B, N, h, d) to
+(B, N, D)
+    b n (h d) => b n h d
+the heads' columns stand by turns; head 0's columns come first, all of them, then head 1's: (h d),
+not (d h)
+    (h d) => (d h)
+the heads stand below each other, as more tokens; they belong side by side, in the width
+    b n (h d) => b (h n) d
+the heads are added; set them side by side
+    rearrange(x, "b h n d -> b n (h d)") => x.sum(dim=1)
+the heads are averaged; set them side by side
+    rearrange(x, "b h n d -> b n (h d)") => x.mean(dim=1)
+it joins the tokens with the width; join the heads with the width, (B, N, D)
+    b n (h d) => b h (n d)
+all tokens are joined to one row; only the last two axes of (B, N, h, d) are joined
+    b n (h d) => b (n h d)
+it swaps the last two axes, tokens and columns; swap the heads with the tokens, transpose(1, 2)
+    rearrange(x, "b h n d -> b n (h d)") => x.transpose(2, 3).reshape(len(x), x.shape[2], -1)
+only one head is left: set all of them side by side
+    rearrange(x, "b h n d -> b n (h d)") => x[:, 0]
+it joins the images of the batch; join the heads, axis 1: unbind(dim=1) takes them apart
+    rearrange(x, "b h n d -> b n (h d)") => torch.cat(list(x), dim=-1)
+no gradient passes: keep to tensors, without detach, tolist or numpy
+    b n (h d)") => b n (h d)").detach()
+""",
 )
 
 
@@ -126,57 +119,59 @@ def apart(what: str, qkv: Tensor, num_heads: int) -> Trial:
     return Trial(what, run, lambda change: apart(what, change(qkv), num_heads))
 
 
-def qkv_as(pattern: str) -> Callable[[Tensor, int], tuple[Tensor, ...]]:
-    """A wrong split into three by this einops pattern."""
-    return lambda qkv, h: tuple(rearrange(qkv, pattern, qkv=3, h=h))
-
-
-def each_third(split: Callable[[Tensor, int], Tensor]):
-    """A wrong answer that takes the right thirds and splits each in this way."""
-    return lambda qkv, h: tuple(split(third, h) for third in qkv.chunk(3, dim=-1))
-
-
-def picked(*roles: int):
-    """A wrong answer that gives the three parts in another order, or one of them twice."""
-    return lambda qkv, h: tuple(package.split_qkv(qkv, h)[role] for role in roles)
-
-
-ROLES_IN_ORDER = "queries first, then keys, then values, as the width has them: (qkv h d)"
-
-split_qkv = Check(
-    reference=package.split_qkv,
+split_qkv = Exercise(
+    answer="""
+def split_qkv(qkv, num_heads):  # qkv: (B, N, 3·D), its width in the order (qkv h d)
+    parts = rearrange(qkv, "b n (qkv h d) -> qkv b h n d", qkv=3, h=num_heads)
+    q, k, v = parts
+    return q, k, v
+""",
     trials=[
         apart("5 numbered tokens of width 24, 2 heads", numbered(1, 5, 24), 2),
         apart("2 images of 7 tokens of width 60, 4 heads", numbered(2, 7, 60), 4),
         learns("5 tokens whose gradient is asked for", numbered(1, 5, 24), 2),
     ],
-    mistakes={
-        "this reads the width as (h d qkv), by turns a number of a query, a key, a value; in (qkv "
-        "h d) all queries come first": qkv_as("b n (h d qkv) -> qkv b h n d"),
-        "this reads the width as (h qkv d), q, k and v of head 0, then of head 1; in (qkv h d) the "
-        "queries of all heads come first": qkv_as("b n (h qkv d) -> qkv b h n d"),
-        HEADS_BY_COLUMNS: qkv_as("b n (qkv d h) -> qkv b h n d"),
-        "these are queries, keys and values, but not yet cut into heads: "
-        "each is (B, h, N, d)": lambda qkv, h: qkv.chunk(3, dim=-1),
-        ROLES_IN_ORDER: tuple(
-            picked(*order) for order in ((1, 0, 2), (2, 1, 0), (0, 2, 1), (1, 2, 0), (2, 0, 1))
-        ),
-        STRAIGHT_ON: (
-            lambda qkv, h: tuple(qkv.reshape(3, len(qkv), h, qkv.shape[1], -1)),
-            each_third(by_view),
-        ),
-        FORWARD: qkv_as("b n (qkv h d) -> qkv b n h d"),
-        MIXED_UP: lambda qkv, h: tuple(rearrange(qkv, "b n (qkv h d) -> qkv b h n d", qkv=3, d=h)),
-        "these are three times the queries": picked(0, 0, 0),
-        "the values are the keys again: they start at column 2 · D": picked(0, 1, 1),
-        TOKENS_CUT: lambda qkv, h: tuple(
-            package.split_heads(part, h) for part in qkv.chunk(3, dim=1)
-        ),
-        "give three tensors, q, k and v: this is the first alone": lambda qkv, h: package.split_qkv(
-            qkv, h
-        )[0],
-    },
-    keeps="split_qkv",
+    wrong="""
+this reads the width as (h d qkv), by turns a number of a query, a key, a value; in (qkv h d) all
+queries come first
+    (qkv h d) => (h d qkv)
+this reads the width as (h qkv d), q, k and v of head 0, then of head 1; in (qkv h d) the queries
+of all heads come first
+    (qkv h d) => (h qkv d)
+each head gets every h-th column; it should get d columns that stand side by side: in the pattern
+(h d), h stands first
+    (qkv h d) => (qkv d h)
+these are queries, keys and values, but not yet cut into heads: each is (B, h, N, d)
+    rearrange(qkv, "b n (qkv h d) -> qkv b h n d", qkv=3, h=num_heads) => qkv.chunk(3, dim=-1)
+queries first, then keys, then values, as the width has them: (qkv h d)
+    return q, k, v => return k, q, v
+    return q, k, v => return v, k, q
+    return q, k, v => return q, v, k
+    return q, k, v => return k, v, q
+    return q, k, v => return v, q, k
+the shape is right and the numbers are not: view and reshape read the memory straight on and mix
+the tokens; cut the width first, (B, N, h, d), then bring the heads forward
+    rearrange(qkv, "b n (qkv h d) -> qkv b h n d", qkv=3, h=num_heads) =>
+        qkv.reshape(3, len(qkv), num_heads, qkv.shape[1], -1)
+    rearrange(qkv, "b n (qkv h d) -> qkv b h n d", qkv=3, h=num_heads) =>
+        (p.reshape(len(p), num_heads, p.shape[1], -1) for p in qkv.chunk(3, dim=-1))
+the width is cut; now bring the heads forward, before the tokens: (B, h, N, d)
+    qkv b h n d => qkv b n h d
+the number of heads and their width are mixed up: there are num_heads heads, each D // num_heads
+wide
+    h=num_heads => d=num_heads
+these are three times the queries
+    return q, k, v => return q, q, q
+the values are the keys again: they start at column 2 · D
+    return q, k, v => return q, k, k
+it cuts the row of tokens; cut the last axis, the width: every head sees every token
+    rearrange(qkv, "b n (qkv h d) -> qkv b h n d", qkv=3, h=num_heads) =>
+        (split_heads(p, num_heads) for p in qkv.chunk(3, dim=1))
+give three tensors, q, k and v: this is the first alone
+    return q, k, v => return q
+no gradient passes: keep to tensors, without detach, tolist or numpy
+    return q, k, v => return q.detach(), k.detach(), v.detach()
+""",
 )
 
 
@@ -332,6 +327,23 @@ reorder_rows = Check(
 # The test that catches them ----------------------------------------------------------------------
 
 
+def split_as(pattern: str) -> Callable[[Tensor, int], Tensor]:
+    """A split by this einops pattern."""
+    return lambda x, h: rearrange(x, pattern, h=h)
+
+
+def by_view(x: Tensor, num_heads: int) -> Tensor:
+    return x.reshape(len(x), num_heads, x.shape[1], x.shape[2] // num_heads)
+
+
+def turned_then_cut(x: Tensor, num_heads: int) -> Tensor:
+    return x.mT.reshape(len(x), num_heads, x.shape[1], x.shape[2] // num_heads)
+
+
+def repeated(x: Tensor, num_heads: int) -> Tensor:
+    return package.split_heads(x, num_heads)[:, :1].expand(-1, num_heads, -1, -1)
+
+
 def always_two(x: Tensor, num_heads: int) -> Tensor:
     """Two heads, and one where the width is odd: wrong at every width for three heads or more."""
     return package.split_heads(x, 1 if x.shape[-1] % 2 else 2)
@@ -439,8 +451,8 @@ trust_split = Check(
         "it tries a single token, and there view(B, h, N, d) is right by luck; "
         "take several": is_split(1, 3),
         "it tries a single head, and there is nothing to cut; take three or more": is_split(5, 1),
-        "it tries two heads only, and so trusts a split that always makes two; "
-        "take three": is_split(5, 2),
+        "it trusts a split that always makes two heads, whatever is asked for: ask for three heads "
+        "or more": is_split(5, 2),
         "it tries heads of a single column, and there (h d) and (d h) are the same; take wider "
         "heads": lambda split: torch.equal(
             split(numbered(2, 5, 3), 3), numbered(2, 5, 3).mT[..., None]

@@ -11,7 +11,8 @@ from vit_steps import attention as package
 from vit_steps.heads import merge_heads, split_qkv
 
 from .compare import Verdict
-from .engine import Check, Trial, call, learns, module, then
+from .engine import Check
+from .trials import Trial, call, learns, module, then
 
 equation = package.scaled_dot_product_attention  # the name below is the check's
 

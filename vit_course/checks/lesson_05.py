@@ -14,7 +14,8 @@ from vit_steps.attention import MultiHeadAttention
 from vit_steps.encoder import Encoder
 
 from .compare import Verdict
-from .engine import Check, Trial, call, module, then, untouched
+from .engine import Check
+from .trials import Trial, call, module, then, untouched
 
 PackageMLP, PackageBlock = encoder.MLP, encoder.EncoderBlock  # the names below are the checks
 

@@ -15,8 +15,9 @@ from vit_steps.patches import grid_size
 from vit_steps.vit import ViTConfig
 
 from .compare import Verdict
-from .engine import Check, Trial, fill, module, then
-from .engine import parameters as shapes
+from .engine import Check
+from .trials import Trial, fill, module, then
+from .trials import parameters as shapes
 
 # No two of their sizes are alike, so that no wrong answer agrees by chance.
 SMALL = ViTConfig(

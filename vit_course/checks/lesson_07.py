@@ -15,7 +15,8 @@ from vit_steps.training.data import load
 from vit_steps.vit import ViT, ViTConfig
 
 from .compare import Verdict, kind_of
-from .engine import Check, Trial, call, then, untouched
+from .engine import Check
+from .trials import Trial, call, then, untouched
 
 # One training step --------------------------------------------------------------------------------
 

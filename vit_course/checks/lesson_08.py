@@ -14,8 +14,9 @@ from torch.nn import functional as F
 from vit_steps.vit import ViT, ViTConfig
 
 from .compare import Verdict, kind_of
-from .engine import Check, Trial, call, then
+from .engine import Check
 from .moves import PAPER, all_moves, by_generator, each_moved, move
+from .trials import Trial, call, then
 
 # no_positions: a part is taken out, and stays out -----------------------------------------------
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from functools import cache
-from pathlib import Path
 
 import torch
 from torch import Tensor, nn
@@ -13,9 +12,11 @@ from vit_steps.training import load_model
 from vit_steps.training.data import scattered
 from vit_steps.training.dataset import ImageDataset
 from vit_steps.vit import ViT
+from vit_steps.weights import SCATTERED
 
 from .compare import Verdict
-from .engine import Check, Trial, call, then, trust, untouched
+from .engine import Check
+from .trials import Trial, call, then, trust, untouched
 
 
 def drawn(seed: int, *shape: int) -> Tensor:
@@ -230,8 +231,7 @@ rollout = Check(
 @cache
 def other_canvases() -> tuple[ViT, ImageDataset]:
     """The stored weights, and canvases that the lesson does not use."""
-    path = Path(__file__).parent.parent / "weights" / "scattered.safetensors"
-    return load_model(path).requires_grad_(False), scattered(300, seed=3, held_out=True)
+    return load_model(SCATTERED).requires_grad_(False), scattered(300, seed=3, held_out=True)
 
 
 def top_two(scores: Tensor) -> Tensor:

@@ -9,7 +9,8 @@ from einops import rearrange
 from torch import Tensor, nn
 
 from .compare import Verdict
-from .engine import Check, Trial, call, then
+from .engine import Check
+from .trials import Trial, call, then
 
 # rename -------------------------------------------------------------------------------------------
 

@@ -20,8 +20,9 @@ from .draws import (
     tokens_learn,
     with_gradients,
 )
-from .engine import SLIPS, Check, InputChangedError, Trial, call, then, untouched
+from .engine import SLIPS, Check
 from .lesson_01 import numbered
+from .trials import InputChangedError, Trial, call, then, untouched
 
 # Three Linears in one ----------------------------------------------------------------------------
 

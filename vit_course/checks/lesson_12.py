@@ -19,7 +19,8 @@ from vit_steps.heads import merge_heads, split_qkv
 from vit_steps.vit import ViT, ViTConfig
 
 from .compare import Verdict
-from .engine import LEFT, Check, Trial, module, outcome
+from .engine import LEFT, Check, outcome
+from .trials import Trial, module
 
 SMALL = ViTConfig(image_size=32, patch_size=8, num_classes=10, embed_dim=48, depth=2, num_heads=4)
 TINY = ViTConfig(

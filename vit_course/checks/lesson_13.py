@@ -4,7 +4,6 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from itertools import pairwise
 from math import ceil
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -17,11 +16,13 @@ from vit_steps.training import load_model
 from vit_steps.training.data import scattered
 from vit_steps.training.dataset import ImageDataset
 from vit_steps.vit import ViT
+from vit_steps.weights import SCATTERED
 
-from .compare import Verdict, kind_of
+from .compare import Parts, Verdict, kind_of
 from .draws import FINE
-from .engine import SLIPS, Check, Parts, Trial, call, learns, then, untouched
+from .engine import SLIPS, Check
 from .lesson_07 import CUT_OFF, WatchedSGD, batch, wrongly_moved
+from .trials import Trial, call, learns, then, untouched
 
 # One process's share -----------------------------------------------------------------------------
 
@@ -930,8 +931,8 @@ PASSES = Verdict("at most 75% of the work is left, and accuracy is above the bar
 @cache
 def canvases() -> tuple[ViT, ImageDataset]:
     """The stored weights, and canvases that the lesson does not use."""
-    path = Path(__file__).parent.parent / "weights" / "scattered.safetensors"
-    return load_model(path).requires_grad_(False).eval(), scattered(2000, seed=3, held_out=True)
+    model = load_model(SCATTERED).requires_grad_(False).eval()
+    return model, scattered(2000, seed=3, held_out=True)
 
 
 def tokens_left(schedule: Sequence[int]) -> list[int]:

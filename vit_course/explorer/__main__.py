@@ -5,15 +5,14 @@ import sys
 import webbrowser
 from pathlib import Path
 
-import vit_steps
 from vit_steps.training import load_model
 from vit_steps.training.data import load
 from vit_steps.training.dataset import Pictures
+from vit_steps.weights import SCATTERED
 
 from .pages import write
 
 ABOUT = "This model reads the digit that stands somewhere among pieces of other digits."
-STORED = Path(vit_steps.__file__).with_name("weights") / "scattered.safetensors"
 
 
 def arguments() -> argparse.ArgumentParser:
@@ -34,7 +33,7 @@ The page is one file: it needs no server and no network, and you may send it to 
 """,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("weights", nargs="?", type=Path, default=STORED, metavar="WEIGHTS",
+    parser.add_argument("weights", nargs="?", type=Path, default=SCATTERED, metavar="WEIGHTS",
         help="a file of save_model or of the training (default: the course's own)")  # fmt: skip
     parser.add_argument("--data", metavar="DATA", help="whose held-out pictures are shown: "
         "digits, scattered, folder:PATH, openml:NAME (for the course's own: scattered; else none "
@@ -52,9 +51,9 @@ def main(argv: list[str] | None = None) -> None:
     options = arguments().parse_args(argv)
     try:
         model = load_model(options.weights)
-        source = options.data or ("scattered" if options.weights == STORED else None)
+        source = options.data or ("scattered" if options.weights == SCATTERED else None)
         pictures = held_out(source, model.config.image_size, options.count) if source else None
-        about = ABOUT if options.weights == STORED else ""
+        about = ABOUT if options.weights == SCATTERED else ""
         path = write(options.out, model, pictures, count=options.count, about=about)
     except (ValueError, TypeError, OSError) as error:
         sys.exit(f"vit_course.explorer: {error}")

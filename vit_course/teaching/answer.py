@@ -20,8 +20,8 @@ import torch
 from torch import Tensor
 
 import vit_steps
-from vit_course.checks.compare import Raised, Verdict, kind_of
-from vit_course.checks.engine import Check, Parts
+from vit_course.checks.compare import Parts, Raised, Verdict, kind_of
+from vit_course.checks.engine import Check
 from vit_course.checks.lesson_12 import Diagnosis
 
 COURSE = Path(vit_steps.__file__).parent

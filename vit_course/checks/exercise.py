@@ -1,0 +1,172 @@
+"""An exercise made of its right answer: each known mistake is an edit of the answer's source.
+
+Edits compose, so two mistakes at once are known without being written down.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from importlib import import_module
+from itertools import combinations
+from time import monotonic
+from typing import Any
+
+import torch
+from einops import rearrange
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from .compare import Raised, Verdict, compare
+from .engine import Check
+from .keeping import PIECES
+from .trials import Trial
+
+# What the names in an answer mean beside those that an exercise gives, and the course's pieces.
+COMMON = {"F": F, "Tensor": Tensor, "math": math, "nn": nn, "rearrange": rearrange, "torch": torch}
+PATIENCE = 5.0  # seconds that a learner waits at most for pairs of mistakes
+SHOWN = 3  # pairs at most in a message
+
+
+class Exercise(Check):
+    """A `Check` made of the right answer's source and of edits of it.
+
+    Args:
+        answer: the source of the right answer, as the lesson folds it and the solutions show it.
+            Its last definition is the answer; what it defines before are helpers.
+        trials: what to try an attempt on, the simplest first.
+        wrong: a table. At the margin: what to tell. Below it, indented, one a line: the edits that
+            are told so, `old => new`. Each old text stands exactly once in the answer. Several
+            changes of one edit are parted by ` ;; `, lines of a new text by ` ⏎ ` (they are
+            indented as the line that they change). An edit may go on in deeper lines. A `def` or
+            `class` with the lines below it is another answer whole, for what no edit says.
+        uses: what names in the answer and in the edits mean beside `COMMON` and the pieces.
+        slips: a pattern of what an error says ("TypeError: …"), and what to tell in its place.
+
+    An answer that is a piece of the learner's own model is kept in `my_vit.py`.
+    """
+
+    def __init__(
+        self,
+        answer: str,
+        trials: Sequence[Trial],
+        wrong: str,
+        uses: Mapping[str, Any] | None = None,
+        slips: Mapping[str, str] | None = None,
+    ):
+        self.answer = answer.strip() + "\n"
+        self.name = [line for line in self.answer.splitlines() if line[:4] in ("def ", "clas")][-1]
+        self.name = self.name.split()[1].partition("(")[0].rstrip(":")
+        self.edits = table(wrong)
+        self.uses = uses or {}
+        self.begin(trials, slips, keeps=self.name if self.name in PIECES else None)
+
+    @cached_property
+    def reference(self) -> Callable:
+        return self.made(self.answer)
+
+    @cached_property
+    def mistakes(self) -> list[tuple[str, Callable]]:
+        """What to tell, and the wrong answer that is told so."""
+        return [(said, self.made(edited(self.answer, edit))) for said, edit in self.edits]
+
+    def made(self, source: str) -> Callable:
+        """The answer that a source defines."""
+        pieces = {
+            name: getattr(import_module(home), name)
+            for name, home in PIECES.items()
+            if name != self.name and name in source
+        }
+        names = {"__name__": "answers"} | COMMON | pieces | dict(self.uses)
+        exec(compile(source, "an answer", "exec"), names)
+        return names[self.name]
+
+    def recognise(self, results: Sequence[Any], first: int) -> str | None:
+        """What one mistake says that gives these results; else what two at once say that do."""
+        return (
+            self.wholly(results, first)
+            or self.two_at_once(results, first)
+            or self.partly(results, first)
+        )
+
+    def two_at_once(self, results: Sequence[Any], first: int) -> str | None:
+        """What the pairs of mistakes say that give these results in all trials."""
+        if not any(self.tells(result, number) for number, result in enumerate(results)):
+            return None
+        found, end = [], monotonic() + PATIENCE
+        for said, wrong in self.pairs:
+            if monotonic() > end:
+                break
+            if self.agrees(wrong, results, first) and all(
+                self.agrees(wrong, results, number) for number in range(len(results))
+            ):
+                found.append(said)
+        found = list(dict.fromkeys(found))
+        if not found:
+            return None
+        said = "\nor these two:\n".join(f"1. {one}\n2. {two}" for one, two in found[:SHOWN])
+        more = f"\n(and {len(found) - SHOWN} other pairs)" if len(found) > SHOWN else ""
+        several = ", though more than one pair does this" if len(found) > 1 else ""
+        return f"two things at once{several}:\n{said}{more}"
+
+    def tells(self, result: Any, number: int) -> bool:
+        """Whether a wrong result holds numbers: an error, or a yes or no, has many causes."""
+        plain = isinstance(result, (bool, Raised, Verdict))
+        return not plain and compare(result, self.outcome_of(self.reference, number)) is not None
+
+    @cached_property
+    def pairs(self) -> list[tuple[tuple[str, str], Callable]]:
+        """Each two mistakes with other messages that do not touch the same place."""
+        found = []
+        for (one, edit), (two, second) in combinations(self.edits, 2):
+            try:
+                both = edited(edited(self.answer, edit), second)
+                if one != two and not is_whole(edit) and not is_whole(second):
+                    found.append(((one, two), self.made(both)))
+            except (ValueError, SyntaxError):
+                continue  # the two touch the same place
+        return found
+
+
+def table(text: str) -> list[tuple[str, str]]:
+    """The rows of a table of mistakes: what to tell, and an edit."""
+    rows: list[tuple[str, str]] = []
+    said: list[str] = []
+    edits_of_said = False
+    depth = 0
+    for line in filter(str.strip, text.splitlines()):
+        indent = len(line) - len(line.lstrip())
+        if not indent:
+            said = [line.strip()] if edits_of_said else [*said, line.strip()]
+            edits_of_said = False
+        elif edits_of_said and indent > depth:  # goes on with what stands above
+            above = rows[-1][1]
+            more = f"\n{line[depth:]}" if is_whole(above) else f" {line.strip()}"
+            rows[-1] = rows[-1][0], above + more
+        else:
+            depth, edits_of_said = indent, True
+            rows.append((" ".join(said), line.strip()))
+    return rows
+
+
+def is_whole(edit: str) -> bool:
+    """Whether it is another answer whole, and no edit."""
+    return edit.startswith(("def ", "class "))
+
+
+def edited(source: str, edit: str) -> str:
+    """The source with one edit made, or the other answer that stands in its place.
+
+    Raises:
+        ValueError: an old text does not stand exactly once.
+    """
+    if is_whole(edit):
+        return edit + "\n"
+    for part in edit.split(" ;; "):
+        old, _, new = (text.strip() for text in part.partition("=>"))
+        if source.count(old) != 1 or not old:
+            raise ValueError(f"{old!r} stands {source.count(old)} times")
+        before = source[: source.index(old)].splitlines() or [""]
+        line = "" if source[: source.index(old)].endswith("\n") else before[-1]
+        margin = line[: len(line) - len(line.lstrip())] if line.strip() else line
+        source = source.replace(old, new.replace(" ⏎ ", f"\n{margin}"))
+    return source
