@@ -3,6 +3,7 @@
 Edits compose, so two mistakes at once are known without being written down.
 """
 
+import linecache
 import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
@@ -38,7 +39,7 @@ class Exercise(Check):
             are told so, `old => new`. Each old text stands exactly once in the answer. Several
             changes of one edit are parted by ` ;; `, lines of a new text by ` ⏎ ` (they are
             indented as the line that they change). An edit may go on in deeper lines. A `def` or
-            `class` with the lines below it is another answer whole, for what no edit says.
+            `class`, with all lines up to the next message, is another answer whole.
         uses: what names in the answer and in the edits mean beside `COMMON` and the pieces.
         slips: a pattern of what an error says ("TypeError: …"), and what to tell in its place.
 
@@ -77,7 +78,9 @@ class Exercise(Check):
             if name != self.name and name in source
         }
         names = {"__name__": "answers"} | COMMON | pieces | dict(self.uses)
-        exec(compile(source, "an answer", "exec"), names)
+        file = f"an answer to {self.name}: {hash(source)}"
+        linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
+        exec(compile(source, file, "exec"), names)
         return names[self.name]
 
     def recognise(self, results: Sequence[Any], first: int) -> str | None:
@@ -128,29 +131,32 @@ class Exercise(Check):
 
 
 def table(text: str) -> list[tuple[str, str]]:
-    """The rows of a table of mistakes: what to tell, and an edit."""
+    """The rows of a table: what is said, at the margin, and below it each answer that is told so.
+
+    A line that stands deeper than the one above goes on with it. A definition takes all lines up
+    to the next message.
+    """
     rows: list[tuple[str, str]] = []
     said: list[str] = []
-    edits_of_said = False
-    depth = 0
+    depth = 0  # of the answers below the message; 0 while the message goes on
     for line in filter(str.strip, text.splitlines()):
         indent = len(line) - len(line.lstrip())
         if not indent:
-            said = [line.strip()] if edits_of_said else [*said, line.strip()]
-            edits_of_said = False
-        elif edits_of_said and indent > depth:  # goes on with what stands above
-            above = rows[-1][1]
-            more = f"\n{line[depth:]}" if is_whole(above) else f" {line.strip()}"
-            rows[-1] = rows[-1][0], above + more
+            said = [line.strip()] if depth else [*said, line.strip()]
+            depth = 0
+        elif depth and is_whole(rows[-1][1]):
+            rows[-1] = rows[-1][0], f"{rows[-1][1]}\n{line[depth:]}"
+        elif depth and indent > depth:
+            rows[-1] = rows[-1][0], f"{rows[-1][1]} {line.strip()}"
         else:
-            depth, edits_of_said = indent, True
+            depth = indent
             rows.append((" ".join(said), line.strip()))
     return rows
 
 
 def is_whole(edit: str) -> bool:
     """Whether it is another answer whole, and no edit."""
-    return edit.startswith(("def ", "class "))
+    return edit.startswith(("def ", "class ", "@", "import ", "from "))
 
 
 def edited(source: str, edit: str) -> str:

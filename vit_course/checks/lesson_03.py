@@ -48,8 +48,9 @@ dim=1
     b h n d => h b n d
 the heads are joined with the batch; they need an axis of their own: (B, h, N, d)
     b h n d => (b h) n d
-it always makes two heads: use num_heads
+the number of heads is a fixed number: use num_heads
     h=num_heads => h=2
+    h=num_heads => h=3
 it cuts the row of tokens; cut the last axis, the width: every head sees every token
     b n (h d) => b (h n) d
 tokens come before the columns: (B, h, N, d)
@@ -71,7 +72,6 @@ def merge_heads(x):  # x: (B, h, N, d)
     return rearrange(x, "b h n d -> b n (h d)")
 """,
     trials=[
-        call("2 heads of 4 numbered tokens, each 3 wide", numbered(1, 2, 4, 3)),
         call("2 images, 3 heads of 9 tokens, each 4 wide", numbered(2, 3, 9, 4)),
         learns("heads whose gradient is asked for", numbered(1, 2, 4, 3)),
     ],
@@ -99,6 +99,8 @@ it swaps the last two axes, tokens and columns; swap the heads with the tokens, 
     rearrange(x, "b h n d -> b n (h d)") => x.transpose(2, 3).reshape(len(x), x.shape[2], -1)
 only one head is left: set all of them side by side
     rearrange(x, "b h n d -> b n (h d)") => x[:, 0]
+the sizes are fixed numbers; take them from the tensor that comes
+    rearrange(x, "b h n d -> b n (h d)") => x.transpose(1, 2).reshape(-1, 9, 12)
 it joins the images of the batch; join the heads, axis 1: unbind(dim=1) takes them apart
     rearrange(x, "b h n d -> b n (h d)") => torch.cat(list(x), dim=-1)
 no gradient passes: keep to tensors, without detach, tolist or numpy
@@ -134,13 +136,13 @@ def split_qkv(qkv, num_heads):  # qkv: (B, N, 3·D), its width in the order (qkv
     wrong="""
 this reads the width as (h d qkv), by turns a number of a query, a key, a value; in (qkv h d) all
 queries come first
-    (qkv h d) => (h d qkv)
+    b n (qkv h d) => b n (h d qkv)
 this reads the width as (h qkv d), q, k and v of head 0, then of head 1; in (qkv h d) the queries
 of all heads come first
-    (qkv h d) => (h qkv d)
+    b n (qkv h d) => b n (h qkv d)
 each head gets every h-th column; it should get d columns that stand side by side: in the pattern
 (h d), h stands first
-    (qkv h d) => (qkv d h)
+    b n (qkv h d) => b n (qkv d h)
 these are queries, keys and values, but not yet cut into heads: each is (B, h, N, d)
     rearrange(qkv, "b n (qkv h d) -> qkv b h n d", qkv=3, h=num_heads) => qkv.chunk(3, dim=-1)
 queries first, then keys, then values, as the width has them: (qkv h d)
@@ -169,6 +171,9 @@ it cuts the row of tokens; cut the last axis, the width: every head sees every t
         (split_heads(p, num_heads) for p in qkv.chunk(3, dim=1))
 give three tensors, q, k and v: this is the first alone
     return q, k, v => return q
+the sizes are fixed numbers; take them from the tensor that comes and from num_heads
+    h=num_heads => h=2
+    h=num_heads => h=4
 no gradient passes: keep to tensors, without detach, tolist or numpy
     return q, k, v => return q.detach(), k.detach(), v.detach()
 """,

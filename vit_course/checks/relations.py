@@ -56,7 +56,7 @@ def moved_along_an_axis(result: Tensor, right: Tensor) -> str | None:
             continue
         if close(result, right.flip(axis)):
             return f"axis {axis} runs backwards"
-        found, wanted = (x.movedim(axis, 0).flatten(1) for x in (result, right))
+        found, wanted = (x.movedim(axis, 0).reshape(size, -1) for x in (result, right))
         order = [
             [number for number in range(size) if close(part, wanted[number])] for part in found
         ]

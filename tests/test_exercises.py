@@ -1,0 +1,194 @@
+"""The exercises made of their right answer: each proves itself, and stands up to others' answers.
+
+`tests/answers/lesson_*.txt` holds answers written from the exercises' texts alone: a message's part
+("right" for a right answer), and below it what somebody wrote.
+"""
+
+import random
+from functools import cache
+from importlib import import_module
+from itertools import combinations
+from pathlib import Path
+
+import pytest
+import torch
+
+from vit_course import checks
+from vit_course.checks.compare import compare
+from vit_course.checks.engine import LEFT
+from vit_course.checks.exercise import Exercise, edited, table
+from vit_course.checks.keeping import PIECES
+
+EXERCISES = {name: c for name, c in vars(checks).items() if isinstance(c, Exercise)}
+ROWS = [
+    (*said.split(": ", 1), source)
+    for file in sorted(Path(__file__).parent.glob("answers/*.txt"))
+    for said, source in table(file.read_text(encoding="utf-8"))
+]
+each_exercise = pytest.mark.parametrize("name", EXERCISES)
+
+
+def results_of(check: Exercise, answer) -> list:
+    """What an answer gives in each trial, worked out once."""
+    return [check.outcome_of(answer, number) for number in range(len(check.trials))]
+
+
+@cache
+def passed(name: str) -> list[list[bool]]:
+    """Of each known mistake, which trials it passes."""
+    check = EXERCISES[name]
+    right = results_of(check, check.reference)
+    return [
+        [compare(a, b) is None for a, b in zip(results_of(check, wrong), right, strict=True)]
+        for _, wrong in check.mistakes
+    ]
+
+
+@each_exercise
+def test_an_exercise_is_known_by_the_name_of_its_answer(name):
+    assert EXERCISES[name].name == name
+    assert EXERCISES[name].keeps == (name if name in PIECES else None)
+
+
+@pytest.mark.parametrize("name", [name for name in EXERCISES if name in PIECES])
+def test_the_packages_own_piece_is_right(name):
+    assert EXERCISES[name].judge(getattr(import_module(PIECES[name]), name)) == "right"
+
+
+@each_exercise
+def test_each_edit_is_refused_and_told_its_message(name):
+    check = EXERCISES[name]
+    assert len(check.edits) >= 3
+    for (said, edit), (_, wrong) in zip(check.edits, check.mistakes, strict=True):
+        assert said in check.told(results_of(check, wrong)).split("\nor: "), edit
+
+
+def told_apart(check: Exercise, number: int) -> bool:
+    """Whether a trial alone tells two mistakes with other messages apart."""
+    others = [i for i in range(len(check.trials)) if i != number]
+    for (one, a), (two, b) in combinations(check.mistakes, 2):
+        if one != two and compare(check.outcome_of(a, number), check.outcome_of(b, number)):
+            same = (compare(check.outcome_of(a, i), check.outcome_of(b, i)) is None for i in others)
+            if all(same):
+                return True
+    return False
+
+
+@each_exercise
+def test_each_trial_is_needed_by_some_mistake(name):
+    """It alone refuses one, or tells two apart."""
+    check = EXERCISES[name]
+    for number, trial in enumerate(check.trials):
+        alone = any(not row[number] and sum(row) == len(row) - 1 for row in passed(name))
+        assert alone or told_apart(check, number), trial.what
+
+
+@each_exercise
+def test_each_exercise_has_answers_of_other_people(name):
+    said = [said for asked, said, _ in ROWS if asked == name]
+    assert said.count("right") >= 2
+    assert len(said) - said.count("right") >= 3
+
+
+@pytest.mark.parametrize(("name", "said", "source"), ROWS)
+def test_an_answer_of_other_people_is_told_what_is_wrong_with_it(name, said, source):
+    check = EXERCISES[name]
+    torch.manual_seed(0)
+    told = check.judge(check.made(source))
+    assert (told == "right") is (said == "right"), told
+    assert said in told
+    assert not told.startswith(LEFT)
+
+
+@each_exercise
+def test_two_mistakes_at_once_are_both_named(name):
+    """A few pairs, drawn; where several mistakes do the same, another pair may be named too."""
+    check = EXERCISES[name]
+    drawn = random.Random(0).sample(check.pairs, min(6, len(check.pairs)))
+    for said, wrong in drawn:
+        results = results_of(check, wrong)
+        told = check.told(results)
+        one_hides_the_other = check.wholly(results, first_wrong(check, results))
+        assert one_hides_the_other or all(one in told for one in said) or "other pairs" in told
+
+
+def first_wrong(check: Exercise, results: list) -> int:
+    right = results_of(check, check.reference)
+    wrong = [i for i, (a, b) in enumerate(zip(results, right, strict=True)) if compare(a, b)]
+    return wrong[0] if wrong else 0
+
+
+# The form itself ---------------------------------------------------------------------------------
+
+
+def test_a_table_has_messages_at_the_margin_and_answers_below_them():
+    assert table("""
+say this
+and that
+    a => b
+    c =>
+        d
+say more
+    def f(x):
+        return x
+    g = 3
+""") == [
+        ("say this and that", "a => b"),
+        ("say this and that", "c => d"),
+        ("say more", "def f(x):\n    return x\ng = 3"),
+    ]
+
+
+def test_an_edit_changes_what_stands_once_and_refuses_the_rest():
+    source = "def f(x):\n    y = x + 1\n    return y\n"
+    assert edited(source, "x + 1 => x - 1 ;; return y => return -y") == (
+        "def f(x):\n    y = x - 1\n    return -y\n"
+    )
+    assert edited(source, "y = x + 1 => y = x ⏎ y = y + 2") == (
+        "def f(x):\n    y = x\n    y = y + 2\n    return y\n"
+    )
+    assert edited(source, "def f(x): ...") == "def f(x): ...\n"
+    for edit in ("y => z", "w => z", "=> z"):
+        with pytest.raises(ValueError, match="times"):
+            edited(source, edit)
+
+
+def exercise(wrong: str) -> Exercise:
+    numbers = [torch.arange(1.0, 7).reshape(2, 3), torch.arange(4.0).reshape(2, 2) ** 2]
+    from vit_course.checks.trials import call
+
+    answer = "def f(x):\n    y = 2 * x + 1\n    return y.mT"
+    return Exercise(answer, [call(f"x{i}", x) for i, x in enumerate(numbers)], wrong)
+
+
+SMALL = """
+this is three times
+    2 * x => 3 * x
+this is one less
+    x + 1 => x - 1
+this is not turned
+    y.mT => y
+"""
+
+
+def test_one_mistake_then_two_then_a_relation_then_a_number():
+    check = exercise(SMALL)
+    assert check.judge(lambda x: (2 * x + 1).T) == "right"
+    assert check.judge(lambda x: (3 * x + 1).T) == "this is three times"
+    assert check.judge(lambda x: 3 * x + 1) == (
+        "two things at once:\n1. this is three times\n2. this is not turned"
+    )
+    assert "each number is 2 times the right one" in check.judge(lambda x: (4 * x + 2).T)
+    assert check.judge(lambda x: (x**3).T).startswith("x0: all 6 numbers are wrong; the first")
+
+
+def test_where_several_pairs_fit_it_says_so():
+    check = exercise(SMALL + "this is twice and a bit\n    2 * x => x + x + x\n")
+    said = check.judge(lambda x: 3 * x + 1)
+    assert said.startswith("two things at once, though more than one pair does this:\n1. this is")
+    assert "or these two:\n1. this is not turned\n2. this is twice and a bit" in said
+
+
+def test_a_pair_is_not_guessed_from_errors_alone():
+    check = exercise("it raises\n    2 * x => x.no\nit raises too\n    y.mT => y.nothing\n")
+    assert "your code raises ZeroDivisionError" in check.judge(lambda x: 1 / 0)
