@@ -1,7 +1,7 @@
-"""The course's own commands, and its two README commands."""
+"""The course's commands, and the README's two."""
 
 import ast
-import os
+import re
 import shutil
 import subprocess
 import sys
@@ -12,9 +12,13 @@ import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_notebook
 
-from vit_course import fork, lessons, run
+import vit_course
+from vit_course import __main__ as command
+from vit_course import address, lessons, run
 
 FORK = "https://github.com/a-teacher/vit-2027"
+README = (lessons.ROOT / "README.md").read_text(encoding="utf-8")
+COMMANDS = ["start", "run", "clean", "address", "release", "grade", "slides", "book"]
 
 
 def copy_course(folder: Path) -> Path:
@@ -28,87 +32,102 @@ def copy_course(folder: Path) -> Path:
     return folder
 
 
+# Commands ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_each_command_helps_and_refuses_what_it_does_not_know(name, capsys):
+    with pytest.raises(SystemExit, match="0"):
+        command.main([name, "--help"])
+    assert f"python -m vit_course {name}" in capsys.readouterr().out
+    if name != "start":  # whose other options are JupyterLab's
+        with pytest.raises(SystemExit, match="2"):
+            command.main([name, *["x"] * (name in ("address", "grade")), "--unknown"])
+        assert "unrecognized arguments: --unknown" in capsys.readouterr().err
+
+
+def test_the_help_names_all_commands(capsys):
+    with pytest.raises(SystemExit):
+        command.main(["--help"])
+    assert re.findall(r"(?m)^    (\w+) ", capsys.readouterr().out) == COMMANDS
+
+
+def test_without_notebooks_as_in_an_installed_package_a_command_says_so(tmp_path):
+    shutil.copytree(Path(vit_course.__file__).parent, tmp_path / "vit_course")
+    done = subprocess.run(
+        [sys.executable, "-m", "vit_course", "start"], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert done.returncode == 2
+    assert done.stderr == "an installed package has no notebooks: run this in a clone of it\n"
+
+
+def test_reading_the_command_line_needs_nothing_but_python():
+    """The hook that cleans at each commit has nbstripout and no torch."""
+    code = "import vit_course.__main__, sys; print(*{m.split('.')[0] for m in sys.modules})"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert not {"torch", "nbformat", "nbconvert", "PIL", "vit_steps"} & {*done.stdout.split()}
+
+
+# Addresses ---------------------------------------------------------------------------------------
+
+
 @pytest.fixture
 def copy(tmp_path, monkeypatch):
-    """A copy of the course, on which this process's `course` works."""
-    copy_course(tmp_path)
+    """The files that hold the address, in a copy on which this process's `address` works."""
     books = [tmp_path / path.relative_to(lessons.ROOT) for path in lessons.NOTEBOOKS]
-    monkeypatch.setattr(fork, "NOTEBOOKS", books)
-    monkeypatch.setattr(fork, "ROOT", tmp_path)
+    (tmp_path / "notebooks" / "solutions").mkdir(parents=True)
+    pages = [tmp_path / "notebooks" / path.name for path in lessons.ROOT.glob("notebooks/*.md")]
+    for path in [*books, *pages, tmp_path / "README.md", tmp_path / "pyproject.toml"]:
+        shutil.copy(lessons.ROOT / path.relative_to(tmp_path), path)
+    monkeypatch.setattr(address, "NOTEBOOKS", books)
+    monkeypatch.setattr(address, "ROOT", tmp_path)
     return tmp_path
 
 
 def texts(folder: Path) -> dict[Path, str]:
-    """All that a command could have changed or left behind."""
-    paths = [*folder.iterdir(), *folder.rglob("notebooks/**/*")]
-    return {path: path.read_text(encoding="utf-8") for path in paths if path.is_file()} | {
-        path: "a folder" for path in paths if path.is_dir()
-    }
+    return {p: p.read_text(encoding="utf-8") for p in folder.rglob("*.*") if p.is_file()}
 
 
-def test_one_command_points_everything_at_a_fork_and_back(copy):
-    before, old = texts(copy), lessons.address()
+def test_one_command_points_everything_at_a_fork_and_back(copy, capsys):
+    old = address.current()
     old_name, new_name = (name.removeprefix("https://github.com/") for name in (old, FORK))
-    fork.change_address(old)  # takes a tag away, should this be a fork with one
+    address.change(old)  # takes a tag away, should this be a fork with one
     untagged = texts(copy)
-    command = [sys.executable, copy / "course.py", "address"]
-    subprocess.run([*command, FORK], check=True)
-    for path, text in texts(copy).items():
-        assert old_name not in text or path.suffix not in (".ipynb", ".toml")
-        assert text == untagged[path].replace(old_name, new_name)
-    for path in lessons.NOTEBOOKS:
-        assert f"git+{FORK}\\" in path.read_text(encoding="utf-8")
-    fork.change_address(f"{FORK}.git/")  # the same
+    command.main(["address", FORK])
+    assert capsys.readouterr().out == "Commit and push what changed\n"
     assert texts(copy) == {p: t.replace(old_name, new_name) for p, t in untagged.items()}
-    fork.change_address(old)
+    for path in address.NOTEBOOKS:
+        assert f"git+{FORK}\\" in path.read_text(encoding="utf-8")
+    address.change(f"{FORK}.git/")  # the same
+    assert texts(copy) == {p: t.replace(old_name, new_name) for p, t in untagged.items()}
+    address.change(old)
     assert texts(copy) == untagged
-    assert set(before) == set(untagged)  # no other file was left
 
 
 def test_a_tag_pins_what_is_opened_and_what_is_installed_until_it_is_taken_away(copy):
-    fork.change_address(FORK)
+    address.change(FORK)
     newest = texts(copy)
     for tag in ("v1", "v1", "class-2027.2"):
-        fork.change_address(FORK, tag)
-        for path in lessons.NOTEBOOKS:
+        address.change(FORK, tag)
+        for path in address.NOTEBOOKS:
             text = path.read_text(encoding="utf-8")
             assert f"git+{FORK}@{tag}\\" in text
             assert "/blob/main/" not in text
             assert (f"/blob/{tag}/notebooks/{path.name}" in text) == (
                 path.parent.name != "solutions"
             )
-    fork.change_address(FORK)
+    address.change(FORK)
     assert texts(copy) == newest
 
 
-@pytest.mark.parametrize("number", [0, 5, -1])
-def test_an_error_in_the_middle_leaves_all_as_it_was(copy, monkeypatch, number):
-    before, replace, replaced = texts(copy), os.replace, []
-
-    def fails(source, target):
-        if len(replaced) == number % (len(lessons.NOTEBOOKS) + 2):
-            raise PermissionError(f"{target} is open elsewhere")
-        replaced.append(target)
-        replace(source, target)
-
-    monkeypatch.setattr(os, "replace", fails)
-    with pytest.raises(PermissionError):
-        fork.change_address(FORK, "v1")
-    assert len(replaced) == number % (len(lessons.NOTEBOOKS) + 2)
-    assert texts(copy) == before
-
-
-def test_a_notebook_with_another_address_is_named_and_nothing_changes(copy):
-    path = lessons.NOTEBOOKS[7]
-    other = path.read_text(encoding="utf-8").replace(lessons.address(), "https://github.com/x/y")
+def test_a_notebook_with_another_address_is_named_and_nothing_changes(copy, capsys):
+    path = address.NOTEBOOKS[7]
+    other = path.read_text(encoding="utf-8").replace(address.current(), "https://github.com/x/y")
     path.write_text(other, encoding="utf-8", newline="\n")
     before = texts(copy)
-    command = [sys.executable, copy / "course.py", "address", FORK]
-    result = subprocess.run(command, capture_output=True, text=True)
-    assert result.returncode == 2
-    words = result.stderr.splitlines()[-1]
-    assert f"error: {path.name} installs neither from " in words
-    assert words.endswith("; nothing was changed")
+    with pytest.raises(SystemExit, match="2"):
+        command.main(["address", FORK])
+    assert capsys.readouterr().err.startswith(f"{path.name} installs neither from ")
     assert texts(copy) == before
 
 
@@ -116,48 +135,51 @@ def test_an_address_or_a_tag_that_colab_cannot_open_is_refused(copy):
     before = texts(copy)
     for bad in ("a-teacher/vit", "https://example.org/a/b", "https://github.com/a"):
         with pytest.raises(ValueError, match="is not https://github"):
-            fork.change_address(bad)
+            address.change(bad)
     for bad in ("", "-v1", "v1/x", "v 1", "v1..v2", "v1@{0}", 'v1"'):
         with pytest.raises(ValueError, match="is no plain name of a tag"):
-            fork.change_address(FORK, bad)
+            address.change(FORK, bad)
     assert texts(copy) == before
 
 
-def test_running_a_notebook_leaves_it_clean(tmp_path):
-    path = tmp_path / "book.ipynb"
+# Running -----------------------------------------------------------------------------------------
+
+
+def test_running_leaves_notebooks_clean_and_stores_nothing_live(tmp_path):
+    clean, live = tmp_path / "clean.ipynb", tmp_path / "live.ipynb"
     cell = new_code_cell("print(6 * 7)", metadata={"slideshow": {"slide_type": "-"}})
-    nbformat.write(new_notebook(cells=[cell]), path)
-    run.run([path])
-    assert nbformat.read(path, as_version=4).cells[0].outputs[0].text == "42\n"
-    assert hygiene.problems(path) == []
-
-
-def test_what_is_live_is_not_stored_but_its_still_picture_is(tmp_path):
-    path, show = tmp_path / "book.ipynb", "from IPython.display import HTML\nHTML('{}')"
+    nbformat.write(new_notebook(cells=[cell]), clean)
+    show = "from IPython.display import HTML\nHTML('{}')"
     frame = '<iframe srcdoc="&lt;p&gt;" title="live"></iframe>'
-    sources = [show.format(frame), show.format(f'<div><img alt="still">{frame}</div>'), "6 * 7"]
-    nbformat.write(new_notebook(cells=[new_code_cell(source) for source in sources]), path)
-    run.run([path])
-    live, both, plain = [c.outputs[-1].data for c in nbformat.read(path, as_version=4).cells]
-    assert set(live) == {"text/plain"}
+    sources = [show.format(frame), show.format(f'<div><img alt="still">{frame}</div>')]
+    nbformat.write(new_notebook(cells=[new_code_cell(source) for source in sources]), live)
+    run.run([clean, live])
+    assert nbformat.read(clean, as_version=4).cells[0].outputs[0].text == "42\n"
+    assert hygiene.problems(clean) == []
+    alone, both = [c.outputs[-1].data for c in nbformat.read(live, as_version=4).cells]
+    assert set(alone) == {"text/plain"}
     assert both["text/html"] == '<div><img alt="still"></div>'
-    assert plain == {"text/plain": "42"}
 
 
 def test_what_it_writes_has_gits_line_ends_on_windows_too():
     """Only there would it show; so the source is looked at: one function writes, and says how."""
-    tree = ast.parse((lessons.ROOT / "course.py").read_text(encoding="utf-8"))
-    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
-    names = [node.func.attr for node in calls if isinstance(node.func, ast.Attribute)]
-    assert "write" not in names  # nbformat.write and file.write would translate
-    writes = [c for c in calls if isinstance(c.func, ast.Attribute) and c.func.attr == "write_text"]
-    assert len(writes) == 1
-    assert {k.arg: k.value.value for k in writes[0].keywords}["newline"] == "\n"
+    folder = Path(vit_course.__file__).parent
+    calls = [
+        node
+        for path in [*folder.glob("*.py"), folder / "teaching" / "slides.py"]
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
+    ]
+    assert not [c for c in calls if c.func.attr == "write"]  # nbformat's and a file's translate
+    (write,) = [c for c in calls if c.func.attr == "write_text"]
+    assert {k.arg: k.value.value for k in write.keywords}["newline"] == "\n"
+
+
+# The README --------------------------------------------------------------------------------------
 
 
 def test_ci_runs_the_readmes_test_command():
-    readme = (lessons.ROOT / "README.md").read_text(encoding="utf-8").splitlines()
     script = (lessons.ROOT / ".ci" / "run").read_text(encoding="utf-8")
     assert "grep -m 1 'pytest$' README.md" in script
-    first = next(line for line in readme if line.endswith("pytest"))
+    first = next(line for line in README.splitlines() if line.endswith("pytest"))
     assert first.startswith("python3 -m venv .venv && ")

@@ -12,7 +12,7 @@ import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
-from vit_course import checks, lessons
+from vit_course import address, checks, lessons
 from vit_course.checks.keeping import PIECES
 
 LESSONS = sorted((lessons.ROOT / "notebooks").glob("*.ipynb"))
@@ -70,13 +70,13 @@ def test_setup_cell_is_the_same_everywhere_folded_and_holds_the_address(path):
     assert first.source == model.source + map_of_the_lesson
     folded = {"cellView": "form", "jupyter": {"source_hidden": True}}
     assert {key: value for key, value in first.metadata.items() if key != "slideshow"} == folded
-    assert f"git+{lessons.address()}" in first.source
+    assert f"git+{address.current()}" in first.source
 
 
 @each_lesson
 def test_lesson_opens_with_title_badge_setup_and_map(path):
     title, setup, caption, *_ = read(path).cells
-    repository = lessons.address().removeprefix("https://github.com/")
+    repository = address.current().removeprefix("https://github.com/")
     badge = re.escape(f"https://colab.research.google.com/github/{repository}/blob/")
     assert title.source.startswith(f"# {path.stem[:2]} · ")
     page = rf"[\w.-]+/notebooks/{path.name}"  # of main, or of a tag: tests/test_colab.py
@@ -100,7 +100,7 @@ def test_the_title_says_the_minutes_honestly(path):
 @each_notebook
 def test_no_address_but_the_one(path):
     text = path.read_text(encoding="utf-8")
-    others = text.replace(lessons.address().removeprefix("https://"), "")
+    others = text.replace(address.current().removeprefix("https://"), "")
     assert "github.com/" not in others.replace("colab.research.google.com/github/", "")
 
 

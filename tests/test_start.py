@@ -16,7 +16,8 @@ import hygiene
 import nbformat
 import pytest
 
-from vit_course import lessons, start
+from vit_course import lab, lessons, moved, start
+from vit_course.checks.keeping import PIECES
 from vit_steps import files
 
 LESSON = "01_patches.ipynb"
@@ -110,7 +111,7 @@ def test_a_file_of_the_learners_under_a_lessons_name_is_kept(house):
     start.lay(copy)
     (copy / "02_tokens.ipynb").write_text("my notes, no notebook")
     write(source / "02_tokens.ipynb", "new lesson")
-    lessons.NOTEBOOKS.append(source / "02_tokens.ipynb")
+    start.NOTEBOOKS.append(source / "02_tokens.ipynb")
     assert "02_tokens.ipynb" in start.lay(copy)[1]
     assert (copy / "02_tokens.ipynb").read_text() == "my notes, no notebook"
 
@@ -119,7 +120,7 @@ def test_a_lesson_that_the_course_has_no_more_goes_unless_it_was_changed(house):
     source, copy = house
     start.lay(copy)
     write(copy / LESSON, "my_answer = 42")
-    lessons.NOTEBOOKS[:] = [p for p in lessons.NOTEBOOKS if p.parent != source]
+    start.NOTEBOOKS[:] = [p for p in start.NOTEBOOKS if p.parent != source]
     assert LESSON in start.lay(copy)[1]
     assert code_of(copy / LESSON) == "my_answer = 42"
     assert not (copy / "00_start_here.ipynb").exists()
@@ -151,6 +152,55 @@ def test_stopped_at_any_write_it_goes_on_and_loses_nothing(house, monkeypatch, s
     assert told[1].endswith(": 01_patches.ipynb")
 
 
+def test_an_older_copys_imports_are_told_with_what_to_write(house):
+    _, copy = house
+    start.lay(copy)
+    old = "import vit_steps\nfrom vit_steps import checks, plots\nplots.sharp()\nchecks.x("
+    write(copy / LESSON, old)
+    write(copy / "00_start_here.ipynb", f"{old}\nfrom vit_steps import ViTConfig, doctor")
+    (copy / "my_vit.py").write_text("from vit_steps.heads import split_heads\nx = 1")
+    *_, both, one = start.lay(copy)
+    wanted = "in place of `from vit_steps import checks, plots`, write `from vit_course import "
+    assert both == f"In 00_start_here.ipynb, {LESSON}, {wanted}checks, plots`."
+    assert one.startswith("In 00_start_here.ipynb, in place of `from vit_steps import ViTConfig, d")
+    assert one.endswith("write `from vit_steps import ViTConfig; import vit_doctor as doctor`.")
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("from vit_steps.heads import split_heads  # the course's", None),
+        ("from vit_steps import ViT, training", None),
+        ("from vit_steps.training import load_model", None),
+        ("from vit_steps import explorer", "from vit_course import explorer"),
+        ("from vit_steps.plots import sharp", "from vit_course.plots import sharp"),
+        ("    from vit_steps.doctor import examine", "from vit_doctor import examine"),
+        ("from vit_steps import doctor as dr", "import vit_doctor as dr"),
+        ("from vit_steps.long_gone import rollout", f"from {PIECES['rollout']} import rollout"),
+        ("from vit_steps.heads import nothing_of_this_name", ""),
+    ],
+)
+def test_an_import_is_told_only_where_it_no_longer_holds(old, new):
+    told = moved.advice({"my_vit.py": f"x = 1\n{old}\n"})
+    if new is None:
+        assert told == []
+    else:
+        begin = f"In my_vit.py, in place of `{old.strip()}`, "
+        assert told == [begin + (f"write `{new}`." if new else f"{moved.GONE}.")]
+        exec(new)
+
+
+def test_a_folder_that_git_left_behind_is_no_module(tmp_path, monkeypatch):
+    import vit_steps
+
+    (tmp_path / "plots" / "__pycache__").mkdir(parents=True)
+    monkeypatch.setattr(vit_steps, "__path__", [*vit_steps.__path__, str(tmp_path)])
+    assert moved.place_of("vit_steps", "plots") == "vit_course"
+    assert moved.place_of("vit_steps.plots", "sharp") == "vit_course.plots"
+    monkeypatch.delitem(sys.modules, "vit_steps.plots")
+    monkeypatch.delattr(vit_steps, "plots")
+
+
 @pytest.mark.skipif(not shutil.which("bash"), reason="needs bash")
 def test_the_terminals_python_is_the_courses_whatever_the_shell_sets_up(tmp_path):
     home, other = tmp_path / "home", tmp_path / "other"
@@ -160,7 +210,7 @@ def test_the_terminals_python_is_the_courses_whatever_the_shell_sets_up(tmp_path
     (other / "python").chmod(0o755)
     (home / ".bashrc").write_text(f"export PATH={other}:$PATH MINE=kept\n")
     environment = {"PATH": os.environ["PATH"], "HOME": str(home), "SHELL": "/bin/bash"}
-    (option,) = start.terminal(tmp_path, environment)
+    (option,) = lab.terminal(tmp_path, environment)
     command = option.split("shell_command=")[1].replace("/bin/bash", shutil.which("bash")).split()
     ask = [*command, "-i", "-c", "command -v python; echo $MINE"]
     said = subprocess.run(ask, env=environment, capture_output=True, text=True).stdout.split()
@@ -208,6 +258,5 @@ def test_jupyterlab_opens_on_the_first_lesson_with_contents_and_without_news(tmp
 
 def test_the_readmes_first_command_ends_in_it():
     readme = (lessons.ROOT / "README.md").read_text(encoding="utf-8")
-    assert re.search(
-        r"pip install -r requirements.txt && \S*python\S* course.py start$", readme, re.M
-    )
+    line = r"(?m)pip install -r requirements.txt && \S*python -m vit_course start$"
+    assert len(re.findall(line, readme)) == 2  # Linux and macOS; Windows

@@ -1,104 +1,135 @@
-"""The course's own commands: for learners, and for contributors and teachers.
+"""The course's commands: `python -m vit_course start | run | clean | address | …`.
 
-python -m vit_course start                            lay the learner's copy, and open it
-
-python -m vit_course run notebooks/01_patches.ipynb   execute a lesson in place, and clean it
-python -m vit_course run                              the same for all lessons and solutions
-python -m vit_course clean                            only clean them: outputs stay, noise goes
-python -m vit_course address https://github.com/ME/MY-FORK --tag v1
-                                                  point every link and setup cell at a fork, and,
-                                                  if a class shall keep its version, at its tag
-python -m vit_course release                          make the students' assignments
-python -m vit_course grade FOLDER                     grade FOLDER/STUDENT/03_heads.ipynb …
-python -m vit_course slides --to build/slides         make a talk of each lesson, for reveal.js
+This only reads what is asked for and calls what does it.
 """
 
 import argparse
-import os
+import sys
 from pathlib import Path
 
-from . import fork, run, start
+from . import address, lab, run, start
 from .lessons import NOTEBOOKS, ROOT
 
-
-def teach(options: argparse.Namespace) -> None:
-    """What teachers have made: assignments, grades, slides."""
-    if options.command == "slides":
-        from .teaching import slides
-
-        slides.make(options.to, options.packages)
-        told = [f"Open {options.to / 'index.html'}"]
-    elif options.command == "release":
-        from .teaching.assignments import release
-
-        told = release(options.to.absolute())
-    elif os.name == "nt":
-        raise RuntimeError("grading needs Linux or macOS; on Windows, WSL is one")
-    else:
-        from .teaching.grading import grade
-
-        folder = options.folder.absolute()
-        to = (options.to or folder.with_name(f"{folder.name}-graded")).absolute()
-        told = grade(folder, to, options.seconds, options.megabytes)
-    print("\n".join(told))
+BUILD = ROOT / "build"
 
 
-def main() -> None:
+def arguments() -> argparse.ArgumentParser:
+    """The commands and their options."""
     parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        prog="python -m vit_course",
+        description="The commands of the course ViT, step by step. Each has a --help of its own.",
     )
-    commands = parser.add_subparsers(dest="command", required=True)
-    starter = commands.add_parser("start", help="lay the learner's copy, and open JupyterLab on it")
-    starter.add_argument("--folder", type=Path, default=start.COPY, help="by default my_course")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+
+    def command(name: str, help: str, more: str = "") -> argparse.ArgumentParser:
+        text = f"{help[0].upper()}{help[1:]}. {more}"
+        return commands.add_parser(name, help=help, description=text, allow_abbrev=False)
+
+    one = command(
+        "start",
+        "lay or refresh the learner's copy, and open JupyterLab on it",
+        "What you changed in the copy is left alone. Other options, such as --no-browser, are "
+        "JupyterLab's.",
+    )
+    one.add_argument("--folder", type=Path, default=start.COPY, help="of the copy; else my_course")
+    one.add_argument("--no-lab", action="store_true", help="only lay the copy, as on a hub")
+
     for name, help in (
-        ("run", "execute lessons in place, and clean them"),
-        ("clean", "only clean"),
+        ("run", "run lessons in place, each in a fresh kernel, and clean them"),
+        ("clean", "take the noise out of lessons; outputs stay"),
     ):
-        command = commands.add_parser(name, help=help)
-        command.add_argument(
-            "paths", nargs="*", type=Path, default=NOTEBOOKS, help="by default all"
-        )
-    pointer = commands.add_parser("address", help="point badges and setup cells at a fork")
-    pointer.add_argument("url", help="https://github.com/OWNER/REPOSITORY")
-    pointer.add_argument("--tag", help="the tag that a class keeps; by default the branch main")
-    maker = commands.add_parser("release", help="make the students' assignments")
-    maker.add_argument("--to", type=Path, default=ROOT / "assignments", help="a folder")
-    grader = commands.add_parser("grade", help="grade what was handed in")
-    grader.add_argument("folder", type=Path, help="holds a folder of notebooks for each student")
-    grader.add_argument("--to", type=Path, help="for grades and feedback; else FOLDER-graded")
-    grader.add_argument("--seconds", type=float, default=60, help="that a task may take")
-    grader.add_argument("--megabytes", type=int, default=2000, help="that a task may take")
-    talks = commands.add_parser("slides", help="make a talk of each lesson, for reveal.js")
-    talks.add_argument("--to", type=Path, default=ROOT / "build" / "slides", help="the folder")
-    talks.add_argument(
+        one = command(name, help)
+        one.add_argument("paths", nargs="*", type=Path, default=NOTEBOOKS, help="by default all")
+
+    one = command("address", "point all links and setup cells at a fork, or at a tag")
+    one.add_argument("url", help="https://github.com/OWNER/REPOSITORY")
+    one.add_argument("--tag", help="the version that a class keeps; by default the branch main")
+
+    one = command("release", "make the students' assignments, by nbgrader")
+    one.add_argument("--to", type=Path, default=ROOT / "assignments", help="else assignments")
+
+    one = command(
+        "grade",
+        "grade what was handed in, by nbgrader",
+        "It runs the students' code: notebooks/TEACHING.md says what that means.",
+    )
+    one.add_argument("folder", type=Path, help="holds a folder of notebooks for each student")
+    one.add_argument("--to", type=Path, help="for grades and feedback; else FOLDER-graded")
+    one.add_argument("--seconds", type=float, default=60, help="that a task may take; else 60")
+    one.add_argument("--megabytes", type=int, default=2000, help="that a task may take; else 2000")
+
+    one = command("slides", "make a talk of each lesson, shown by reveal.js")
+    one.add_argument("--to", type=Path, default=BUILD / "slides", help="else build/slides")
+    one.add_argument(
         "--packages",
         type=Path,
-        help="a folder node_modules with reveal.js@4, requirejs@2, jquery@3 and mathjax@2, to be "
-        "copied beside the slides, which then need no network; by default build/node_modules, made "
-        "by `npm install --prefix build reveal.js@4 requirejs@2 jquery@3 mathjax@2`",
+        help="a folder node_modules with reveal.js@4, requirejs@2, jquery@3 and mathjax@2, which "
+        "are copied beside the slides, so that they need no network; else build/node_modules, if "
+        "it is there: `npm install --prefix build reveal.js@4 requirejs@2 jquery@3 mathjax@2`",
     )
-    options, rest = parser.parse_known_args()
-    if options.command == "start":
-        start.start(
-            options.folder.absolute(), rest
-        )  # the rest is JupyterLab's, such as --no-browser
-    elif rest:
+
+    one = command("book", "make a site of the lessons, which needs no network, by Sphinx")
+    one.add_argument("--to", type=Path, default=BUILD / "book", help="else build/book")
+    return parser
+
+
+def done(options: argparse.Namespace, rest: list[str]) -> list[str]:
+    """Do what is asked for.
+
+    Returns:
+        What to tell.
+    """
+    match options.command:
+        case "start":
+            print("\n".join(start.lay(options.folder.absolute())), flush=True)
+            if not options.no_lab:
+                sys.exit(lab.open_lab(options.folder.absolute(), rest))
+            return []
+        case "run":
+            run.run(options.paths)
+            return []
+        case "clean":
+            run.clean(options.paths)
+            return []
+        case "address":
+            address.change(options.url, options.tag)
+            return ["Commit and push what changed" + f", tagged {options.tag}" * bool(options.tag)]
+        case "release":
+            from .teaching import assignments
+
+            return assignments.release(options.to.absolute())
+        case "grade":
+            if sys.platform == "win32":
+                raise RuntimeError("grading needs Linux or macOS; on Windows, WSL is one")
+            from .teaching import grading
+
+            folder = options.folder.absolute()
+            to = (options.to or folder.with_name(f"{folder.name}-graded")).absolute()
+            return grading.grade(folder, to, options.seconds, options.megabytes)
+        case "slides":
+            from .teaching import slides
+
+            return [f"Open {slides.make(options.to, options.packages)}"]
+        case _:
+            from .teaching import book
+
+            return [f"Open {book.make(options.to.absolute())}"]
+
+
+def main(argv: list[str] | None = None) -> None:
+    """Read the command line, do what it asks for, and say what to say."""
+    parser = arguments()
+    options, rest = parser.parse_known_args(argv)
+    if rest and options.command != "start":
         parser.error(f"unrecognized arguments: {' '.join(rest)}")
-    elif options.command == "run":
-        run.run(options.paths)
-    elif options.command == "clean":
-        run.clean(options.paths)
-    elif options.command in ("release", "grade", "slides"):
-        try:
-            teach(options)
-        except (ValueError, RuntimeError, OSError) as error:
-            parser.exit(2, f"{error}\n")
-    else:
-        try:
-            fork.change_address(options.url, options.tag)
-        except (ValueError, OSError) as error:
-            parser.error(f"{error}; nothing was changed")
-        print("Commit and push what changed" + f", tagged {options.tag}." * bool(options.tag))
+    try:
+        if not NOTEBOOKS:
+            raise RuntimeError("an installed package has no notebooks: run this in a clone of it")
+        told = done(options, rest)
+    except (ValueError, RuntimeError, OSError) as error:
+        parser.exit(2, f"{error}\n")
+    for line in told:
+        print(line)
 
 
 if __name__ == "__main__":

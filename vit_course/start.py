@@ -1,41 +1,27 @@
-"""The learner's copy: laid without losing anything of the learner's, and opened in JupyterLab."""
+"""The learner's copy of the lessons, laid without losing anything of the learner's."""
 
 import json
-import os
 import re
-import shlex
-import subprocess
-import sys
 from hashlib import sha256
 from pathlib import Path
 
-from .lessons import LESSONS, NOTEBOOKS, ROOT, write
+from .lessons import NOTEBOOKS, ROOT
+from .moved import advice
 
 COPY = ROOT / "my_course"
-FIRST = LESSONS[0].name if LESSONS else ""
-
-
-def start(folder: Path, lab_options: list[str]) -> None:
-    """Lay or refresh the learner's copy, and open JupyterLab on it."""
-    for line in lay(folder):
-        print(line)
-    raise SystemExit(open_lab(folder, lab_options))
 
 
 def lay(folder: Path) -> list[str]:
     """Bring the lessons, without outputs, and their solutions into the learner's folder.
 
     A file that the learner changed is left alone; one that is as it was laid is refreshed, or
-    taken away if the course has it no more. `laid.json` knows the hash of all that was ever laid:
-    it is written before the files, so that a copy that was stopped in the middle goes on rightly.
+    taken away if the course has it no more. `laid.json` knows the hash of all that was ever laid.
+    It is written before the files, so a copy that was stopped in the middle goes on as it should.
 
     Returns:
         What to tell the learner.
-
-    Raises:
-        ValueError: it cannot be written.
     """
-    from vit_steps.files import write_whole
+    from vit_steps.files import write_whole  # brings torch, which the other commands do not need
 
     record = folder / ".jupyter" / "laid.json"
     record.parent.mkdir(parents=True, exist_ok=True)
@@ -59,7 +45,20 @@ def lay(folder: Path) -> list[str]:
     if kept:
         told.append("As you changed them, these were left alone: " + ", ".join(kept))
         told.append("To see the course's version again, rename yours and start once more.")
-    return told
+    own = [path.name for path in sorted(folder.glob("*.py"))]
+    return told + advice({name: text_of(folder / name) for name in [*kept, *own]})
+
+
+def text_of(path: Path) -> str:
+    """What stands in a file of Python, or in a notebook's code."""
+    text = path.read_bytes().decode("utf-8", errors="replace")
+    if path.suffix != ".ipynb":
+        return text
+    try:
+        cells = json.loads(text)["cells"]
+        return "\n".join("".join(c["source"]) for c in cells if c["cell_type"] == "code")
+    except (ValueError, LookupError, TypeError):
+        return ""  # no longer a notebook
 
 
 def copy_name(path: Path) -> str:
@@ -91,89 +90,3 @@ def hash_of(content: bytes) -> str:
     except (ValueError, LookupError, TypeError):
         pass  # no longer a notebook, so the learner's
     return sha256(content).hexdigest()
-
-
-def open_lab(folder: Path, options: list[str]) -> int:
-    """Run JupyterLab on a folder until it is stopped: the first lesson, its contents on the left.
-
-    Its settings stand in the folder: no news, long lines folded, the layout that the learner left.
-    The kernel and the terminal's `python` are the one that runs this.
-    """
-    own = folder / ".jupyter"
-    settings = {
-        "@jupyterlab/apputils-extension:notification": {
-            "fetchNews": "false",
-            "checkForUpdates": False,
-        },
-        # Beside the contents, on a small screen, a long line goes on below; nothing scrolls.
-        "@jupyterlab/notebook-extension:tracker": {
-            "codeCellConfig": {"lineNumbers": False, "lineWrap": True},
-        },
-    }
-    (own / "settings").mkdir(exist_ok=True)
-    write(own / "settings" / "overrides.json", json.dumps(settings))
-    lay_workspace(own / "workspaces")
-    environment = os.environ | {
-        "JUPYTER_PREFER_ENV_PATH": "1",
-        "JUPYTERLAB_WORKSPACES_DIR": str(own / "workspaces"),
-    }
-    command = [sys.executable, "-m", "jupyterlab", f"--ServerApp.root_dir={folder}"]
-    command += [f"--LabApp.app_settings_dir={own / 'settings'}"]
-    command += terminal(own, environment)
-    try:
-        return subprocess.run([*command, *options], env=environment, cwd=folder).returncode
-    except KeyboardInterrupt:
-        return 0
-
-
-def terminal(own: Path, environment: dict[str, str]) -> list[str]:
-    """Make `python` in JupyterLab's terminal the one that runs this, whatever the shell sets up.
-
-    Returns:
-        The options that JupyterLab needs for it.
-    """
-    programs = str(Path(sys.executable).parent)
-    environment["PATH"] = programs + os.pathsep + environment.get("PATH", "")
-    shell = environment.get("SHELL", "sh")
-    kind = Path(shell).name
-    if os.name == "nt" or kind not in ("bash", "zsh"):
-        return []
-    # The learner's own settings first; they may put another Python in front.
-    settings = f'[ -f ~/.{kind}rc ] && . ~/.{kind}rc\nexport PATH={shlex.quote(programs)}:"$PATH"\n'
-    write(own / f".{kind}rc", settings)
-    if kind == "zsh":
-        environment["ZDOTDIR"] = str(own)
-    else:
-        shell += f" --rcfile {shlex.quote(str(own / '.bashrc'))}"
-    return [f"--ServerApp.terminado_settings=shell_command={shell}"]
-
-
-def lay_workspace(folder: Path) -> None:
-    """How JupyterLab looks at the first start; later it keeps what the learner makes of it."""
-    from jupyterlab_server.workspaces_handler import WorkspacesManager
-
-    if folder.exists():
-        return
-    widget = f"notebook:{FIRST}"
-    contents = "@jupyterlab/toc:plugin"
-    layout = {
-        "main": {
-            "dock": {"type": "tab-area", "currentIndex": 0, "widgets": [widget]},
-            "current": widget,
-        },
-        "left": {
-            "collapsed": False,
-            "visible": True,
-            "current": contents,
-            "widgets": ["filebrowser", "running-sessions", contents, "extensionmanager.main-view"],
-        },
-        "relativeSizes": [0.2, 0.8, 0],
-    }
-    data = {
-        "layout-restorer:data": layout,
-        widget: {"data": {"path": FIRST, "factory": "Notebook"}},
-    }
-    folder.mkdir(parents=True)
-    WorkspacesManager(str(folder)).save(
-        "default", json.dumps({"data": data, "metadata": {"id": "default"}})
-    )

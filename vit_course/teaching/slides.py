@@ -41,7 +41,7 @@ INDEX = """<!DOCTYPE html>
 """
 
 
-def make(to: Path, packages: Path | None = None) -> list[Path]:
+def make(to: Path, packages: Path | None = None) -> Path:
     """Make the slides of all lessons, and a page that lists them.
 
     Args:
@@ -52,7 +52,7 @@ def make(to: Path, packages: Path | None = None) -> list[Path]:
             packages come from the network each time that the slides are shown.
 
     Returns:
-        The pages, in the order of the lessons.
+        The page that lists them.
 
     Raises:
         ValueError: a package is missing.
@@ -64,16 +64,16 @@ def make(to: Path, packages: Path | None = None) -> list[Path]:
     to.mkdir(parents=True, exist_ok=True)
     for name in PACKAGES if packages else ():
         shutil.copytree(packages / name, to / "packages" / name, ignore=UNUSED, dirs_exist_ok=True)
-    pages, links = [], []
+    links = []
     for path in LESSONS:
         book = nbformat.read(path, as_version=4)
         page = to / f"{path.stem}.slides.html"
         write(page, page_of(book, LOCAL if packages else {}))
         title = book.cells[0].source.splitlines()[0].removeprefix("# ")
         links.append(f'<p><a href="{page.name}">{html.escape(title)}</a></p>')
-        pages.append(page)
-    write(to / "index.html", INDEX.format(links="\n".join(links)))
-    return pages
+    index = to / "index.html"
+    write(index, INDEX.format(links="\n".join(links)))
+    return index
 
 
 def page_of(book, urls: dict[str, str]) -> str:

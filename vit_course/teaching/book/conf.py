@@ -1,4 +1,4 @@
-"""The lessons as a site to read: `sphinx-build -c book . build/book` makes it.
+"""Sphinx's settings for the book, which `python -m vit_course book` makes.
 
 Sphinx reads the repository as it stands, with the outputs that the notebooks store. README.md is
 the front page. A folder or file that is no page of the book is linked to on GitHub.
@@ -13,7 +13,8 @@ import sys
 from importlib.util import find_spec
 from pathlib import Path
 
-from vit_course.lessons import ROOT, address
+from vit_course import address
+from vit_course.lessons import ROOT
 
 project = "ViT, step by step"
 author = project
@@ -45,7 +46,7 @@ html_copy_source = False
 html_show_copyright = False
 html_context = {"default_mode": "auto"}  # light or dark, as the reader's device asks
 html_theme_options = {
-    "repository_url": address(),
+    "repository_url": address.current(),
     "use_repository_button": True,
     "use_download_button": False,
     "navbar_persistent": [],  # the search stands on the left
@@ -92,7 +93,7 @@ def target(app, folder, link):
     is_page = app.project.path2doc(path) in app.project.docnames
     if re.match(r"\w+:|#", link) or is_page or path.suffix == ".png" or not path.exists():
         return link
-    return f"{address()}/tree/main/{path.relative_to(ROOT).as_posix()}"
+    return f"{address.current()}/tree/main/{path.relative_to(ROOT).as_posix()}"
 
 
 def add_pages(app, error):

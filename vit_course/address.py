@@ -1,11 +1,18 @@
-"""Where links and setup cells lead to: a fork, and a tag that a class keeps."""
+"""Where links and setup cells lead to: the repository or a fork, and a tag that a class keeps."""
 
 import re
+import tomllib
 
-from .lessons import NOTEBOOKS, ROOT, address, write
+from .lessons import NOTEBOOKS, ROOT, write
 
 
-def change_address(new: str, tag: str | None = None) -> None:
+def current() -> str:
+    """The repository's public address, which stands in pyproject.toml alone."""
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    return settings["project"]["urls"]["Repository"]
+
+
+def change(new: str, tag: str | None = None) -> None:
     """Point the README, every link to Colab and every setup cell at a repository, and at one tag.
 
     All new texts are made before the first is written; git takes back what was written.
@@ -25,7 +32,7 @@ def change_address(new: str, tag: str | None = None) -> None:
         raise ValueError(f"{new!r} is not https://github.com/OWNER/REPOSITORY")
     if tag is not None and not re.fullmatch(r"\w+([.-]\w+)*", tag):
         raise ValueError(f"{tag!r} is no plain name of a tag, such as v1 or class-2027")
-    old_name, new_name = address().removeprefix("https://github.com/"), match[1]
+    old_name, new_name = current().removeprefix("https://github.com/"), match[1]
     old = re.compile(rf"(github(?:\.com)?/){re.escape(old_name)}(?![\w-]|\.\w)")
     install = f"git+https://github.com/{new_name}"
     pin = f"@{tag}" if tag else ""
