@@ -5,7 +5,15 @@ notebook the figure then shows itself. One colour stands for one idea everywhere
 told apart by colour-blind eyes); attention weights use the map `cividis`.
 """
 
-from .attention import attention_shapes, query_maps, scale_curves
+from .close_ups import (
+    close_up,
+    colour_channels,
+    cuttings,
+    patch_maps,
+    pictures,
+    template_grid,
+    template_products,
+)
 from .figures import (
     CLS,
     FAINT,
@@ -28,7 +36,11 @@ from .figures import (
     picture,
     sharp,
 )
-from .heads import (
+from .learning import by_heart, downhill, gaps, rate_sweep
+from .positions import clock_faces, position_maps, share_maps, token_sum
+from .published import head_maps, name_lines, prepared
+from .road import STAGES, course_map
+from .roles import (
     patches_alone,
     possible_reads,
     qkv_rows,
@@ -36,23 +48,11 @@ from .heads import (
     soft_lookup,
     three_roles,
 )
-from .maps import map_table, maps_below
-from .pixels import (
-    close_up,
-    colour_channels,
-    cuttings,
-    patch_maps,
-    pictures,
-    template_grid,
-    template_products,
-)
-from .positions import clock_faces, position_maps, share_maps, token_sum
-from .published import head_maps, name_lines, prepared
-from .road import STAGES, course_map
+from .scores import attention_shapes, query_maps, scale_curves
+from .small_maps import map_table, maps_below
 from .speed import batch_speeds, time_ratios, token_costs, work_and_time
 from .stream import bends, four_stacks, norm_places, reading, residual_road, token_sizes
-from .training import by_heart, downhill, gaps, rate_sweep
-from .whole import canvases, parameter_bars
+from .whole_vit import canvases, parameter_bars
 
 __all__ = [
     "CLS",

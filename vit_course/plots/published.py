@@ -6,7 +6,7 @@ from typing import Any
 from torch import Tensor
 
 from .figures import INK, KEY, QUERY, VALUE, WEIGHTS, new_axes, picture
-from .maps import framed
+from .small_maps import framed
 
 
 def name_lines(names: Mapping[str, tuple[str, ...]], start: str, end: str) -> None:
