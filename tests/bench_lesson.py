@@ -11,6 +11,7 @@ import os
 import platform
 import random
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from statistics import median
 
@@ -114,7 +115,7 @@ def by_workers(turns: int, pictures: int = 512, batch: int = 32) -> dict:
 
         def epoch(workers: int) -> Run:
             def run() -> None:
-                for images, labels in batches(data, batch, workers=workers):
+                for images, labels in batches(replace(data, workers=workers), batch):
                     train_step(model, optimizer, images, labels)
 
             return run

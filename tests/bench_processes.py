@@ -23,7 +23,7 @@ from tests.bench_runs import DIGITS, some_images
 from vit_steps import ViT
 from vit_steps.training import decay_groups, train_step
 from vit_steps.training.devices import make_scaler
-from vit_steps.training.processes import joined, number, shared_step, wait, wrap
+from vit_steps.training.processes import joined, my_share, shared_step, wait, wrap
 
 ROOT = Path(__file__).parents[1]
 BATCH = 1024
@@ -55,7 +55,7 @@ def measure(turns: int, batch: int = BATCH) -> dict[str, list[float]]:
 def main(turns: int, batch: int, file: Path) -> None:
     cpu = torch.device("cpu")
     with joined(cpu):
-        mine, processes = number()
+        mine, processes = my_share()
         torch.manual_seed(0)
         random.seed(0)  # the order of turns, the same in both
         images, labels = some_images(DIGITS, batch), torch.randint(DIGITS.num_classes, (batch,))

@@ -20,24 +20,24 @@ from vit_steps.training import processes
 
 folder, lifetime = Path(sys.argv[1]), int(sys.argv[2])
 torch.set_default_dtype(torch.float64)
-writes, replace = [], files.replace
+writes, give_name = [], files.give_name
 
 
 def count(half, path):
     writes.append(path)
-    replace(half, path)
+    give_name(half, path)
 
 
 def told(history):
     print(f"epoch {len(history)}", flush=True)
     if len(history) == lifetime and os.environ.get("TORCHELASTIC_RESTART_COUNT", "0") == "0":
-        last = processes.number()[1] - 1
+        last = processes.my_share()[1] - 1
         os.kill(int((folder / f"process_{last}").read_text()), signal.SIGKILL)
 
 
-files.replace = count
+files.give_name = count
 with processes.joined(torch.device("cpu")):
-    number, _ = processes.number()
+    number, _ = processes.my_share()
     (folder / f"process_{number}").write_text(str(os.getpid()))
     processes.wait()
     model = tiny(seed=number)  # the first one's weights count

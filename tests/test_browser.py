@@ -21,7 +21,7 @@ TRAINING = """import vit_steps
 from vit_steps import training
 from vit_steps.training import data
 
-train, val, test = data.load("digits", val_fraction=0.25)
+train, val, test = data.load_data("digits", val_fraction=0.25)
 sizes = dict(image_size=8, patch_size=2, in_channels=1, num_classes=10)
 model = vit_steps.ViT(vit_steps.ViTConfig(**sizes, embed_dim=48, depth=2, num_heads=4))"""
 FIT = """options = dict(epochs=30, folder="long_training", device="cpu", progress=False)

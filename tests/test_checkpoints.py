@@ -1,4 +1,4 @@
-"""What outlives a training: files that are whole, stopping and going on, one run in a folder."""
+"""What outlives a training: files that are whole, stopping and going on, which run it was."""
 
 import errno
 import json
@@ -6,18 +6,23 @@ import os
 import pickle
 import subprocess
 import sys
+from copy import deepcopy
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from safetensors import safe_open
-from safetensors.torch import save_file
+from test_folders import plain
 from tiny_training import fit, pictures, same, tiny
 from torch import nn
 
 from vit_steps import ViT, training
 from vit_steps.training import checkpoints
+from vit_steps.training.data import ImageDataset, digits, folder
+from vit_steps.training.identity import fingerprint, name_augmentation
 
 ROOT = Path(__file__).parent.parent
 PATHS = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "tests")])}
@@ -61,11 +66,11 @@ def not_checkpoints(folder):
         (folder / name).write_bytes(whole[:size])
     torch.save(tiny().state_dict(), folder / "torch")
     (folder / "pickle").write_bytes(pickle.dumps(Bomb(folder / "exploded")))
-    checkpoints.write_file(folder / "plain", tiny().state_dict(), {})
+    checkpoints.write_checkpoint(folder / "plain", tiny().state_dict(), {})
     other = dict(config=checkpoints.config_of(tiny(depth=2)))
-    checkpoints.write_file(folder / "other", tiny().state_dict(), other)
+    checkpoints.write_checkpoint(folder / "other", tiny().state_dict(), other)
     odd = dict(config=checkpoints.config_of(tiny()) | {"colour": "red"})
-    checkpoints.write_file(folder / "odd", tiny().state_dict(), odd)
+    checkpoints.write_checkpoint(folder / "odd", tiny().state_dict(), odd)
     (folder / "folder").mkdir()
     return [
         "cut",
@@ -320,7 +325,7 @@ def test_frozen_parameters_are_resumed_too(tmp_path):
         fit(resumed, tmp_path, report=stop)
     fit(resumed, tmp_path)
     assert same(unbroken, resumed)
-    with pytest.raises(ValueError, match=r"other frozen weights .8 tensors.*, not 20 tensors"):
+    with pytest.raises(ValueError, match=r"model was '20 tensors, 8 of .*', is '20 tensors, 20 of"):
         fit(tiny(), tmp_path)
 
 
@@ -340,18 +345,6 @@ def test_a_weight_that_never_gets_a_gradient_does_not_stop_a_resumption(tmp_path
         fit(resumed, tmp_path, report=stop)
     fit(resumed, tmp_path)
     assert same(unbroken, resumed)
-
-
-@pytest.mark.parametrize("changes", [dict(num_classes=3, embed_dim=4), dict(depth=2)])
-def test_a_refused_checkpoint_leaves_the_model_as_it_was(tmp_path, changes):
-    fit(tiny(), tmp_path)
-    model, before = tiny(1, **changes), tiny(1, **changes)
-    optimizer = torch.optim.AdamW(model.parameters())
-    stored = checkpoints.read_file(tmp_path / "last.safetensors")[1]["run"]
-    with pytest.raises(ValueError, match="of another model, by blocks"):
-        checkpoints.resume(tmp_path, model, optimizer, stored)
-    assert same(model, before)
-    assert not optimizer.state
 
 
 @pytest.mark.parametrize("with_val", [False, True])
@@ -389,7 +382,7 @@ def test_another_runs_checkpoint_is_refused(tmp_path, changes, message):
 def test_another_models_and_other_datas_checkpoint_is_refused(tmp_path):
     fit(tiny(), tmp_path)
     before = (tmp_path / "last.safetensors").read_bytes()
-    with pytest.raises(ValueError, match=r"another run \(embed_dim was 8, is 16\)"):
+    with pytest.raises(ValueError, match=r"another run \(embed_dim was 8, is 16; model was"):
         fit(tiny(embed_dim=16), tmp_path)
     with pytest.raises(ValueError, match=r"another run \(image_size was 4, is \[4, 4\]\)"):
         fit(tiny(image_size=(4, 4)), tmp_path)
@@ -401,16 +394,27 @@ def test_another_models_and_other_datas_checkpoint_is_refused(tmp_path):
     assert (tmp_path / "last.safetensors").read_bytes() == before
 
 
-def test_a_model_of_the_same_config_and_other_names_is_refused(tmp_path):
-    class Renamed(ViT):
-        def __init__(self, config):
-            super().__init__(config)
-            self.final = self.norm
-            del self.norm
+class Renamed(ViT):
+    def __init__(self, config):
+        super().__init__(config)
+        self.final = self.norm
+        del self.norm
 
+
+class Wider(ViT):
+    def __init__(self, config):
+        super().__init__(config)
+        self.head = nn.Linear(config.embed_dim, 7)
+
+
+@pytest.mark.parametrize("kind", [Renamed, Wider])
+def test_a_model_of_the_same_config_and_other_tensors_is_refused_and_stays(tmp_path, kind):
     fit(tiny(), tmp_path)
-    with pytest.raises(ValueError, match="of another model"):
-        fit(Renamed(tiny().config), tmp_path)
+    model = kind(tiny().config)
+    before = deepcopy(model)
+    with pytest.raises(ValueError, match=r"another run .model was '20 tensors, .*', is '20 tensors"):
+        fit(model, tmp_path)
+    assert same(model, before)
 
 
 def test_resuming_from_what_is_no_checkpoint_is_refused(tmp_path):
@@ -428,40 +432,22 @@ def test_resuming_from_what_is_no_checkpoint_is_refused(tmp_path):
 
 def rewrite(path, change):
     """Change the run that a checkpoint tells of, checksums and all."""
-    tensors, info = checkpoints.read_file(path)
+    tensors, info = checkpoints.read_checkpoint(path)
     change(info["run"])
-    checkpoints.write_file(path, tensors, info)
+    checkpoints.write_checkpoint(path, tensors, info)
 
 
 def test_a_run_with_a_key_too_many_or_too_few_is_named(tmp_path):
     last = tmp_path / "last.safetensors"
     fit(tiny(), tmp_path)
     rewrite(last, lambda run: run.update(colour="red"))
-    with pytest.raises(ValueError, match=r"run \(colour was 'red', and is not known\); give"):
+    with pytest.raises(ValueError, match=r"run \(colour was 'red', is None\); give"):
         fit(tiny(), tmp_path)
     rewrite(last, lambda run: run.pop("colour"))
     fit(tiny(), tmp_path)
     rewrite(last, lambda run: run.pop("warmup"))
-    with pytest.raises(ValueError, match=r"run \(warmup is 0.1, and was not known\); give"):
+    with pytest.raises(ValueError, match=r"run \(warmup was None, is 0.1\); give"):
         fit(tiny(), tmp_path)
-
-
-def first_edition(path, model, **more):
-    """A file as the first edition of the package wrote it: no checksums, measured on test."""
-    history = dict(train_loss=[1.1], test_loss=[1.0], test_accuracy=[0.5], learning_rate=[0.0])
-    run = checkpoints.config_of(model) | dict(epochs=1, train="20 images", test="9 images")
-    info = dict(config=checkpoints.config_of(model), run=run, history=history) | more
-    save_file(model.state_dict(), path, {name: json.dumps(value) for name, value in info.items()})
-
-
-def test_files_of_the_first_edition_load_and_resuming_says_what_changed(tmp_path):
-    model, path = tiny(), tmp_path / "last.safetensors"
-    first_edition(path, model)
-    assert same(training.load_model(path), model)
-    message = r"older edition .* chose the best epoch on test; load_model still reads .* give ano"
-    with pytest.raises(ValueError, match=message):
-        fit(tiny(), tmp_path)
-    assert same(training.load_model(path), model)
 
 
 def test_numpys_whole_numbers_are_numbers(tmp_path):
@@ -470,13 +456,75 @@ def test_numpys_whole_numbers_are_numbers(tmp_path):
     assert fit(tiny(), tmp_path, epochs=3, seed=0) == history
 
 
+# Which run it was --------------------------------------------------------------------------------
+
+
+def shift(images, generator, by=1):
+    return images + by
+
+
+class Adding(nn.Module):
+    def forward(self, images, generator):
+        return images + 1
+
+
+def test_an_augmentation_goes_by_its_name_and_by_what_is_given_to_it():
+    inner = "test_an_augmentation_goes_by_its_name_and_by_what_is_given_to_it.<locals>.<lambda>"
+    for augment, name in (
+        (None, None),
+        (training.augment_digits, "augment_digits"),
+        (lambda images, generator: images, inner),
+        (partial(shift, by=0.1), "shift(by=0.1)"),
+        (partial(partial(shift, by=2), 3), "shift(3, by=2)"),
+        (Adding(), "Adding"),
+        (Adding().forward, "Adding.forward"),
+    ):
+        assert name_augmentation(augment) == name
+
+
+def test_another_augmentation_does_not_go_on_with_a_run(tmp_path):
+    fit(tiny(), tmp_path, augment=partial(shift, by=0.1))
+    fit(tiny(), tmp_path, augment=partial(shift, by=0.1))
+    with pytest.raises(ValueError, match=r"augment was 'shift\(by=0.1\)', is 'shift\(by=0.2\)'"):
+        fit(tiny(), tmp_path, augment=partial(shift, by=0.2))
+
+
+def test_other_data_have_another_fingerprint():
+    one = pictures()
+    changed = one.pixels.clone()
+    changed[3, 0, 1, 1] += 1e-3
+    labels = one.labels.clone()
+    labels[3] = 1 - labels[3]
+    others = [
+        pictures(seed=1),
+        ImageDataset(changed, one.labels, one.classes),
+        ImageDataset(one.pixels, labels, one.classes),
+        ImageDataset(one.pixels, one.labels, ("a", "b", "d")),
+        one.part(slice(19)),
+    ]
+    assert fingerprint(one) == fingerprint(pictures())
+    assert fingerprint(one).startswith("20 images, sum ")
+    assert fingerprint(one) not in map(fingerprint, others)
+    darker = replace(digits()[0], white=255)  # the same bytes, normalised otherwise
+    assert fingerprint(darker) != fingerprint(digits()[0])
+
+
+def test_files_that_were_exchanged_are_noticed(tmp_path):
+    plain(tmp_path, a=4, b=4)
+    one = folder(tmp_path, 8, limit=0).train
+    before = fingerprint(one)
+    assert fingerprint(folder(tmp_path, 8, limit=0).train) == before
+    one.files[0].write_bytes(one.files[0].read_bytes() + b"more")
+    assert fingerprint(one) != before
+
+
 # Damaged -----------------------------------------------------------------------------------------
 
 
 def content(path):
     """A checkpoint's content as bytes; None where it is refused."""
     try:
-        tensors, info = checkpoints.read_file(path)
+        tensors, info = checkpoints.read_checkpoint(path)
     except ValueError:
         return None
     held = [(name, str(t.dtype), t.tolist()) for name, t in sorted(tensors.items())]
@@ -488,7 +536,9 @@ def test_any_byte_that_is_changed_is_refused_or_changes_nothing(tmp_path):
     path = tmp_path / "model"
     tensors = {"head.weight": torch.randn(3, 8), "head.bias": torch.ones(3).bfloat16()}
     run = dict(epochs=3, lr=0.002, classes=["a", "b"])
-    checkpoints.write_file(path, tensors | {"step": torch.tensor(4.0)}, dict(config={}, run=run))
+    checkpoints.write_checkpoint(
+        path, tensors | {"step": torch.tensor(4.0)}, dict(config={}, run=run)
+    )
     whole, wanted, refused = path.read_bytes(), content(path), 0
     for place in range(len(whole)):
         for bit in (0, 3, 5):
@@ -501,27 +551,22 @@ def test_any_byte_that_is_changed_is_refused_or_changes_nothing(tmp_path):
     assert refused > 2.9 * len(whole)  # what is left are blanks at the end of the header
 
 
-def test_a_damaged_tensor_and_damaged_metadata_are_named(tmp_path):
+def test_a_damaged_file_is_refused_and_named(tmp_path):
     fit(tiny(), tmp_path)
     last = tmp_path / "last.safetensors"
     whole = last.read_bytes()
-    weight = training.load_model(last).blocks[0].attn.qkv.weight
-    damaged = bytearray(whole)
-    damaged[whole.index(weight.detach().numpy().tobytes()) + 7] ^= 1
-    last.write_bytes(damaged)
-    for use in (lambda: training.load_model(last), lambda: fit(tiny(), tmp_path)):
-        message = r"tensor blocks\.0\.attn\.qkv\.weight of .*last\.safetensors is damaged; take"
-        with pytest.raises(ValueError, match=message):
-            use()
-    last.write_bytes(whole.replace(b'"dtype":"F32"', b'"dtype":"I32"', 1))  # of as many bytes
-    with pytest.raises(ValueError, match=r"tensor \w.* of .*last\.safetensors is damaged"):
-        training.load_model(last)
-    last.write_bytes(whole.replace(b"epochs", b"ehochs", 1))
-    with pytest.raises(ValueError, match=r"the metadata of .*last\.safetensors is damaged; take"):
-        training.load_model(last)
-    last.write_bytes(whole.replace(b'"checksums"', b'"checkrums"', 1))
-    with pytest.raises(ValueError, match=r"the checksums of .*last\.safetensors are damaged"):
-        training.load_model(last)
+    weight = training.load_model(last).blocks[0].attn.qkv.weight.detach().numpy().tobytes()
+    for damaged in (
+        whole.replace(weight, weight[:-1] + bytes([weight[-1] ^ 1])),
+        whole.replace(b'"dtype":"F32"', b'"dtype":"I32"', 1),  # of as many bytes
+        whole.replace(b"epochs", b"ehochs", 1),
+        whole.replace(b'"checksums"', b'"checkrums"', 1),
+    ):
+        assert damaged != whole
+        last.write_bytes(damaged)
+        for use in (lambda: training.load_model(last), lambda: fit(tiny(), tmp_path)):
+            with pytest.raises(ValueError, match=r"last\.safetensors (is damaged|cannot be read)"):
+                use()
 
 
 # Compiled ----------------------------------------------------------------------------------------
@@ -700,8 +745,8 @@ def test_killed_again_and_again_it_ends_like_an_unbroken_run(tmp_path):
         assert same(training.load_model(folder / "last.safetensors"), unbroken)
         assert history_in(folder) == history
         for file in ("last.safetensors", "best.safetensors"):  # what AdamW remembers too
-            tensors, info = checkpoints.read_file(folder / file)
-            wanted, told = checkpoints.read_file(tmp_path / "unbroken" / file)
+            tensors, info = checkpoints.read_checkpoint(folder / file)
+            wanted, told = checkpoints.read_checkpoint(tmp_path / "unbroken" / file)
             assert info == told
             assert tensors.keys() == wanted.keys()
             assert all(torch.equal(tensors[key], wanted[key]) for key in wanted)

@@ -14,8 +14,8 @@ from torch import nn
 from vit_steps import ViT, ViTConfig, training
 from vit_steps.images import load_image, normalize
 from vit_steps.training.data import FileDataset, folder
-from vit_steps.training.dataset import hold_out
-from vit_steps.training.folders import list_files, read_all, rearrange
+from vit_steps.training.dataset import split
+from vit_steps.training.folders import list_files, read_all
 
 
 def same(a, b):
@@ -40,6 +40,11 @@ def plain(path, **counts):
         for i in range(count):
             picture(path / name / f"{i:02}.jpg", (250, 10 * i, 50 * blue), (20 + i, 31 - i % 9))
     return path
+
+
+def held(path, size):
+    """All pictures of a folder in memory, not split."""
+    return read_all(FileDataset(*list_files(path), size))
 
 
 def two_halves(path, **options):
@@ -93,7 +98,7 @@ def test_a_folder_that_nobody_prepared_is_read_and_its_broken_picture_named(mess
 def test_each_picture_arrives_in_its_own_colours_turned_as_it_was_taken(messy):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        whole = read_all(messy, list_files(messy), (16, 16))
+        whole = held(messy, 16)
     cats, dogs = whole.images[whole.labels == 0], whole.images[whole.labels == 1]
     *_, grey, palette, press = cats  # sorted by name
     for image in (grey, press):
@@ -109,10 +114,10 @@ def test_each_picture_arrives_in_its_own_colours_turned_as_it_was_taken(messy):
 
 def test_pictures_are_those_of_load_image_to_the_bit(tmp_path):
     path = plain(tmp_path / "pets", cat=3, dog=3)
-    whole = read_all(path, list_files(path), (12, 20))
-    for i, (file, name) in enumerate(list_files(path)):
+    whole = held(path, (12, 20))
+    for i, file in enumerate(list_files(path)[0]):
         assert torch.equal(whole.images[i], normalize(load_image(file, (12, 20))))
-        assert whole.classes[whole.labels[i]] == name
+        assert whole.classes[whole.labels[i]] == file.parent.name
 
 
 def test_a_folder_is_split_the_same_by_the_same_seed(tmp_path):
@@ -128,7 +133,7 @@ def test_a_folder_is_split_the_same_by_the_same_seed(tmp_path):
 @pytest.mark.parametrize("limit", [2e9, 0])
 def test_a_split_folder_loses_nothing_and_repeats_nothing(tmp_path, limit):
     path = plain(tmp_path, a=11, b=7, c=5)
-    whole = read_all(path, list_files(path), (8, 8))
+    whole = held(path, 8)
     parts = folder(path, 8, 0.4, seed=3, val_fraction=0.3, limit=limit)
     batches = [part[:] for part in parts]
     found = [image.numpy().tobytes() for images, _ in batches for image in images]
@@ -136,16 +141,7 @@ def test_a_split_folder_loses_nothing_and_repeats_nothing(tmp_path, limit):
     assert len(label_of) == 23
     assert sorted(found) == sorted(label_of)
     assert [label_of[image] for image in found] == torch.cat([n for _, n in batches]).tolist()
-    held = hold_out(whole.labels, whole.classes, 0.4, 3)  # the same draw as `split`
-    assert torch.equal(parts.test[:][0], whole.images[held])
-
-
-@pytest.mark.parametrize("order", [[0], [1, 2, 0], [0, 1, 2], [3, 2, 1, 0], [1, 0, 3, 4, 2]])
-def test_rows_are_rearranged_in_place(order):
-    rows = torch.arange(10 * len(order)).view(len(order), 10)
-    wanted = rows[order]
-    rearrange(rows, order)
-    assert torch.equal(rows, wanted)
+    assert torch.equal(parts.test[:][0], split(whole, 0.4, 3)[1].images)
 
 
 # Named parts -------------------------------------------------------------------------------------
@@ -275,11 +271,11 @@ def test_more_pictures_than_the_limit_are_read_as_they_are_needed(photos):
 @pytest.mark.parametrize("workers", [0, 2])
 def test_training_on_either_gives_the_same_weights(photos, workers):
     def trained(limit):
-        train, val, _ = folder(photos, 8, limit=limit)
+        train, val, _ = folder(photos, 8, limit=limit, workers=workers)
         torch.manual_seed(0)
         model = ViT(ViTConfig(8, 4, 3, 2, 8, 1, 2))
         options = dict(epochs=2, batch_size=4, augment=training.augment_photos, device="cpu")
-        history = training.fit(model, train, val, **options, workers=workers, progress=False)
+        history = training.fit(model, train, val, **options, progress=False)
         return history, model.state_dict()
 
     held, later = trained(2e9), trained(0)
@@ -287,23 +283,23 @@ def test_training_on_either_gives_the_same_weights(photos, workers):
     assert all(torch.equal(held[1][name], later[1][name]) for name in held[1])
 
 
-def drawn(data, workers=0, batch_size=4):
+def drawn(data):
     """All labels of an epoch, batch by batch, and what was said."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        found = [n.tolist() for _, n in training.batches(data, batch_size, workers=workers)]
+        found = [n.tolist() for _, n in training.batches(data, 4)]
     return found, [str(w.message) for w in caught if issubclass(w.category, UserWarning)]
 
 
 @pytest.mark.parametrize("workers", [0, 1])
 def test_a_file_that_breaks_later_is_named_once_and_left_out_of_its_batch(photos, workers):
-    train = folder(photos, 8, limit=0).train
-    before, said = drawn(train, workers)
+    train = folder(photos, 8, limit=0, workers=workers).train
+    before, said = drawn(train)
     assert ([len(labels) for labels in before], said) == ([4, 4, 4], [])
     broken = train.files[3]
     broken.write_bytes(broken.read_bytes()[:-200])  # its header is sound
     for times in (1, 0):
-        after, said = drawn(train, workers)
+        after, said = drawn(train)
         assert after == [before[0][:3], *before[1:]]
         assert len(said) == times
         assert all(re.search(r"\.jpg cannot be read.*; skipped", message) for message in said)
@@ -357,6 +353,7 @@ def test_listing_files_looks_at_their_first_bytes_and_decodes_none(photos, monke
         (dict(labels=torch.tensor([0])), ValueError, "2 images need"),
         (dict(labels=torch.tensor([0, 2])), ValueError, "from 0 to 2"),
         (dict(size=0), ValueError, "size is 0"),
+        (dict(workers=-1), ValueError, "workers is -1"),
     ],
 )
 def test_files_that_do_not_fit_together_are_refused(change, error, message):

@@ -39,7 +39,7 @@ def trained(size, folder, lifetime=0, restarts=0):
 
 def weights(folder, name="last"):
     """All numbers of a checkpoint, and its history."""
-    tensors, info = checkpoints.read_file(folder / "run" / f"{name}.safetensors")
+    tensors, info = checkpoints.read_checkpoint(folder / "run" / f"{name}.safetensors")
     return torch.cat([tensors[key].flatten().double() for key in sorted(tensors)]), info["history"]
 
 
@@ -160,9 +160,10 @@ def test_where_several_processes_cannot_train_it_says_so(monkeypatch):
 
 def test_in_one_process_nothing_changes():
     model, x = tiny(), torch.ones(2)
-    assert processes.number() == (0, 1)
+    assert processes.my_share() == (0, 1)
     assert processes.wrap(model) is model
     assert processes.total(x) is x
+    assert processes.totals(1.5, 2) == [1.5, 2]
     with processes.joined(torch.device("cpu")) as device, processes.first_alone():
         assert device == torch.device("cpu")
     assert training.evaluate(model, pictures(9))[0] > 0

@@ -271,6 +271,7 @@ def test_the_report_comes_after_each_epoch():
         (dict(label_smoothing=-0.1), ValueError, "label_smoothing is -0.1"),
         (dict(seed=-1), ValueError, "seed is -1"),
         (dict(seed=0.5), TypeError, "seed is 0.5"),
+        (dict(amp="yes"), ValueError, "amp is 'yes'"),
         (dict(device="nowhere"), ValueError, "device 'nowhere' cannot be used"),
         (dict(lr=1e20), ValueError, "the loss of epoch 1 is nan"),
     ],
@@ -302,7 +303,7 @@ def digits_model(seed):
 def test_digits_to_97_percent_and_more(tmp_path):
     """The command's own recipe, its best epoch; one seed here, three in the project's notes."""
     assert command.RECIPES["digits"]["epochs"] == 30
-    train, val, test = data.load("digits")
+    train, val, test = data.load_data("digits")
     history = training.fit(
         digits_model(0),
         train,

@@ -1,7 +1,8 @@
 """What every module asks of its input, said where the learner stands.
 
-Each function returns quietly or raises: what came, what was expected, what to do. All look at types
-and shapes alone, never at a tensor's values, for which a GPU would have to be waited.
+Each function returns quietly or raises: what came, what was expected, what to do. All but
+`check_labels` look at types and shapes alone, not at a tensor's values, for which a GPU would have
+to be waited.
 """
 
 from math import isfinite, isqrt
@@ -24,18 +25,18 @@ def is_whole(number: Any) -> bool:
     return True
 
 
-def check_sizes(**sizes: int) -> None:
-    """Each named size must be a whole number of at least 1.
+def check_sizes(least: int = 1, /, **sizes: int) -> None:
+    """Each named size must be a whole number of at least `least`.
 
     Raises:
         TypeError: a size is no whole number.
-        ValueError: a size is zero or negative.
+        ValueError: a size is smaller.
     """
     for name, size in sizes.items():
         if not is_whole(size):
             raise TypeError(f"{name} is {size!r}, a {type(size).__name__}; give a whole number")
-        if index(size) < 1:
-            raise ValueError(f"{name} is {size}; give a whole number of at least 1")
+        if index(size) < least:
+            raise ValueError(f"{name} is {size}; give a whole number of at least {least}")
 
 
 def check_fraction(**fractions: float) -> None:
@@ -199,3 +200,31 @@ def check_tokens(tokens: Tensor, embed_dim: int | None = None, count: int | None
         raise ValueError(f"tokens is {shape}: width {shape[2]} where {embed_dim} is expected")
     if count is not None and shape[1] != count:
         raise ValueError(f"tokens is {shape}: {shape[1]} tokens where {count} are expected")
+
+
+def check_int64(name: str, value: Any, *shape: int) -> None:
+    """The named value must be an int64 tensor of this shape.
+
+    Raises:
+        TypeError: it is something else.
+        ValueError: it has another shape.
+    """
+    check_axes(name, value, "")
+    if value.dtype != torch.int64:
+        raise TypeError(f"{name} holds {value.dtype}; use {name}.long()")
+    if value.shape != shape:
+        raise ValueError(f"{name} is {tuple(value.shape)}; {shape[0]} images need {shape}")
+
+
+def check_labels(labels: Tensor, count: int, classes: int) -> None:
+    """Labels must be the numbers of classes, one for each of `count` images.
+
+    Raises:
+        TypeError: not a tensor of int64.
+        ValueError: another number of them, or a class that is not there.
+    """
+    check_int64("labels", labels, count)
+    low, high = labels.min().item(), labels.max().item()
+    if low < 0 or high >= classes:
+        numbers = f"{classes} classes have the numbers 0 to {classes - 1}"
+        raise ValueError(f"labels run from {low} to {high}; {numbers}")

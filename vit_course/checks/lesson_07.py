@@ -11,7 +11,7 @@ from torch.nn import functional as F
 
 from vit_steps.training import augment_digits, evaluate, fit
 from vit_steps.training import loop as package
-from vit_steps.training.data import load
+from vit_steps.training.data import load_data
 from vit_steps.vit import ViT, ViTConfig
 
 from .compare import Verdict, kind_of
@@ -571,7 +571,7 @@ TINY = ViTConfig(
 @cache
 def val_loss(settings: tuple[tuple[str, Any], ...]) -> float:
     """The validation loss of the lesson's model after `EPOCHS` epochs with these settings."""
-    train, val, _ = load("digits", val_fraction=0.25)
+    train, val, _ = load_data("digits", val_fraction=0.25)
     torch.manual_seed(0)
     model = ViT(TINY)
     with torch.no_grad():

@@ -6,7 +6,7 @@ import webbrowser
 from pathlib import Path
 
 from vit_steps.training import load_model
-from vit_steps.training.data import load
+from vit_steps.training.data import load_data
 from vit_steps.training.dataset import Pictures
 from vit_steps.weights import SCATTERED
 
@@ -64,7 +64,7 @@ def main(argv: list[str] | None = None) -> None:
 
 def held_out(source: str, size: int | tuple[int, int], count: int) -> Pictures:
     """The pictures of a data set that are kept for testing."""
-    return load(source, size=size, count=50 * count, val_fraction=0).test
+    return load_data(source, size=size, count=50 * count, val_fraction=0).test
 
 
 if __name__ == "__main__":

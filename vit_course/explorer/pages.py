@@ -6,9 +6,9 @@ from pathlib import Path
 
 from torch import nn
 
+from vit_steps.files import write_whole
 from vit_steps.inputs import check_sizes
 from vit_steps.training.dataset import Pictures
-from vit_steps.files import write_whole
 
 from .packing import MOST, allowed, as_json, pack, quoted, text
 

@@ -1,41 +1,21 @@
 """Lesson 09: where a ViT looks, what its weights hold, and whether that explains its answers.
 
 All functions take what `model(images, return_attention=True)` gives, or the model itself, in eval
-mode; none of them keeps anything or draws (`vit_course.plots` does). They work under torch.no_grad
-and torch.inference_mode.
+mode; none of them keeps anything or draws. They work under torch.no_grad and torch.inference_mode.
 """
 
 from .blinding import blinded
 from .components import filters, pca, position_similarity, token_pca
-from .covering import (
-    area_under,
-    check_labels,
-    cover,
-    deletion,
-    differentiable,
-    gradient_map,
-    touched,
-)
-from .shares import (
-    attention_distance,
-    check_layers,
-    check_weights,
-    cls_map,
-    patch_distances,
-    rollout,
-)
+from .covering import area_under, cover, deletion, gradient_map, touched
+from .shares import attention_distance, cls_map, patch_distances, rollout
 
 __all__ = [
     "area_under",
     "attention_distance",
     "blinded",
-    "check_labels",
-    "check_layers",
-    "check_weights",
     "cls_map",
     "cover",
     "deletion",
-    "differentiable",
     "filters",
     "gradient_map",
     "patch_distances",

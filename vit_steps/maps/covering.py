@@ -6,7 +6,7 @@ import torch
 from einops import reduce
 from torch import Tensor
 
-from ..inputs import as_pair, check_axes, check_images, check_sizes
+from ..inputs import as_pair, check_axes, check_images, check_labels, check_sizes
 from ..patches import grid_size
 from ..vit import ViT
 
@@ -57,7 +57,7 @@ def gradient_map(model: ViT, images: Tensor, labels: Tensor, fill: float = 0.0) 
         TypeError, ValueError: images or labels that the model does not take.
     """
     check_images(images)
-    check_labels(labels, images, model)
+    check_labels(labels, len(images), model.config.num_classes)
     with torch.inference_mode(False), torch.enable_grad():
         x = images.detach().clone().requires_grad_()
         logits = differentiable(model)(x).gather(1, labels.clone()[:, None])
@@ -126,7 +126,7 @@ def deletion(
             none, or more steps than patches.
     """
     check_images(images)
-    check_labels(labels, images, model)
+    check_labels(labels, len(images), model.config.num_classes)
     size = model.config.patch_size
     rows, cols = grid_size(model.config.image_size, size)
     patches = torch.arange(rows * cols, device=images.device)
@@ -158,24 +158,3 @@ def area_under(accuracy: Tensor) -> float:
     """
     check_axes("accuracy", accuracy, "steps")
     return torch.trapezoid(accuracy).item() / (len(accuracy) - 1)
-
-
-def check_labels(labels: Tensor, images: Tensor, model: ViT) -> None:
-    """Labels must be whole numbers, one an image, of classes that the model has.
-
-    Raises:
-        TypeError: not a tensor of int64.
-        ValueError: another number of them, or a class that is not there.
-    """
-    check_axes("labels", labels, "")
-    if labels.dtype != torch.int64:
-        raise TypeError(f"labels holds {labels.dtype}; give int64, such as labels.long()")
-    if labels.shape != images.shape[:1]:
-        wanted = tuple(images.shape[:1])
-        raise ValueError(f"labels is {tuple(labels.shape)}; give one for each image, {wanted}")
-    classes = model.config.num_classes
-    if labels.min() < 0 or labels.max() >= classes:
-        raise ValueError(
-            f"labels go from {labels.min()} to {labels.max()}; the model's classes are 0 to "
-            f"{classes - 1}"
-        )

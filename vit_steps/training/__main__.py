@@ -15,13 +15,13 @@ from tqdm import tqdm
 from ..vit import ViT, ViTConfig
 from .augment import augment_digits, augment_photos
 from .checkpoints import load_model, own_folder
-from .data import load
+from .data import load_data
 from .dataset import Pictures
 from .devices import pick_device
 from .fitting import fit
 from .folders import Parts
 from .loop import History, evaluate
-from .processes import ProcessLostError, first_alone, is_first, joined, number
+from .processes import ProcessLostError, first_alone, is_first, joined, my_share
 
 # What suits each data set on a laptop's CPU. In these small models the patches start far louder
 # than positions of spread 0.02, and drown them: twelve epochs on digits, without augmentation,
@@ -33,6 +33,9 @@ RECIPES: dict[str, dict[str, Any]] = {
     "openml": dict(patch_size=4, embed_dim=64, depth=4, epochs=10, augment="photos"),
     "openml:MNIST": dict(patch_size=4, embed_dim=64, depth=4, epochs=10, augment="digits"),
 }
+# Parameters. A smaller model does so little at a time that several threads wait for each other:
+# beside other work two of them took up to 24 times as long as one.
+SMALL = 1_000_000
 AUGMENT = {"none": None, "digits": augment_digits, "photos": augment_photos}
 
 
@@ -137,8 +140,11 @@ def train_as(options: argparse.Namespace, device: torch.device) -> int:
     with first_alone():
         parts = load_parts(options)
     model = make_model(options, parts.train)
-    many = f", in {number()[1]} processes" if number()[1] > 1 else ""
-    print(f"ViT with {sum(p.numel() for p in model.parameters()):,} parameters, on {device}{many}")
+    size, processes = sum(p.numel() for p in model.parameters()), my_share()[1]
+    if device.type == "cpu" and size < SMALL:
+        torch.set_num_threads(1)
+    many = f", in {processes} processes" if processes > 1 else ""
+    print(f"ViT with {size:,} parameters, on {device}{many}")
     last, best = place / "last.safetensors", place / "best.safetensors"
     if options.restart and place.exists() and is_first():
         with own_folder(place):
@@ -177,7 +183,6 @@ def train_as(options: argparse.Namespace, device: torch.device) -> int:
             progress=sys.stderr.isatty(),
             report=report,
             amp=options.amp,
-            workers=options.workers,
         )
     except KeyboardInterrupt:
         if done or last.exists():
@@ -194,7 +199,12 @@ def load_parts(options: argparse.Namespace) -> Parts:
     """Load the data that are asked for, and say what they are."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        parts = load(options.data, size=options.image_size or 64, val_fraction=options.val_fraction)
+        parts = load_data(
+            options.data,
+            size=options.image_size or 64,
+            val_fraction=options.val_fraction,
+            workers=options.workers,
+        )
     for warning in caught:
         print(f"note: {warning.message}")
     _, height, width = parts.train.shape
@@ -236,7 +246,7 @@ def tell_result(
 ) -> None:
     """Measure the best epoch's weights on the test part, once, and say where the weights are."""
     model = load_model(best).to(device)
-    _, accuracy = evaluate(model, test, amp=options.amp, workers=options.workers)
+    _, accuracy = evaluate(model, test, amp=options.amp)
     if history.val_accuracy:
         val_accuracy = history.val_accuracy[history.best - 1]
         print(f"best epoch: {history.best}, by its val accuracy of {val_accuracy:.1%}")

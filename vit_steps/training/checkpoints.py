@@ -20,6 +20,7 @@ from torch.optim import Optimizer
 from ..files import write_whole
 from ..vit import ViT, ViTConfig
 from .identity import crc
+from .loop import History
 
 
 def save_model(model: nn.Module, path: str | Path) -> None:
@@ -29,7 +30,7 @@ def save_model(model: nn.Module, path: str | Path) -> None:
         TypeError: the model's `config` is no `ViTConfig`.
         ValueError: the file cannot be written; one that was there is as it was.
     """
-    write_file(Path(path), weights_of(model), {"config": config_of(model)})
+    write_checkpoint(Path(path), weights_of(model), {"config": config_of(model)})
 
 
 def load_model(path: str | Path) -> ViT:
@@ -39,7 +40,7 @@ def load_model(path: str | Path) -> ViT:
         ValueError: no such file, one that is not whole or was damaged, or not of a ViT of this
             package.
     """
-    tensors, info = read_file(Path(path))
+    tensors, info = read_checkpoint(Path(path))
     weights = {name: t for name, t in tensors.items() if not name.startswith("optimizer.")}
     try:
         config = info["config"]
@@ -81,7 +82,7 @@ def weights_of(model: nn.Module) -> dict[str, Tensor]:
 # A file ------------------------------------------------------------------------------------------
 
 
-def write_file(path: Path, tensors: dict[str, Tensor], info: dict[str, Any]) -> None:
+def write_checkpoint(path: Path, tensors: dict[str, Tensor], info: dict[str, Any]) -> None:
     """Write tensors, and JSON as metadata, whole or not at all, with a checksum of each.
 
     Raises:
@@ -89,8 +90,7 @@ def write_file(path: Path, tensors: dict[str, Tensor], info: dict[str, Any]) -> 
     """
     on_cpu = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     texts = {name: as_json(value) for name, value in info.items()}
-    sums = {"metadata": text_sum(texts), "tensors": {name: crc(t) for name, t in on_cpu.items()}}
-    write_whole(path, save(on_cpu, texts | {"checksums": json.dumps(sums)}))
+    write_whole(path, save(on_cpu, texts | {"checksums": json.dumps(checksums(on_cpu, texts))}))
 
 
 def as_json(value: Any) -> str:
@@ -98,13 +98,14 @@ def as_json(value: Any) -> str:
     return json.dumps(value, default=index)
 
 
-def text_sum(texts: dict[str, str]) -> int:
-    """A checksum of the metadata, in any order."""
-    return crc32(repr(sorted(texts.items())).encode())
+def checksums(tensors: dict[str, Tensor], texts: dict[str, str]) -> dict[str, Any]:
+    """A checksum of each tensor, and one of the metadata in any order."""
+    sums = {name: crc(tensor) for name, tensor in tensors.items()}
+    return {"metadata": crc32(repr(sorted(texts.items())).encode()), "tensors": sums}
 
 
-def read_file(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """The tensors, and the metadata's JSON, of a file that `write_file` wrote.
+def read_checkpoint(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """The tensors, and the metadata's JSON, of a file that `write_checkpoint` wrote.
 
     Raises:
         ValueError: no such file, not such a one, or a byte of it was changed; a pickle is not
@@ -115,35 +116,18 @@ def read_file(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
         tensors = load(data)  # checks the header, before its metadata are taken from it
         header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
         texts = header.get("__metadata__") or {}
-        sums = json.loads(texts.pop("checksums", "null"))
+        sums = json.loads(texts.pop("checksums"))
         info = {name: json.loads(text) for name, text in texts.items()}
     except FileNotFoundError:
         raise ValueError(f"{path} is not there; check the path") from None
-    except (SafetensorError, OSError, ValueError) as error:
+    except (SafetensorError, OSError, ValueError, KeyError) as error:
         raise ValueError(
             f"{path} cannot be read; it is not a safetensors file of this package, or a part of "
             f"one ({error})"
         ) from error
-    check_sums(path, tensors, texts, sums)
+    if sums != checksums(tensors, texts):
+        raise ValueError(f"{path} is damaged: not all is as it was written; take a whole copy")
     return tensors, info
-
-
-def check_sums(path: Path, tensors: dict[str, Tensor], texts: dict[str, str], sums: Any) -> None:
-    """Refuse a file whose content is not what was written.
-
-    Files of the first edition have no checksums, and nothing but these three as metadata.
-    """
-    if sums is None and texts.keys() <= {"config", "run", "history"}:
-        return
-    advice = "take a copy that is whole"
-    if not isinstance(sums, dict) or not isinstance(sums.get("tensors"), dict):
-        raise ValueError(f"the checksums of {path} are damaged; {advice}")
-    if sums.get("metadata") != text_sum(texts):
-        raise ValueError(f"the metadata of {path} is damaged; {advice}")
-    wanted = sums["tensors"]
-    for name in sorted(tensors.keys() | wanted.keys()):
-        if name not in tensors or crc(tensors[name]) != wanted.get(name):
-            raise ValueError(f"tensor {name} of {path} is damaged; {advice}")
 
 
 # To stop, and to go on ---------------------------------------------------------------------------
@@ -184,9 +168,14 @@ def own_folder(folder: str | Path) -> Iterator[Path]:
 
 
 def save_epoch(
-    folder: Path, model: nn.Module, optimizer: Optimizer, info: dict[str, Any], best: bool
+    folder: Path,
+    model: nn.Module,
+    optimizer: Optimizer,
+    scaler: torch.amp.GradScaler,
+    run: dict[str, Any],
+    history: History,
 ) -> None:
-    """Write `best.safetensors`, if this epoch is the best, then `last.safetensors`.
+    """Write `best.safetensors`, if this epoch is the best so far, then `last.safetensors`.
 
     In this order, so that a crash between the two loses nothing: resumed from the epoch before,
     the training comes to the same best epoch again.
@@ -195,74 +184,55 @@ def save_epoch(
         folder: where to.
         model: its weights go into both files.
         optimizer: AdamW; what it remembers of each parameter goes into the last.
-        info: "run", what may not change when it is resumed, "history" and "scaler".
-        best: whether this epoch is the best so far.
+        scaler: what it remembers goes into the metadata.
+        run: what may not change when it is resumed.
+        history: the epochs so far.
     """
-    info = {"config": config_of(model), **info}
+    info = dict(config=config_of(model), run=run, history=asdict(history))
+    info["scaler"] = scaler.state_dict()
     tensors = weights_of(model)
-    if best:
-        write_file(folder / "best.safetensors", tensors, info)
+    if history.best == len(history):
+        write_checkpoint(folder / "best.safetensors", tensors, info)
     for name, p in model.named_parameters():
         for key, tensor in optimizer.state.get(p, {}).items():
             tensors[f"optimizer.{key}.{bare(name)}"] = tensor
-    write_file(folder / "last.safetensors", tensors, info)
+    write_checkpoint(folder / "last.safetensors", tensors, info)
 
 
 def resume(
-    folder: Path, model: nn.Module, optimizer: Optimizer, run: dict[str, Any]
-) -> dict[str, Any]:
-    """Bring model and optimizer to where `last.safetensors` was written; give its metadata.
+    folder: Path,
+    model: nn.Module,
+    optimizer: Optimizer,
+    scaler: torch.amp.GradScaler,
+    run: dict[str, Any],
+) -> History:
+    """Bring all to where `last.safetensors` was written; without that file nothing changes.
 
-    Without that file nothing changes, and there is none.
+    Returns:
+        The history of the epochs that are done.
 
     Raises:
-        ValueError: the file cannot be read, or is of another model, another run or an older
-            edition of this package.
+        ValueError: the file cannot be read, or is of another model or another run.
     """
     path = folder / "last.safetensors"
     if not path.exists():
-        return {}
-    tensors, info = read_file(path)
-    check_run(path, info, json.loads(as_json(run)))
-    weights = {name: t for name, t in tensors.items() if not name.startswith("optimizer.")}
-    here = {name: tuple(tensor.shape) for name, tensor in weights_of(model).items()}
-    there = {name: tuple(tensor.shape) for name, tensor in weights.items()}
-    if here != there:  # said before anything of the model is changed
-        odd = [name for name in sorted({*here, *there}) if here.get(name) != there.get(name)]
-        raise ValueError(f"{path} is of another model, by {', '.join(odd[:3])}; {ADVICE}")
-    was, now = info["run"].get("trained"), run["trained"]
-    if was != now:
-        raise ValueError(
-            f"{path} is of a run with other frozen weights ({was}, not {now}); {ADVICE}"
-        )
-    model.load_state_dict({name: weights[bare(name)] for name in model.state_dict()})
-    for name, p in model.named_parameters():
-        remembered = {key: tensors.get(f"optimizer.{key}.{bare(name)}") for key in ADAMW}
-        state = {key: t.to(p.device) for key, t in remembered.items() if t is not None}
-        if len(state) == len(ADAMW):  # of what is frozen, or never got a gradient, there is none
-            optimizer.state[p] = state
-    return info
-
-
-def check_run(path: Path, info: dict[str, Any], now: dict[str, Any]) -> None:
-    """Refuse to go on with another run than the one that wrote the file, and say what differs."""
-    was, history = info.get("run"), info.get("history")
-    if was is None or history is None:
+        return History()
+    tensors, info = read_checkpoint(path)
+    if "run" not in info:
         raise ValueError(f"{path} holds weights, but no run to go on with; give another folder")
-    if "test_loss" in history:
-        raise ValueError(
-            f"{path} was trained by an older edition of vit_steps, which chose the best epoch on "
-            "test; load_model still reads its weights, but to train on give another folder"
-        )
-    other = []
-    for key in {**now, **was}:
-        if key == "trained":  # said later, in words of its own
-            continue
-        if key not in was:
-            other.append(f"{key} is {now[key]!r}, and was not known")
-        elif key not in now:
-            other.append(f"{key} was {was[key]!r}, and is not known")
-        elif was[key] != now[key]:
-            other.append(f"{key} was {was[key]!r}, is {now[key]!r}")
+    was, now = info["run"], json.loads(as_json(run))
+    other = [
+        f"{key} was {was.get(key)!r}, is {now.get(key)!r}"
+        for key in {**now, **was}
+        if was.get(key) != now.get(key)
+    ]
     if other:
         raise ValueError(f"{path} is of another run ({'; '.join(other)}); {ADVICE}")
+    model.load_state_dict({name: tensors[bare(name)] for name in model.state_dict()})
+    for name, p in model.named_parameters():
+        remembered = {key: f"optimizer.{key}.{bare(name)}" for key in ADAMW}
+        if remembered["step"] in tensors:  # what is frozen, or never got a gradient, has none
+            optimizer.state[p] = {k: tensors[n].to(p.device) for k, n in remembered.items()}
+    if info["scaler"]:
+        scaler.load_state_dict(info["scaler"])
+    return History(**info["history"])

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from ..files import write_whole
-from ..inputs import check_choice, check_fraction, check_sizes, is_whole
+from ..inputs import check_choice, check_fraction, check_sizes
 from .dataset import FileDataset, ImageDataset, split
 from .folders import Parts, folder
 
@@ -21,7 +21,7 @@ __all__ = [
     "Parts",
     "digits",
     "folder",
-    "load",
+    "load_data",
     "openml",
     "scattered",
     "split",
@@ -81,13 +81,12 @@ def scattered(
         Images (count, 1, side, side), from -1 to 1, with `places`.
 
     Raises:
-        TypeError: count or side is not a whole number.
-        ValueError: a canvas too small for a digit and its fragments, no whole number of them, or
+        TypeError: count, side or fragments is not a whole number.
+        ValueError: a canvas too small for a digit and its fragments, a negative number of them, or
             held_out is neither True nor False.
     """
     check_sizes(count=count, side=side)
-    if not is_whole(fragments) or fragments < 0:
-        raise ValueError(f"fragments is {fragments!r}; give a whole number, 0 for none")
+    check_sizes(0, fragments=fragments)
     check_choice("held_out", held_out, True, False)
     least = DIGIT + 2 * FRAGMENT - 1 if fragments else DIGIT + 1
     if side < least:
@@ -173,13 +172,14 @@ def openml(name: str, data_home: str | Path | None = None) -> tuple[ImageDataset
     return whole.part(slice(-HELD_OUT)), whole.part(slice(-HELD_OUT, None))
 
 
-def load(
+def load_data(
     source: str,
     fraction: float = 0.2,
     seed: int = 0,
     size: int | tuple[int, int] = 224,
     count: int = 100_000,
     val_fraction: float = 0.1,
+    workers: int = 0,
 ) -> Parts:
     """A data set by what stands after --data on the command line, in three parts.
 
@@ -191,6 +191,7 @@ def load(
             fiftieth as many are held out.
         val_fraction: the share of train, class by class, that becomes val; 0 for none. A folder
             that has its own val keeps it.
+        workers: how many processes read ahead, where a folder's files are read as they are needed.
 
     Returns:
         (train, val, test); val is None where there is none.
@@ -199,9 +200,10 @@ def load(
         ValueError: an unknown source, or what the source itself raises.
     """
     check_fraction(val_fraction=val_fraction)
+    check_sizes(0, workers=workers)
     kind, _, rest = source.partition(":")
     if kind == "folder" and rest:
-        return folder(rest, size, fraction, seed, val_fraction)
+        return folder(rest, size, fraction, seed, val_fraction, workers=workers)
     if source == "digits":
         train, test = digits(fraction, seed)
     elif source == "scattered":

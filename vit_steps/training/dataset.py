@@ -12,7 +12,15 @@ from torch import Tensor
 from torch.utils.data import Dataset
 
 from ..images import MEAN, STD, open_rgb
-from ..inputs import as_pair, check_axes, check_fraction, check_images, check_sizes, is_whole
+from ..inputs import (
+    as_pair,
+    check_fraction,
+    check_images,
+    check_int64,
+    check_labels,
+    check_sizes,
+    is_whole,
+)
 
 Index = slice | Sequence[int] | Tensor  # of a batch
 
@@ -52,16 +60,17 @@ class ImageDataset(Dataset):
             check_sizes(white=self.white)
             if self.white < 255 and self.pixels.max() > self.white:
                 raise ValueError(f"pixels go up to {self.pixels.max()}, but white is {self.white}")
-        check_labels(self.labels, self.classes, len(self))
+        check_classes(self.classes)
+        check_labels(self.labels, len(self), len(self.classes))
         if self.places is not None:
-            check_whole("places", self.places, (len(self), 2))
+            check_int64("places", self.places, len(self), 2)
 
     def __len__(self) -> int:
         return len(self.pixels)
 
     def __getitem__(self, index: Any) -> tuple[Tensor, Any]:
         pixels, labels, _ = self.take(index)
-        return normalised(pixels, self.white), int(labels) if is_whole(index) else labels
+        return as_floats(pixels, self.white), int(labels) if is_whole(index) else labels
 
     def take(self, index: Any) -> tuple[Tensor, Tensor, list[str]]:
         """The pixels as they are held, the labels, and what could not be read: nothing here."""
@@ -87,7 +96,7 @@ class ImageDataset(Dataset):
     @property
     def images(self) -> Tensor:
         """All of them, normalised: (n, C, H, W), floats, made anew where bytes are held."""
-        return normalised(self.pixels, self.white)
+        return as_floats(self.pixels, self.white)
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,6 +111,7 @@ class FileDataset(Dataset):
         labels: (n,), int64, each the number of a class.
         classes: the name of each class.
         size: to crop and resize to, in pixels.
+        workers: how many processes read ahead in `vit_steps.training.batches`.
 
     Raises:
         TypeError: a value of the wrong kind.
@@ -112,6 +122,7 @@ class FileDataset(Dataset):
     labels: Tensor
     classes: tuple[str, ...]
     size: int | tuple[int, int] = 224
+    workers: int = 0
     broken: set[str] = field(default_factory=set, repr=False)  # named in a warning already
     white = 255
 
@@ -119,31 +130,34 @@ class FileDataset(Dataset):
         if not self.files:
             raise ValueError("files is empty; give at least one")
         as_pair(self.size, "size")
-        check_labels(self.labels, self.classes, len(self))
+        check_sizes(0, workers=self.workers)
+        check_classes(self.classes)
+        check_labels(self.labels, len(self), len(self.classes))
 
     def __len__(self) -> int:
         return len(self.files)
 
     def __getitem__(self, index: Any) -> tuple[Tensor, Any]:
         if is_whole(index):
-            image = normalised(read_picture(self.files[index], self.size), self.white)
+            image = as_floats(read_picture(self.files[index], self.size), self.white)
             return image, int(self.labels[index])
         pixels, labels, broken = self.take(index)
         self.warn_of(broken)
-        return normalised(pixels, self.white), labels
+        return as_floats(pixels, self.white), labels
 
     def take(self, index: Index) -> tuple[Tensor, Tensor, list[str]]:
         """The bytes (B, 3, H, W), the labels, and for each unreadable file what is wrong."""
-        pixels, labels, broken = [], [], []
-        for i in torch.arange(len(self))[index].tolist():
+        chosen = torch.arange(len(self))[index]
+        pixels, labels = torch.empty(len(chosen), *self.shape, dtype=torch.uint8), []
+        broken = []
+        for i in chosen.tolist():
             try:
-                pixels.append(read_picture(self.files[i], self.size))
+                pixels[len(labels)] = read_picture(self.files[i], self.size)
             except ValueError as error:
                 broken.append(str(error))
             else:
                 labels.append(int(self.labels[i]))
-        batch = torch.stack(pixels) if pixels else torch.empty(0, *self.shape, dtype=torch.uint8)
-        return batch, torch.tensor(labels, dtype=torch.int64), broken
+        return pixels[: len(labels)], torch.tensor(labels, dtype=torch.int64), broken
 
     def warn_of(self, broken: list[str]) -> None:
         """Warn of files that cannot be read, of each once."""
@@ -167,7 +181,7 @@ class FileDataset(Dataset):
 Pictures = ImageDataset | FileDataset
 
 
-def normalised(pixels: Tensor, white: int) -> Tensor:
+def as_floats(pixels: Tensor, white: int) -> Tensor:
     """Bytes from 0 to white as floats from -1 to 1 (`vit_steps.images.normalize`); floats as is."""
     if pixels.is_floating_point():
         return pixels
@@ -183,26 +197,10 @@ def read_picture(file: Path, size: int | tuple[int, int]) -> Tensor:
     return torch.from_numpy(np.array(open_rgb(file, size))).permute(2, 0, 1)
 
 
-def check_labels(labels: Tensor, classes: tuple[str, ...], count: int) -> None:
-    """Labels must be the numbers of classes, one for each of `count` pictures."""
+def check_classes(classes: Any) -> None:
+    """Classes must be a tuple of names; TypeError for anything else."""
     if not isinstance(classes, tuple) or not all(isinstance(name, str) for name in classes):
         raise TypeError(f"classes is {classes!r}; give a tuple of names")
-    check_whole("labels", labels, (count,))
-    low, high = labels.min().item(), labels.max().item()
-    if low < 0 or high >= len(classes):
-        raise ValueError(
-            f"labels run from {low} to {high}; {len(classes)} classes have the numbers "
-            f"0 to {len(classes) - 1}"
-        )
-
-
-def check_whole(name: str, value: Any, shape: tuple[int, ...]) -> None:
-    """The named value must be an int64 tensor of this shape, which begins with the images."""
-    check_axes(name, value, "")
-    if value.dtype != torch.int64:
-        raise TypeError(f"{name} holds {value.dtype}; use {name}.long()")
-    if value.shape != shape:
-        raise ValueError(f"{name} is {tuple(value.shape)}; {shape[0]} images need {shape}")
 
 
 # To hold some out --------------------------------------------------------------------------------
@@ -210,6 +208,8 @@ def check_whole(name: str, value: Any, shape: tuple[int, ...]) -> None:
 
 def split(data: Pictures, fraction: float, seed: int) -> tuple[Any, Any]:
     """Hold out the same share of each class, at least one picture, and leave at least one.
+
+    The draw is our own, not scikit-learn's: the stored weights were trained on what it gives.
 
     Args:
         data: what to split.
@@ -223,38 +223,29 @@ def split(data: Pictures, fraction: float, seed: int) -> tuple[Any, Any]:
         TypeError: the fraction is not a number.
         ValueError: a fraction outside (0, 1), or a class of fewer than 2 pictures, named.
     """
-    held = hold_out(data.labels, data.classes, fraction, seed)
-    return data.part(~held), data.part(held)
-
-
-def hold_out(labels: Tensor, classes: tuple[str, ...], fraction: float, seed: int) -> Tensor:
-    """Which pictures `split` holds out: (n,), True or False.
-
-    The draw is our own, not scikit-learn's: the stored weights were trained on what it gives.
-    """
     check_fraction(fraction=fraction)
     if fraction == 0:
         raise ValueError("fraction is 0: nothing would be held out; give a share such as 0.2")
-    labels = labels.cpu()
-    check_enough(labels, classes, 2, "one to train on and one to hold out")
+    check_enough(data, 2, "one to train on and one to hold out")
     generator = torch.Generator().manual_seed(seed)
+    labels = data.labels.cpu()
     held = torch.zeros(len(labels), dtype=torch.bool)
-    for label in range(len(classes)):
+    for label in range(len(data.classes)):
         members = (labels == label).nonzero()[:, 0]
         n = len(members)
         count = min(max(round(n * fraction), 1), n - 1)
         held[members[torch.randperm(n, generator=generator)[:count]]] = True
-    return held
+    return data.part(~held), data.part(held)
 
 
-def check_enough(labels: Tensor, classes: tuple[str, ...], least: int, why: str) -> None:
+def check_enough(data: Pictures, least: int, why: str) -> None:
     """Each class must have so many pictures.
 
     Raises:
         ValueError: one has fewer; it is named.
     """
-    counts = labels.bincount(minlength=len(classes)).tolist()
-    for name, n in zip(classes, counts, strict=True):
+    counts = data.labels.bincount(minlength=len(data.classes)).tolist()
+    for name, n in zip(data.classes, counts, strict=True):
         if n < least:
             pictures = "picture" if n == 1 else "pictures"
             raise ValueError(f"class {name!r} has {n} {pictures}; give it at least {least}, {why}")

@@ -4,9 +4,6 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import torch
-from torch import Tensor, nn
-from torch.nn import functional as F
-from torch.optim import Optimizer
 
 from .dataset import ImageDataset
 
@@ -36,7 +33,7 @@ def bring(data: Any, device: torch.device) -> Any:
     return data.to(device) if data.pixels.nbytes < free / 2 else data
 
 
-# Mixed precision ---------------------------------------------------------------------------------
+# Mixed precision (Micikevicius et al. 2018) ------------------------------------------------------
 
 
 def half_dtype(device: torch.device) -> torch.dtype:
@@ -61,22 +58,3 @@ def make_scaler(device: torch.device, amp: bool) -> torch.amp.GradScaler:
     """What keeps small gradients from being rounded to 0; at work in float16 alone."""
     needed = amp and half_dtype(device) == torch.float16
     return torch.amp.GradScaler(device.type, enabled=needed)
-
-
-def mixed_step(
-    model: nn.Module,
-    optimizer: Optimizer,
-    images: Tensor,
-    labels: Tensor,
-    label_smoothing: float,
-    scaler: torch.amp.GradScaler,
-) -> Tensor:
-    """As `train_step`, but in mixed precision (Micikevicius et al. 2018)."""
-    with autocast(images.device, amp=True):
-        logits = model(images)
-    loss = F.cross_entropy(logits.float(), labels, label_smoothing=label_smoothing)
-    optimizer.zero_grad()
-    scaler.scale(loss).backward()
-    scaler.step(optimizer)
-    scaler.update()
-    return loss.detach()

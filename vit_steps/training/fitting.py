@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from contextlib import nullcontext
-from dataclasses import asdict
+from functools import partial
 from math import ceil, inf, isfinite
 from pathlib import Path
 
@@ -11,15 +11,15 @@ from torch import Tensor, nn
 from torch.optim import AdamW, Optimizer
 from tqdm import tqdm
 
-from ..inputs import check_choice, check_fraction, check_sizes, is_whole
+from ..inputs import check_choice, check_fraction, check_sizes
 from ..vit import ViTConfig
 from .checkpoints import config_of, own_folder, resume, save_epoch
 from .dataset import Pictures
-from .devices import bring, make_scaler, mixed_step, pick_device
-from .identity import fingerprint, fingerprint_names, name_augmentation
+from .devices import bring, make_scaler, pick_device
+from .identity import fingerprint, fingerprint_model, name_augmentation
 from .loader import batches
-from .loop import History, decay_groups, evaluate, train_step, warmup_cosine
-from .processes import is_first, number, shared_step, total, wait, wrap
+from .loop import History, decay_groups, evaluate, warmup_cosine
+from .processes import is_first, my_share, shared_step, totals, wait, wrap
 
 
 def fit(
@@ -40,7 +40,6 @@ def fit(
     progress: bool = True,
     report: Callable[[History], None] | None = None,
     amp: bool = False,
-    workers: int = 0,
 ) -> History:
     """Train a model in place, by AdamW with warm-up and cosine, and measure it after each epoch.
 
@@ -72,7 +71,7 @@ def fit(
         label_smoothing: see `train_step`.
         augment: changes a batch of training images on the device, such as `augment_digits`; it
             must draw its random numbers from the generator that it is given, which is the CPU's.
-            A run goes on only with an equal one (`identity.name_augmentation` says what that is).
+            A run goes on only with one of the same name (see `identity.name_augmentation`).
         seed: of the order, the augmentation and dropout; not of the model's first weights, which
             are there already. Torch's global generator is seeded anew at each epoch.
         device: where to train; None takes CUDA or MPS where there is one, else the CPU.
@@ -80,7 +79,6 @@ def fit(
         progress: show a bar.
         report: called with the history after each epoch, once it is saved.
         amp: mixed precision, see `vit_steps.training.devices`; the weights stay in 32 bits.
-        workers: how many processes read ahead, where pictures are read as they are needed.
 
     Raises:
         TypeError: a value of the wrong kind; a folder, but a model without a `ViTConfig`.
@@ -90,18 +88,19 @@ def fit(
         KeyboardInterrupt: it was stopped.
     """
     check_sizes(epochs=epochs, batch_size=batch_size)
+    check_sizes(0, seed=seed)
     check_fraction(warmup=warmup, label_smoothing=label_smoothing)
     check_choice("amp", amp, True, False)
     check_data(model, train, val)
-    check_numbers(lr, weight_decay, seed, workers)
-    share = number()
+    check_rates(lr=lr, weight_decay=weight_decay)
+    share = my_share()
     if batch_size < share[1]:
         raise ValueError(f"batch_size is {batch_size}, too few for {share[1]} processes")
     home, device = next(model.parameters()).device, pick_device(device)
-    scaler = make_scaler(device, amp)
-    history, run = History(), {}
-    if folder is not None:
-        run = config_of(model) | dict(  # what may not change when it is resumed
+    place, history = None if folder is None else Path(folder), History()
+    run = {}  # what may not change when it is resumed
+    if place is not None:
+        run = config_of(model) | dict(
             epochs=epochs,
             batch_size=batch_size,
             lr=lr,
@@ -111,51 +110,42 @@ def fit(
             augment=name_augmentation(augment),
             seed=seed,
             amp=amp,
-            trained=fingerprint_names(model),
+            model=fingerprint_model(model),
             train=fingerprint(train),
             val=None if val is None else fingerprint(val),
         )
-    steps_an_epoch = ceil(len(train) / batch_size)
-    steps = epochs * steps_an_epoch
-    rates = [lr * warmup_cosine(step, steps, warmup) for step in range(steps)]
+    steps = ceil(len(train) / batch_size)  # an epoch
+    rates = [lr * warmup_cosine(step, epochs * steps, warmup) for step in range(epochs * steps)]
     try:
         optimizer = AdamW(decay_groups(model.to(device), weight_decay), lr=lr, fused=True)
-        learner = wrap(model)
-        near, val_near = bring(train, device), bring(val, device)
-        place = None if folder is None else Path(folder)
+        scaler = make_scaler(device, amp)
+        options = dict(label_smoothing=label_smoothing, scaler=scaler, amp=amp)
+        step = partial(shared_step, wrap(model), optimizer, **options)
+        train, val = bring(train, device), bring(val, device)
         with own_folder(place) if place and is_first() else nullcontext():
             wait()  # until the first has made and swept it
             if place is not None:
-                saved = resume(place, model, optimizer, run)
-                history = History(**saved.get("history", {}))
-                if saved.get("scaler"):
-                    scaler.load_state_dict(saved["scaler"])
-            done = len(history) * steps_an_epoch
-            hidden = not (progress and is_first())
-            with tqdm(total=steps, initial=done, unit="step", disable=hidden) as bar:
-                for epoch in range(len(history), epochs):
+                history = resume(place, model, optimizer, scaler, run)
+            done, hidden = len(history), not (progress and is_first())
+            with tqdm(total=len(rates), initial=done * steps, unit="step", disable=hidden) as bar:
+                for epoch in range(done, epochs):
                     bar.set_description(f"epoch {epoch + 1}/{epochs}")
                     # A seed for each epoch: order, augmentation and dropout are the same, whether
                     # the training was stopped before it or not.
                     generator = torch.manual_seed(1_000_003 * seed + epoch)
-                    drawn = batches(near, batch_size, generator, augment, device, workers, share)
-                    now = rates[epoch * steps_an_epoch : (epoch + 1) * steps_an_epoch]
-                    loss = train_epoch(
-                        learner, optimizer, drawn, now, label_smoothing, scaler, amp, bar
-                    )
-                    check_epoch(model, loss, epoch + 1, lr)
-                    history.train_loss.append(loss)
+                    drawn = batches(train, batch_size, generator, augment, device, share)
+                    now = rates[epoch * steps : (epoch + 1) * steps]
+                    model.train()
+                    history.train_loss.append(train_epoch(step, optimizer, drawn, now, bar))
                     history.learning_rate.append(now[-1])
-                    if val_near is not None:
-                        loss, accuracy = evaluate(model, val_near, amp=amp, workers=workers)
-                        check_epoch(model, loss, epoch + 1, lr)
+                    if val is not None:
+                        loss, accuracy = evaluate(model, val, amp=amp)
                         history.val_loss.append(loss)
                         history.val_accuracy.append(accuracy)
                         bar.set_postfix(accuracy=f"{accuracy:.1%}")
+                    check_epoch(model, history, lr)
                     if place is not None and is_first():
-                        info = {"run": run, "history": asdict(history)}
-                        info["scaler"] = scaler.state_dict()
-                        save_epoch(place, model, optimizer, info, history.best == len(history))
+                        save_epoch(place, model, optimizer, scaler, run, history)
                     if report is not None and is_first():
                         report(history)
             wait()  # for the last files
@@ -165,48 +155,36 @@ def fit(
 
 
 def train_epoch(
-    model: nn.Module,
+    step: Callable[[Tensor, Tensor], Tensor],
     optimizer: Optimizer,
     drawn: Iterable[tuple[Tensor, Tensor]],
     rates: list[float],
-    label_smoothing: float,
-    scaler: torch.amp.GradScaler,
-    amp: bool,
     bar: tqdm,
 ) -> float:
-    """One pass over the batches that are drawn, each with its learning rate; the mean loss."""
-    model.train()
-    device, shared = next(model.parameters()).device, number()[1] > 1
-    summed, seen = torch.zeros((), device=device), 0
+    """A step on each of the batches that are drawn, with its learning rate; the mean loss."""
+    summed, seen = torch.zeros(()), 0
     for (images, labels), rate in zip(drawn, rates, strict=False):  # files may be unreadable
         for group in optimizer.param_groups:
             group["lr"] = rate
-        if shared:
-            loss = shared_step(model, optimizer, images, labels, label_smoothing, scaler, amp)
-        elif amp:
-            loss = mixed_step(model, optimizer, images, labels, label_smoothing, scaler)
-        else:
-            loss = train_step(model, optimizer, images, labels, label_smoothing)
-        summed += loss * len(labels)
+        summed = summed.to(images.device) + step(images, labels) * len(labels)
         seen += len(labels)
         bar.update()
-    sums = [summed.item(), seen]
-    if shared:
-        sums = total(torch.tensor(sums, dtype=torch.float64, device=device)).tolist()
-    return sums[0] / sums[1]
+    loss, count = totals(summed.item(), seen)
+    return loss / count
 
 
-# What cannot work is refused before it starts ----------------------------------------------------
+# What cannot work is refused ---------------------------------------------------------------------
 
 
-def check_epoch(model: nn.Module, loss: float, epoch: int, lr: float) -> None:
-    """Refuse to go on, and to save, when the loss or a weight is no longer a number."""
+def check_epoch(model: nn.Module, history: History, lr: float) -> None:
+    """Refuse to go on, and to save, when a loss or a weight is no longer a number."""
     cause = f"the learning rate {lr} is too high, or an image holds something that is not a number"
-    if not isfinite(loss):
-        raise ValueError(f"the loss of epoch {epoch} is {loss}: {cause}")
-    whole = torch.stack([weights.isfinite().all() for weights in model.parameters()])
-    if not whole.all():
-        raise ValueError(f"after epoch {epoch} a weight is no longer a number: {cause}")
+    for loss in (history.train_loss[-1], *history.val_loss[-1:]):
+        if not isfinite(loss):
+            raise ValueError(f"the loss of epoch {len(history)} is {loss}: {cause}")
+    sound = torch.stack([weights.isfinite().all() for weights in model.parameters()])
+    if not sound.all():
+        raise ValueError(f"after epoch {len(history)} a weight is no longer a number: {cause}")
 
 
 def check_data(model: nn.Module, train: Pictures, val: Pictures | None) -> None:
@@ -226,15 +204,10 @@ def check_data(model: nn.Module, train: Pictures, val: Pictures | None) -> None:
         )
 
 
-def check_numbers(lr: float, weight_decay: float, seed: int, workers: int) -> None:
-    """Refuse rates, a seed and a number of processes that cannot be."""
-    for name, value in (("lr", lr), ("weight_decay", weight_decay)):
+def check_rates(**rates: float) -> None:
+    """Each named rate must be a number of at least 0."""
+    for name, value in rates.items():
         if not isinstance(value, (int, float)) or isinstance(value, bool):
             raise TypeError(f"{name} is {value!r}; give a number")
         if not 0 <= value < inf:
             raise ValueError(f"{name} is {value}; give a number of at least 0")
-    for name, value in (("seed", seed), ("workers", workers)):
-        if not is_whole(value):
-            raise TypeError(f"{name} is {value!r}; give a whole number")
-        if not 0 <= value < 2**32:
-            raise ValueError(f"{name} is {value}; give one from 0 to {2**32 - 1}")

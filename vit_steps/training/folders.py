@@ -6,11 +6,10 @@ from typing import Any, NamedTuple
 
 import torch
 from PIL import Image
-from torch import Tensor
 
 from ..images import FORMATS, heif, is_heic, open_rgb
 from ..inputs import as_pair, check_fraction
-from .dataset import FileDataset, ImageDataset, Pictures, check_enough, hold_out, read_picture
+from .dataset import FileDataset, ImageDataset, check_enough, split
 
 VAL = ("val", "valid", "validation")  # what people call it
 HELD = 2_000_000_000  # bytes of pictures that are held in memory; more are read as they are needed
@@ -31,6 +30,7 @@ def folder(
     seed: int = 0,
     val_fraction: float = 0.1,
     limit: float = HELD,
+    workers: int = 0,
 ) -> Parts:
     """Your own pictures: one sub-folder a class, or the same inside train, test and perhaps val.
 
@@ -47,6 +47,7 @@ def folder(
         val_fraction: the share of each class to take from train for val, where there is no folder
             val (also valid, validation); 0 for none.
         limit: of the pictures' bytes, 2 GB.
+        workers: how many processes read ahead, where files are read as they are needed.
 
     Returns:
         (train, val, test): pictures (3, H, W), from -1 to 1; the classes are the sub-folders'
@@ -62,32 +63,26 @@ def folder(
         raise ValueError(f"{path} is not a folder; give one that holds a sub-folder for each class")
     check_fraction(val_fraction=val_fraction)
     height, width = as_pair(size, "size")
-    where, files = find_parts(path), {}
-    for part, place in where.items():
-        files[part] = list_files(place)
-    check_same_classes(path, where)
-    needed = sum(len(listed) for listed in files.values()) * 3 * height * width  # bytes
-    found = {}
-    for part, listed in files.items():
-        read = read_all if needed <= limit else read_later
-        found[part] = read(where[part], listed, (height, width))
-
-    train = found["train"]
-    shares = {}
-    if "test" not in found:
-        shares["test"] = fraction
+    found: dict[str, Any] = {}
+    for part, place in find_parts(path).items():
+        files, labels, classes = list_files(place)
+        found[part] = FileDataset(files, labels, classes, (height, width), workers)
+        if odd := set(classes) ^ set(found["train"].classes):
+            names = ", ".join(sorted(odd))
+            raise ValueError(f"{path}: train and {part} hold other classes; only one has {names}")
+    shares = {"test": fraction} if "test" not in found else {}
     if "val" not in found and val_fraction:
         shares["val"] = val_fraction
     if len(shares) == 2:
-        check_enough(
-            train.labels,
-            train.classes,
-            3,
-            "one each for train, val and test (or set val_fraction to 0)",
-        )
+        why = "one each for train, val and test (or set val_fraction to 0)"
+        check_enough(found["train"], 3, why)
+    needed = sum(map(len, found.values())) * 3 * height * width  # bytes
     for part, share in shares.items():
-        train, found[part] = divide(train, share, seed)
-    return Parts(train, found.get("val"), found["test"])
+        found["train"], found[part] = split(found["train"], share, seed)
+    if needed <= limit:
+        for part, data in found.items():
+            found[part] = read_all(data)
+    return Parts(found["train"], found.get("val"), found["test"])
 
 
 def find_parts(path: Path) -> dict[str, Path]:
@@ -111,17 +106,6 @@ def find_parts(path: Path) -> dict[str, Path]:
     return {"val" if name in VAL else name: path / name for name in named}
 
 
-def check_same_classes(path: Path, where: dict[str, Path]) -> None:
-    """The parts must hold the same sub-folders."""
-    classes = set(subfolders(where["train"]))
-    for part, place in where.items():
-        odd = sorted(classes ^ set(subfolders(place)))
-        if odd:
-            raise ValueError(
-                f"{path}: train and {part} hold other classes; only one has {', '.join(odd)}"
-            )
-
-
 def subfolders(path: Path) -> list[str]:
     """The names of the folders in a folder, sorted; not hidden ones, nor such as __MACOSX."""
     return sorted(
@@ -129,9 +113,13 @@ def subfolders(path: Path) -> list[str]:
     )
 
 
-def list_files(path: Path) -> list[tuple[Path, str]]:
-    """The files that look like pictures, by their endings, each with the name of its class."""
-    classes = subfolders(path)
+def list_files(path: Path) -> tuple[tuple[Path, ...], torch.Tensor, tuple[str, ...]]:
+    """The pictures in a folder's sub-folders, by their endings and first bytes: files and labels.
+
+    Returns:
+        The files, class by class; the number of each one's class; and the classes' names.
+    """
+    classes = tuple(subfolders(path))
     if len(classes) < 2:
         found = f"only the sub-folder {classes[0]!r}" if classes else "no sub-folders"
         raise ValueError(
@@ -139,45 +127,28 @@ def list_files(path: Path) -> list[tuple[Path, str]]:
         )
     endings = {end for end, kind in Image.registered_extensions().items() if kind in FORMATS}
     endings |= {".heic", ".heif"}  # of phones: read where pillow-heif is, else named
-    for name in classes:
+    files, labels = [], []
+    for label, name in enumerate(classes):
         for inner in subfolders(path / name):
             warnings.warn(
                 f"{path / name / inner} is a folder inside a class; skipped", stacklevel=3
             )
-    return [
-        (file, name)
-        for name in classes
-        for file in sorted((path / name).iterdir())
-        if file.suffix.lower() in endings and not file.name.startswith(".") and file.is_file()
-    ]
-
-
-def read_all(path: Path, files: list[tuple[Path, str]], size: tuple[int, int]) -> ImageDataset:
-    """Hold every picture in memory; what cannot be read is named and left out."""
-    pixels, names = torch.empty(len(files), 3, *size, dtype=torch.uint8), []
-    for file, name in files:
-        try:
-            pixels[len(names)] = read_picture(file, size)
-        except ValueError as error:
-            warnings.warn(f"{error}; skipped", stacklevel=3)
-        else:
-            names.append(name)
-    labels, classes = number(path, names)
-    return ImageDataset(pixels[: len(labels)], labels, classes)
-
-
-def read_later(path: Path, files: list[tuple[Path, str]], size: tuple[int, int]) -> FileDataset:
-    """Keep the files alone; one whose first bytes are not a picture's is named and left out."""
-    good = []
-    for file, name in files:
-        try:
-            check_header(file)
-        except ValueError as error:
-            warnings.warn(f"{error}; skipped", stacklevel=3)
-        else:
-            good.append((file, name))
-    labels, classes = number(path, [name for _, name in good])
-    return FileDataset(tuple(file for file, _ in good), labels, classes, size)
+        for file in sorted((path / name).iterdir()):
+            if file.suffix.lower() not in endings or file.name.startswith(".") or file.is_dir():
+                continue
+            try:
+                check_header(file)
+            except ValueError as error:
+                warnings.warn(f"{error}; skipped", stacklevel=3)
+            else:
+                files.append(file)
+                labels.append(label)
+        if label not in labels:
+            raise ValueError(
+                f"{path / name} holds no picture that can be read; each sub-folder is taken for a "
+                "class (unless they are train, test and val): put pictures in it, or take it away"
+            )
+    return tuple(files), torch.tensor(labels), classes
 
 
 def check_header(file: Path) -> None:
@@ -196,40 +167,16 @@ def check_header(file: Path) -> None:
         open_rgb(file)
 
 
-def number(path: Path, names: list[str]) -> tuple[Tensor, tuple[str, ...]]:
-    """The labels of pictures by the names of their classes, and all classes in order."""
-    classes = tuple(subfolders(path))
-    numbers = {name: label for label, name in enumerate(classes)}
-    for name in sorted(set(classes) - set(names)):
-        raise ValueError(
-            f"{path / name} holds no picture that can be read; each sub-folder is taken for a "
-            "class (unless they are train, test and val): put pictures in it, or take it away"
-        )
-    return torch.tensor([numbers[name] for name in names]), classes
+def read_all(data: FileDataset) -> ImageDataset:
+    """Hold every picture in memory; what cannot be read is named and left out.
 
-
-def divide(data: Pictures, fraction: float, seed: int) -> tuple[Pictures, Pictures]:
-    """As `split`, but within the memory that `data` holds, which is rearranged."""
-    held = hold_out(data.labels, data.classes, fraction, seed)
-    if isinstance(data, FileDataset):
-        return data.part(~held), data.part(held)
-    order = torch.cat([(~held).nonzero(), held.nonzero()])[:, 0]
-    rearrange(data.pixels, order.tolist())
-    both = ImageDataset(data.pixels, data.labels[order], data.classes)
-    border = len(data) - int(held.sum())
-    return both.part(slice(border)), both.part(slice(border, None))
-
-
-def rearrange(rows: Tensor, order: list[int]) -> None:
-    """`rows[order]`, written into `rows` itself, one cycle of the permutation after another."""
-    done = [False] * len(order)
-    for start in range(len(order)):
-        if done[start]:
-            continue
-        first, here = rows[start].clone(), start
-        while order[here] != start:
-            rows[here] = rows[order[here]]
-            done[here] = True
-            here = order[here]
-        rows[here] = first
-        done[here] = True
+    Raises:
+        ValueError: of a class none can be read; it is named.
+    """
+    pixels, labels, broken = data.take(slice(None))
+    for message in broken:
+        warnings.warn(f"{message}; skipped", stacklevel=3)
+    for label, name in enumerate(data.classes):
+        if label not in labels:
+            raise ValueError(f"none of the pictures of class {name!r} can be read")
+    return ImageDataset(pixels, labels, data.classes)

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
-from .dataset import FileDataset, Pictures, normalised
+from .dataset import FileDataset, Pictures, as_floats
 
 
 def batches(
@@ -15,7 +15,6 @@ def batches(
     generator: torch.Generator | None = None,
     augment: Callable[..., Tensor] | None = None,
     device: torch.device | None = None,
-    workers: int = 0,
     share: tuple[int, int] = (0, 1),
 ) -> Iterator[tuple[Tensor, Tensor]]:
     """Each image once, augmented: pairs of images (B, C, H, W) and labels (B,), by a DataLoader.
@@ -29,7 +28,6 @@ def batches(
         generator: where order and augmentation come from; without one, the order of the data.
         augment: changes the images of a batch, such as `augment_digits`.
         device: where the batch is wanted; None leaves it where the data are.
-        workers: how many processes read files ahead, for a `FileDataset`.
         share: where several processes train together, the number of this one and how many there
             are. Each draws the same batches, and yields its part of each: one image more or less
             than the others, or none. What it augments with, it draws for itself.
@@ -44,12 +42,11 @@ def batches(
         if mine:
             generator.manual_seed(generator.initial_seed() + mine * 15_485_863)
     device = data.labels.device if device is None else device
-    whole = order.to(data.labels.device).split(batch_size)
     loader = DataLoader(
         AsHeld(data),
-        sampler=[batch[mine::processes] for batch in whole],
+        sampler=[b[mine::processes] for b in order.to(data.labels.device).split(batch_size)],
         batch_size=None,  # the sampler gives the numbers of a whole batch
-        num_workers=workers if isinstance(data, FileDataset) else 0,
+        num_workers=data.workers if isinstance(data, FileDataset) else 0,
         pin_memory=device.type == "cuda" and data.labels.device.type == "cpu",
         generator=torch.Generator(),  # one of its own, or it draws from torch's global one
     )
@@ -61,7 +58,7 @@ def batches(
             continue
         # Elsewhere than on CUDA the bytes could be read before they have arrived.
         ahead = device.type == "cuda"
-        images = normalised(pixels.to(device, non_blocking=ahead), data.white)
+        images = as_floats(pixels.to(device, non_blocking=ahead), data.white)
         if augment is not None and len(labels):
             images = augment(images, generator)
         yield images, labels.to(device, non_blocking=ahead)

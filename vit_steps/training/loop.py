@@ -12,7 +12,7 @@ from ..inputs import check_sizes
 from .dataset import Pictures
 from .devices import autocast
 from .loader import batches
-from .processes import number, total
+from .processes import my_share, totals
 
 
 @dataclass
@@ -74,7 +74,7 @@ def train_step(
 
 @torch.no_grad()
 def evaluate(
-    model: nn.Module, data: Pictures, batch_size: int = 256, amp: bool = False, workers: int = 0
+    model: nn.Module, data: Pictures, batch_size: int = 256, amp: bool = False
 ) -> tuple[float, float]:
     """How well the model does on data that it does not learn from, dropout off.
 
@@ -84,7 +84,6 @@ def evaluate(
         data: moved to the model's device batch by batch.
         batch_size: how many images go through at once.
         amp: in mixed precision.
-        workers: see `batches`.
 
     Returns:
         The mean cross-entropy in nats, and the accuracy from 0 to 1.
@@ -94,8 +93,7 @@ def evaluate(
     model.eval()
     loss = right = torch.zeros((), device=device)
     seen = 0
-    share = number()
-    for images, labels in batches(data, batch_size, device=device, workers=workers, share=share):
+    for images, labels in batches(data, batch_size, device=device, share=my_share()):
         if not len(labels):
             continue
         with autocast(device, amp):
@@ -104,10 +102,8 @@ def evaluate(
         right = right + (logits.argmax(dim=1) == labels).sum()
         seen += len(labels)
     model.train(was_training)
-    sums = [loss.item(), right.item(), seen]
-    if share[1] > 1:
-        sums = total(torch.tensor(sums, dtype=torch.float64, device=device)).tolist()
-    return sums[0] / sums[2], sums[1] / sums[2]
+    loss, right, seen = totals(loss.item(), right.item(), seen)
+    return loss / seen, right / seen
 
 
 def decay_groups(model: nn.Module, weight_decay: float) -> list[dict]:

@@ -32,7 +32,7 @@ class ProcessLostError(RuntimeError):
     """Another process of the training has ended."""
 
 
-def number() -> tuple[int, int]:
+def my_share() -> tuple[int, int]:
     """The number of this process, from 0, and how many there are."""
     if dist.is_available() and dist.is_initialized():
         return dist.get_rank(), dist.get_world_size()
@@ -41,7 +41,7 @@ def number() -> tuple[int, int]:
 
 def is_first() -> bool:
     """Whether this is the one process that writes files and tells what happens."""
-    return number()[0] == 0
+    return my_share()[0] == 0
 
 
 @contextmanager
@@ -109,7 +109,7 @@ def ended(*_: Any) -> None:
 
 def wait() -> None:
     """Go on when all processes have come here."""
-    if number()[1] > 1:
+    if my_share()[1] > 1:
         dist.barrier()
 
 
@@ -125,15 +125,23 @@ def first_alone() -> Iterator[None]:
 
 def total(values: Tensor) -> Tensor:
     """The sum of what all processes have; in one process, what it has."""
-    if number()[1] > 1:
+    if my_share()[1] > 1:
         values = values.clone()
         dist.all_reduce(values)
     return values
 
 
+def totals(*numbers: float) -> list[float]:
+    """The sum over all processes of each of some numbers."""
+    if my_share()[1] == 1:
+        return list(numbers)
+    device = "cuda" if dist.get_backend() == "nccl" else "cpu"
+    return total(torch.tensor(numbers, dtype=torch.float64, device=device)).tolist()
+
+
 def wrap(model: nn.Module) -> nn.Module:
     """The model, its gradients averaged over all processes; the first one's weights in each."""
-    return DistributedDataParallel(model) if number()[1] > 1 else model
+    return DistributedDataParallel(model) if my_share()[1] > 1 else model
 
 
 def shared_step(
@@ -148,7 +156,7 @@ def shared_step(
     """As `train_step`, for this process's share of a batch; all take the step of the whole batch.
 
     Shares differ in size where a batch does not divide evenly. The gradients' average is that of
-    the whole batch only if each counts by its share.
+    the whole batch only if each counts by its share. One process alone has all of it, weight 1.
 
     Args:
         model: from `wrap`.
@@ -159,7 +167,7 @@ def shared_step(
         The mean loss of the share, without a gradient.
     """
     mine = torch.tensor(float(len(labels)), device=labels.device)
-    weight = mine * number()[1] / total(mine)
+    weight = mine * my_share()[1] / total(mine)
     if not len(labels):  # all must take part: one black image, which counts nothing
         images, labels = images.new_zeros(1, *images.shape[1:]), labels.new_zeros(1)
     with autocast(images.device, amp):
