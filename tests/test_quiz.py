@@ -1,113 +1,146 @@
-"""The quiz: ten questions a lesson, an answer's reason, and a proof of each right letter."""
+"""The quiz and the museum: their texts' form, proofs of the right letters, and how they look."""
 
 import ast
 import inspect
+import re
 from collections import Counter
 from collections.abc import Callable
+from html.parser import HTMLParser
 from importlib import import_module
 
 import pytest
 import quiz
 
 from vit_course import checks, lessons
-from vit_course.checks.choosing import Choice
+from vit_course.checks import choosing
+from vit_course.checks.choosing import Question
 
 LESSONS = [int(p.name[:2]) for p in sorted((lessons.ROOT / "notebooks").glob("[0-9][0-9]_*.ipynb"))]
-NUMBERS = list(range(1, 11))
+MUSEUM = choosing.FOLDER / "museum.txt"
+FILES = [*sorted((choosing.FOLDER / "quiz").iterdir()), MUSEUM]
+BY_FORM = 0.45  # how often form may point at the right answer; blind chance is a third
 
 
-def questions_of(lesson: int) -> dict[int, Choice]:
-    return import_module(f"vit_course.checks.quiz.lesson_{lesson:02}").QUESTIONS
+def questions_of(lesson: int) -> dict[int, Question]:
+    return choosing.read(choosing.FOLDER / "quiz" / f"lesson_{lesson:02}.txt")
 
 
 def proofs_of(lesson: int) -> dict[int, Callable[[], str]]:
-    return import_module(f"quiz.lesson_{lesson:02}").PROOFS
+    module = import_module(f"quiz.lesson_{lesson:02}")
+    return {int(name[1]): f for name, f in vars(module).items() if name[:1] == "q" and "_" in name}
 
 
 # Form --------------------------------------------------------------------------------------------
 
 
-def faults(questions: dict[int, Choice]) -> list[str]:
-    """What is wrong with the form of a lesson's questions."""
-    found = [] if list(questions) == NUMBERS else [f"the numbers are {list(questions)}"]
-    told: list[str] = []  # what may stand once only: a short answer may return elsewhere
-    for number, choice in questions.items():
-        answers, reasons = zip(*choice.answers.values(), strict=True)
-        told += [choice.question, *reasons]
-        if list(choice.answers) != ["a", "b", "c"]:
-            found.append(f"{number}: the letters are {list(choice.answers)}")
-        if not choice.question.endswith("?"):
-            found.append(f"{number}: does not end with a question mark")
-        if len(set(answers)) < len(answers):
-            found.append(f"{number}: two answers are the same")
-        texts = [choice.question, *answers, *reasons]
-        if any(not text or text != text.strip() for text in texts):
-            found.append(f"{number}: a text is empty or has spaces around")
-    found += [f"stands twice: {text}" for text, times in Counter(told).items() if times > 1]
-    right = Counter(choice.right for choice in questions.values())
-    if any(right[letter] < 2 for letter in "abc"):
+def test_each_lesson_has_its_file_of_six():
+    assert [f"lesson_{lesson:02}.txt" for lesson in LESSONS] == [p.name for p in FILES[:-1]]
+    assert {len(questions_of(lesson)) for lesson in LESSONS} == {6}
+
+
+def faults(questions: list[Question]) -> list[str]:
+    """What is wrong with the form of a file's questions."""
+    found = []
+    for q in questions:
+        options, reasons = list(q.options.values()), list(q.reasons.values())
+        if not q.text.endswith("?"):
+            found.append(f"{q.number} does not end with a question mark")
+        if len(set(options)) < 3 or len(set(reasons)) < 3:
+            found.append(f"{q.number} says something twice")
+        if any(": " in option or option.endswith(".") for option in options):
+            found.append(f"{q.number} has a reason in an option")
+        if any(reason[-1] not in ".?)" for reason in reasons):
+            found.append(f"{q.number} has a reason that does not end")
+    right = Counter(q.right for q in questions)
+    if min(right[letter] for letter in "abc") < len(questions) // 6:
         found.append(f"the right letters are not spread: {dict(right)}")
-    longest = sum(
-        all(len(c.answers[c.right][0]) > len(c.answers[x][0]) for x in c.answers if x != c.right)
-        for c in questions.values()
-    )
-    if longest > len(questions) / 2:
-        found.append(f"the longest answer is the right one in {longest}: it gives itself away")
+    if max(right.values()) > len(questions) / 2:
+        found.append(f"one letter is right too often: {dict(right)}")
     return found
 
 
-@pytest.mark.parametrize("lesson", LESSONS)
-def test_a_lesson_has_ten_questions_of_good_form(lesson):
-    assert faults(questions_of(lesson)) == []
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_form_is_good(path):
+    assert faults(list(choosing.read(path).values())) == []
 
 
-def test_a_question_stands_in_one_lesson_only():
-    told = Counter(
-        choice.question for lesson in LESSONS for choice in questions_of(lesson).values()
-    )
-    assert [question for question, times in told.items() if times > 1] == []
+def given_away(questions: list[Question]) -> dict[str, float]:
+    """How often the uniquely shortest or longest option, or a letter, is the right one."""
+    count = Counter()
+    for q in questions:
+        right, *others = sorted(map(len, q.options.values())), q.options[q.right]
+        length = len(others[0])
+        count["shortest"] += length == right[0] < right[1]
+        count["longest"] += length == right[2] > right[1]
+        count[q.right] += 1
+    return {form: times / len(questions) for form, times in count.items()}
 
 
-def test_the_search_for_faults_can_find_each():
-    def made(number: int, **other) -> Choice:
-        texts = {x: (f"answer {number}{x}", f"reason {number}{x}") for x in "abc"}
-        right, ask = other.pop("right", "abc"[number % 3]), other.pop("ask", f"{number}?")
-        return Choice(ask, right, texts | other)
+def test_form_does_not_give_answers_away():
+    quizzes = [q for lesson in LESSONS for q in questions_of(lesson).values()]
+    for questions in (quizzes, list(choosing.read(MUSEUM).values())):
+        assert max(given_away(questions).values()) <= BY_FORM
 
-    good = {n: made(n) for n in NUMBERS}
+
+def made(number: int, right: str = "", ask: str = "Which?", **options: str) -> Question:
+    texts = {x: f"option {x}" for x in "abc"} | options
+    reasons = {x: f"Reason {number}{x}." for x in "abc"}
+    return Question(number, ask, right or "abc"[number % 3], texts, reasons)
+
+
+def test_bad_form_is_found():
+    good = [made(n) for n in range(1, 7)]
     assert faults(good) == []
-    assert "the numbers are" in faults({n: good[n] for n in NUMBERS[1:]})[0]
-    assert "the letters are" in faults(good | {3: made(3, d=("answer", "reason"))})[0]
-    assert "question mark" in faults(good | {3: made(3, ask="so")})[0]
-    assert "stands twice: reason 4c" in faults(good | {3: made(3, a=("new", "reason 4c"))})[0]
-    assert "two answers" in faults(good | {3: made(3, a=("answer 3c", "new"))})[0]
-    assert "spaces around" in faults(good | {3: made(3, a=("answer ", "new"))})[0]
-    assert "empty" in faults(good | {3: made(3, a=("answer", ""))})[0]
-    assert "not spread" in faults({n: made(n, right="a") for n in NUMBERS})[0]
-    long = {n: made(n, **{"abc"[n % 3]: (f"a long answer {n}", f"why {n}")}) for n in NUMBERS}
-    assert "gives itself away" in faults(long)[0]
+    for bad, said in (
+        (made(3, ask="Which."), "3 does not end with a question mark"),
+        (made(3, b="option c"), "3 says something twice"),
+        (made(3, b="no: it is not"), "3 has a reason in an option"),
+    ):
+        assert faults([*good[:2], bad, *good[3:]]) == [said]
+    assert "not spread" in faults([made(n, right="ab"[n % 2]) for n in range(6)])[0]
+    short = [made(n, **{"abc"[n % 3]: "short"}) for n in range(6)]
+    long = [made(n, **{"abc"[n % 3]: "an option that is long"}) for n in range(6)]
+    assert (given_away(short)["shortest"], given_away(long)["longest"]) == (1, 1)
+    assert max(given_away(good).values()) < BY_FORM
+
+
+GOOD = "1. One\nand two?\n  a x\n      Why.\n* b y\n      Because\n      of it.\n  c z\n      No.\n"
+
+
+def test_a_file_is_read(tmp_path):
+    path = tmp_path / "some.txt"
+    path.write_text(GOOD + "\n" + GOOD.replace("1. One", "2. Two"), encoding="utf-8")
+    first, second = choosing.read(path).values()
+    assert (first.text, second.text, second.number) == ("One and two?", "Two and two?", 2)
+    assert first.options == {"a": "x", "b": "y", "c": "z"}
+    assert first.reasons == {"a": "Why.", "b": "Because of it.", "c": "No."}
+    assert first.right == "b"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("1. ", "2. ", 'it must begin with "1. "'),
+        ("  c z", "  d z", "its letters are"),
+        ("* b", "  b", "0 options are marked"),
+        ("  a x", "* a x", "2 options are marked"),
+        ("      Why.\n", "", "an option has no reason"),
+    ],
+)
+def test_a_file_of_wrong_form_is_refused(old, new, said, tmp_path):
+    path = tmp_path / "some.txt"
+    path.write_text(GOOD.replace(old, new), encoding="utf-8")
+    with pytest.raises(ValueError, match=re.escape(f"some.txt, question 1: {said}")):
+        choosing.read(path)
 
 
 # Truth -------------------------------------------------------------------------------------------
 
 
-def unproven(questions: dict[int, Choice], proofs: dict[int, Callable[[], str]]) -> list[int]:
-    """The numbers of the questions whose right letter no proof works out."""
-    return [n for n, c in questions.items() if n not in proofs or proofs[n]() != c.right]
-
-
 @pytest.mark.parametrize("lesson", LESSONS)
 def test_each_right_letter_is_proven(lesson):
-    assert set(proofs_of(lesson)) == set(questions_of(lesson))
-    assert unproven(questions_of(lesson), proofs_of(lesson)) == []
-
-
-def test_a_changed_letter_and_a_missing_proof_are_found():
-    choice = {x: Choice("Which?", x, {"a": ("1", "no"), "b": ("2", "yes")}) for x in "ab"}
-    proof = {1: lambda: quiz.only(a=1 + 1 == 1, b=1 + 1 == 2)}
-    assert unproven({1: choice["b"]}, proof) == []
-    assert unproven({1: choice["a"]}, proof) == [1]
-    assert unproven({1: choice["b"]}, {}) == [1]
+    proven = {number: proof() for number, proof in proofs_of(lesson).items()}
+    assert proven == {number: q.right for number, q in questions_of(lesson).items()}
 
 
 def test_one_answer_alone_must_hold():
@@ -117,12 +150,6 @@ def test_one_answer_alone_must_hold():
             quiz.only(**holds)
 
 
-def test_the_words_of_a_cell_are_found_where_they_are_printed():
-    assert quiz.says(0, "of 256 are the same")
-    assert not quiz.says(0, "of 257 are the same")
-    assert not quiz.says(0, "Start here")  # prose is no output
-
-
 def foregone(source: str) -> list[str]:
     """The functions of a module of proofs that give a letter, or call an answer true, as such."""
     return [
@@ -130,10 +157,18 @@ def foregone(source: str) -> list[str]:
         for function in ast.walk(ast.parse(source))
         if isinstance(function, ast.FunctionDef)
         and any(
-            isinstance(part.value, ast.Constant)
+            isinstance(part, ast.Return)
+            and (
+                isinstance(part.value, ast.Constant)
+                or (
+                    isinstance(part.value, ast.Call)
+                    and ast.unparse(part.value.func) == "only"
+                    and any(
+                        isinstance(answer.value, ast.Constant) for answer in part.value.keywords
+                    )
+                )
+            )
             for part in ast.walk(function)
-            if isinstance(part, (ast.Return, ast.keyword))
-            and (isinstance(part, ast.Return) or part.arg in ("a", "b", "c"))
         )
     ]
 
@@ -152,32 +187,89 @@ def test_the_search_for_proofs_that_are_foregone_can_find_them():
 # What a learner sees -----------------------------------------------------------------------------
 
 
-def test_unanswered_it_prints_the_question_and_its_answers(capsys):
-    checks.question(4, 7, ...)
-    said = capsys.readouterr().out
-    choice = questions_of(4)[7]
-    answers = [f"{letter} {answer}" for letter, (answer, _) in choice.answers.items()]
-    assert said.split() == f"7 · {choice.question} {' '.join(answers)}".split()
-    assert max(map(len, said.splitlines())) <= 90  # an output breaks longer lines within a word
-    assert said.count("\n  a  ") == said.count("\n  b  ") == said.count("\n  c  ") == 1
-    assert said.endswith("\n\n")  # five stand below each other
+class Page(HTMLParser):
+    """The text that a page shows while its buttons are closed, that of its buttons, and ids."""
+
+    def __init__(self, html: str):
+        super().__init__()
+        self.open: list[str] = []
+        self.shown, self.buttons, self.ids = "", [], []
+        self.feed(html)
+
+    def handle_starttag(self, tag, attrs):
+        self.open.append(tag)
+        self.ids += [value for name, value in attrs if name == "id"]
+        self.buttons += [""] if tag == "summary" else []
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        if "summary" in self.open:
+            self.buttons[-1] += data
+        if "style" not in self.open and ("details" not in self.open or "summary" in self.open):
+            self.shown += data
+
+
+def test_a_quiz_shows_its_questions_with_a_button_for_each_option():
+    shown = checks.quiz(4)
+    page = Page(shown._repr_html_())
+    assert page.open == page.ids == []
+    assert len(page.buttons) == 18
+    plain, text = repr(shown), " ".join(page.shown.replace("\u2002", "").split())
+    for q in questions_of(4).values():
+        bare = q.text.replace("`", "").replace("*", "")
+        assert f"{q.number}. {bare}" in text
+        assert f"{q.number}. {q.text}" in " ".join(plain.split())
+        assert not any(reason in text or reason in plain for reason in q.reasons.values())
+        for letter, option in q.options.items():
+            assert f"{letter} {option}" in text
+            assert f"\n  {letter}  {option}" in plain
+    assert plain.endswith('\n\nTo answer by a letter: checks.quiz(4, 1, "a")')
+    assert max(map(len, plain.splitlines())) <= 90  # an output breaks longer lines within a word
+
+
+def test_every_reason_stands_behind_its_button_with_a_verdict():
+    q = made(1, right="b", a="`a < b` and *c*")
+    html = q.html()
+    assert "<summary>a &ensp;<code>a &lt; b</code> and <em>c</em></summary><p><b>No.</b> " in html
+    for letter, verdict in dict(a="No", b="Right", c="No").items():
+        assert f"<p><b>{verdict}.</b> Reason 1{letter}.</p></details>" in html
 
 
 @pytest.mark.parametrize("letter", ["a", "b", "c"])
-def test_each_answer_gets_its_own_reason(letter, capsys):
-    choice = questions_of(4)[7]
-    checks.question(4, 7, f" {letter.upper()} ")
-    verdict = "right" if letter == choice.right else f"not {letter}"
-    assert capsys.readouterr().out == f"7 · {verdict}: {choice.answers[letter][1]}\n\n"
+def test_an_answer_prints_the_question_again_the_verdict_and_the_reason(letter, capsys):
+    q, other = questions_of(4)[2], choosing.read(MUSEUM)[2]
+    assert checks.quiz(4, 2, f" {letter.upper()} ") is None
+    assert checks.exhibit(2, letter) is None
+    said = " ".join(capsys.readouterr().out.split())
+    for question in (q, other):
+        verdict = "right" if letter == question.right else "not right"
+        told = f"{question} {letter} is {verdict}. {question.reasons[letter]}"
+        assert " ".join(told.split()) in said
+
+
+def test_one_question_alone_is_shown():
+    assert repr(checks.quiz(4, 2)).startswith(f"2. {questions_of(4)[2].text[:40]}")
+    assert repr(checks.exhibit(3)).endswith('checks.exhibit(3, "a")')
+    assert len(Page(checks.exhibit(3)._repr_html_()).buttons) == 3
+
+
+@pytest.mark.parametrize("letter", ["d", "", "ab", 1, True, ["b"], ...])
+def test_what_is_no_letter_is_refused(letter):
+    with pytest.raises(ValueError, match=r'the answer is .*; give "a", "b" or "c"'):
+        checks.exhibit(1, letter)
 
 
 @pytest.mark.parametrize("lesson", [-1, 99, True, "4", None, 4.0])
-def test_a_lesson_without_questions_is_refused(lesson):
-    with pytest.raises(ValueError, match=r"no questions on lesson .*; there are some on: 0, 1, 2"):
-        checks.question(lesson, 1, "a")
+def test_a_lesson_that_is_not_there_is_refused(lesson):
+    with pytest.raises(ValueError, match=r"the lesson is .*; give one of 0, 1, 2"):
+        checks.quiz(lesson)
 
 
-@pytest.mark.parametrize("number", [0, 11, True, "1", None, 1.0, [1]])
-def test_a_question_that_is_not_there_is_refused(number):
-    with pytest.raises(ValueError, match=r"no question .*; give a number from 1 to 10"):
-        checks.question(0, number, "a")
+@pytest.mark.parametrize("number", [0, 7, True, "1", 1.0, [1]])
+def test_a_number_that_is_not_there_is_refused(number):
+    with pytest.raises(ValueError, match=r"the number is .*; give one from 1 to 6"):
+        checks.quiz(0, number, "a")
+    with pytest.raises(ValueError, match=r"the number is .*; give one from 1 to 26"):
+        checks.exhibit(None)

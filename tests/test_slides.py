@@ -53,7 +53,7 @@ def test_a_lesson_is_a_talk_of_some_fifty_slides(path):
     assert talk.count('<aside class="notes">') == types.count("notes") > 5
     assert types[0] == "slide"
     assert "# @title" not in talk  # the setup's source
-    assert "checks.question" not in talk
+    assert "checks.quiz" not in talk
     assert ".ipynb)" not in talk
     assert fetched(talk) == []
     assert talk.count("<img") > 2

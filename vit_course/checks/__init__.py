@@ -1,5 +1,6 @@
 """Exercise feedback: `checks.patchify(my_patchify)` says whether it is right, or what is wrong."""
 
+from .choosing import exhibit, quiz
 from .compare import difference
 from .keeping import mine, pieces
 from .lesson_00 import negative, normalize_channels, picture_test
@@ -37,8 +38,6 @@ from .lesson_13 import (
     merge_tokens,
     my_share,
 )
-from .museum import exhibit
-from .quiz import question
 
 __all__ = [
     "MLP",
@@ -88,7 +87,7 @@ __all__ = [
     "picture_test",
     "pieces",
     "pointing",
-    "question",
+    "quiz",
     "random_masking",
     "rename",
     "reorder_rows",

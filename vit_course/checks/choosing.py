@@ -1,51 +1,166 @@
-"""Questions with lettered answers: each answer says why it is right, or why it is not."""
+"""The quiz and the museum: questions from text files, shown with buttons or answered by a letter.
 
-from collections.abc import Mapping
+A question is a number, its text, and its options. `*` marks the right one, and below each option
+stands its reason, six spaces in. A blank line ends a question.
+
+    1. What is 2 · 3?
+      a 5
+          That is the sum.
+    * b 6
+          Three twos are six.
+"""
+
+import re
+from dataclasses import dataclass
+from functools import cache
+from html import escape
+from pathlib import Path
 from textwrap import fill
 from typing import Any
 
+FOLDER = Path(__file__).parent
 WIDTH = 85  # columns: an output breaks longer lines within a word
+# Colours are the page's own or grey, so that they serve on light and on dark.
+STYLE = """<style>
+.vit-quiz {max-width: 46em; line-height: 1.5; padding: 2px}
+.vit-quiz fieldset {border: 0; margin: 0 0 1.2em; padding: 0; min-width: 0}
+.vit-quiz legend {border: 0; color: inherit; font: inherit; font-weight: 600; padding: 0}
+.vit-quiz summary {border: 1px solid #808080; border-radius: 6px; cursor: pointer;
+  list-style: none; margin: .4em 0; padding: .25em .8em}
+.vit-quiz summary::-webkit-details-marker {display: none}
+.vit-quiz summary:hover {background: #80808033}
+.vit-quiz summary:focus-visible {outline: 3px solid currentColor; outline-offset: 1px}
+.vit-quiz p {margin: .2em .9em .6em}
+</style>"""
 
 
-class Choice:
-    """A question, its answers by letter, and for each of them a reason.
+@dataclass(frozen=True)
+class Question:
+    """A question, its options and their reasons by letter, and the letter of the right one."""
 
-    Args:
-        question: what to decide.
-        right: the letter of the right answer.
-        answers: by letter, the answer and its reason: why it is right, or why it is not.
-
-    Calling it with a letter prints whether that is right, and why; with `...`, the question.
-
-    Raises:
-        ValueError: the right letter is not among the answers, or there is only one answer.
-    """
-
-    def __init__(self, question: str, right: str, answers: Mapping[str, tuple[str, str]]):
-        if right not in answers or len(answers) < 2:
-            raise ValueError(
-                f"right is {right!r}; give one of several answers: {', '.join(answers)}"
-            )
-        self.question, self.right, self.answers = question, right, dict(answers)
-
-    def __call__(self, choice: Any = ...) -> None:
-        print(self.judge(choice))
+    number: int
+    text: str
+    right: str
+    options: dict[str, str]
+    reasons: dict[str, str]
 
     def __str__(self) -> str:
-        answers = [
-            fill(f"  {letter}  {answer}", WIDTH, subsequent_indent="     ")
-            for letter, (answer, _) in self.answers.items()
-        ]
-        return "\n".join([fill(self.question, WIDTH), *answers])
+        options = (
+            fill(f"  {letter}  {option}", WIDTH, subsequent_indent="     ")
+            for letter, option in self.options.items()
+        )
+        return "\n".join([fill(f"{self.number}. {self.text}", WIDTH), *options])
 
-    def judge(self, choice: Any) -> str:
-        """What to say to a choice: one of the letters, or `...` for none yet."""
-        letters = [f'"{letter}"' for letter in self.answers]
-        wanted = f"{', '.join(letters[:-1])} or {letters[-1]}"
-        if choice is ...:
-            return f"{self}\ndecide: put {wanted} in place of `...`"
-        letter = choice.strip().lower() if isinstance(choice, str) else choice
-        if not isinstance(letter, str) or letter not in self.answers:
-            return f"this is {choice!r}: give {wanted}"
-        verdict = "right" if letter == self.right else f"not {letter}"
-        return f"{verdict}: {self.answers[letter][1]}"
+    def html(self) -> str:
+        """The question with a button for each option, which opens to a verdict and its reason."""
+        options = (
+            f"<details><summary>{letter} &ensp;{marked(option)}</summary>"
+            f"<p><b>{'Right' if letter == self.right else 'No'}.</b> "
+            f"{marked(self.reasons[letter])}</p></details>"
+            for letter, option in self.options.items()
+        )
+        legend = f"<legend>{self.number}. {marked(self.text)}</legend>"
+        return "\n".join(["<fieldset>", legend, *options, "</fieldset>"])
+
+    def judge(self, letter: Any) -> str:
+        """The verdict on a letter and its reason; ValueError if no option has that letter."""
+        key = letter.strip().lower() if isinstance(letter, str) else letter
+        if not isinstance(key, str) or key not in self.options:
+            *others, last = (f'"{known}"' for known in self.options)
+            raise ValueError(f"the answer is {letter!r}; give {', '.join(others)} or {last}")
+        verdict = f"{key} is right." if key == self.right else f"{key} is not right."
+        return fill(f"{verdict} {self.reasons[key]}", WIDTH)
+
+
+class Shown:
+    """Questions as the output of a cell: with buttons in a browser, as text elsewhere."""
+
+    def __init__(self, questions: list[Question], call: str):
+        self.questions, self.call = questions, call
+
+    def __repr__(self) -> str:
+        first = self.call.format(self.questions[0].number)
+        return "\n\n".join([*map(str, self.questions), f"To answer by a letter: {first}"])
+
+    def _repr_html_(self) -> str:
+        # JupyterLab's shortcuts would take the keys from a focused button.
+        start = f'{STYLE}\n<div class="vit-quiz" data-lm-suppress-shortcuts="true">'
+        return "\n".join([start, *(question.html() for question in self.questions), "</div>"])
+
+
+def marked(text: str) -> str:
+    """Text with `code` and *emphasis* as HTML."""
+    parts = text.split("`")
+    parts[1::2] = (f"<code>{escape(code)}</code>" for code in parts[1::2])
+    parts[::2] = (re.sub(r"\*(.+?)\*", r"<em>\1</em>", escape(said)) for said in parts[::2])
+    return "".join(parts)
+
+
+@cache
+def read(path: Path) -> dict[int, Question]:
+    """The questions of a file by number; ValueError where its form is wrong."""
+    blocks = re.split(r"\n\s*\n", path.read_text(encoding="utf-8").strip())
+    return {n: parsed(n, block, path.name) for n, block in enumerate(blocks, 1)}
+
+
+def parsed(number: int, block: str, file: str) -> Question:
+    head, *rest = re.split(r"(?m)^([ *] [a-z]) ", block)
+    options, reasons, right = {}, {}, []
+    for mark, said in zip(rest[::2], rest[1::2], strict=True):
+        option, *reason = said.strip().splitlines()
+        options[mark[-1]], reasons[mark[-1]] = option, " ".join(map(str.strip, reason))
+        right += mark[-1] if mark[0] == "*" else ""
+    text = " ".join(head.split()).removeprefix(f"{number}. ")
+    for wrong, problem in {
+        text == " ".join(head.split()): f'it must begin with "{number}. "',
+        list(options) != list("abc"): f"its letters are {list(options)}, not a, b, c",
+        len(right) != 1: f"{len(right)} options are marked as right by *",
+        not all(reasons.values()): "an option has no reason below it",
+    }.items():
+        if wrong:
+            raise ValueError(f"{file}, question {number}: {problem}")
+    return Question(number, text, right[0], options, reasons)
+
+
+def ask(path: Path, number: int, letter: Any, call: str) -> Shown | None:
+    """Show a file's question, or with a letter print it again, with the verdict."""
+    questions = read(path)
+    if type(number) is not int or number not in questions:
+        raise ValueError(f"the number is {number!r}; give one from 1 to {len(questions)}")
+    if letter is None:
+        return Shown([questions[number]], call)
+    print(f"{questions[number]}\n\n{questions[number].judge(letter)}")
+    return None
+
+
+def quiz(lesson: int, number: int | None = None, letter: Any = None) -> Shown | None:
+    """Show the quiz of a lesson, or one question of it, or print what an answer is worth.
+
+    Args:
+        lesson: its number, as in the notebook's name.
+        number: of a question, from 1. Without it all are shown.
+        letter: an answer: the question is printed again, with the verdict and its reason.
+
+    Raises:
+        ValueError: there is no such lesson, question or option.
+    """
+    there = {int(path.stem[-2:]): path for path in sorted((FOLDER / "quiz").glob("*.txt"))}
+    if type(lesson) is not int or lesson not in there:
+        raise ValueError(f"the lesson is {lesson!r}; give one of {', '.join(map(str, there))}")
+    call = f'checks.quiz({lesson}, {{}}, "a")'
+    if number is None:
+        return Shown(list(read(there[lesson]).values()), call)
+    return ask(there[lesson], number, letter, call)
+
+
+def exhibit(number: int, letter: Any = None) -> Shown | None:
+    """Show the question of an exhibit of lesson 12's museum, or print what an answer is worth.
+
+    Args:
+        number: of the exhibit, from 1.
+        letter: an answer, as in `quiz`.
+
+    Raises:
+        ValueError: there is no such exhibit or option.
+    """
+    return ask(FOLDER / "museum.txt", number, letter, 'checks.exhibit({}, "a")')
