@@ -19,7 +19,6 @@ import hygiene
 import nbformat
 import pytest
 import torch
-from answers import lesson_03 as answers_of_03
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -54,10 +53,13 @@ def lesson(name: str):
     return read(lessons.ROOT / "notebooks" / f"{name}.ipynb")
 
 
+def solved(name: str):
+    return read(lessons.ROOT / "notebooks" / "solutions" / f"{name}.ipynb")
+
+
 def solutions(name: str) -> dict[str, str]:
     """The cells of the solutions by the check's name."""
-    book = read(assignments.SOLUTIONS / f"{name}.ipynb")
-    return {hygiene.checked(c): c.source for c in book.cells if c.cell_type == "code"}
+    return {hygiene.checked(c): c.source for c in solved(name).cells if c.cell_type == "code"}
 
 
 def stubs(name: str) -> dict[str, str]:
@@ -99,20 +101,14 @@ def test_marks_hold_any_stub_and_any_solution(stub, solution):
 
 @each_assignment
 def test_points_are_the_minutes_that_the_lesson_states(name):
-    cells = assignments.source_of(name)["cells"]
-    graded = [
-        cell["metadata"]["nbgrader"] for cell in cells if str(grade_id(cell)) in graded_ids(name)
-    ]
-    stated = hygiene.building_minutes(lesson(name)) - 10  # its questions have ten
-    if name == "12_spot_the_mistake":  # its minutes are the museum's too, which asks for no code
-        stated = 5 + 10 + 15
+    text = "\n".join(c.source for c in lesson(name).cells[1:] if c.cell_type == "markdown")
+    others = re.findall(r"(?m)^##+ (?:Quiz|Room \d).*\((\d+) minutes?\)$", text)
+    stated = hygiene.building_minutes(lesson(name)) - sum(map(int, others))
+    cells = [c["metadata"].get("nbgrader", {}) for c in assignments.source_of(name)["cells"]]
+    graded = [cell for cell in cells if cell.get("grade")]
     assert sum(cell["points"] for cell in graded) == stated
     assert len(graded) == len(stubs(name))
-    assert all(cell["grade"] and cell["locked"] for cell in graded)
-
-
-def graded_ids(name: str) -> set[str]:
-    return {f"{assignments.TEST}{task}" for task in stubs(name)}
+    assert all(cell["locked"] for cell in graded)
 
 
 @each_assignment
@@ -122,11 +118,9 @@ def test_an_assignment_holds_no_answer(name):
     text = "\n".join(c["source"] for c in book["cells"] if c["cell_type"] == "markdown")
     assert "<details>" not in text
     assert "*Figure:" not in text
-    for cell in read(assignments.SOLUTIONS / f"{name}.ipynb").cells[2:]:
+    for cell in solved(name).cells[2:]:
         parts = cell.source.split("\n\n") if cell.cell_type == "markdown" else []
         assert not any(part in text for part in parts if not part.startswith("#"))
-    found = assignments.tasks_of(book)
-    assert all(re.search(r"\(\d+ minutes?\)", found[task][1]) for task in stubs(name))
 
 
 # Hidden trials -----------------------------------------------------------------------------------
@@ -135,31 +129,22 @@ SLOW = {"beat_the_bar"}  # trains; its trials take no tensor
 CHECKS = {n: c for n, c in vars(checks).items() if isinstance(c, Check) and n not in SLOW}
 
 
-def hidden_alone(name: str) -> Check:
-    """A check whose trials are the hidden ones alone."""
-    check, generator = CHECKS[name], torch.Generator().manual_seed(5)
-    trials = judge.with_hidden(name, check.trials, generator)[len(check.trials) :]
-    same = Check(check.reference, trials, {}, check.slips)
-    same.mistakes = check.mistakes
-    return same
-
-
-@pytest.mark.parametrize("name", answers_of_03.RIGHT)
-def test_hidden_trials_find_right_answers_right_and_wrong_ones_wrong(name):
-    check = hidden_alone(name)
-    if not check.trials:
-        assert name == "trust_split"
-        return
-    for answer in [*answers_of_03.RIGHT[name], CHECKS[name].reference]:
-        assert check.judge(answer) == "right"
-    said = [check.judge(answer) for answer, _ in answers_of_03.WRONG[name]]
-    assert said.count("right") <= 0.25 * len(said)  # some err only where the first trials look
+def hidden(name: str, answer, seed: int = 5) -> str:
+    """What is said of an answer after the hidden trials alone."""
+    check, generator = CHECKS[name], torch.Generator().manual_seed(seed)
+    trials = judge.hidden_trials(name, check.trials, generator)
+    return Check(check.reference, trials, {}, check.slips).judge(answer)
 
 
 @pytest.mark.parametrize("name", CHECKS)
 def test_the_courses_answers_are_right_in_the_hidden_trials_too(name):
-    check = hidden_alone(name)
-    assert check.judge(check.reference) == "right"
+    assert hidden(name, CHECKS[name].reference) == "right"
+
+
+@pytest.mark.parametrize("name", ["split_heads", "merge_heads", "split_qkv", "rows_of"])
+def test_wrong_answers_are_wrong_in_the_hidden_trials_too(name):
+    said = [hidden(name, wrong) for _, wrong in CHECKS[name].mistakes]
+    assert said.count("right") <= 0.25 * len(said)  # some err only where the first trials look
 
 
 def table(name: str):
@@ -187,15 +172,15 @@ def test_a_table_of_the_visible_cases_passes_the_check_and_not_the_judge(name):
     answer = table(name)
     visible = Check(CHECKS[name].reference, CHECKS[name].trials[:2], {})
     assert visible.judge(answer) == "right"
-    assert hidden_alone(name).judge(answer) != "right"
+    assert hidden(name, answer) != "right"
 
 
 def test_hidden_trials_are_others_each_time():
     given = []
     for seed in (1, 2, 1):
         generator = torch.Generator().manual_seed(seed)
-        trials = judge.with_hidden("split_heads", CHECKS["split_heads"].trials, generator)
-        given.append(trials[3].run(lambda x, *_: x))
+        trials = judge.hidden_trials("split_heads", CHECKS["split_heads"].trials, generator)
+        given.append(trials[0].run(lambda x, *_: x))
     assert torch.equal(given[0], given[2])
     assert not torch.equal(given[0], given[1])
 
@@ -207,131 +192,81 @@ RIGHT = {name: source for name, source in solutions(LESSON).items() if name in s
 
 
 def judged(cells: dict[str, str], seconds: float = 60, megabytes: int = 2000) -> dict[str, str]:
-    """What the judge says of a notebook's tasks."""
-    given = {"cells": [(None, SETUP), *cells.items()], "tasks": [n for n in cells if n in CHECKS]}
-    given |= {"seconds": seconds, "megabytes": megabytes}
-    return json.loads(python("-m", "teaching.judge", given=given))
+    """What the judge says of a notebook's tasks, or of cells that stand among them."""
+    return judgement([(None, SETUP), *cells.items()], [n for n in cells if n in CHECKS], seconds,
+        megabytes)  # fmt: skip
 
 
-def python(*words: str, given) -> str:
-    """What Python prints that is given JSON to read."""
+def judgement(cells, tasks, seconds, megabytes=2000) -> dict[str, str]:
+    given = {"cells": cells, "tasks": tasks, "seconds": seconds, "megabytes": megabytes}
     done = subprocess.run(
-        [sys.executable, *words],
+        [sys.executable, "-m", "vit_course.teaching.judge"],
         input=json.dumps(given),
         capture_output=True,
         text=True,
         cwd=lessons.ROOT,
     )
     assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
-def test_right_answers_are_right():
-    assert set(judged(RIGHT).values()) == {"right"}
+    return json.loads(done.stdout)
 
 
 @pytest.mark.skipif(os.environ.get("TEACH") != "all", reason="takes minutes: TEACH=all runs it")
 @each_assignment
 def test_the_solutions_of_each_assignment_are_right(name):
     cells = [c for c in assignments.source_of(name)["cells"] if c["cell_type"] == "code"]
-    given = {
-        "cells": [(grade_id(c), unmarked(c["source"])) for c in cells],
-        "tasks": [grade_id(c) for c in cells if is_task(c)],
-        "seconds": 120,
-        "megabytes": 2000,
-    }
-    said = json.loads(python("-m", "teaching.judge", given=given))
-    assert said == dict.fromkeys(stubs(name), "right")
+    sources = [(grade_id(c), unmarked(c["source"])) for c in cells]
+    tasks = [grade_id(c) for c in cells if is_task(c)]
+    assert judgement(sources, tasks, seconds=120) == dict.fromkeys(stubs(name), "right")
 
 
-HEADS = str(lessons.ROOT / "vit_steps" / "heads.py")
-# Each cheats in its own way; the last lines of a cell are left as they were.
+HONEST = {
+    # as a notebook runs it: magics, help, the shell; another's class with the work in it
+    "split_heads": f"%time x = 1\nrearrange?\nfiles = !ls\n{RIGHT['split_heads']}",
+    "merge_heads": f"%%time\n{RIGHT['merge_heads']}",
+    "trust_split": RIGHT["trust_split"],
+    "MLP": "class Wide(nn.Module):\n"
+    "    def __init__(self, embed_dim, hidden_dim):\n"
+    "        super().__init__()\n"
+    "        self.fc1 = nn.Linear(embed_dim, hidden_dim)\n"
+    "        self.fc2 = nn.Linear(hidden_dim, embed_dim)\n"
+    "    def forward(self, x):\n"
+    "        return self.fc2(F.gelu(self.fc1(x)))\n"
+    "class MLP(Wide):\n    pass",
+}
+
+
+def test_an_answer_is_right_as_in_the_notebook_it_was_written_in():
+    assert judged(HONEST) == dict.fromkeys(HONEST, "right")
+
+
 REPLACED = """
-checks.split_heads = lambda answer: print("right")
+checks.{name} = lambda answer: print("right")
 for module in list(__import__("sys").modules.values()):
     if getattr(module, "__name__", "").startswith("vit_course.checks"):
-        module.compare = lambda *_: None
+        module.compare = module.decided = lambda *_, **__: None
         if hasattr(module, "Check"):
-            module.Check.judge = lambda *_: "right"
-            module.Check.outcome_of = lambda *_: None
+            module.Check.judge = module.Check.told = lambda *_: "right"
 print("right")
 """
-COUNTS = """
-said = iter({said})
-def trust_split(split):
-    return next(said)
-"""
-CHEATS = {
-    "split_heads": REPLACED + "split_heads = lambda x, num_heads: x",
-    "merge_heads": "merge_heads = checks.merge_heads.reference",
-    "split_qkv": "split_qkv = __import__('vit_steps.heads').heads.split_qkv",
+CHEATS = {  # those that are of no use: what they replace or print stays in their process
+    "split_heads": REPLACED.format(name="split_heads") + "split_heads = lambda x, num_heads: x",
+    "merge_heads": "import vit_steps\nmerge_heads = vit_steps.merge_heads",
     "rows_of": "class Same(tuple):\n"
     "    def __eq__(self, other): return True\n"
     "    def __len__(self): return 2\n"
     "def rows_of(*_): return Same((0, 1))",
-    "reorder_rows": f"text = open({str(assignments.SOLUTIONS / '03_heads.ipynb')!r}).read()\n"
-    "reorder_rows = eval(text)",
-    "trust_split": REPLACED.replace("compare", "decided")
-    + "import vit_course.checks.engine as engine\n"
-    "engine.Verdict = lambda *_: 'as it should'\n"
-    "def trust_split(split): return True\n"
-    "import os\nos.write(1, b'right')\n",
+    "reorder_rows": "reorder_rows = open('/tmp/my_answer', 'w')",
+    "trust_split": REPLACED.format(name="trust_split")
+    + "def trust_split(split): return True\n"
+    + "import os\nos.write(1, b'right')\n",
 }
 
 
-def test_cheats_get_nothing():
+def test_what_is_printed_or_replaced_is_of_no_use():
     said = judged(CHEATS)
     assert "right" not in said.values()
     assert "the course's own answer" in said["merge_heads"]
-    assert "the course's own answer" in said["split_qkv"]
-    assert "RefusedError" in said["reorder_rows"]
-
-
-# Ways to the course's own answer, each where `split_heads` should be written.
-WAYS = [
-    "import vit_steps; split_heads = vit_steps.split_heads",
-    "import vit_steps.heads as h, importlib; split_heads = importlib.reload(h).split_heads",
-    "import sys; del sys.modules['vit_steps.heads']\n"
-    "import vit_steps.heads; split_heads = vit_steps.heads.split_heads",
-    "split_heads = checks.trust_split.trials[0].run(lambda split: split)",
-    "from vit_course.checks import heads; split_heads = heads.package.split_heads",
-    "import vit_steps, inspect\nexec(inspect.getsource(vit_steps.heads))",
-    "import vit_steps\nexec(vit_steps.heads.__loader__.get_data(vit_steps.heads.__file__))",
-    f"import runpy\nsplit_heads = runpy.run_path({HEADS!r})['split_heads']",
-    "import subprocess\nsubprocess.run(['true'])\ndef split_heads(*_): pass",
-]
-
-
-JUDGE_EACH = """
-import json, sys, torch
-from vit_course.teaching import judge
-torch.set_num_threads(1)
-judge.second_copy()
-setup, *ways = json.load(sys.stdin)
-cells = [[(None, setup), ("split_heads", way)] for way in ways]
-print(json.dumps([judge.judge("split_heads", each) for each in cells]))
-"""
-
-
-def test_every_way_to_the_courses_answer_is_closed():
-    ways = [SETUP, *WAYS, RIGHT["split_heads"]]
-    said = json.loads(python("-c", JUDGE_EACH, given=ways))
-    assert said.pop() == "right"
-    refused = re.compile("RefusedError|course's own answer|stops with|there is no answer")
-    assert all(map(refused.search, said)), said
-
-
-def test_who_counts_the_calls_passes_the_check_and_not_the_judge():
-    """A yes or no for each call, in the order that the visible check asks in."""
-    right = next(iter(answers_of_03.RIGHT["trust_split"]))
-    said = []
-    CHECKS["trust_split"].judge(lambda split: said.append(right(split)) or said[-1])
-    names = {}
-    exec(COUNTS.format(said=said), names)
-    assert CHECKS["trust_split"].judge(names["trust_split"]) == "right"
-    cell = COUNTS.format(said=said) + "checks.trust_split(trust_split)"
-    wrong = [judged({"trust_split": cell})["trust_split"] for _ in range(2)]
-    assert set(wrong) != {"right"}  # by chance it is right in one time of hundreds
+    assert "RefusedError: my_answer may not be written" in said["reorder_rows"]
 
 
 TROUBLE = {
@@ -420,15 +355,13 @@ def spoilt(book):
             cell.metadata.nbgrader["schema_version"] = 99
 
 
-HALF = {n: RIGHT[n] for n in ("split_heads", "rows_of", "trust_split")}  # 30 points of 55
 SUBMISSIONS = {
-    # who: (answers, what else is changed, points)
-    "right": (RIGHT, without_metadata, 55),
-    "half": (HALF, spoilt, 30),
-    "empty": ({}, None, 0),
-    "crashing": (TROUBLE | {"split_heads": "1 / 0", "trust_split": RIGHT["trust_split"]}, None, 15),
-    "endless": (RIGHT | {"split_heads": "while True:\n    pass"}, None, 45),
-    "a cheat": (CHEATS, None, 0),
+    # who: (answers, what else is changed, the tasks whose points they get)
+    "right": (RIGHT, without_metadata, {*RIGHT}),
+    "half": ({n: RIGHT[n] for n in ("split_heads", "rows_of")}, spoilt, {"split_heads", "rows_of"}),
+    "empty": ({}, None, set()),
+    "endless": (RIGHT | {"split_heads": "while True:\n    pass"}, None, {*RIGHT} - {"split_heads"}),
+    "a cheat": (CHEATS, None, set()),
 }
 
 
@@ -436,22 +369,28 @@ def test_each_submission_gets_what_it_deserves(released, tmp_path):
     folder = tmp_path / "handed in"
     for student, (answers, change, _) in SUBMISSIONS.items():
         hand_in(folder, student, released, answers, change)
-    (folder / "torn").mkdir()
-    (folder / "late").mkdir()  # handed in another lesson
-    shutil.copy(released / "01_patches.ipynb", folder / "late")
+    for student in ("torn", "late"):
+        (folder / student).mkdir()
+    shutil.copy(released / "01_patches.ipynb", folder / "late")  # another lesson
+    shutil.copy(released / "01_patches.ipynb", folder / "late" / "03_heads (1).ipynb")
     (folder / "torn" / f"{LESSON}.ipynb").write_text('{"cells": [', encoding="utf-8")
     done = commanded("grade", folder, "--to", tmp_path / "graded", "--seconds", 15)
     assert done.returncode == 0, done.stderr
     with (tmp_path / "graded" / "grades.csv").open(encoding="utf-8") as file:
         rows = [row for row in csv.DictReader(file) if row["assignment"] == LESSON]
+    points = {
+        name: minutes for name, (_, _, minutes) in assignments.tasks_of(lesson(LESSON)).items()
+    }
+    wanted = {
+        s.replace(" ", "_"): sum(points[n] for n in got) for s, (*_, got) in SUBMISSIONS.items()
+    }
     scores = {row["student_id"]: float(row["score"]) for row in rows}
-    wanted = {student: points for student, (_, _, points) in SUBMISSIONS.items()}
-    wanted |= {"torn": 0, "late": 0}
-    assert scores == {re.sub(r"\W", "_", student): points for student, points in wanted.items()}
+    assert scores == wanted | {"torn": 0, "late": 0}
     assert "torn, 03_heads: no notebook that can be read" in done.stdout
-    assert "half, 03_heads: 30.0 of 55.0" in done.stdout
-    assert "late, 01_patches: 0.0 of 43.0" in done.stdout
-    assert "late, 03_heads" not in done.stdout
+    assert f"half, 03_heads: {wanted['half']:.1f} of {wanted['right']:.1f}" in done.stdout
+    assert "late, 01_patches: 0.0 of " in done.stdout
+    assert "late, 03_heads:" not in done.stdout
+    assert "late: 03_heads (1).ipynb is not graded, for no assignment has this name" in done.stdout
     pages = {p.parent.name: p.read_text("utf-8") for p in tmp_path.glob("graded/*/*.html")}
     assert set(pages) == set(scores)
     assert "does it end?" in pages["endless"]

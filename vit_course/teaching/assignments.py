@@ -34,7 +34,7 @@ what they print. Each cell is judged by itself, with the definitions of the cell
 names, and hand in this file under its own name, `{name}`."""
 
 
-def read(path: Path) -> dict[str, Any]:
+def read_book(path: Path) -> dict[str, Any]:
     """A notebook, each cell's source as one text."""
     book = json.loads(path.read_text(encoding="utf-8"))
     for cell in book["cells"]:
@@ -42,7 +42,7 @@ def read(path: Path) -> dict[str, Any]:
     return book
 
 
-def write(path: Path, book: dict[str, Any]) -> None:
+def write_book(path: Path, book: dict[str, Any]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(book, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
@@ -124,8 +124,8 @@ def source_of(assignment: str) -> dict[str, Any]:
     """nbgrader's source of an assignment: its tasks, and the definitions that they stand on."""
     from vit_course.checks.sources import used_names
 
-    lesson = read(ROOT / "notebooks" / f"{assignment}.ipynb")
-    book = read(ROOT / "notebooks" / "solutions" / f"{assignment}.ipynb")
+    lesson = read_book(ROOT / "notebooks" / f"{assignment}.ipynb")
+    book = read_book(ROOT / "notebooks" / "solutions" / f"{assignment}.ipynb")
     tasks = tasks_of(lesson)
     codes = [cell for cell in book["cells"] if cell["cell_type"] == "code"]
     needed: set[str] = set()
@@ -177,11 +177,11 @@ def release(to: Path, assignments: list[str] = ASSIGNMENTS) -> list[str]:
 
 def lay_source(course: Path, assignments: list[str]) -> None:
     """Make a course folder of nbgrader's with these assignments, and their students' versions."""
-    settings = "from teaching.grading import configure\n\nconfigure(get_config())  # noqa: F821\n"
+    settings = "from vit_course.teaching.grading import configure\n\nconfigure(get_config())\n"
     course.mkdir(parents=True, exist_ok=True)
     (course / "nbgrader_config.py").write_text(settings, encoding="utf-8")
     for name in assignments:
-        write(course / "source" / name / f"{name}.ipynb", source_of(name))
+        write_book(course / "source" / name / f"{name}.ipynb", source_of(name))
     nbgrader(course, "generate_assignment", "--create", "--assignment=*")
 
 

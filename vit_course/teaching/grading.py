@@ -1,6 +1,6 @@
 """Grades a folder of submissions by nbgrader; each answer is judged by `judge.py`, outside of it.
 
-Grading needs Linux or macOS. What it cannot prevent is said in `judge.py`.
+Grading needs Linux or macOS. What it cannot prevent stands in notebooks/TEACHING.md.
 """
 
 import csv
@@ -10,7 +10,6 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -26,8 +25,8 @@ from .assignments import (
     is_task,
     lay_source,
     nbgrader,
-    read,
-    write,
+    read_book,
+    write_book,
 )
 
 
@@ -74,10 +73,10 @@ def judged(cells: list[Any]) -> dict[str, str]:
         "seconds": float(os.environ["SECONDS_A_TASK"]),
         "megabytes": int(os.environ["MEGABYTES_A_TASK"]),
     }
-    run = [sys.executable, "-m", "teaching.judge"]
+    run = [sys.executable, "-m", "vit_course.teaching.judge"]
     said = subprocess.run(run, input=json.dumps(given), capture_output=True, text=True, cwd=ROOT)
     if said.returncode:
-        raise RuntimeError(f"judge.py failed: {said.stderr[-2000:]}")
+        raise RuntimeError(f"{run[-1]} failed: {said.stderr[-2000:]}")
     return json.loads(said.stdout)
 
 
@@ -106,7 +105,8 @@ def grade(folder: Path, to: Path, seconds: float = 60, megabytes: int = 2000) ->
         ValueError: there is nothing to grade, or two students would have the same name.
         RuntimeError: nbgrader is missing, or failed.
     """
-    work = list(handed_in(folder))
+    found = sorted(folder.glob("*/*.ipynb"))
+    work = [(path.parent.name, path.stem, path) for path in found if path.stem in ASSIGNMENTS]
     if not work:
         raise ValueError(f"{folder} holds no STUDENT/{ASSIGNMENTS[0]}.ipynb, or the like")
     # nbgrader takes a student's name as part of a path and of a pattern
@@ -114,14 +114,19 @@ def grade(folder: Path, to: Path, seconds: float = 60, megabytes: int = 2000) ->
     if len(set(names.values())) < len(names):
         raise ValueError(f"two folders would both be the student of one name: {sorted(names)}")
     os.environ |= {"SECONDS_A_TASK": str(seconds), "MEGABYTES_A_TASK": str(megabytes)}
-    told, handed = [], {(names[student], name) for student, name, _ in work}
+    handed = {(names[student], name) for student, name, _ in work}
+    told = [
+        f"{path.parent.name}: {path.name} is not graded, for no assignment has this name"
+        for path in found
+        if path.stem not in ASSIGNMENTS
+    ]
     with TemporaryDirectory() as other:
         course = Path(other)
         lay_source(course, sorted({name for _, name, _ in work}))
         for student, name, path in work:
-            released = read(course / "release" / name / f"{name}.ipynb")
+            released = read_book(course / "release" / name / f"{name}.ipynb")
             book, amiss = in_order(released, path)
-            write(course / "submitted" / names[student] / name / f"{name}.ipynb", book)
+            write_book(course / "submitted" / names[student] / name / f"{name}.ipynb", book)
             told += [f"{student}, {name}: {amiss}"] if amiss else []
         try:
             nbgrader(course, "autograde", "--assignment=*")
@@ -141,13 +146,6 @@ def grade(folder: Path, to: Path, seconds: float = 60, megabytes: int = 2000) ->
                 score = f"{r['score']} of {r['max_score']}"
                 told.append(f"{r['student_id']}, {r['assignment']}: {score}")
     return [*told, f"{to.name} holds grades.csv and a page of feedback for each notebook."]
-
-
-def handed_in(folder: Path) -> Iterator[tuple[str, str, Path]]:
-    """The students of a folder, their assignments and files, by the names that were released."""
-    for path in sorted(folder.glob("*/*.ipynb")):
-        if path.stem in ASSIGNMENTS:
-            yield path.parent.name, path.stem, path
 
 
 def in_order(released: dict[str, Any], path: Path) -> tuple[dict[str, Any], str]:

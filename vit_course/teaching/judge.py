@@ -2,14 +2,10 @@
 
 Two processes for each task. The one runs what the learner wrote, within limits of time and memory,
 and gives back nothing but results (`answer.py`). The other, which never runs a line of it, compares
-them with the course's answer. So it is of no use to a submission to print "right", to replace the
-checks or to end the process. The answer is tried on what its check tries it on, and on the same in
-an order drawn now; and so a table of the answers, or a count of the calls, is of no use either.
-
-What this cannot do: Python cannot be shut off from itself. Code that searches the interpreter's
-frames may still find what it is tried on, and can then say what a trial of a yes or no wants.
-It is no wall against code that means harm either: run it under a user or in a container that has
-nothing to lose, and without a network.
+them with the course's answer. So printing "right", replacing the checks or ending the process is of
+no use. The answer is tried on what its check tries it on, and on the same in an order drawn now, so
+neither is a table of the known cases. A submission that searches the interpreter for the course's
+answer finds it: this is no sandbox. Run it under a user, or in a container, with nothing to lose.
 """
 
 import io
@@ -21,18 +17,18 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
-from importlib import import_module
-from pkgutil import walk_packages
-from types import ModuleType
+from copy import copy
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from vit_course import checks
-from vit_course.checks.engine import Check, Trial, call, outcome
+from vit_course.checks.compare import compare
+from vit_course.checks.engine import Check, outcome
+from vit_course.checks.trials import Trial, call
 
-from .answer import attempt, disarm, flat, limit, refuse, whole
+from .answer import attempt, flat, limit, refuse, restored
 
 MOST = 200_000_000  # bytes of results that are read
 # Cases for tasks that take no tensor, so that a table of the visible ones does not pass.
@@ -44,11 +40,10 @@ HIDDEN: dict[str, list[tuple]] = {
     "torchvision_name": [("encoder.layers.encoder_layer_7.mlp.3.bias",), ("heads.head.weight",)],
     "warmup_cosine": [(3, 37, 0.2), (19, 37, 0.2), (30, 53, 0.1)],
 }
-JUDGES: dict[str, ModuleType] = {}  # the judge's own modules of the package
 
 
-def with_hidden(name: str, trials: Sequence[Trial], generator: torch.Generator) -> list[Trial]:
-    """The trials of a check, the same on other numbers where they have any, and hidden cases.
+def hidden_trials(name: str, trials: Sequence[Trial], generator: torch.Generator) -> list[Trial]:
+    """The trials of a check on other numbers, where they have any, and the task's hidden cases.
 
     Other numbers are the same ones, the last axis of each tensor in another order. So what must
     hold of them still does: rows that sum to 1, a range, numbers that all differ.
@@ -69,7 +64,7 @@ def with_hidden(name: str, trials: Sequence[Trial], generator: torch.Generator) 
         again = trial.again(other) if trial.again else None
         if again and changed:
             hidden.append(Trial(f"{trial.what}, in another order", again.run))
-    return [*trials, *hidden, *(call(f"{given}", *given) for given in HIDDEN.get(name, []))]
+    return [*hidden, *(call(f"{given}", *given) for given in HIDDEN.get(name, []))]
 
 
 def judge(name: str, cells: list, seconds: float = 60, megabytes: int = 2000) -> str:
@@ -77,7 +72,8 @@ def judge(name: str, cells: list, seconds: float = 60, megabytes: int = 2000) ->
     check = getattr(checks, name)
     generator = torch.Generator()
     generator.seed()
-    trials = with_hidden(name, check.trials, generator)
+    hidden = hidden_trials(name, check.trials, generator)
+    trials = [*check.trials, *hidden]
     # In another order each time: who counts the calls learns nothing from them.
     order = torch.randperm(len(trials), generator=generator).tolist()
     shuffled = [trials[number] for number in order]
@@ -85,22 +81,28 @@ def judge(name: str, cells: list, seconds: float = 60, megabytes: int = 2000) ->
         given = results_of(name, cells, check, shuffled, seconds, megabytes)
     except ValueError as error:
         return str(error)
-    return verdict(check, trials, dict(zip(order, given, strict=True)))
-
-
-def verdict(check: Check, trials: list[Trial], results: dict[int, Any]) -> str:
-    """What the check says of an answer that gives these results, each by its trial's number."""
-    submitted = Submitted()
-
-    def replayed(number: int, trial: Trial) -> Trial:
-        return Trial(trial.what, lambda x: results[number] if x is submitted else trial.run(x))
-
-    same = Check(check.reference, [replayed(*one) for one in enumerate(trials)], {}, check.slips)
-    same.mistakes = check.mistakes
+    results = dict(zip(order, given, strict=True))
     try:
-        return same.judge(submitted)
+        return verdict(check, hidden, [results[number] for number in range(len(trials))])
     except Exception as error:  # results of a form that no answer gives
         return f"what it gives cannot be compared ({type(error).__name__}: {error})"
+
+
+def verdict(check: Check, hidden: Sequence[Trial], results: Sequence[Any]) -> str:
+    """What is said of an answer that gives these results: in the check's trials, then in these."""
+
+    def replayed(trial: Trial, result: Any) -> Trial:
+        return Trial(trial.what, lambda x: result if x is submitted else trial.run(x))
+
+    same, submitted = copy(check), Submitted()
+    same.trials = [replayed(*both) for both in zip(check.trials, results, strict=False)]
+    if (said := same.judge(submitted)) != "right":
+        return said
+    for trial, result in zip(hidden, results[len(check.trials) :], strict=True):
+        wanted = outcome(trial, check.reference, check.slips)
+        if problem := compare(result, wanted, closely=True):
+            return f"{trial.what}: {problem}"
+    return "right"
 
 
 class Submitted:
@@ -137,7 +139,7 @@ def results_of(
         os.waitpid(child, 0)
     try:
         kind, content = torch.load(io.BytesIO(data), weights_only=True)
-        results = [whole(result) for result in content] if kind == "results" else None
+        results = [restored(result) for result in content] if kind == "results" else None
     except Exception:
         raise ValueError("its process ended before it gave a result") from None
     if results is None:
@@ -156,7 +158,6 @@ def give_results(
         quiet = os.open(os.devnull, os.O_RDWR)
         for number in (0, 1, 2):
             os.dup2(quiet, number)
-        disarm(name, JUDGES)
         limit(megabytes)
         sys.addaudithook(refuse)
         try:
@@ -187,23 +188,9 @@ def receive(reading: int, until: float) -> bytes:
     return bytes(data)
 
 
-def second_copy() -> None:
-    """Import the package anew, for submissions; the judge's own modules stand in `sys` no more.
-
-    What a submission replaces in the package, it replaces in its own copy.
-    """
-    for name in [name for name in sys.modules if name.split(".")[0] == "vit_steps"]:
-        JUDGES[name] = sys.modules.pop(name)
-    package = import_module("vit_steps")
-    for module in walk_packages(package.__path__, "vit_steps."):  # later, none can be read
-        if not module.name.endswith("__main__"):
-            import_module(module.name)
-
-
 def main() -> None:
     given = json.load(sys.stdin)
     torch.set_num_threads(1)  # a process with threads must not be forked
-    second_copy()
     os.environ["MY_VIT"] = "no_my_vit.py"
     said = {}
     with tempfile.TemporaryDirectory() as folder:
