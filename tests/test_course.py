@@ -1,4 +1,4 @@
-"""The course's commands, and the README's two."""
+"""The course's commands: what they read, whom they call, links and setup cells, running."""
 
 import ast
 import re
@@ -17,7 +17,6 @@ from vit_course import __main__ as command
 from vit_course import address, lessons, run
 
 FORK = "https://github.com/a-teacher/vit-2027"
-README = (lessons.ROOT / "README.md").read_text(encoding="utf-8")
 COMMANDS = ["start", "run", "clean", "address", "release", "grade", "slides", "book"]
 
 
@@ -173,13 +172,3 @@ def test_what_it_writes_has_gits_line_ends_on_windows_too():
     assert not [c for c in calls if c.func.attr == "write"]  # nbformat's and a file's translate
     (write,) = [c for c in calls if c.func.attr == "write_text"]
     assert {k.arg: k.value.value for k in write.keywords}["newline"] == "\n"
-
-
-# The README --------------------------------------------------------------------------------------
-
-
-def test_ci_runs_the_readmes_test_command():
-    script = (lessons.ROOT / ".ci" / "run").read_text(encoding="utf-8")
-    assert "grep -m 1 'pytest$' README.md" in script
-    first = next(line for line in README.splitlines() if line.endswith("pytest"))
-    assert first.startswith("python3 -m venv .venv && ")

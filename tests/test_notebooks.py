@@ -31,7 +31,7 @@ BUILT = {
     "06_vit": {"vit": {"pool_tokens", "resize_positions", "ViT"}},
     "07_training": {"training/loop": {"train_step", "decay_groups", "warmup_cosine"}},
     "08_what_makes_it_learn": {},  # experiments
-    "09_looking_inside": {"maps/attention": {"cls_map", "rollout"}},
+    "09_looking_inside": {"maps/shares": {"cls_map", "rollout"}},
     "10_published_weights": {"pretrained/layouts": {"their_names", "rename"}},
     "11_other_vits": {"variants": {"fuse_qkv", "DropPath", "random_masking", "unmask"}},
     "12_spot_the_mistake": {},  # a museum

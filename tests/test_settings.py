@@ -40,11 +40,3 @@ def test_workers_share_the_whole_and_are_spared_one_file():
 
     assert workers("tests", "notebooks") == workers(__file__, __file__) == 2
     assert workers(__file__) == workers(f"{__file__}::test_workers") == 0
-
-
-def test_the_workflow_runs_the_readmes_windows_command_and_names_no_package_host():
-    readme = (lessons.ROOT / "README.md").read_text(encoding="utf-8").splitlines()
-    (line,) = [line for line in readme if line.startswith("py ") and line.endswith("pytest")]
-    workflow = (lessons.ROOT / ".github" / "workflows" / "tests.yml").read_text(encoding="utf-8")
-    assert f"- run: {line}\n        shell: cmd\n" in workflow
-    assert "://" not in workflow

@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 import shutil
 import socket
 import subprocess
@@ -254,9 +253,3 @@ def test_jupyterlab_opens_on_the_first_lesson_with_contents_and_without_news(tmp
         else:
             os.killpg(lab.pid, 15)
         lab.wait(30)
-
-
-def test_the_readmes_first_command_ends_in_it():
-    readme = (lessons.ROOT / "README.md").read_text(encoding="utf-8")
-    line = r"(?m)pip install -r requirements.txt && \S*python -m vit_course start$"
-    assert len(re.findall(line, readme)) == 2  # Linux and macOS; Windows
