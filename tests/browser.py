@@ -12,11 +12,10 @@ import subprocess
 import sys
 import time
 from contextlib import contextmanager, suppress
-from importlib.util import find_spec
 from pathlib import Path
 from urllib.request import urlopen
 
-import pytest
+from helpers import needs
 
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync"]
 FLAGS += ["--disable-background-networking", "--disable-component-update"]
@@ -74,19 +73,8 @@ def chromium() -> str | None:
 
 
 def needed(*modules: str) -> None:
-    """Skip a test where Chromium, Playwright or these modules are missing.
-
-    With BROWSER=all in the environment, as in CI, they must be there.
-    """
-    if os.name == "nt" or not chromium():
-        reason = "needs Chromium, on Linux or macOS"
-    elif missing := [name for name in ("playwright", *modules) if not find_spec(name)]:
-        reason = f"needs {', '.join(missing)}: pip install -r requirements.txt -e '.[browser]'"
-    else:
-        return
-    if os.environ.get("BROWSER") == "all":
-        raise RuntimeError(reason)
-    pytest.skip(reason)
+    """Skip a test where Chromium, Playwright or these modules are missing."""
+    needs("playwright", *modules, program="" if chromium() and os.name != "nt" else "Chromium")
 
 
 @contextmanager

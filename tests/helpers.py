@@ -1,6 +1,24 @@
 """What several files of tests use."""
 
+import os
+from importlib.util import find_spec
+
+import pytest
 import torch
+
+
+def needs(*modules, program=""):
+    """Skip a test for which a module, or a program, is missing; where SKIP=nothing is set, fail.
+
+    `.ci/run` sets it: there all must be there.
+    """
+    missing = [name for name in modules if not find_spec(name)] + [program] * bool(program)
+    if not missing:
+        return
+    reason = f"needs {', '.join(missing)}: CONTRIBUTING.md says how to get it"
+    if os.environ.get("SKIP") == "nothing":
+        raise RuntimeError(reason)
+    pytest.skip(reason)
 
 
 def close(a, b, atol=1e-5):

@@ -27,6 +27,8 @@ from vit_steps.scale import merging, multiply_adds
 
 SMALL = bench.DIGITS
 
+pytestmark = pytest.mark.slow
+
 
 # What is run, and how it is measured -------------------------------------------------------------
 

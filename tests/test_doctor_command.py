@@ -99,6 +99,7 @@ if "greedy.py" in CLASS:
     STATUS["greedy.py"] = ("out of memory", message)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("file", STATUS)
 def test_each_file_of_a_folder_is_reported_as_what_it_is(class_results, file):
     row = class_results[2][file]
@@ -108,6 +109,7 @@ def test_each_file_of_a_folder_is_reported_as_what_it_is(class_results, file):
     assert float(row["seconds"]) < 2 * LIMIT
 
 
+@pytest.mark.slow
 def test_what_is_found_in_a_folder_stands_in_the_table_and_nothing_else(class_results):
     code, said, rows, out = class_results
     assert code == 2
@@ -125,11 +127,13 @@ def test_what_is_found_in_a_folder_stands_in_the_table_and_nothing_else(class_re
     assert sorted(path.name for path in out.iterdir()) == ["report.csv", "report.html"]
 
 
+@pytest.mark.slow
 def test_a_students_folder_is_left_as_it_was(class_results):
     homework = class_results[3].parent.parent / "home work"
     assert not list(homework.rglob("__pycache__"))
 
 
+@pytest.mark.slow
 def test_the_page_shows_each_file_escaped_and_needs_nothing_else(class_results):
     text = (class_results[3] / "report.html").read_text("utf-8")
     assert text.count("<details") == len(STATUS)
@@ -180,6 +184,7 @@ def test_results_are_written_whole_or_not_at_all(tmp_path, monkeypatch):
     assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
+@pytest.mark.slow
 @posix
 def test_a_stopped_run_keeps_what_is_done_and_leaves_no_process(tmp_path):
     endless = "import os\nopen('pid', 'w').write(str(os.getpid()))\n" + ENDLESS

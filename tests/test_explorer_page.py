@@ -31,6 +31,8 @@ from vit_steps import ViT, ViTConfig, maps
 from vit_steps.training import data, load_model
 from vit_steps.training.dataset import ImageDataset
 
+pytestmark = pytest.mark.slow
+
 LIMIT = 30_000  # milliseconds
 STAGES = ("photo", "patches", "cls + positions", "QKV heads", "attention", "MLP", "head")
 

@@ -1,7 +1,6 @@
 """The lessons' small live pictures: right numbers, a still picture beneath, closed to all else.
 
-What needs a browser is skipped where Chromium or `pip install -e ".[browser]"` is missing; with
-BROWSER=all in the environment, as in CI, they must be there. Screenshots go to BROWSER_OUT.
+What needs a browser needs Chromium and `pip install -e ".[browser]"`.
 """
 
 import base64
@@ -27,6 +26,8 @@ from torch.nn import functional as F
 import vit_steps
 from vit_course import plots
 from vit_course.explorer import small
+
+pytestmark = pytest.mark.slow
 
 LIMIT = 20_000  # milliseconds
 HOSTILE = "</script><img src=x onerror=alert(1)>\"'&{scripts}\u2028<!--"

@@ -1,6 +1,6 @@
 """The explorer's page as a person uses it, by mouse and keys; its guided tour by keys alone.
 
-Where it runs, and where it is skipped: as test_explorer_page.py.
+What needs a browser needs Chromium and `pip install -e ".[browser]"`.
 """
 
 import re
@@ -14,6 +14,8 @@ from test_explorer_page import STAGES, ask, open_stage, picture, steps, window
 from vit_course.explorer import __main__ as command
 from vit_steps import ViT, maps
 from vit_steps.training import load_model
+
+pytestmark = pytest.mark.slow
 
 MODEL = load_model(command.SCATTERED).eval().requires_grad_(False)
 C = MODEL.config

@@ -1,16 +1,14 @@
 """What people put on a ViT works on ours: adapters, export, attribution, quantisation, pruning.
 
-What torch itself brings is always tested; the other libraries are where they are installed, by
-`pip install -e ".[libraries]"`. With LIBRARIES=all in the environment, as in CI, they must be.
+`pip install -e ".[libraries]"` brings what torch itself does not.
 """
 
 import importlib
 import io
-import os
 
 import pytest
 import torch
-from helpers import close, shake
+from helpers import close, needs, shake
 from torch import nn
 from torch.nn import functional as F
 from torch.nn.utils import prune
@@ -18,6 +16,7 @@ from torch.optim.swa_utils import AveragedModel
 
 from vit_steps import ViT, ViTConfig
 
+pytestmark = pytest.mark.slow
 theirs = pytest.mark.filterwarnings("default")  # a library's own warnings are not our errors
 LAYERS = ("qkv", "proj", "fc1", "fc2", "head")
 
@@ -33,10 +32,9 @@ def images():
 
 
 def library(name):
-    """The library. Where it is not installed the test is skipped, or fails if all must be."""
-    if os.environ.get("LIBRARIES") == "all":
-        return importlib.import_module(name)
-    return pytest.importorskip(name, reason="pip install -e '.[libraries]' brings it")
+    """The library, where it is installed."""
+    needs(name)
+    return importlib.import_module(name)
 
 
 def linears(model):

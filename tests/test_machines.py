@@ -9,6 +9,8 @@ from nbformat.v4 import new_code_cell, new_notebook, new_output, writes
 
 from tests import machines
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize(("name", "capability"), [("AVX2", "AVX2"), ("SSE", "DEFAULT")])
 def test_the_switches_act(name, capability):

@@ -8,6 +8,8 @@ from tests import rewriting
 from tests.mutations import FORMS, REASONS, Verdict, look, made, package, reasons_of, size_of, text
 from vit_doctor import examine
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def verdicts():

@@ -150,6 +150,7 @@ def test_a_state_that_does_not_fit_is_refused(model, change):
 # Compilers ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("training", [False, True])
 @pytest.mark.parametrize("return_attention", [False, True])
 def test_it_compiles_as_one_graph(model, images, training, return_attention):
@@ -160,6 +161,7 @@ def test_it_compiles_as_one_graph(model, images, training, return_attention):
     torch.testing.assert_close(one, other, atol=1e-5, rtol=0)
 
 
+@pytest.mark.slow
 def test_the_compiled_gradients_are_the_same(model, images):
     torch.compile(model, fullgraph=True, backend="aot_eager")(images).square().sum().backward()
     compiled = {name: p.grad.clone() for name, p in model.named_parameters()}
@@ -169,6 +171,7 @@ def test_the_compiled_gradients_are_the_same(model, images):
         torch.testing.assert_close(compiled[name], p.grad, atol=1e-5, rtol=1e-4)
 
 
+@pytest.mark.slow
 def test_a_mask_does_not_break_the_graph(model):
     x, mask = torch.randn(2, 17, 12), torch.ones(17, 17, dtype=torch.bool).tril()
     compiled = torch.compile(model.blocks, fullgraph=True, backend="aot_eager")

@@ -1,4 +1,4 @@
-"""Lessons executed in place, and cleaned."""
+"""Lessons brought up to date with their exercises, executed in place, and cleaned."""
 
 import os
 import re
@@ -28,13 +28,16 @@ NOISE = (
 
 
 def run(paths: list[Path]) -> None:
-    """Execute notebooks in place, each in a fresh kernel, and clean them."""
+    """Put the exercises' answers into notebooks, execute each in a fresh kernel, and clean them."""
     import nbformat
     from nbclient import NotebookClient
+
+    from .folding import fold_answers
 
     for path in paths:
         print(path)
         book = nbformat.read(path, as_version=4)
+        fold_answers(book, solutions=path.parent.name == "solutions")
         folder = {"metadata": {"path": str(path.parent)}}
         with TemporaryDirectory() as other:  # no my_vit.py before it, and none left behind
             os.environ["MY_VIT"] = str(Path(other) / "my_vit.py")
