@@ -9,17 +9,13 @@ import nbformat
 import pytest
 from hygiene import MINUTES, building_minutes, printed, reading_minutes
 
+from vit_course import __main__ as command
 from vit_course.checks.engine import Check
 
 ROOT = Path(__file__).parents[1]
 GUIDE = (ROOT / "notebooks" / "TEACHING.md").read_text(encoding="utf-8")
 NOTEBOOKS = {path.name[:2]: path for path in sorted(ROOT.glob("notebooks/[0-9]*.ipynb"))}
 LESSONS = list(NOTEBOOKS)
-# Where each lesson's checks stand.
-CHECKS = (
-    *("images", "patches", "tokens", "heads", "attention", "encoder", "vit"),
-    *("training", "learning", "maps", "pretrained", "variants", "patients", "scaling"),
-)
 
 each_lesson = pytest.mark.parametrize("lesson", LESSONS)
 
@@ -64,7 +60,7 @@ def minutes(book) -> dict[str, tuple[float, int]]:
 @cache
 def messages(lesson: str) -> set[str]:
     """Every message that the lesson's checks have for a mistake."""
-    module = importlib.import_module(f"vit_course.checks.{CHECKS[int(lesson)]}")
+    module = importlib.import_module(f"vit_course.checks.lesson_{lesson}")
     checks = [thing for thing in vars(module).values() if isinstance(thing, Check)]
     return {message for check in checks for message, _ in check.mistakes}
 
@@ -231,10 +227,22 @@ def test_what_is_not_true_of_a_lesson_is_found(right, wrong):
     assert untrue(changed, "03") != []
 
 
-def test_the_guides_commands_are_the_courses():
-    """Every file and option that the guide's commands name is there."""
-    for option in ("--tag", "--folder"):
-        assert option in GUIDE
-        assert f'"{option}"' in (ROOT / "course.py").read_text(encoding="utf-8")
-    for name in re.findall(r"(?m)-r (\S+\.txt)", GUIDE):
-        assert (ROOT / name).exists()
+def unknown(guide: str) -> list[str]:
+    """The commands of the course, with their options, and the files that are not as it says."""
+    found = [] if len(re.findall("-m vit_course ", guide)) > 8 else ["hardly a command"]
+    for line in re.findall(r"-m vit_course ([^`\n]*)", guide):
+        words = [word for word in line.split("&&")[0].split() if word != "handed_in"]
+        try:
+            command.arguments().parse_args([*words, *["x"] * (words[0] == "grade")])
+        except SystemExit:
+            found.append(line)
+    files = re.findall(r"-r (\S+\.txt)", guide) + re.findall(r"`((?:tests|vit_\w+)/\S+)`", guide)
+    return found + [name for name in files if not (ROOT / name).exists()]
+
+
+def test_the_guides_commands_and_files_are_the_courses(capsys):
+    assert unknown(GUIDE) == []
+    assert unknown(GUIDE.replace("--no-lab", "--nothing")) == [
+        "start --nothing --folder ~/my_course"
+    ]
+    assert unknown(GUIDE.replace("-r requirements.txt", "-r wanted.txt")) == ["wanted.txt"] * 2
