@@ -230,11 +230,10 @@ def test_a_quiz_shows_its_questions_with_a_button_for_each_option():
 
 
 def test_every_reason_stands_behind_its_button_with_a_verdict():
-    q = made(1, right="b", a="`a < b` and *c*")
-    html = q.html()
-    assert "<summary>a &ensp;<code>a &lt; b</code> and <em>c</em></summary><p><b>No.</b> " in html
+    html = made(1, right="b", a="`a < b` and *c*").html()
+    assert ">a &ensp;<code>a &lt; b</code> and <em>c</em></summary>" in html
     for letter, verdict in dict(a="No", b="Right", c="No").items():
-        assert f"<p><b>{verdict}.</b> Reason 1{letter}.</p></details>" in html
+        assert f"</summary><p><b>{verdict}.</b> Reason 1{letter}.</p></details>" in html
 
 
 @pytest.mark.parametrize("letter", ["a", "b", "c"])

@@ -22,9 +22,10 @@ FOLDER = Path(__file__).parent
 WIDTH = 85  # columns: an output breaks longer lines within a word
 # Colours are the page's own or grey, so that they serve on light and on dark.
 STYLE = """<style>
-.vit-quiz {max-width: 46em; line-height: 1.5; padding: 2px}
+.vit-quiz {max-width: 46em; line-height: 1.5; padding: 5px}
 .vit-quiz fieldset {border: 0; margin: 0 0 1.2em; padding: 0; min-width: 0}
-.vit-quiz legend {border: 0; color: inherit; font: inherit; font-weight: 600; padding: 0}
+.vit-quiz legend {border: 0; color: inherit; font: inherit; font-weight: 600;
+  margin: 0; padding: 0}
 .vit-quiz summary {border: 1px solid #808080; border-radius: 6px; cursor: pointer;
   list-style: none; margin: .4em 0; padding: .25em .8em}
 .vit-quiz summary::-webkit-details-marker {display: none}
@@ -32,6 +33,8 @@ STYLE = """<style>
 .vit-quiz summary:focus-visible {outline: 3px solid currentColor; outline-offset: 1px}
 .vit-quiz p {margin: .2em .9em .6em}
 </style>"""
+# In a focused button a key is not JupyterLab's shortcut: "b" would insert a cell.
+KEYS = 'data-lm-suppress-shortcuts="true"'
 
 
 @dataclass(frozen=True)
@@ -54,7 +57,7 @@ class Question:
     def html(self) -> str:
         """The question with a button for each option, which opens to a verdict and its reason."""
         options = (
-            f"<details><summary>{letter} &ensp;{marked(option)}</summary>"
+            f"<details><summary {KEYS}>{letter} &ensp;{marked(option)}</summary>"
             f"<p><b>{'Right' if letter == self.right else 'No'}.</b> "
             f"{marked(self.reasons[letter])}</p></details>"
             for letter, option in self.options.items()
@@ -83,9 +86,8 @@ class Shown:
         return "\n\n".join([*map(str, self.questions), f"To answer by a letter: {first}"])
 
     def _repr_html_(self) -> str:
-        # JupyterLab's shortcuts would take the keys from a focused button.
-        start = f'{STYLE}\n<div class="vit-quiz" data-lm-suppress-shortcuts="true">'
-        return "\n".join([start, *(question.html() for question in self.questions), "</div>"])
+        questions = (question.html() for question in self.questions)
+        return "\n".join([STYLE, '<div class="vit-quiz">', *questions, "</div>"])
 
 
 def marked(text: str) -> str:
