@@ -20,9 +20,9 @@ from vit_course.checks.keeping import PIECES
 from vit_doctor import Finding, Report, Skipped, examine
 from vit_doctor import __main__ as command
 from vit_doctor.command.arguments import USUAL, Task, UnfitError, make
-from vit_doctor.command.files import find, load, look
+from vit_doctor.command.each_file import Result, files_in
+from vit_doctor.command.one_file import find, load, look
 from vit_doctor.command.page import harmless, page, table, whole, write
-from vit_doctor.command.processes import Result, files_in
 
 ROOT = Path(__file__).parent.parent
 
@@ -245,7 +245,7 @@ def test_one_file_that_is_endless_gives_2_within_its_limit(tmp_path, capfd):
 
 
 def test_without_the_doctor_in_its_process_no_file_is_blamed(tmp_path, monkeypatch, capfd):
-    monkeypatch.setattr("vit_doctor.command.processes.CHILD", "raise SystemExit")
+    monkeypatch.setattr("vit_doctor.command.each_file.CHILD", "raise SystemExit")
     written(tmp_path, {"vit.py": SOUND})
     assert command.main([str(tmp_path / "vit.py")]) == 2
     assert "Python cannot load the doctor in a process of its own" in capfd.readouterr().err

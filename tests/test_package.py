@@ -1,4 +1,4 @@
-"""The package as a whole: its public names, its docstrings, who imports whom, what import costs."""
+"""The three packages as a whole: who imports whom, names, docstrings, what an import costs."""
 
 import ast
 import graphlib
@@ -12,48 +12,162 @@ import pytest
 
 import vit_steps
 
-FOLDER = Path(vit_steps.__file__).parent
+ROOT = Path(vit_steps.__file__).parents[1]
 CORE = ["inputs", "images", "patches", "tokens", "heads", "attention", "encoder", "vit"]
-# Who imports only goes up this list: the core's files, then the rooms.
-ROOMS = ["plots", "training", "maps", "pretrained", "variants", "explorer", "doctor", "scale"]
-ROOMS += ["checks"]
-ORDER = [*CORE, *ROOMS]
-FILES = {path.relative_to(FOLDER).as_posix(): path for path in sorted(FOLDER.rglob("*.py"))}
-LIBRARY = [name for name in FILES if not name.startswith("checks/")]
+# What stands in each package. A file imports only from what stands before it, and from its own
+# room; whoever copies the first eight of vit_steps, and any one of scale and variants, has all that
+# these need.
+ORDER = {
+    "vit_steps": [*CORE, "__init__", "scale", "variants", "files", "maps", "pretrained", "training",
+        "weights"],
+    "vit_course": ["__init__", "lessons", "address", "lab", "plots", "explorer", "checks",
+        "folding", "moved", "run", "start", "teaching", "__main__"],
+    "vit_doctor": ["watching", "report", "patient", "findings", "__init__", "command", "__main__"],
+}  # fmt: skip
+ALONE = {"scale": CORE, "variants": CORE}
+# From which other packages a file may import; and from which a function may, when it is called.
+OTHERS = {"vit_course": {"vit_steps", "vit_doctor"}}
+ASKED = {"vit_doctor/command": {"vit_steps"}, "vit_doctor/__main__": {"vit_steps"}}
+MAY_REPEAT = {"__init__", "__main__"}  # names of files that mean the same everywhere
+FILES = {
+    path.relative_to(ROOT).as_posix(): path
+    for package in ORDER
+    for path in sorted((ROOT / package).rglob("*.py"))
+}
+MODULES = {name[:-3].replace("/", ".").removesuffix(".__init__"): name for name in FILES}
+LIBRARY = [name for name in FILES if not name.startswith("vit_course/checks/")]
 PUBLIC = {  # what lessons, solutions and learners build on
     *("ViTConfig", "ViT", "MLP", "EncoderBlock", "Encoder", "MultiHeadAttention", "pool_tokens"),
     *("scaled_dot_product_attention", "split_heads", "merge_heads", "split_qkv", "TokenEmbedding"),
     *("resize_positions", "PatchEmbedding", "patchify", "unpatchify", "load_image", "normalize"),
     "denormalize",
 }
+each_file = pytest.mark.parametrize("file", FILES)
+
+
+def text(file):
+    return FILES[file].read_text("utf-8")
+
+
+# Who imports whom --------------------------------------------------------------------------------
+
+
+def imported(file, source):
+    """Our modules that a file imports, and whether a function does: "vit_steps.training.data"."""
+    place = file.split("/")[:-1]
+    tree = ast.parse(source)
+    inside = {
+        id(part)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef)
+        for part in ast.walk(node)
+    }
+    found = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            found |= {(alias.name, id(node) in inside) for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            start = place[: len(place) - node.level + 1] if node.level else []
+            module = ".".join([*start, *filter(None, [node.module])])
+            # `from . import data` brings a module, `from .data import split` a name of it.
+            for alias in node.names:
+                longer = f"{module}.{alias.name}"
+                found.add((longer if longer in MODULES else module, id(node) in inside))
+    return {(module, late) for module, late in found if module.split(".")[0] in ORDER}
+
+
+def own_part(file):
+    """The package, and the file or room in it: ("vit_steps", "training")."""
+    package, part = file.removesuffix(".py").split("/")[:2]
+    return package, part
+
+
+def from_below(file, source):
+    """The imports of a file that it may not have: of what stands below it, or of a package that
+    may not be asked."""
+    package, part = own_part(file)
+    above = ALONE.get(part) or ORDER[package][: ORDER[package].index(part)]
+    found = []
+    for module, late in imported(file, source):
+        other, _, rest = module.partition(".")
+        if other != package:
+            asked = ASKED.get(f"{package}/{part}", set()) if late else set()
+            good = other in OTHERS.get(package, set()) | asked
+        else:
+            good = (rest or "__init__").split(".")[0] in (*above, *[part] * (file.count("/") > 1))
+        found += [] if good else [module]
+    return sorted(found)
+
+
+@each_file
+def test_a_file_imports_only_from_what_stands_above_it(file):
+    assert from_below(file, text(file)) == []
+
+
+@pytest.mark.parametrize(
+    ("file", "source", "found"),
+    [
+        ("vit_steps/heads.py", "from .inputs import x\nfrom .attention import y", ["attention"]),
+        ("vit_steps/heads.py", "def f():\n    from .attention import y", ["attention"]),
+        ("vit_steps/heads.py", "import vit_steps", [""]),
+        ("vit_steps/heads.py", "from . import ViT", [""]),
+        ("vit_steps/heads.py", "from . import vit", ["vit"]),
+        ("vit_steps/scale.py", "from .training import fit", ["training"]),
+        ("vit_steps/variants.py", "from .scale import shard", ["scale"]),
+        ("vit_steps/maps/shares.py", "from ..vit import ViT\nfrom .blinding import x", []),
+        ("vit_steps/maps/shares.py", "from ..training.data import x", ["training.data"]),
+        ("vit_steps/vit.py", "def f():\n    from vit_course import plots", ["vit_course.plots"]),
+        ("vit_course/plots/road.py", "from .. import checks", ["checks"]),
+        ("vit_course/lessons.py", "from . import run", ["run"]),
+        ("vit_course/checks/lesson_12.py", "import vit_doctor\nfrom vit_steps import ViT", []),
+        ("vit_doctor/findings/norms.py", "import vit_steps", ["vit_steps"]),
+        ("vit_doctor/patient.py", "def f():\n    import vit_steps", ["vit_steps"]),
+        ("vit_doctor/command/page.py", "import vit_steps", ["vit_steps"]),
+        ("vit_doctor/command/page.py", "def f():\n    import vit_steps", []),
+    ],
+)
+def test_an_import_from_below_is_found(file, source, found):
+    package = file.split("/")[0]
+    wanted = [x if x.startswith("vit_") else f"{package}.{x}".rstrip(".") for x in found]
+    assert from_below(file, source) == wanted
+
+
+def test_the_order_names_every_file_and_room():
+    for package, order in ORDER.items():
+        assert {part for name, part in map(own_part, FILES) if name == package} == set(order)
+
+
+def test_no_circle_and_no_one_imports_a_command():
+    needed = {m: {other for other, _ in imported(f, text(f))} for m, f in MODULES.items()}
+    list(graphlib.TopologicalSorter(needed).static_order())  # raises CycleError
+    assert not [m for some in needed.values() for m in some if m.endswith("__main__")]
 
 
 # Names and docstrings ----------------------------------------------------------------------------
 
 
-def test_the_public_names_are_listed_and_exist():
-    assert set(vit_steps.__all__) >= PUBLIC
-    assert len(vit_steps.__all__) == len(set(vit_steps.__all__))
-    for name in vit_steps.__all__:
-        assert callable(getattr(vit_steps, name)), name
+def test_no_two_files_of_one_name_mean_different_things():
+    by_name = {}
+    for file in FILES:
+        by_name.setdefault(Path(file).stem, []).append(file)
+    assert {
+        n: files for n, files in by_name.items() if len(files) > 1 and n not in MAY_REPEAT
+    } == {}
 
 
 def hidden_modules(package):
     """The modules of a package that something else of the same name hides."""
-    folder = Path(package.__file__).parent
-    names = {path.stem for path in folder.glob("*.py")} | {
-        p.parent.name for p in folder.glob("*/__init__.py")
-    }
+    inside = [name.removeprefix(f"{package.__name__}.") for name in MODULES]
     return [
         name
-        for name in sorted(names - {"__init__", "__main__"})
+        for name in inside
         if hasattr(package, name) and not inspect.ismodule(getattr(package, name))
     ]
 
 
-@pytest.mark.parametrize("room", ["", ".plots", ".training", ".maps", ".pretrained", ".checks"])
-def test_no_function_hides_a_module(room):
-    assert hidden_modules(importlib.import_module(f"vit_steps{room}")) == []
+@pytest.mark.parametrize("package", [m for m, f in MODULES.items() if f.endswith("__init__.py")])
+def test_no_function_hides_a_module(package):
+    assert hidden_modules(importlib.import_module(package)) == []
 
 
 def test_the_search_for_hidden_modules_can_find_one(monkeypatch):
@@ -61,12 +175,14 @@ def test_the_search_for_hidden_modules_can_find_one(monkeypatch):
     assert hidden_modules(vit_steps) == ["attention"]
 
 
-@pytest.mark.parametrize("name", vit_steps.__all__)
-def test_each_public_name_says_what_it_is(name):
-    thing = getattr(vit_steps, name)
-    assert thing.__module__.startswith("vit_steps.")
-    assert thing.__doc__
-    assert len(thing.__doc__.strip()) > 20
+def test_the_public_names_are_listed_and_say_what_they_are():
+    assert set(vit_steps.__all__) >= PUBLIC
+    assert len(vit_steps.__all__) == len(set(vit_steps.__all__))
+    for name in vit_steps.__all__:
+        thing = getattr(vit_steps, name)
+        assert callable(thing), name
+        assert thing.__module__.startswith("vit_steps."), name
+        assert len((thing.__doc__ or "").strip()) > 20, name
 
 
 def undocumented(source):
@@ -96,157 +212,17 @@ def test_the_search_for_missing_docstrings_can_find_one():
 
 @pytest.mark.parametrize("file", LIBRARY)
 def test_every_module_class_function_and_method_has_a_docstring(file):
-    assert undocumented(FILES[file].read_text("utf-8")) == []
-
-
-# Who imports whom --------------------------------------------------------------------------------
-
-
-def imported(file, source):
-    """The modules of vit_steps that a file imports, as ("vit_steps", "training", "data")."""
-    place = ("vit_steps", *Path(file).parent.parts)
-    found = set()
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.Import):
-            found |= {tuple(alias.name.split(".")) for alias in node.names}
-        elif isinstance(node, ast.ImportFrom):
-            start = place[: len(place) - node.level + 1] if node.level else ()
-            module = (*start, *(node.module or "").split(".")) if node.module else start
-            # `from . import data` brings a module, `from .data import split` a name of it.
-            for alias in node.names:
-                longer = "/".join((*module, alias.name)[1:])
-                is_module = f"{longer}.py" in FILES or f"{longer}/__init__.py" in FILES
-                found.add((*module, alias.name) if is_module else module)
-    return {module for module in found if module[0] == "vit_steps"}
-
-
-def from_below(file, source):
-    """The imports of a file that go down the list, or to the package as a whole."""
-    own = Path(file).parts[0].removesuffix(".py")
-    if own == "__init__":
-        return sorted(m for m in imported(file, source) if m[1] not in CORE)
-    # The doctor examines any ViT, so it knows nothing of ours; scale can be taken with the model.
-    alone = {"doctor": [], "scale": CORE}
-    allowed = list(alone.get(own, ORDER[: ORDER.index(own)]))
-    if len(Path(file).parts) > 1:
-        allowed.append(own)  # within a room
-    return sorted(m for m in imported(file, source) if len(m) < 2 or m[1] not in allowed)
-
-
-def test_the_search_for_imports_can_find_them():
-    for file, source, found in (
-        ("heads.py", "from .tokens import TokenEmbedding\nfrom torch import nn", [("tokens",)]),
-        (
-            "vit.py",
-            "from vit_steps.heads import x\nimport vit_steps.tokens",
-            [("heads",), ("tokens",)],
-        ),
-        ("maps/covering.py", "from ..vit import ViT", [("vit",)]),
-        ("maps/covering.py", "from .. import plots", [("plots",)]),
-        ("maps/covering.py", "from ..training import data", [("training", "data")]),
-        ("maps/covering.py", "from ..training.data import split", [("training", "data")]),
-        ("training/loop.py", "from . import data", [("training", "data")]),
-        ("training/loop.py", "def f():\n    from .data import split", [("training", "data")]),
-        ("heads.py", "import vit_steps", [()]),
-        ("heads.py", "from . import ViT", [()]),
-    ):
-        assert imported(file, source) == {("vit_steps", *module) for module in found}, source
-    assert from_below("heads.py", "from .inputs import x\nfrom .attention import y") == [
-        ("vit_steps", "attention")
-    ]
-    assert from_below("maps/covering.py", "from ..pretrained import load") == [
-        ("vit_steps", "pretrained")
-    ]
-    assert from_below("heads.py", "import vit_steps") == [("vit_steps",)]
-    assert from_below("doctor/inside.py", "from ..vit import ViT") == [("vit_steps", "vit")]
-    assert from_below("scale.py", "from .training import x") == [("vit_steps", "training")]
-
-
-@pytest.mark.parametrize("file", FILES)
-def test_a_file_imports_only_from_what_stands_above_it(file):
-    assert from_below(file, FILES[file].read_text("utf-8")) == []
-
-
-@pytest.mark.parametrize(
-    "room", ["plots", "training", "maps", "pretrained", "explorer", "doctor", "checks"]
-)
-def test_no_circle_within_a_room_and_no_one_imports_its_command(room):
-    inside = {
-        ("vit_steps", *Path(name).with_suffix("").parts): imported(name, path.read_text("utf-8"))
-        for name, path in FILES.items()
-        if name.startswith(f"{room}/") and not name.endswith("__init__.py")
-    }
-    for needed in inside.values():
-        assert ("vit_steps", room) not in needed  # the room as a whole
-        assert ("vit_steps", room, "__main__") not in needed
-    order = {module: needed & inside.keys() for module, needed in inside.items()}
-    list(graphlib.TopologicalSorter(order).static_order())  # raises CycleError
-
-
-def test_the_order_names_every_file_and_room():
-    found = {Path(name).parts[0].removesuffix(".py") for name in FILES} - {"__init__"}
-    assert found == set(ORDER)
-
-
-def test_a_file_is_read_in_one_sitting():
-    """Checks are lists of wrong answers, each with its message: looked up, not read."""
-    longest = {name: len(path.read_text("utf-8").splitlines()) for name, path in FILES.items()}
-    listed = {name for name in FILES if Path(name).parts[0] == "checks"}
-    assert {name: n for name, n in longest.items() if n > 330 and name not in listed} == {}
-    assert {name: n for name, n in longest.items() if n > 1250} == {}
-
-
-# What import costs -------------------------------------------------------------------------------
-
-
-def modules_after(*lines):
-    code = "; ".join([*lines, "import sys", "print(' '.join(sys.modules))"])
-    command = [sys.executable, "-W", "error::UserWarning:vit_steps", "-c", code]
-    result = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert result.stderr == ""
-    return set(result.stdout.split())
-
-
-def test_importing_the_package_brings_in_nothing_heavy():
-    loaded = modules_after("import torch", "import vit_steps", "import vit_course.plots")
-    assert {"vit_steps.vit", "vit_course.plots", "torch"} <= loaded
-    heavy = {
-        "matplotlib",
-        "torchinfo",
-        "IPython",
-        "sklearn",
-        "scipy",
-        "pandas",
-        "timm",
-        "torchvision",
-    }
-    assert loaded & (heavy | {"transformers", "ipykernel", "vit_course.checks"}) == set()
-
-
-def test_the_model_alone_needs_torch_einops_numpy_and_pillow():
-    """The other packages are not to be had: importing one raises, as if it were not installed."""
-    rooms = (
-        "matplotlib",
-        "torchinfo",
-        "sklearn",
-        "safetensors",
-        "tqdm",
-        "huggingface_hub",
-        "filelock",
-    )
-    code = f"""
-import torch, sys
-sys.modules.update(dict.fromkeys({rooms!r}))
-from vit_course import plots
-from vit_steps import ViT, ViTConfig, load_image
-model = ViT(ViTConfig(image_size=16, patch_size=4, embed_dim=12, depth=1, num_heads=3))
-print(tuple(model(torch.zeros(1, 3, 16, 16)).shape))
-"""
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert result.stdout == "(1, 1000)\n", result.stderr
+    assert undocumented(text(file)) == []
 
 
 # Cleanliness -------------------------------------------------------------------------------------
+
+
+def test_a_file_is_read_in_one_sitting():
+    """Checks are lists of mistakes, each with its message: looked up, not read."""
+    length = {name: len(text(name).splitlines()) for name in FILES}
+    assert {n: lines for n, lines in length.items() if lines > 330 and n in LIBRARY} == {}
+    assert {n: lines for n, lines in length.items() if lines > 1250} == {}
 
 
 def calls_of(source, name):
@@ -257,25 +233,63 @@ def calls_of(source, name):
     ]
 
 
-def test_the_search_for_prints_can_find_one():
+def test_no_core_module_prints():
     assert calls_of("def f(x):\n    print(x)\n    return x", "print") == [2]
-    assert calls_of('"""print(x)"""', "print") == []
-
-
-@pytest.mark.parametrize("module", CORE)
-def test_no_core_module_prints(module):
-    source = (FOLDER / f"{module}.py").read_text("utf-8")
-    assert calls_of(source, "print") == []
+    for module in CORE:
+        assert calls_of(text(f"vit_steps/{module}.py"), "print") == []
 
 
 @pytest.mark.parametrize("file", LIBRARY)
 def test_no_function_swallows_a_misspelt_option(file):
     """`**kwargs` hides typos. `preset` and the checks take named values and look at each."""
-    for node in ast.walk(ast.parse(FILES[file].read_text("utf-8"))):
-        if isinstance(node, ast.FunctionDef) and node.args.kwarg:
+    for node in ast.walk(ast.parse(text(file))):
+        if isinstance(node, ast.FunctionDef) and node.args.kwarg and node.args.kwarg.arg != "__":
             assert node.name == "preset" or node.name.startswith("check_"), node.name
 
 
-@pytest.mark.parametrize("name", ORDER)
-def test_each_file_and_room_can_be_imported_by_itself(name):
-    assert importlib.import_module(f"vit_steps.{name}").__doc__
+# What import costs -------------------------------------------------------------------------------
+
+COURSE = [
+    "matplotlib",
+    "torchinfo",
+    "sklearn",
+    "safetensors",
+    "tqdm",
+    "huggingface_hub",
+    "filelock",
+]
+
+
+def python(*lines):
+    """What a fresh Python prints."""
+    command = [sys.executable, "-W", "error::UserWarning:vit_steps", "-c", "\n".join(lines)]
+    result = subprocess.run(command, capture_output=True, text=True)
+    assert (result.returncode, result.stderr) == (0, "")
+    return result.stdout
+
+
+def test_importing_the_packages_brings_in_nothing_heavy():
+    imports = "import torch, vit_steps, vit_doctor, vit_course.plots, sys"
+    loaded = set(python(imports, "print(*sys.modules)").split())
+    assert {"vit_steps.vit", "vit_course.plots", "torch"} <= loaded
+    heavy = {"matplotlib", "torchinfo", "IPython", "sklearn", "scipy", "pandas", "timm"}
+    heavy |= {"torchvision", "transformers", "ipykernel", "vit_course.checks"}
+    assert loaded & heavy == set()
+
+
+def test_the_model_alone_needs_torch_einops_numpy_and_pillow():
+    """The other packages are not to be had: importing one raises, as if it were not installed."""
+    shape = python(
+        "import torch, sys",
+        f"sys.modules.update(dict.fromkeys({COURSE!r}))",
+        "from vit_course import plots",
+        "from vit_steps import ViT, ViTConfig, load_image",
+        "small = ViTConfig(image_size=16, patch_size=4, embed_dim=12, depth=1, num_heads=3)",
+        "print(tuple(ViT(small)(torch.zeros(1, 3, 16, 16)).shape))",
+    )
+    assert shape == "(1, 1000)\n"
+
+
+@pytest.mark.parametrize("module", [m for m in MODULES if m.count(".") <= 1])
+def test_each_file_and_room_can_be_imported_by_itself(module):
+    assert importlib.import_module(module).__doc__

@@ -10,8 +10,8 @@ from io import TextIOWrapper
 from pathlib import Path
 
 from .command.arguments import Task
+from .command.each_file import Result, files_in, run
 from .command.page import write
-from .command.processes import Result, files_in, run
 
 LIMIT, MEMORY = 60.0, 4000  # for each file of a folder; a B/16 takes 10 s and 2700 MB
 

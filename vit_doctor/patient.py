@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from .watching.answers import Answer, Ears, rows_of
 from .watching.blocks import Acts
 from .watching.calls import Calls
-from .watching.devices import Devices
+from .watching.fixed_devices import Devices
 from .watching.gradients import silent_rows, without_gradient
 from .watching.places import of_error, paths
 from .watching.restore import strays, unchanged

@@ -118,6 +118,7 @@ def answer_in(node: ast.stmt, name: str) -> ast.expr | None:
 
 
 def value_of(expression: ast.expr, file: str, names: dict[str, Any]) -> Any:
+    """The answer that an expression gives; raises ValueError if it gives none of the learner's."""
     code = compile(ast.fix_missing_locations(ast.Expression(expression)), file, "eval")
     try:
         answer = eval(code, names)

@@ -43,6 +43,7 @@ def read_book(path: Path) -> dict[str, Any]:
 
 
 def write_book(path: Path, book: dict[str, Any]) -> None:
+    """Write a notebook, and the folder that it stands in if that is missing."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(book, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
@@ -96,27 +97,31 @@ def tasks_of(lesson: dict[str, Any]) -> dict[str, tuple[str, str, int]]:
     return found
 
 
-def nbgrader_cell(name: str, **options: Any) -> dict[str, Any]:
+def nbgrader_cell(name: str, options: dict[str, Any]) -> dict[str, Any]:
     """The metadata by which nbgrader knows a cell."""
     usual = {"grade": False, "solution": False, "locked": False, "task": False}
     return {"nbgrader": usual | {"schema_version": 3, "grade_id": name} | options}
 
 
 def grade_id(cell: dict[str, Any]) -> str | None:
+    """The name by which nbgrader knows a cell, if it has one."""
     own = cell.get("metadata", {}).get("nbgrader", {})
     return own.get("grade_id") if isinstance(own, dict) else None
 
 
 def is_task(cell: dict[str, Any]) -> bool:
+    """Whether a cell is one that students fill."""
     return cell["metadata"].get("nbgrader", {}).get("solution", False)
 
 
 def code(source: str, metadata: dict[str, Any], id: str) -> dict[str, Any]:
+    """A code cell that was not run."""
     empty = {"execution_count": None, "outputs": []}
     return {"cell_type": "code", "id": id, "metadata": metadata, "source": source} | empty
 
 
 def markdown(source: str, id: str) -> dict[str, Any]:
+    """A cell of text."""
     return {"cell_type": "markdown", "id": id, "metadata": {}, "source": source}
 
 
@@ -135,11 +140,13 @@ def source_of(assignment: str) -> dict[str, Any]:
         if name in tasks:
             stub, text, points = tasks[name]
             needed |= set(used_names(source))
-            graded = nbgrader_cell(f"{TEST}{name}", grade=True, locked=True, points=points)
+            graded = {"grade": True, "locked": True, "points": points}
             said = f"# {points} points: judged by checks.{name}, in a process of its own."
             cells += [
-                code(said, graded, f"test-{number}"),
-                code(marked(stub, source), nbgrader_cell(name, solution=True), f"cell-{number}"),
+                code(said, nbgrader_cell(f"{TEST}{name}", graded), f"test-{number}"),
+                code(
+                    marked(stub, source), nbgrader_cell(name, {"solution": True}), f"cell-{number}"
+                ),
                 markdown(text, f"text-{number}"),
             ]
         elif number == 0 or names_in(source) & needed:

@@ -177,6 +177,7 @@ def give_results(
 
 
 def receive(reading: int, until: float) -> bytes:
+    """All that comes from a pipe; raises TimeoutError if it has not ended by then."""
     data = bytearray()
     while len(data) < MOST:
         if not select.select([reading], [], [], max(0, until - time.monotonic()))[0]:
@@ -189,6 +190,7 @@ def receive(reading: int, until: float) -> bytes:
 
 
 def main() -> None:
+    """Read cells and tasks as JSON, and write what is said of each task."""
     given = json.load(sys.stdin)
     torch.set_num_threads(1)  # a process with threads must not be forked
     os.environ["MY_VIT"] = "no_my_vit.py"

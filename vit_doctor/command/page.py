@@ -9,7 +9,7 @@ from html import escape
 from pathlib import Path
 from uuid import uuid4
 
-from .processes import Result
+from .each_file import Result
 
 COLUMNS = ("file", "status", "findings", "names", "message", "seconds")
 STYLE = """

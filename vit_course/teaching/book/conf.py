@@ -63,6 +63,7 @@ LIVE = "## See it think"  # below it the front page links to a live page of the 
 
 
 def setup(app):
+    """Sphinx calls it first."""
     app.connect("source-read", prepare)
     app.connect("build-finished", add_pages)
 

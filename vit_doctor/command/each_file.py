@@ -24,7 +24,7 @@ import json, sys
 told = json.load(sys.stdin)
 sys.path[:] = told.pop("path")
 from vit_doctor import examine
-from vit_doctor.command.files import child
+from vit_doctor.command.one_file import child
 child(examine, **told)
 """
 
