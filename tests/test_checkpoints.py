@@ -412,7 +412,7 @@ def test_a_model_of_the_same_config_and_other_tensors_is_refused_and_stays(tmp_p
     fit(tiny(), tmp_path)
     model = kind(tiny().config)
     before = deepcopy(model)
-    with pytest.raises(ValueError, match=r"another run .model was '20 tensors, .*', is '20 tensors"):
+    with pytest.raises(ValueError, match=r"another run .model was '20 tensors.*', is '20"):
         fit(model, tmp_path)
     assert same(model, before)
 

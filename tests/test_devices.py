@@ -10,7 +10,7 @@ from torch.nn import functional as F
 
 from vit_steps import training
 from vit_steps.training import devices
-from vit_steps.training.data import ImageDataset, folder
+from vit_steps.training.data import folder
 from vit_steps.training.devices import autocast, bring, half_dtype, make_scaler
 from vit_steps.training.processes import shared_step
 
@@ -92,14 +92,14 @@ def test_pictures_go_to_cuda_once_if_they_take_less_than_half_of_what_is_free(
 ):
     data = pictures()  # 20 of 16 floats
     moved = []
-    monkeypatch.setattr(ImageDataset, "to", lambda self, device: moved.append(device) or self)
-    for free, times in ((2 * 20 * 16 * 4, 0), (2 * 20 * 16 * 4 + 2, 1)):
+    monkeypatch.setattr(torch.Tensor, "to", lambda self, device: moved.append(device) or self)
+    for free, times in ((2 * 20 * 16 * 4, 0), (2 * 20 * 16 * 4 + 2, 2)):  # pixels and labels
         monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device, free=free: (free, 10**9))
-        assert bring(data, CUDA) is data
-        assert len(moved) == times
+        assert bring(data, CUDA).pixels is data.pixels
+        assert moved == [CUDA] * times
     assert bring(data, CPU) is data
     assert bring(None, CUDA) is None
-    assert len(moved) == 1
+    assert len(moved) == 2
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs CUDA")

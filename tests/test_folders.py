@@ -13,8 +13,8 @@ from torch import nn
 
 from vit_steps import ViT, ViTConfig, training
 from vit_steps.images import load_image, normalize
-from vit_steps.training.data import FileDataset, folder
-from vit_steps.training.dataset import split
+from vit_steps.training.data import folder
+from vit_steps.training.dataset import FileDataset, split
 from vit_steps.training.folders import list_files, read_all
 
 

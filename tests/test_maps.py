@@ -399,8 +399,6 @@ USES = {
     "cls_map": lambda g: maps.cls_map(g["attention"][0], (2, 3)),
     "patch_distances": lambda g: maps.patch_distances((2, 3), 4),
     "attention_distance": lambda g: maps.attention_distance(g["attention"], (2, 3), 4),
-    "check_layers": lambda g: maps.check_layers(g["attention"]),
-    "check_weights": lambda g: maps.check_weights(g["attention"][0]),
     "position_similarity": lambda g: maps.position_similarity(g["model"].tokens.pos_embed, (2, 3)),
     "pca": lambda g: maps.pca(g["tokens"][0], 2),
     "filters": lambda g: maps.filters(g["model"], 2),
@@ -411,8 +409,6 @@ USES = {
     "gradient_map": lambda g: maps.gradient_map(g["model"], g["images"], g["labels"]),
     "deletion": lambda g: maps.deletion(g["model"], g["images"], g["labels"], g["order"], 3),
     "area_under": lambda g: maps.area_under(g["tokens"][0, 0]),
-    "differentiable": lambda g: maps.differentiable(g["model"])(torch.ones(2, 2, 8, 12)).detach(),
-    "check_labels": lambda g: maps.check_labels(g["labels"], g["images"], g["model"]),
 }
 
 
@@ -492,11 +488,11 @@ BAD = [
     (lambda: delete(order=ORDER[:, :5]), ValueError, r"give \(2, 6\)"),
     (lambda: delete(order=torch.zeros(2, 6).long()), ValueError, "all the patches' numbers"),
     (lambda: delete(steps=7), ValueError, "there are 6 patches"),
-    (lambda: delete(labels=LABELS[:1]), ValueError, "one for each image"),
-    (lambda: delete(labels=LABELS.float()), TypeError, "int64"),
-    (lambda: delete(labels=LABELS + 5), ValueError, "classes are 0 to 4"),
+    (lambda: delete(labels=LABELS[:1]), ValueError, "2 images need"),
+    (lambda: delete(labels=LABELS.float()), TypeError, "labels.long"),
+    (lambda: delete(labels=LABELS + 5), ValueError, "the numbers 0 to 4"),
     (lambda: delete(images=IMAGES[0]), ValueError, "batch axis"),
-    (lambda: maps.gradient_map(small_vit(), IMAGES, LABELS - 1), ValueError, "classes are 0 to 4"),
+    (lambda: maps.gradient_map(small_vit(), IMAGES, LABELS - 1), ValueError, "the numbers 0 to 4"),
     (lambda: maps.gradient_map(small_vit(), IMAGES[:, :1], LABELS), ValueError, "1 channels"),
 ]
 

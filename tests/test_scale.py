@@ -461,7 +461,7 @@ def test_gradients_go_through_the_tokens():
     [
         (dict(r=5), ValueError, "r is 5; of 9 tokens 0 to 4 can be merged"),
         (dict(r=-1), ValueError, "r is -1"),
-        (dict(r=1.0), TypeError, "r is 1.0; give a whole number"),
+        (dict(r=1.0), TypeError, "r is 1.0, a float; give a whole"),
         (dict(r=True), TypeError, "r is True"),
         (dict(x=torch.ones(9, 5)), ValueError, "B, N, D"),
         (dict(keys=torch.ones(3, 4, 9, 5)), ValueError, r"keys is .*B, N, d"),

@@ -39,11 +39,7 @@ def write_whole(path: str | Path, data: bytes) -> None:
 
 
 def give_name(half: Path, path: Path) -> None:
-    """Give the file its name; on Windows again and again for a second, if somebody reads it.
-
-    Raises:
-        OSError: it cannot be done.
-    """
+    """Give the file its name; on Windows again and again for a second, if somebody reads it."""
     for _ in range(10 if os.name == "nt" else 0):
         with suppress(PermissionError):
             return os.replace(half, path)

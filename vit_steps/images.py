@@ -13,9 +13,7 @@ from .inputs import as_pair, check_images
 
 # Formats that are read without running another program (EPS would start Ghostscript).
 FORMATS = ("AVIF", "BMP", "GIF", "JPEG", "JPEG2000", "PNG", "PPM", "TIFF", "WEBP")
-LARGE = (
-    2_000_000  # pixels; a JPEG of more is decoded at a fraction, which takes a fraction of the time
-)
+LARGE = 2_000_000  # pixels; a JPEG of more is decoded at a fraction, in a fraction of the time
 MEAN = STD = 0.5  # maps 0…1 to -1…1, as the published ViT-B/16 was trained
 
 
@@ -90,11 +88,7 @@ def is_heic(path: Path) -> bool:
 
 
 def heif() -> tuple[str]:
-    """Teach Pillow to read HEIC, by the package pillow-heif.
-
-    Raises:
-        ValueError: that is not installed.
-    """
+    """Teach Pillow to read HEIC, by the package pillow-heif; ValueError without it."""
     try:
         from pillow_heif import register_heif_opener  # pyright: ignore[reportMissingImports]
     except ImportError:

@@ -1,8 +1,9 @@
 """What every module asks of its input, said where the learner stands.
 
-Each function returns quietly or raises: what came, what was expected, what to do. All but
-`check_labels` look at types and shapes alone, not at a tensor's values, for which a GPU would have
-to be waited.
+Each function returns quietly or raises: a TypeError for a value of the wrong kind, a ValueError for
+one that is out of its range or does not fit. The message says what came, what was expected, what to
+do. All but `check_labels` look at types and shapes alone, not at a tensor's values, for which a GPU
+would have to be waited.
 """
 
 from math import isfinite, isqrt
@@ -26,12 +27,7 @@ def is_whole(number: Any) -> bool:
 
 
 def check_sizes(least: int = 1, /, **sizes: int) -> None:
-    """Each named size must be a whole number of at least `least`.
-
-    Raises:
-        TypeError: a size is no whole number.
-        ValueError: a size is smaller.
-    """
+    """Each named size must be a whole number of at least `least`."""
     for name, size in sizes.items():
         if not is_whole(size):
             raise TypeError(f"{name} is {size!r}, a {type(size).__name__}; give a whole number")
@@ -40,12 +36,7 @@ def check_sizes(least: int = 1, /, **sizes: int) -> None:
 
 
 def check_fraction(**fractions: float) -> None:
-    """Each named fraction must be a number from 0 up to, not including, 1.
-
-    Raises:
-        TypeError: not a number.
-        ValueError: outside [0, 1).
-    """
+    """Each named fraction must be a number from 0 up to, not including, 1."""
     for name, value in fractions.items():
         if not isinstance(value, (int, float)) or isinstance(value, bool):
             raise TypeError(f"{name} is {value!r}; give a number from 0 up to 1, such as 0.1")
@@ -54,22 +45,13 @@ def check_fraction(**fractions: float) -> None:
 
 
 def check_choice(name: str, value: Any, *choices: Any) -> None:
-    """The named value must be one of the choices.
-
-    Raises:
-        ValueError: it is something else.
-    """
+    """The named value must be one of the choices."""
     if not any(type(value) is type(choice) and value == choice for choice in choices):
         raise ValueError(f"{name} is {value!r}; give {' or '.join(map(repr, choices))}")
 
 
 def as_pair(size: int | tuple[int, int], name: str = "image_size") -> tuple[int, int]:
-    """Read a size as (height, width): 224 means (224, 224).
-
-    Raises:
-        TypeError: not a whole number and not a tuple of two.
-        ValueError: a side is zero or negative.
-    """
+    """Read a size as (height, width): 224 means (224, 224)."""
     if isinstance(size, tuple) and len(size) == 2:
         check_sizes(**{f"{name}[0]": size[0], f"{name}[1]": size[1]})
         return index(size[0]), index(size[1])
@@ -80,12 +62,7 @@ def as_pair(size: int | tuple[int, int], name: str = "image_size") -> tuple[int,
 
 
 def mlp_width(embed_dim: int, mlp_ratio: float) -> int:
-    """The MLP's hidden width, embed_dim · mlp_ratio, which must come out whole.
-
-    Raises:
-        TypeError: mlp_ratio is not a number.
-        ValueError: the product is not a whole number of at least 1.
-    """
+    """The MLP's hidden width, embed_dim · mlp_ratio, which must come out whole."""
     check_sizes(embed_dim=embed_dim)
     if not isinstance(mlp_ratio, (int, float)) or isinstance(mlp_ratio, bool):
         raise TypeError(f"mlp_ratio is {mlp_ratio!r}; give a number, such as 4.0")
@@ -100,12 +77,7 @@ def mlp_width(embed_dim: int, mlp_ratio: float) -> int:
 
 
 def check_heads(embed_dim: int, num_heads: int) -> None:
-    """The embedding must divide into heads of equal width.
-
-    Raises:
-        TypeError: a size is not a whole number.
-        ValueError: a size is below 1, or num_heads does not divide embed_dim.
-    """
+    """The embedding must divide into heads of equal width."""
     check_sizes(embed_dim=embed_dim, num_heads=num_heads)
     if embed_dim % num_heads:
         small = [h for h in range(1, isqrt(embed_dim) + 1) if embed_dim % h == 0]
@@ -118,12 +90,7 @@ def check_heads(embed_dim: int, num_heads: int) -> None:
 
 
 def check_axes(name: str, value: Any, axes: str) -> None:
-    """The named value must be a tensor with these axes, such as "B N D"; "" for any.
-
-    Raises:
-        TypeError: it is no tensor.
-        ValueError: it has another number of axes.
-    """
+    """The named value must be a tensor with these axes, such as "B N D"; "" for any."""
     if isinstance(value, torch.fx.Proxy):
         raise TypeError(
             f"{name} is a Proxy of torch.fx.symbolic_trace, which has no shape to check; "
@@ -141,12 +108,7 @@ def check_axes(name: str, value: Any, axes: str) -> None:
 def check_images(
     images: Tensor, channels: int | None = None, size: tuple[int, int] | None = None
 ) -> None:
-    """Images must be a batch (B, C, H, W); where given, of floats in these channels and this size.
-
-    Raises:
-        TypeError: not a tensor, or (where channels are given) not of floats.
-        ValueError: another number of axes, no images or no pixels, other channels or another size.
-    """
+    """Images must be a batch (B, C, H, W); where given, floats in these channels of this size."""
     check_axes("images", images, "")
     shape = tuple(images.shape)
     if len(shape) == 3:
@@ -176,11 +138,7 @@ def check_images(
 
 
 def check_dtype(images: Tensor, module: nn.Module) -> None:
-    """Images must hold the same floats as the module's weights, unless autocast sees to it.
-
-    Raises:
-        TypeError: they hold others, such as 16 bits where the weights have 32.
-    """
+    """Images must hold the same floats as the module's weights, unless autocast sees to it."""
     types = [weight.dtype for weight in module.parameters()]  # none in nn.DataParallel's copies
     if not types or images.dtype in types or torch.is_autocast_enabled(images.device.type):
         return
@@ -188,12 +146,7 @@ def check_dtype(images: Tensor, module: nn.Module) -> None:
 
 
 def check_tokens(tokens: Tensor, embed_dim: int | None = None, count: int | None = None) -> None:
-    """Tokens must be a batch (B, N, D), where given of this width and number.
-
-    Raises:
-        TypeError: not a tensor.
-        ValueError: another number of axes, another width D, another number N.
-    """
+    """Tokens must be a batch (B, N, D), where given of this width and number."""
     check_axes("tokens", tokens, "B N D")
     shape = tuple(tokens.shape)
     if embed_dim is not None and shape[2] != embed_dim:
@@ -203,12 +156,7 @@ def check_tokens(tokens: Tensor, embed_dim: int | None = None, count: int | None
 
 
 def check_int64(name: str, value: Any, *shape: int) -> None:
-    """The named value must be an int64 tensor of this shape.
-
-    Raises:
-        TypeError: it is something else.
-        ValueError: it has another shape.
-    """
+    """The named value must be an int64 tensor of this shape."""
     check_axes(name, value, "")
     if value.dtype != torch.int64:
         raise TypeError(f"{name} holds {value.dtype}; use {name}.long()")
@@ -217,12 +165,7 @@ def check_int64(name: str, value: Any, *shape: int) -> None:
 
 
 def check_labels(labels: Tensor, count: int, classes: int) -> None:
-    """Labels must be the numbers of classes, one for each of `count` images.
-
-    Raises:
-        TypeError: not a tensor of int64.
-        ValueError: another number of them, or a class that is not there.
-    """
+    """Labels must be the numbers of classes, one for each of `count` images."""
     check_int64("labels", labels, count)
     low, high = labels.min().item(), labels.max().item()
     if low < 0 or high >= classes:

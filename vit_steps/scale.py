@@ -205,9 +205,8 @@ def check_merging(x: Tensor, keys: Tensor, sizes: Tensor, r: int) -> None:
     shapes = [tuple(tensor.shape[:2]) for tensor in (x, keys, sizes)]
     if count < 2 or shapes != [(batch, count)] * 3:
         raise ValueError(f"x, keys and sizes are {shapes}; give each the same (B, N), N at least 2")
-    if not is_whole(r):
-        raise TypeError(f"r is {r!r}; give a whole number")
-    if not 0 <= r <= (count - 1) // 2:
+    check_sizes(0, r=r)
+    if r > (count - 1) // 2:
         raise ValueError(f"r is {r}; of {count} tokens 0 to {(count - 1) // 2} can be merged")
 
 

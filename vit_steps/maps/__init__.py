@@ -4,9 +4,8 @@ All functions take what `model(images, return_attention=True)` gives, or the mod
 mode; none of them keeps anything or draws. They work under torch.no_grad and torch.inference_mode.
 """
 
-from .blinding import blinded
 from .components import filters, pca, position_similarity, token_pca
-from .covering import area_under, cover, deletion, gradient_map, touched
+from .covering import area_under, blinded, cover, deletion, gradient_map, touched
 from .shares import attention_distance, cls_map, patch_distances, rollout
 
 __all__ = [

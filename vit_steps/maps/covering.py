@@ -1,5 +1,6 @@
-"""Whether a map explains an answer: what the answer depends on, by gradients and by covering."""
+"""Whether a map explains an answer: what that depends on, by gradients, covering, blinding."""
 
+from collections.abc import Collection
 from copy import deepcopy
 
 import torch
@@ -8,7 +9,7 @@ from torch import Tensor
 
 from ..inputs import as_pair, check_axes, check_images, check_labels, check_sizes
 from ..patches import grid_size
-from ..vit import ViT
+from ..vit import ViT, pool_tokens
 
 
 def touched(places: Tensor, side: int, grid: int | tuple[int, int], patch_size: int) -> Tensor:
@@ -59,19 +60,15 @@ def gradient_map(model: ViT, images: Tensor, labels: Tensor, fill: float = 0.0) 
     check_images(images)
     check_labels(labels, len(images), model.config.num_classes)
     with torch.inference_mode(False), torch.enable_grad():
+        if any(weights.is_inference() for weights in model.parameters()):
+            model = deepcopy(model)  # made in that mode, it knows no gradients
         x = images.detach().clone().requires_grad_()
-        logits = differentiable(model)(x).gather(1, labels.clone()[:, None])
+        logits = model(x).gather(1, labels.clone()[:, None])
         (gradient,) = torch.autograd.grad(logits.sum(), x)
     speaks = gradient * (images.detach() - fill)  # (B, C, H, W)
     size = model.config.patch_size
     pattern = "b c (row p1) (col p2) -> b row col"
     return reduce(speaks, pattern, "sum", p1=size, p2=size)
-
-
-def differentiable(model: ViT) -> ViT:
-    """The model itself, or a copy where its weights were made under torch.inference_mode."""
-    made_there = any(weights.is_inference() for weights in model.parameters())
-    return deepcopy(model) if made_there else model
 
 
 def cover(images: Tensor, hidden: Tensor, patch_size: int, fill: float = 0.0) -> Tensor:
@@ -158,3 +155,46 @@ def area_under(accuracy: Tensor) -> float:
     """
     check_axes("accuracy", accuracy, "steps")
     return torch.trapezoid(accuracy).item() / (len(accuracy) - 1)
+
+
+@torch.no_grad()
+def blinded(
+    model: ViT, images: Tensor, hidden: Tensor, blocks: Collection[int] | None = None
+) -> Tensor:
+    """The logits where the cls token may not look at some of the patches.
+
+    Nothing of the picture is changed, and the other tokens look where they like: what the hidden
+    patches told them before, the cls token can still hear from them.
+
+    Args:
+        model: any ViT with the pieces of ours: patch_embed, tokens, blocks, norm, head.
+        images: (B, C, H, W).
+        hidden: (B, rows, cols), boolean, True for each patch that cls is blind to.
+        blocks: the blocks, counted from 0, in which it is blind; None for all.
+
+    Returns:
+        (B, classes).
+
+    Raises:
+        TypeError: `hidden` does not hold booleans.
+        ValueError: `hidden` does not belong to these images, or there is no such block.
+    """
+    check_axes("hidden", hidden, "B rows cols")
+    if hidden.dtype != torch.bool:
+        raise TypeError(f"hidden holds {hidden.dtype}; give booleans, True where cls is blind")
+    x = model.tokens(model.patch_embed(images))  # (B, N, D)
+    B, N, _ = x.shape
+    if len(hidden) != B or hidden[0].numel() != N - 1:
+        raise ValueError(
+            f"hidden is {tuple(hidden.shape)}; give one place for each of the {N - 1} patches of "
+            f"{B} images"
+        )
+    count = len(model.blocks)
+    chosen = set(range(count)) if blocks is None else set(blocks)
+    if unknown := chosen - set(range(count)):
+        raise ValueError(f"no block {unknown.pop()}; the model has blocks 0 to {count - 1}")
+    may_look = torch.ones(B, 1, N, N, dtype=torch.bool, device=x.device)
+    may_look[:, 0, 0, 1:] = ~hidden.flatten(1)  # the row of the query cls
+    for number, block in enumerate(model.blocks):
+        x = block(x, may_look if number in chosen else None)
+    return model.head(pool_tokens(model.norm(x)))

@@ -101,12 +101,7 @@ def attention_distance(
 
 
 def check_layers(attention: Sequence[Tensor], tokens: int | None = None) -> None:
-    """Attention must be a list with the weights (B, h, N, N) of each block.
-
-    Raises:
-        TypeError: not a list of tensors of floats.
-        ValueError: an empty list, other axes, blocks that differ, or another number of tokens.
-    """
+    """Attention must be a list with the weights (B, h, N, N) of each block."""
     if not isinstance(attention, (list, tuple)):
         raise TypeError(
             f"attention is a {type(attention).__name__}; give the list that "
@@ -123,12 +118,7 @@ def check_layers(attention: Sequence[Tensor], tokens: int | None = None) -> None
 
 
 def check_weights(weights: Tensor, tokens: int | None = None) -> None:
-    """Weights must be floats whose last two axes are both N, where given of that many tokens.
-
-    Raises:
-        TypeError: not a tensor of floats.
-        ValueError: not square, or another number of tokens.
-    """
+    """Weights must be floats whose last two axes are both N, where given of that many tokens."""
     check_axes("weights", weights, "")
     shape = tuple(weights.shape)
     if not weights.is_floating_point():

@@ -3,6 +3,7 @@
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 PICKLES = (".bin", ".pth", ".pt")
 ENDINGS = (".safetensors", ".npz", ".json", *PICKLES)
@@ -20,15 +21,11 @@ WAIT = 10  # seconds, for an answer of the hub
 def find(source: str | Path, revision: str | None = None) -> Path:
     """The file of weights, or the index of its shards; from the hub where need be.
 
-    Raises:
-        ValueError: nothing there, or a revision where nothing comes from the hub.
+    ValueError where there is nothing, and for a revision where nothing comes from the hub.
     """
     path = Path(source)
     if revision is not None and path.exists():
-        raise ValueError(
-            f"revision is {revision!r}, but {source} is a file or folder here, which has only one; "
-            "leave it out"
-        )
+        raise ValueError(f"revision is {revision!r}, but {source} is here, not on the hub")
     if path.is_file():
         return path
     if not path.is_dir():
@@ -51,17 +48,11 @@ def find(source: str | Path, revision: str | None = None) -> Path:
 def download(repo: str, revision: str | None = None) -> Path:
     """Bring what we need of a model on the hub into huggingface_hub's cache, and say where.
 
-    Raises:
-        ValueError: the hub cannot be reached and the model is not in the cache, or the hub has no
-            such public model, or not that revision of it.
+    ValueError where the hub cannot be reached and the model is not in the cache, or the hub has no
+    such public model, or not that revision of it.
     """
     import huggingface_hub
-    from huggingface_hub.errors import (
-        GatedRepoError,
-        HFValidationError,
-        RepositoryNotFoundError,
-        RevisionNotFoundError,
-    )
+    from huggingface_hub import errors
 
     unreachable, wanted = None, [*SETTINGS]
     try:
@@ -69,29 +60,23 @@ def download(repo: str, revision: str | None = None) -> Path:
             # Asked first, since it takes a limit: snapshot_download waits without one.
             found = huggingface_hub.model_info(repo, revision=revision, timeout=WAIT).siblings
             wanted += needed([file.rfilename for file in found or ()])
-        except (RepositoryNotFoundError, RevisionNotFoundError, HFValidationError):
+        except (errors.RepositoryNotFoundError, errors.RevisionNotFoundError, ValueError):
             raise
         except Exception as error:  # whatever the layers below raise where there is no network
             unreachable = error
-        return Path(
-            huggingface_hub.snapshot_download(
-                repo,
-                revision=revision,
-                allow_patterns=wanted,
-                local_files_only=unreachable is not None,
-            )
-        )
-    except GatedRepoError as error:
+        known: Any = dict(allow_patterns=wanted, local_files_only=unreachable is not None)
+        return Path(huggingface_hub.snapshot_download(repo, revision=revision, **known))
+    except errors.GatedRepoError as error:
         raise ValueError(
             f"{repo} is given only to those who accept its terms: do that on huggingface.co, then "
             "log in here (hf auth login)"
         ) from error
-    except RevisionNotFoundError as error:
+    except errors.RevisionNotFoundError as error:
         raise ValueError(
             f"{repo} has no revision {revision!r} on huggingface.co; give a branch, a tag or a "
             "whole commit hash"
         ) from error
-    except (RepositoryNotFoundError, HFValidationError) as error:
+    except (errors.RepositoryNotFoundError, errors.HFValidationError) as error:
         raise ValueError(
             f"{repo} is no folder here, and huggingface.co has no public model of that name"
         ) from error
@@ -126,11 +111,7 @@ def read_settings(path: Path) -> tuple[dict, dict]:
 
 
 def read_json(path: Path) -> dict:
-    """What a JSON file says; nothing where there is none.
-
-    Raises:
-        ValueError: it is no JSON object.
-    """
+    """What a JSON file says; nothing where there is none. ValueError for no JSON object."""
     if not path.is_file():
         return {}
     try:

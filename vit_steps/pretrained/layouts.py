@@ -96,8 +96,7 @@ def newer_name(name: str) -> str:
 def recognise(tensors: dict[str, Tensor], path: Path) -> tuple[str, dict[str, tuple[str, ...]]]:
     """Whose names these are, and for each of our tensors the names of theirs that make it.
 
-    Raises:
-        ValueError: nobody's, or those of a model with a piece that ours has not.
+    ValueError where they are nobody's, or those of a model with a piece that ours has not.
     """
     if odd := [n for n in tensors if n.endswith(("dist_token", "distillation_token"))]:
         raise ValueError(
@@ -111,7 +110,9 @@ def recognise(tensors: dict[str, Tensor], path: Path) -> tuple[str, dict[str, tu
         start = table["patch_embed.proj.*"].removesuffix("*")
         if not any(name.startswith(start) for name in tensors):
             continue
-        check_pieces(tensors, path)
+        for (pattern, what), name in product(UNSUPPORTED.items(), tensors):
+            if re.search(pattern, name):
+                raise ValueError(f"{path.name} has {what}: our ViT has no place for {name}")
         block = re.escape(table["blocks.#.norm1.*"].removesuffix("*")).replace(r"\#", r"(\d{1,4})")
         found = [re.match(block, name) for name in tensors]
         depth = max((1 + int(match[1]) for match in found if match), default=0)
@@ -125,17 +126,6 @@ def recognise(tensors: dict[str, Tensor], path: Path) -> tuple[str, dict[str, tu
     raise ValueError(
         f"{path.name} is in no layout that is known ({', '.join(LAYOUTS)}): {listed(tensors)}"
     )
-
-
-def check_pieces(tensors: dict[str, Tensor], path: Path) -> None:
-    """No tensor may belong to a piece that is known, and that our ViT has not.
-
-    Raises:
-        ValueError: one does; the message says what it is.
-    """
-    for (pattern, what), name in product(UNSUPPORTED.items(), tensors):
-        if re.search(pattern, name):
-            raise ValueError(f"{path.name} has {what}: our ViT has no place for {name}")
 
 
 def tables():
@@ -197,11 +187,7 @@ TO_OURS = {"Google": from_flax}
 
 
 def check_names(tensors: dict[str, Tensor], names: dict[str, tuple[str, ...]], path: Path) -> None:
-    """Their names must be those that we know, all of them and no others.
-
-    Raises:
-        ValueError: some are missing, or not ours.
-    """
+    """Their names must be those that we know, all of them and no others."""
     known = {theirs for group in names.values() for theirs in group}
     missing = sorted(known - tensors.keys())
     extra = [name for name in tensors if name not in known]
@@ -237,11 +223,7 @@ def rename(
 
 
 def check_shapes(weights: dict[str, Tensor], wanted: dict[str, Tensor], names, path: Path) -> None:
-    """Each tensor must have the shape that the model gives it.
-
-    Raises:
-        ValueError: some have not; named as in the file.
-    """
+    """Each tensor must have the shape that the model gives it."""
     wrong = [
         f"{' + '.join(names.get(name, (name,)))} makes {tuple(weights[name].shape)} where "
         f"{tuple(tensor.shape)} is expected"

@@ -11,19 +11,9 @@ from torch import nn
 from ..files import write_whole
 from ..inputs import check_sizes
 from ..vit import ViT, ViTConfig, init_weights
+from . import layouts
 from .finding import find, read_settings
-from .layouts import (
-    HUGGING_FACE,
-    TO_OURS,
-    check_names,
-    check_shapes,
-    listed,
-    recognise,
-    rename,
-    their_names,
-    unchanged,
-)
-from .preprocess import Preprocess, is_deit_or_dino, read_preprocess
+from .preprocess import Preprocess, read_preprocess
 from .reading import read
 from .sizes import read_classes, read_config
 
@@ -52,7 +42,7 @@ class Loaded:
 
     def __str__(self) -> str:
         left = f"{len(self.unused)} left over"
-        left += f" ({listed(self.unused)})" if self.unused else ""
+        left += f" ({layouts.listed(self.unused)})" if self.unused else ""
         return f"{self.layout} layout: {len(self.used)} tensors used, {left}"
 
 
@@ -61,6 +51,7 @@ def load(
     num_classes: int | None = None,
     num_heads: int | None = None,
     revision: str | None = None,
+    preprocess: Preprocess | None = None,
 ) -> Loaded:
     """Load published weights into our ViT, and check that each tensor has its place.
 
@@ -74,6 +65,7 @@ def load(
         num_heads: h, where neither the tensors (Google's do) nor a config.json say it. No shape
             tells it: known are B, L, H, g and G as they were published (`sizes.PUBLISHED_HEADS`).
         revision: of a model on the hub: a branch, a tag or a commit hash; None takes its main one.
+        preprocess: how it wants its pictures, where you know better than the files beside it.
 
     Returns:
         `Loaded`: the model, its config, its preprocessing, class names, and what was used.
@@ -82,8 +74,7 @@ def load(
         alone cannot say it, so compare with its publisher's page (a file in timm's names is taken
         for one trained on ImageNet's mean and std, as DeiT was; Google's own, in any names, were
         trained on mean = std = 0.5). The hub's DeiT and DINO, whose stored preprocessing is not
-        always that of their training, are known by the hub's id or by their folder's name
-        (`preprocess.is_deit_or_dino`), and get that of their training.
+        always that of their training, are known by the hub's id; for a copy in a folder give it.
 
     Raises:
         TypeError: num_classes or num_heads is no whole number.
@@ -97,27 +88,21 @@ def load(
     path = find(source, revision)
     settings, pictures = read_settings(path)
     tensors = read(path)
-    layout, names = recognise(tensors, path)
+    layout, names = layouts.recognise(tensors, path)
     head = {*names["head.weight"], *names["head.bias"]}
-    classes = next((len(tensors[name]) for name in head & {*tensors} if tensors[name].ndim), None)
     unused = [name for name in tensors if "pooler." in name]
     if num_classes is not None:
         unused += [name for name in tensors if name in head or "pre_logits" in name]
         del names["head.weight"], names["head.bias"]
     elif not head & {*tensors}:
-        raise ValueError(
-            f"{path.name} has no head, only the body; give num_classes for a new, untrained head"
-        )
+        raise ValueError(f"{path.name} has no head; give num_classes for a new, untrained one")
     used = {name: tensor for name, tensor in tensors.items() if name not in unused}
-    check_names(used, names, path)
+    layouts.check_names(used, names, path)
     try:
-        weights = rename(used, names, TO_OURS.get(layout, unchanged))
+        weights = layouts.rename(used, names, layouts.TO_OURS.get(layout, layouts.unchanged))
         config = read_config(weights, layout, used, settings, num_heads)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{path.name}: {error}") from error
-    corrected = layout == "Hugging Face" and is_deit_or_dino(
-        str(source), path.parent, config, classes
-    )
     if num_classes is not None:
         config = replace(config, num_classes=num_classes)
         fresh = nn.Linear(config.embed_dim, num_classes)
@@ -125,11 +110,11 @@ def load(
         weights |= {f"head.{name}": tensor for name, tensor in fresh.state_dict().items()}
     with torch.device("meta"):  # shapes without numbers: the weights are about to come
         model = ViT(config)
-    check_shapes(weights, model.state_dict(), names, path)
+    layouts.check_shapes(weights, model.state_dict(), names, path)
     model.load_state_dict(weights, assign=True)
-    preprocess = read_preprocess(str(source), layout, config, settings, pictures, corrected)
+    wanted = preprocess or read_preprocess(str(source), layout, config, settings, pictures)
     labels = read_classes(settings, config.num_classes) if num_classes is None else ()
-    return Loaded(model.eval(), config, preprocess, labels, layout, tuple(used), tuple(unused))
+    return Loaded(model.eval(), config, wanted, labels, layout, tuple(used), tuple(unused))
 
 
 def save_hugging_face(model: ViT, folder: str | Path, classes: tuple[str, ...] = ()) -> None:
@@ -150,7 +135,7 @@ def save_hugging_face(model: ViT, folder: str | Path, classes: tuple[str, ...] =
     if len(classes) != c.num_classes:
         raise ValueError(f"there are {len(classes)} names for {c.num_classes} classes")
     tensors = {}
-    for ours, theirs in their_names(HUGGING_FACE, c.depth).items():
+    for ours, theirs in layouts.their_names(layouts.HUGGING_FACE, c.depth).items():
         if ours in weights:  # all but a qkv bias that the model may lack
             parts = weights[ours].detach().cpu().chunk(len(theirs))
             tensors |= {n: p.clone() for n, p in zip(theirs, parts, strict=True)}

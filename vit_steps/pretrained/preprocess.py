@@ -15,18 +15,17 @@ from ..vit import ViTConfig
 
 IMAGENET: dict[str, Any] = dict(mean=(0.485, 0.456, 0.406), std=(0.229, 0.224, 0.225))
 RESAMPLING = {2: "bilinear", 3: "bicubic"}  # Pillow's numbers, which Hugging Face's files use
-# DeiT and DINO on the hub: their width, patch, image and classes (None: no head). The files stored
-# beside them do not all say how they were trained: ImageNet's mean and std, the middle cut out.
-DEIT_AND_DINO = {
-    "deit-tiny-patch16-224": (192, 16, 224, 1000),
-    "deit-small-patch16-224": (384, 16, 224, 1000),
-    "deit-base-patch16-224": (768, 16, 224, 1000),
-    "deit-base-patch16-384": (768, 16, 384, 1000),
-    "dino-vits8": (384, 8, 224, None),
-    "dino-vits16": (384, 16, 224, None),
-    "dino-vitb8": (768, 8, 224, None),
-    "dino-vitb16": (768, 16, 224, None),
-}
+# On the hub the files beside these do not all say how they were trained: as torchvision's are.
+DEIT_AND_DINO = (
+    "facebook/deit-tiny-patch16-224",
+    "facebook/deit-small-patch16-224",
+    "facebook/deit-base-patch16-224",
+    "facebook/deit-base-patch16-384",
+    "facebook/dino-vits8",
+    "facebook/dino-vits16",
+    "facebook/dino-vitb8",
+    "facebook/dino-vitb16",
+)
 
 
 @dataclass(frozen=True)
@@ -91,29 +90,23 @@ class Preprocess:
 
 
 def read_preprocess(
-    source: str,
-    layout: str,
-    config: ViTConfig,
-    settings: dict,
-    pictures: dict,
-    corrected: bool = False,
+    source: str, layout: str, config: ViTConfig, settings: dict, pictures: dict
 ) -> Preprocess:
     """How the checkpoint wants its pictures: as the files beside it say, else as its layout does.
 
-    A stored preprocessor_config.json is trusted, but for the DeiT and DINO models that
-    `is_deit_or_dino` knows (`corrected`). Without one: Google's and Hugging Face's are resized
-    straight to the size and brought to -1…1; the others have their shorter side resized (256 for
-    224, by bicubic interpolation, torchvision's by bilinear), the middle cut out, and ImageNet's
-    mean and std taken off. timm's hub models say their own in config.json (pretrained_cfg).
+    A stored preprocessor_config.json is trusted, but for the hub's `DEIT_AND_DINO`. Without one:
+    Google's and Hugging Face's are resized straight to the size and brought to -1…1; the others
+    have their shorter side resized (256 for 224, by bicubic interpolation, torchvision's by
+    bilinear), the middle cut out, and ImageNet's mean and std taken off. timm's hub models say
+    their own in config.json (pretrained_cfg).
 
-    Raises:
-        ValueError: the files beside it say what cannot be followed.
+    ValueError where the files beside it say what cannot be followed.
     """
     size = as_pair(config.image_size)
     if config.in_channels != 3:
         return Preprocess(size, mean=(0.5,) * config.in_channels, std=(0.5,) * config.in_channels)
     cropped: Any = dict(size=size, shorter_side=max(size) * 256 // 224)
-    if corrected:
+    if source in DEIT_AND_DINO and not Path(source).exists():
         return Preprocess(**cropped, interpolation="bicubic", **IMAGENET)
     try:
         if pictures:
@@ -130,31 +123,6 @@ def read_preprocess(
         return Preprocess(size)
     interpolation = "bilinear" if layout == "torchvision" else "bicubic"
     return Preprocess(**cropped, interpolation=interpolation, **IMAGENET)
-
-
-def is_deit_or_dino(source: str, folder: Path, config: ViTConfig, classes: int | None) -> bool:
-    """Whether that is one of the hub's DeiT or DINO models, as they were published.
-
-    Nothing in their files says it: the same config.json, shapes and preprocessor_config.json belong
-    to Google's models, and to DeiTs that were trained further on pictures prepared as that file
-    says. So the name tells: the hub's id, or a folder's, be it a clone (deit-tiny-patch16-224) or
-    huggingface_hub's own (models--facebook--deit-tiny-patch16-224/snapshots/…). A folder's name is
-    believed only if width, patch, image and number of classes are those of the published model.
-
-    Args:
-        source: what `load` was given.
-        folder: where the weights are.
-        config: the model's.
-        classes: of the head in the file; None if it has none.
-    """
-    owner, _, name = source.rpartition("/")
-    if owner == "facebook" and name in DEIT_AND_DINO and not Path(source).exists():
-        return True
-    name = folder.absolute().name
-    if folder.absolute().parent.name == "snapshots":  # huggingface_hub's own
-        name = folder.absolute().parents[1].name.removeprefix("models--facebook--")
-    found = (config.embed_dim, config.patch_size, config.image_size, classes)
-    return found == DEIT_AND_DINO.get(name)
 
 
 def from_hugging_face(size: tuple[int, int], pictures: dict) -> Preprocess:

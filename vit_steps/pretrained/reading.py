@@ -16,9 +16,8 @@ from .layouts import listed, newer_name
 def read(path: Path) -> dict[str, Tensor]:
     """The tensors by name, of one file or, given its index, of all its shards.
 
-    Raises:
-        ValueError: an unknown kind of file, a broken one, one that holds more than tensors, or
-            shards that do not hold what their index says.
+    ValueError for an unknown kind of file, a broken one, one that holds more than tensors, and
+    shards that do not hold what their index says.
     """
     sharded = path.name.endswith(INDEX)
     one_of_many = re.search(r"-\d{5}-of-(\d{5})\.", path.name)
@@ -51,12 +50,8 @@ def read_shards(index: Path) -> dict[str, Tensor]:
     tensors = {}
     for shard, promised in sorted(shards.items()):
         held = read_file(index.parent / shard)
-        if missing := sorted(promised - held.keys()):
-            raise ValueError(f"{shard} lacks tensors that {index.name} promises: {listed(missing)}")
-        if extra := sorted(held.keys() - promised):
-            raise ValueError(
-                f"{shard} holds tensors that {index.name} does not place there: {listed(extra)}"
-            )
+        if odd := sorted(promised ^ held.keys()):
+            raise ValueError(f"{shard} does not hold what {index.name} says: {listed(odd)}")
         tensors |= held
     return tensors
 

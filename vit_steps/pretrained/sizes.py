@@ -24,17 +24,7 @@ PUBLISHED_TWICE = {
     (192, 12, 768): "3 in DeiT-Ti and timm, 12 in MAE-Lite",
     (384, 12, 1536): "6 in DeiT-S, DINO and timm, 12 in MoCo v3",
 }
-# timm's word for a size: its width and heads. A model of another width under that word is unknown.
-TIMM_SIZES = {
-    "tiny": (192, 3),
-    "small": (384, 6),
-    "base": (768, 12),
-    "large": (1024, 16),
-    "so400m": (1152, 16),
-    "huge": (1280, 16),
-    "giant": (1408, 16),
-    "gigantic": (1664, 16),
-}
+TIMM_HEADS = {"tiny": (192, 3), "small": (384, 6)}  # width and heads of those two by timm's words
 POOLS = {"": "cls", "token": "cls", "avg": "mean"}  # timm's words
 
 
@@ -68,15 +58,16 @@ def read_config(
         )
     embed_dim, channels, patch_size, _ = patch
     depth = 1 + max(int(name.split(".")[1]) for name in shapes if name.startswith("blocks."))
-    options = timm_options(settings)
+    options = settings.get("model_args")  # those with which timm made the model
+    options = options if isinstance(options, dict) else {}
     act = settings.get("hidden_act", options.get("act_layer", "gelu"))
     if act != "gelu":
         raise ValueError(f"its config.json asks for {act}; ours is GELU by erf")
-    said = said_heads(layout, tensors, settings, embed_dim)
+    said = said_heads(layout, tensors, settings, options, embed_dim)
     if said and num_heads and said != num_heads:
         raise ValueError(f"num_heads is {num_heads}, but the checkpoint says {said}")
     return ViTConfig(
-        image_size=image_size(positions[1] - 1, patch_size, settings),
+        image_size=read_image_size(positions[1] - 1, patch_size, settings, options),
         patch_size=patch_size,
         in_channels=channels,
         num_classes=shapes.get("head.weight", (1,))[0],
@@ -90,35 +81,22 @@ def read_config(
     )
 
 
-def timm_options(settings: dict) -> dict:
-    """The options that a timm model was made with, as its config.json may say."""
-    options = settings.get("model_args")
-    return options if isinstance(options, dict) else {}
-
-
-def said_heads(layout: str, tensors: dict[str, Tensor], settings: dict, embed_dim: int) -> Any:
+def said_heads(
+    layout: str, tensors: dict[str, Tensor], settings: dict, options: dict, embed_dim: int
+) -> Any:
     """The number of heads that the checkpoint itself says, in whatever way; None if it does not."""
     if layout == "Google":
         return next((t.shape[1] for n, t in tensors.items() if n.endswith("query/kernel")), None)
-    said = settings.get("num_attention_heads") or timm_options(settings).get("num_heads")
+    said = settings.get("num_attention_heads") or options.get("num_heads")
     if said:
         return said
     size = re.match(r"(?:vit|deit)_([a-z0-9]+)_patch", str(settings.get("architecture")))
-    width, heads = TIMM_SIZES.get(size[1] if size else "", (None, None))
+    width, heads = TIMM_HEADS.get(size[1] if size else "", (None, None))
     return heads if width == embed_dim else None
 
 
 def published_heads(embed_dim: int, depth: int, hidden: int) -> int:
-    """The number of heads of the published ViT of just this size.
-
-    Args:
-        embed_dim: D.
-        depth: L, the number of blocks.
-        hidden: the MLP's width.
-
-    Raises:
-        ValueError: there is none, or there are two with other heads.
-    """
+    """The heads of the published ViT of this D, L and MLP's width; ValueError for none, and two."""
     size = (embed_dim, depth, hidden)
     if size in PUBLISHED_HEADS:
         return PUBLISHED_HEADS[size]
@@ -137,13 +115,11 @@ def read_pool(settings: dict, options: dict) -> str:
     return POOLS[said]
 
 
-def image_size(patches: int, patch_size: int, settings: dict) -> int | tuple[int, int]:
-    """In pixels, from the number of patches: config.json's, or else a square.
-
-    Raises:
-        ValueError: they make no square, or not config.json's image.
-    """
-    said = settings.get("image_size", timm_options(settings).get("img_size"))
+def read_image_size(
+    patches: int, patch_size: int, settings: dict, options: dict
+) -> int | tuple[int, int]:
+    """In pixels: config.json's, or else a square; ValueError where the patches do not make it."""
+    said = settings.get("image_size", options.get("img_size"))
     if said is None:
         side = round(patches**0.5)
         if side < 1 or side * side != patches:

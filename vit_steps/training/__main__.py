@@ -36,6 +36,9 @@ RECIPES: dict[str, dict[str, Any]] = {
 # Parameters. A smaller model does so little at a time that several threads wait for each other:
 # beside other work two of them took up to 24 times as long as one.
 SMALL = 1_000_000
+# The options that go on as they are, to `fit` and to `ViTConfig`.
+FIT = ["epochs", "batch_size", "lr", "weight_decay", "warmup", "label_smoothing", "seed", "amp"]
+MODEL = ["patch_size", "embed_dim", "depth", "num_heads", "dropout"]
 AUGMENT = {"none": None, "digits": augment_digits, "photos": augment_photos}
 
 
@@ -58,7 +61,8 @@ examples:
       the same in two processes, or on two graphics cards, --batch-size in all
 
 The best epoch is chosen on val: a folder's own, or a share of what there is to train
-on. The pictures to test on are used once, at the end.
+on. The pictures to test on are used once, at the end. On the CPU a model of less than
+a million parameters trains in one thread: more would wait for each other.
 Stop it by Ctrl-C when you like: the same command goes on from the last finished epoch.
 In Python, vit_steps.training.load_model("runs/digits/best.safetensors") is the model.
 """,
@@ -127,25 +131,24 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def train_as(options: argparse.Namespace, device: torch.device) -> int:
-    """Load the data, build the model, train it, measure it, and say where the weights are."""
+    """Load the data, build the model, train it, measure it once, and say where the weights are."""
     kind, _, name = options.data.partition(":")
-    recipe = RECIPES.get(options.data) or RECIPES.get(kind, {})
-    for key, value in recipe.items():
+    for key, value in (RECIPES.get(options.data) or RECIPES.get(kind, {})).items():
         if getattr(options, key) is None:
             setattr(options, key, value)
     if options.image_size is not None and kind != "folder":
         raise ValueError(f"--image-size is for folders; the pictures of {options.data} have theirs")
     place = options.out or Path("runs") / (Path(name).resolve().name if name else kind)
+    last, best = place / "last.safetensors", place / "best.safetensors"
 
     with first_alone():
-        parts = load_parts(options)
-    model = make_model(options, parts.train)
+        train, val, test = load_parts(options)
+    model = make_model(options, train)
     size, processes = sum(p.numel() for p in model.parameters()), my_share()[1]
     if device.type == "cpu" and size < SMALL:
         torch.set_num_threads(1)
     many = f", in {processes} processes" if processes > 1 else ""
     print(f"ViT with {size:,} parameters, on {device}{many}")
-    last, best = place / "last.safetensors", place / "best.safetensors"
     if options.restart and place.exists() and is_first():
         with own_folder(place):
             last.unlink(missing_ok=True)
@@ -165,25 +168,10 @@ def train_as(options: argparse.Namespace, device: torch.device) -> int:
         with tqdm.external_write_mode():  # above the bar
             print(line, flush=True)
 
+    said = {name: getattr(options, name) for name in FIT}
+    said |= dict(augment=AUGMENT[options.augment], device=device, folder=place, report=report)
     try:
-        history = fit(
-            model,
-            parts.train,
-            parts.val,
-            epochs=options.epochs,
-            batch_size=options.batch_size,
-            lr=options.lr,
-            weight_decay=options.weight_decay,
-            warmup=options.warmup,
-            label_smoothing=options.label_smoothing,
-            augment=AUGMENT[options.augment],
-            seed=options.seed,
-            device=device,
-            folder=place,
-            progress=sys.stderr.isatty(),
-            report=report,
-            amp=options.amp,
-        )
+        history = fit(model, train, val, **said, progress=sys.stderr.isatty())
     except KeyboardInterrupt:
         if done or last.exists():
             epoch = f"after epoch {len(done[-1])}" if done else "before another epoch was finished"
@@ -191,20 +179,25 @@ def train_as(options: argparse.Namespace, device: torch.device) -> int:
         else:
             print("Stopped before the end of the first epoch: nothing is saved.")
         return 130
-    tell_result(options, history, parts.test, device, last, best)
+    _, accuracy = evaluate(load_model(best).to(device), test, amp=options.amp)
+    if history.val_accuracy:
+        val_accuracy = history.val_accuracy[history.best - 1]
+        print(f"best epoch: {history.best}, by its val accuracy of {val_accuracy:.1%}")
+    print(
+        f"test accuracy of epoch {history.best}, measured once: {accuracy:.1%}\n"
+        f"weights: {best} (epoch {history.best})\n"
+        f"         {last} (epoch {len(history)})"
+    )
     return 0
 
 
 def load_parts(options: argparse.Namespace) -> Parts:
     """Load the data that are asked for, and say what they are."""
+    size = options.image_size or 64
+    shares = dict(val_fraction=options.val_fraction, workers=options.workers)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        parts = load_data(
-            options.data,
-            size=options.image_size or 64,
-            val_fraction=options.val_fraction,
-            workers=options.workers,
-        )
+        parts = load_data(options.data, size=size, **shares)
     for warning in caught:
         print(f"note: {warning.message}")
     _, height, width = parts.train.shape
@@ -219,42 +212,13 @@ def load_parts(options: argparse.Namespace) -> Parts:
 def make_model(options: argparse.Namespace, train: Pictures) -> ViT:
     """An untrained ViT for these pictures."""
     channels, height, width = train.shape
-    config = ViTConfig(
-        image_size=(height, width),
-        patch_size=options.patch_size,
-        in_channels=channels,
-        num_classes=len(train.classes),
-        embed_dim=options.embed_dim,
-        depth=options.depth,
-        num_heads=options.num_heads,
-        dropout=options.dropout,
-    )
+    sizes = {name: getattr(options, name) for name in MODEL}
+    sizes |= dict(image_size=(height, width), in_channels=channels, num_classes=len(train.classes))
     torch.manual_seed(options.seed)
-    model = ViT(config)
+    model = ViT(ViTConfig(**sizes))
     with torch.no_grad():
         model.tokens.pos_embed.mul_(options.position_std / 0.02)
     return model
-
-
-def tell_result(
-    options: argparse.Namespace,
-    history: History,
-    test: Pictures,
-    device: torch.device,
-    last: Path,
-    best: Path,
-) -> None:
-    """Measure the best epoch's weights on the test part, once, and say where the weights are."""
-    model = load_model(best).to(device)
-    _, accuracy = evaluate(model, test, amp=options.amp)
-    if history.val_accuracy:
-        val_accuracy = history.val_accuracy[history.best - 1]
-        print(f"best epoch: {history.best}, by its val accuracy of {val_accuracy:.1%}")
-    print(
-        f"test accuracy of epoch {history.best}, measured once: {accuracy:.1%}\n"
-        f"weights: {best} (epoch {history.best})\n"
-        f"         {last} (epoch {len(history)})"
-    )
 
 
 if __name__ == "__main__":

@@ -55,17 +55,11 @@ def load_model(path: str | Path) -> ViT:
 
 
 def config_of(model: nn.Module) -> dict[str, Any]:
-    """The model's `ViTConfig`, as a dict.
-
-    Raises:
-        TypeError: it has none.
-    """
+    """The model's `ViTConfig`, as a dict; TypeError where it has none."""
     config = getattr(model, "config", None)
     if not isinstance(config, ViTConfig):
-        raise TypeError(
-            f"{type(model).__name__}.config is {config!r}; to be saved, and built again from the "
-            "file, a model needs a ViTConfig there"
-        )
+        said = f"{type(model).__name__}.config is {config!r}"
+        raise TypeError(f"{said}; to be saved, a model needs a ViTConfig there")
     return asdict(config)
 
 
@@ -83,19 +77,11 @@ def weights_of(model: nn.Module) -> dict[str, Tensor]:
 
 
 def write_checkpoint(path: Path, tensors: dict[str, Tensor], info: dict[str, Any]) -> None:
-    """Write tensors, and JSON as metadata, whole or not at all, with a checksum of each.
-
-    Raises:
-        ValueError: it cannot be written (disk full, no permission); the old file is as it was.
-    """
+    """Write tensors, and JSON as metadata, with a checksum of each, as `write_whole` does."""
     on_cpu = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
-    texts = {name: as_json(value) for name, value in info.items()}
+    # By index NumPy's whole numbers are numbers too.
+    texts = {name: json.dumps(value, default=index) for name, value in info.items()}
     write_whole(path, save(on_cpu, texts | {"checksums": json.dumps(checksums(on_cpu, texts))}))
-
-
-def as_json(value: Any) -> str:
-    """A value as JSON; NumPy's whole numbers are numbers too."""
-    return json.dumps(value, default=index)
 
 
 def checksums(tensors: dict[str, Tensor], texts: dict[str, str]) -> dict[str, Any]:
@@ -107,9 +93,7 @@ def checksums(tensors: dict[str, Tensor], texts: dict[str, str]) -> dict[str, An
 def read_checkpoint(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """The tensors, and the metadata's JSON, of a file that `write_checkpoint` wrote.
 
-    Raises:
-        ValueError: no such file, not such a one, or a byte of it was changed; a pickle is not
-            opened.
+    ValueError where there is no such file, or a byte of it was changed; a pickle is not opened.
     """
     try:
         data = path.read_bytes()
@@ -121,10 +105,7 @@ def read_checkpoint(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     except FileNotFoundError:
         raise ValueError(f"{path} is not there; check the path") from None
     except (SafetensorError, OSError, ValueError, KeyError) as error:
-        raise ValueError(
-            f"{path} cannot be read; it is not a safetensors file of this package, or a part of "
-            f"one ({error})"
-        ) from error
+        raise ValueError(f"{path} cannot be read as a file of this package: {error}") from error
     if sums != checksums(tensors, texts):
         raise ValueError(f"{path} is damaged: not all is as it was written; take a whole copy")
     return tensors, info
@@ -137,15 +118,12 @@ ADVICE = "give another folder, or the model, data and options that it was traine
 
 
 @contextmanager
-def own_folder(folder: str | Path) -> Iterator[Path]:
+def own_folder(folder: Path) -> Iterator[None]:
     """Make the folder if it is not there, keep other runs out of it, and sweep it.
 
     The lock is the system's, on a file `.lock` in it; a run that is killed leaves it open.
-
-    Raises:
-        ValueError: it cannot be made or written to, or another run is at work in it.
+    ValueError where it cannot be made or written to, or another run is at work in it.
     """
-    folder = Path(folder)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with TemporaryFile(dir=folder):
@@ -153,16 +131,15 @@ def own_folder(folder: str | Path) -> Iterator[Path]:
         lock = FileLock(folder / ".lock", timeout=0)
         lock.acquire()
     except Timeout:
-        raise ValueError(
-            f"{folder} is in use by another training; wait for its end, or give another folder"
-        ) from None
+        use = "is in use by another training; wait for its end, or give another folder"
+        raise ValueError(f"{folder} {use}") from None
     except (OSError, NotImplementedError) as error:  # the latter where nothing can be locked
         reason = getattr(error, "strerror", None) or error
         raise ValueError(f"{folder} cannot be written to: {reason}") from error
     try:
         for left in folder.glob("*.safetensors.*.half"):  # by a run that was killed
             left.unlink(missing_ok=True)
-        yield folder
+        yield
     finally:
         lock.release()
 
@@ -178,16 +155,7 @@ def save_epoch(
     """Write `best.safetensors`, if this epoch is the best so far, then `last.safetensors`.
 
     In this order, so that a crash between the two loses nothing: resumed from the epoch before,
-    the training comes to the same best epoch again.
-
-    Args:
-        folder: where to.
-        model: its weights go into both files.
-        optimizer: AdamW; what it remembers of each parameter goes into the last.
-        scaler: what it remembers goes into the metadata.
-        run: what may not change when it is resumed.
-        history: the epochs so far.
-    """
+    the training comes to the same best epoch again. `run` is what may not change until then."""
     info = dict(config=config_of(model), run=run, history=asdict(history))
     info["scaler"] = scaler.state_dict()
     tensors = weights_of(model)
@@ -206,13 +174,9 @@ def resume(
     scaler: torch.amp.GradScaler,
     run: dict[str, Any],
 ) -> History:
-    """Bring all to where `last.safetensors` was written; without that file nothing changes.
+    """Bring all to where `last.safetensors` was written, and give the history up to there.
 
-    Returns:
-        The history of the epochs that are done.
-
-    Raises:
-        ValueError: the file cannot be read, or is of another model or another run.
+    Without that file nothing changes. ValueError where it cannot be read, or is of another run.
     """
     path = folder / "last.safetensors"
     if not path.exists():
@@ -220,7 +184,7 @@ def resume(
     tensors, info = read_checkpoint(path)
     if "run" not in info:
         raise ValueError(f"{path} holds weights, but no run to go on with; give another folder")
-    was, now = info["run"], json.loads(as_json(run))
+    was, now = info["run"], json.loads(json.dumps(run, default=index))
     other = [
         f"{key} was {was.get(key)!r}, is {now.get(key)!r}"
         for key in {**now, **was}

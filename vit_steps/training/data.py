@@ -12,20 +12,8 @@ from torch import Tensor
 
 from ..files import write_whole
 from ..inputs import check_choice, check_fraction, check_sizes
-from .dataset import FileDataset, ImageDataset, split
+from .dataset import ImageDataset, split
 from .folders import Parts, folder
-
-__all__ = [
-    "FileDataset",
-    "ImageDataset",
-    "Parts",
-    "digits",
-    "folder",
-    "load_data",
-    "openml",
-    "scattered",
-    "split",
-]
 
 DIGITS = tuple("0123456789")
 INK = 16  # the byte of the darkest ink in scikit-learn's digits

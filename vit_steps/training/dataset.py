@@ -11,16 +11,8 @@ import torch
 from torch import Tensor
 from torch.utils.data import Dataset
 
+from .. import inputs
 from ..images import MEAN, STD, open_rgb
-from ..inputs import (
-    as_pair,
-    check_fraction,
-    check_images,
-    check_int64,
-    check_labels,
-    check_sizes,
-    is_whole,
-)
 
 Index = slice | Sequence[int] | Tensor  # of a batch
 
@@ -53,24 +45,24 @@ class ImageDataset(Dataset):
     white: int = 255
 
     def __post_init__(self):
-        check_images(self.pixels)
+        inputs.check_images(self.pixels)
         if self.pixels.dtype != torch.uint8 and not self.pixels.is_floating_point():
             raise TypeError(f"pixels holds {self.pixels.dtype}; give bytes (uint8) or floats")
         if self.pixels.dtype == torch.uint8:
-            check_sizes(white=self.white)
+            inputs.check_sizes(white=self.white)
             if self.white < 255 and self.pixels.max() > self.white:
                 raise ValueError(f"pixels go up to {self.pixels.max()}, but white is {self.white}")
         check_classes(self.classes)
-        check_labels(self.labels, len(self), len(self.classes))
+        inputs.check_labels(self.labels, len(self), len(self.classes))
         if self.places is not None:
-            check_int64("places", self.places, len(self), 2)
+            inputs.check_int64("places", self.places, len(self), 2)
 
     def __len__(self) -> int:
         return len(self.pixels)
 
     def __getitem__(self, index: Any) -> tuple[Tensor, Any]:
         pixels, labels, _ = self.take(index)
-        return as_floats(pixels, self.white), int(labels) if is_whole(index) else labels
+        return as_floats(pixels, self.white), int(labels) if inputs.is_whole(index) else labels
 
     def take(self, index: Any) -> tuple[Tensor, Tensor, list[str]]:
         """The pixels as they are held, the labels, and what could not be read: nothing here."""
@@ -80,13 +72,6 @@ class ImageDataset(Dataset):
         """The data set of these pictures alone."""
         places = None if self.places is None else self.places[index]
         return replace(self, pixels=self.pixels[index], labels=self.labels[index], places=places)
-
-    def to(self, device: str | torch.device) -> "ImageDataset":
-        """The same pictures and labels on a device."""
-        places = None if self.places is None else self.places.to(device)
-        return replace(
-            self, pixels=self.pixels.to(device), labels=self.labels.to(device), places=places
-        )
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -129,21 +114,25 @@ class FileDataset(Dataset):
     def __post_init__(self):
         if not self.files:
             raise ValueError("files is empty; give at least one")
-        as_pair(self.size, "size")
-        check_sizes(0, workers=self.workers)
+        inputs.as_pair(self.size, "size")
+        inputs.check_sizes(0, workers=self.workers)
         check_classes(self.classes)
-        check_labels(self.labels, len(self), len(self.classes))
+        inputs.check_labels(self.labels, len(self), len(self.classes))
 
     def __len__(self) -> int:
         return len(self.files)
 
     def __getitem__(self, index: Any) -> tuple[Tensor, Any]:
-        if is_whole(index):
-            image = as_floats(read_picture(self.files[index], self.size), self.white)
-            return image, int(self.labels[index])
+        if inputs.is_whole(index):
+            return as_floats(self.read(index), self.white), int(self.labels[index])
         pixels, labels, broken = self.take(index)
         self.warn_of(broken)
         return as_floats(pixels, self.white), labels
+
+    def read(self, index: int) -> Tensor:
+        """A file's bytes, (3, H, W), cropped and resized; ValueError where it cannot be read."""
+        picture = np.array(open_rgb(self.files[index], self.size))
+        return torch.from_numpy(picture).permute(2, 0, 1)
 
     def take(self, index: Index) -> tuple[Tensor, Tensor, list[str]]:
         """The bytes (B, 3, H, W), the labels, and for each unreadable file what is wrong."""
@@ -152,7 +141,7 @@ class FileDataset(Dataset):
         broken = []
         for i in chosen.tolist():
             try:
-                pixels[len(labels)] = read_picture(self.files[i], self.size)
+                pixels[len(labels)] = self.read(i)
             except ValueError as error:
                 broken.append(str(error))
             else:
@@ -175,7 +164,7 @@ class FileDataset(Dataset):
     @property
     def shape(self) -> tuple[int, ...]:
         """(C, H, W) of each picture."""
-        return 3, *as_pair(self.size, "size")
+        return 3, *inputs.as_pair(self.size, "size")
 
 
 Pictures = ImageDataset | FileDataset
@@ -188,22 +177,10 @@ def as_floats(pixels: Tensor, white: int) -> Tensor:
     return pixels.float().div_(white).sub_(MEAN).div_(STD)
 
 
-def read_picture(file: Path, size: int | tuple[int, int]) -> Tensor:
-    """A file's bytes, (3, H, W), cropped and resized.
-
-    Raises:
-        ValueError: it cannot be read.
-    """
-    return torch.from_numpy(np.array(open_rgb(file, size))).permute(2, 0, 1)
-
-
 def check_classes(classes: Any) -> None:
     """Classes must be a tuple of names; TypeError for anything else."""
     if not isinstance(classes, tuple) or not all(isinstance(name, str) for name in classes):
         raise TypeError(f"classes is {classes!r}; give a tuple of names")
-
-
-# To hold some out --------------------------------------------------------------------------------
 
 
 def split(data: Pictures, fraction: float, seed: int) -> tuple[Any, Any]:
@@ -223,7 +200,7 @@ def split(data: Pictures, fraction: float, seed: int) -> tuple[Any, Any]:
         TypeError: the fraction is not a number.
         ValueError: a fraction outside (0, 1), or a class of fewer than 2 pictures, named.
     """
-    check_fraction(fraction=fraction)
+    inputs.check_fraction(fraction=fraction)
     if fraction == 0:
         raise ValueError("fraction is 0: nothing would be held out; give a share such as 0.2")
     check_enough(data, 2, "one to train on and one to hold out")
@@ -239,11 +216,7 @@ def split(data: Pictures, fraction: float, seed: int) -> tuple[Any, Any]:
 
 
 def check_enough(data: Pictures, least: int, why: str) -> None:
-    """Each class must have so many pictures.
-
-    Raises:
-        ValueError: one has fewer; it is named.
-    """
+    """Each class must have so many pictures; ValueError names one that has fewer."""
     counts = data.labels.bincount(minlength=len(data.classes)).tolist()
     for name, n in zip(data.classes, counts, strict=True):
         if n < least:

@@ -1,6 +1,7 @@
 """Lesson 07: where a training runs, and in how many bits."""
 
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -9,11 +10,7 @@ from .dataset import ImageDataset
 
 
 def pick_device(device: str | torch.device | None) -> torch.device:
-    """The device by its name; for None CUDA or MPS where there is one, else the CPU.
-
-    Raises:
-        ValueError: there is no such device here.
-    """
+    """The device by its name (ValueError where there is none); for None CUDA, MPS or the CPU."""
     if device is None:
         if torch.cuda.is_available():
             return torch.device("cuda")
@@ -30,18 +27,13 @@ def bring(data: Any, device: torch.device) -> Any:
     if device.type != "cuda" or not isinstance(data, ImageDataset):
         return data
     free, _ = torch.cuda.mem_get_info(device)
-    return data.to(device) if data.pixels.nbytes < free / 2 else data
-
-
-# Mixed precision (Micikevicius et al. 2018) ------------------------------------------------------
+    if data.pixels.nbytes >= free / 2:
+        return data
+    return replace(data, pixels=data.pixels.to(device), labels=data.labels.to(device), places=None)
 
 
 def half_dtype(device: torch.device) -> torch.dtype:
-    """The 16 bits of mixed precision: bfloat16, but float16 on a CUDA card that lacks it.
-
-    Raises:
-        ValueError: neither CUDA nor CPU.
-    """
+    """The 16 bits of mixed precision: bfloat16, but float16 on a CUDA card that lacks it."""
     if device.type not in ("cuda", "cpu"):
         raise ValueError(f"amp is for CUDA and the CPU, not for {device.type}; leave it out")
     if device.type == "cuda" and not torch.cuda.is_bf16_supported(including_emulation=False):
@@ -50,7 +42,7 @@ def half_dtype(device: torch.device) -> torch.dtype:
 
 
 def autocast(device: torch.device, amp: bool) -> AbstractContextManager:
-    """Within this, if `amp`, matrices are multiplied in 16 bits; without, it does nothing."""
+    """Within this, if `amp`, matrices are multiplied in 16 bits (Micikevicius et al. 2018)."""
     return torch.autocast(device.type, half_dtype(device)) if amp else nullcontext()
 
 

@@ -63,8 +63,7 @@ def fit(
         val: what it is measured on after each epoch, to choose the best; without, that is the last.
             Not what you report in the end: for that keep a test part, and measure it once.
         epochs: how often it sees each training image.
-        batch_size: images in a step, of all processes together; an epoch's last step has what is
-            left.
+        batch_size: images in a step, over all processes; an epoch's last step has what is left.
         lr: the highest learning rate.
         weight_decay: for the weights that decay, see `decay_groups`.
         warmup: share of all steps in which the learning rate rises, see `warmup_cosine`.
@@ -173,9 +172,6 @@ def train_epoch(
     return loss / count
 
 
-# What cannot work is refused ---------------------------------------------------------------------
-
-
 def check_epoch(model: nn.Module, history: History, lr: float) -> None:
     """Refuse to go on, and to save, when a loss or a weight is no longer a number."""
     cause = f"the learning rate {lr} is too high, or an image holds something that is not a number"
@@ -189,19 +185,16 @@ def check_epoch(model: nn.Module, history: History, lr: float) -> None:
 
 def check_data(model: nn.Module, train: Pictures, val: Pictures | None) -> None:
     """Refuse data that do not belong together or to the model."""
-    for name, data in (("train", train), ("val", val)):
-        if not isinstance(data, Pictures) and not (name == "val" and data is None):
-            raise TypeError(
-                f"{name} is a {type(data).__name__}; give a vit_steps.training.data.ImageDataset"
-            )
+    for name, data in (("train", train), ("val", train if val is None else val)):
+        if not isinstance(data, Pictures):
+            raise TypeError(f"{name} is a {type(data).__name__}; give a data.ImageDataset")
     if val is not None and train.classes != val.classes:
         raise ValueError(f"train has the classes {train.classes}, val {val.classes}")
     config = getattr(model, "config", None)
     if isinstance(config, ViTConfig) and config.num_classes != len(train.classes):
-        raise ValueError(
-            f"the model gives {config.num_classes} logits for {len(train.classes)} classes; make "
-            f"it with num_classes={len(train.classes)}"
-        )
+        count = len(train.classes)
+        said = f"the model gives {config.num_classes} logits for {count} classes"
+        raise ValueError(f"{said}; make it with num_classes={count}")
 
 
 def check_rates(**rates: float) -> None:

@@ -122,9 +122,7 @@ def list_files(path: Path) -> tuple[tuple[Path, ...], torch.Tensor, tuple[str, .
     classes = tuple(subfolders(path))
     if len(classes) < 2:
         found = f"only the sub-folder {classes[0]!r}" if classes else "no sub-folders"
-        raise ValueError(
-            f"{path} holds {found}; give it a sub-folder for each of 2 classes or more"
-        )
+        raise ValueError(f"{path} holds {found}; give it one for each of 2 classes or more")
     endings = {end for end, kind in Image.registered_extensions().items() if kind in FORMATS}
     endings |= {".heic", ".heif"}  # of phones: read where pillow-heif is, else named
     files, labels = [], []
@@ -152,11 +150,7 @@ def list_files(path: Path) -> tuple[tuple[Path, ...], torch.Tensor, tuple[str, .
 
 
 def check_header(file: Path) -> None:
-    """See by its first bytes that a file is a picture, without decoding it.
-
-    Raises:
-        ValueError: it is none, or larger than is safe.
-    """
+    """By a file's first bytes, ValueError where it is no picture, or larger than is safe."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -168,11 +162,7 @@ def check_header(file: Path) -> None:
 
 
 def read_all(data: FileDataset) -> ImageDataset:
-    """Hold every picture in memory; what cannot be read is named and left out.
-
-    Raises:
-        ValueError: of a class none can be read; it is named.
-    """
+    """Hold in memory what can be read, name what cannot; ValueError for a class without any."""
     pixels, labels, broken = data.take(slice(None))
     for message in broken:
         warnings.warn(f"{message}; skipped", stacklevel=3)

@@ -1,10 +1,11 @@
 """Lesson 07: pictures in batches, on the device that learns from them."""
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import torch
 from torch import Tensor
-from torch.utils.data import DataLoader, Dataset
+from torch.utils.data import DataLoader
 
 from .dataset import FileDataset, Pictures, as_floats
 
@@ -42,10 +43,12 @@ def batches(
         if mine:
             generator.manual_seed(generator.initial_seed() + mine * 15_485_863)
     device = data.labels.device if device is None else device
+    whole = order.to(data.labels.device).split(batch_size)
+    numbers: Any = [batch[mine::processes] for batch in whole]
     loader = DataLoader(
-        AsHeld(data),
-        sampler=[b[mine::processes] for b in order.to(data.labels.device).split(batch_size)],
-        batch_size=None,  # the sampler gives the numbers of a whole batch
+        numbers,
+        batch_size=None,
+        collate_fn=data.take,  # bytes, where indexing gives floats
         num_workers=data.workers if isinstance(data, FileDataset) else 0,
         pin_memory=device.type == "cuda" and data.labels.device.type == "cpu",
         generator=torch.Generator(),  # one of its own, or it draws from torch's global one
@@ -65,16 +68,3 @@ def batches(
         given += 1
     if not given and processes == 1:
         raise ValueError(f"none of {len(data)} pictures can be read; see the warnings before this")
-
-
-class AsHeld(Dataset):
-    """What a DataLoader asks: it gets the bytes, not the floats that indexing gives."""
-
-    def __init__(self, data: Pictures):
-        self.data = data
-
-    def __getitem__(self, index: Tensor) -> tuple[Tensor, Tensor, list[str]]:
-        return self.data.take(index)
-
-    def __len__(self) -> int:
-        return len(self.data)
