@@ -1,51 +1,30 @@
 """The book that Sphinx makes of the lessons: whole, without a broken link, and read offline.
 
-Its tools come by `pip install -e ".[book]"`, and Chromium from the system. With BOOK=all in the
-environment, as in CI, they must be there.
+It needs `pip install -e ".[book]"`, and Chromium.
 """
 
 import json
-import os
 import re
 import shutil
-import subprocess
-import sys
 from html.parser import HTMLParser
-from importlib.util import find_spec
 from urllib.parse import unquote
 
 import nbformat
 import pytest
-from browser import FLAGS, chromium
+from browser import launched
+from helpers import needs
 
-from vit_course.lessons import NOTEBOOKS, ROOT
+from vit_course.lessons import LESSONS, NOTEBOOKS, ROOT
+from vit_course.teaching import book
 
+pytestmark = pytest.mark.slow
 PAGES = [path.relative_to(ROOT).with_suffix(".html").as_posix() for path in NOTEBOOKS]
-LESSONS = [f"notebooks/{path.stem}" for path in NOTEBOOKS if path.parent.name == "notebooks"]
-
-
-def needed(there, what):
-    """Skip where a tool is not there, or fail if all must be."""
-    if not there and os.environ.get("BOOK") == "all":
-        pytest.fail(what)
-    if not there:
-        pytest.skip(what)
-
-
-def build(root, site):
-    """Make the book of a repository, each warning an error; returns what ran."""
-    tools = ("sphinx", "myst_nb", "sphinx_book_theme", "sphinx-mathjax-offline")
-    needed(all(map(find_spec, tools)), "pip install -e '.[book]' brings what makes the book")
-    command = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-c", root / "book"]
-    return subprocess.run([*command, root, site], capture_output=True, text=True)
 
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("book") / "site"
-    done = build(ROOT, folder)
-    assert done.returncode == 0, done.stderr
-    return folder
+    needs(*book.TOOLS)
+    return book.make(tmp_path_factory.mktemp("book") / "site").parent
 
 
 class Page(HTMLParser):
@@ -108,23 +87,22 @@ def test_a_broken_link_place_picture_and_a_fetched_script_are_found(site, tmp_pa
     ]
 
 
-def test_a_link_to_no_page_is_a_warning(tmp_path):
-    """As the front page's links are to all lessons, where only one is there."""
-    lesson = NOTEBOOKS[0].relative_to(ROOT).as_posix()
-    for name in ("book/conf.py", "book/book.css", "course.py", "pyproject.toml", lesson):
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        shutil.copy(ROOT / name, tmp_path / name)
+def test_a_broken_link_in_a_lesson_stops_the_book(tmp_path):
+    needs(*book.TOOLS)
+    lesson = tmp_path / NOTEBOOKS[0].relative_to(ROOT)
+    lesson.parent.mkdir()
+    shutil.copy(NOTEBOOKS[0], lesson)
     (tmp_path / "README.md").write_text("# Few\n\n[gone](notebooks/01_patches.ipynb)\n")
-    done = build(tmp_path, tmp_path / "site")
-    assert done.returncode == 1
-    assert "notebooks/01_patches.ipynb" in done.stderr
+    with pytest.raises(RuntimeError, match=r"notebooks/01_patches\.ipynb"):
+        book.make(tmp_path / "site", tmp_path)
 
 
-def shown(book, page):
+def shown(notebook, page):
     """What a notebook holds, and what its page shows: pictures, folded parts, the folded setup."""
-    outputs = [o for cell in book.cells for o in cell.get("outputs", [])]
-    text = "\n".join(cell.source for cell in book.cells if cell.cell_type == "markdown")
-    folded = sum("jupyter" in cell.metadata for cell in book.cells)
+    outputs = [o for cell in notebook.cells for o in cell.get("outputs", [])]
+    texts = [cell.source for cell in notebook.cells if cell.cell_type == "markdown"]
+    text = "\n".join(texts + [o.get("data", {}).get("text/html", "") for o in outputs])
+    folded = sum("jupyter" in cell.metadata for cell in notebook.cells)
     holds = sum("image/png" in o.get("data", {}) for o in outputs), text.count("<details>"), folded
     details = [given.get("class", "") for tag, given in page.tags if tag == "details"]
     setup = sum("hide" in name for name in details)
@@ -135,13 +113,13 @@ def shown(book, page):
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: f"{path.parent.name}/{path.stem}")
 def test_a_page_shows_all_of_its_notebook(site, path):
     page = Page(site / path.relative_to(ROOT).with_suffix(".html"))
-    book = nbformat.read(path, as_version=4)
-    holds, shows = shown(book, page)
+    notebook = nbformat.read(path, as_version=4)
+    holds, shows = shown(notebook, page)
     assert holds == shows
     assert holds[2] == 1  # the setup
-    book.cells[1].metadata.pop("jupyter")
-    book.cells[0].source += "<details>"
-    assert shown(book, page)[0] != shows
+    notebook.cells[1].metadata.pop("jupyter")
+    notebook.cells[0].source += "<details>"
+    assert shown(notebook, page)[0] != shows
 
 
 def test_the_front_page_leads_to_every_page(site):
@@ -166,15 +144,8 @@ def test_a_search_finds_a_lesson_by_its_words(site):
 
 @pytest.fixture(scope="module")
 def browser():
-    needed(find_spec("playwright"), "pip install -e '.[book]' brings playwright")
-    needed(chromium(), "needs Chromium, which the system's package manager brings")
-    from playwright.sync_api import sync_playwright
-
-    with (
-        sync_playwright() as playwright,
-        playwright.chromium.launch(executable_path=chromium(), args=FLAGS) as started,
-    ):
-        yield started
+    with launched() as chrome:
+        yield chrome
 
 
 def seen(browser, pages, width, scheme):
@@ -207,7 +178,7 @@ def seen(browser, pages, width, scheme):
 
 @pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (400, "dark")])
 def test_a_browser_shows_every_lesson_on_a_desk_and_a_phone(site, browser, width, scheme):
-    names = ["index", "notebooks/GLOSSARY", *LESSONS]
+    names = ["index", "notebooks/GLOSSARY", *(f"notebooks/{path.stem}" for path in LESSONS)]
     found, formulas = seen(browser, [site / f"{name}.html" for name in names], width, scheme)
     assert found == []
     assert formulas > 100

