@@ -107,21 +107,22 @@ def read(path: Path) -> dict[int, Question]:
 
 def parsed(number: int, block: str, file: str) -> Question:
     head, *rest = re.split(r"(?m)^([ *] [a-z]) ", block)
-    options, reasons, right = {}, {}, []
+    options, reasons, right = {}, {}, ""
     for mark, said in zip(rest[::2], rest[1::2], strict=True):
-        option, *reason = said.strip().splitlines()
-        options[mark[-1]], reasons[mark[-1]] = option, " ".join(map(str.strip, reason))
+        option, *reason = map(str.strip, said.strip().splitlines())
+        options[mark[-1]], reasons[mark[-1]] = option, " ".join(reason)
         right += mark[-1] if mark[0] == "*" else ""
-    text = " ".join(head.split()).removeprefix(f"{number}. ")
-    for wrong, problem in {
-        text == " ".join(head.split()): f'it must begin with "{number}. "',
-        list(options) != list("abc"): f"its letters are {list(options)}, not a, b, c",
-        len(right) != 1: f"{len(right)} options are marked as right by *",
-        not all(reasons.values()): "an option has no reason below it",
-    }.items():
-        if wrong:
+    start, text = f"{number}. ", " ".join(head.split())
+    problems = {
+        f'it must begin with "{start}"': not text.startswith(start),
+        f"its letters are {list(options)}, not a, b, c": list(options) != list("abc"),
+        f"{len(right)} options are marked as right by *": len(right) != 1,
+        "an option has no reason below it": not all(reasons.values()),
+    }
+    for problem, found in problems.items():
+        if found:
             raise ValueError(f"{file}, question {number}: {problem}")
-    return Question(number, text, right[0], options, reasons)
+    return Question(number, text.removeprefix(start), right, options, reasons)
 
 
 def ask(path: Path, number: int, letter: Any, call: str) -> Shown | None:
