@@ -1,24 +1,23 @@
 """The lessons as assignments: one source, and each submission graded as it deserves.
 
-What nbgrader does is tested where it is installed, by `pip install -e ".[teach]"`. With TEACH=all
-in the environment, as in CI, it must be.
+`pip install -e ".[teach]"` brings nbgrader.
 """
 
 import csv
-import importlib.util
 import json
-import os
 import re
 import shutil
 import subprocess
 import sys
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 
 import hygiene
 import nbformat
 import pytest
 import torch
+from helpers import needs
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -210,7 +209,7 @@ def judgement(cells, tasks, seconds, megabytes=2000) -> dict[str, str]:
     return json.loads(done.stdout)
 
 
-@pytest.mark.skipif(os.environ.get("TEACH") != "all", reason="takes minutes: TEACH=all runs it")
+@pytest.mark.slow
 @each_assignment
 def test_the_solutions_of_each_assignment_are_right(name):
     cells = [c for c in assignments.source_of(name)["cells"] if c["cell_type"] == "code"]
@@ -262,6 +261,7 @@ CHEATS = {  # those that are of no use: what they replace or print stays in thei
 }
 
 
+@pytest.mark.slow
 def test_what_is_printed_or_replaced_is_of_no_use():
     said = judged(CHEATS)
     assert "right" not in said.values()
@@ -278,6 +278,7 @@ TROUBLE = {
 GREEDY = "def split_qkv(qkv, num_heads):\n    return torch.ones(10**9).expand(3, -1) + 1"
 
 
+@pytest.mark.slow
 def test_trouble_in_one_task_leaves_the_next_alone():
     said = judged(TROUBLE | {"trust_split": RIGHT["trust_split"]}, seconds=10)
     assert "does it end?" in said["split_heads"]
@@ -287,6 +288,7 @@ def test_trouble_in_one_task_leaves_the_next_alone():
     assert said["trust_split"] == "right"
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="memory is limited on Linux alone")
 def test_memory_is_limited():
     said = judged({"split_qkv": GREEDY, "trust_split": RIGHT["trust_split"]}, megabytes=1000)
@@ -299,16 +301,14 @@ def test_memory_is_limited():
 
 @pytest.fixture(scope="module")
 def released(tmp_path_factory):
-    """The students' versions. Without nbgrader the test is skipped, or fails if it must be."""
-    if importlib.util.find_spec("nbgrader") is None:
-        if os.environ.get("TEACH") == "all":
-            pytest.fail("nbgrader is missing")
-        pytest.skip("pip install -e '.[teach]' brings nbgrader")
+    """The students' versions."""
+    needs("nbgrader")
     folder = tmp_path_factory.mktemp("assignments")
     assignments.release(folder)
     return folder
 
 
+@pytest.mark.slow
 @each_assignment
 def test_what_nbgrader_releases_is_what_the_lesson_asks_for(released, name):
     book = read(released / f"{name}.ipynb")
@@ -365,6 +365,7 @@ SUBMISSIONS = {
 }
 
 
+@pytest.mark.slow
 def test_each_submission_gets_what_it_deserves(released, tmp_path):
     folder = tmp_path / "handed in"
     for student, (answers, change, _) in SUBMISSIONS.items():
@@ -409,7 +410,7 @@ def test_a_folder_without_submissions_is_said_so(tmp_path):
     assert done.stderr.endswith("holds no STUDENT/01_patches.ipynb, or the like\n")
 
 
-@pytest.mark.skipif(bool(importlib.util.find_spec("nbgrader")), reason="nbgrader is installed")
+@pytest.mark.skipif(bool(find_spec("nbgrader")), reason="nbgrader is installed")
 def test_without_nbgrader_it_says_what_to_install(tmp_path):
     done = commanded("release", "--to", tmp_path / "assignments")
     assert done.returncode == 2
