@@ -16,11 +16,7 @@ import huggingface_hub
 import numpy as np
 import pytest
 import torch
-from huggingface_hub.errors import (
-    GatedRepoError,
-    RepositoryNotFoundError,
-    RevisionNotFoundError,
-)
+from huggingface_hub.errors import GatedRepoError, RepositoryNotFoundError
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
@@ -34,7 +30,6 @@ from vit_steps.pretrained.sizes import published_heads, read_config
 
 IMAGENET = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 D, L, P, SIDE, HIDDEN, CLASSES = 128, 2, 8, 24, 256, 5  # 2 heads of 64
-DEIT_AND_DINO = ("facebook/deit-tiny-patch16-224", "facebook/dino-vits16", "facebook/dino-vitb8")
 
 
 # Hugging Face: against transformers itself -------------------------------------------------------
@@ -89,7 +84,7 @@ def test_hugging_faces_classifiers_give_the_same_logits(sizes, tmp_path):
 def test_hugging_faces_bare_dino_gives_the_same_tokens(tmp_path):
     sizes = dict(hidden_size=384, num_attention_heads=6, intermediate_size=1536)
     theirs = published("ViTModel", tmp_path, **sizes)
-    with pytest.raises(ValueError, match=r"has no head, only the body; give num_classes"):
+    with pytest.raises(ValueError, match=r"has no head; give num_classes"):
         load(tmp_path)
     loaded = load(tmp_path, num_classes=3)
     with torch.no_grad():
@@ -134,9 +129,8 @@ def test_names_of_the_classes_come_from_config_json(tmp_path):
     names = tuple(f"kind {i}" for i in range(CLASSES))
     assert load(tmp_path).classes == load(tmp_path / "model.safetensors").classes == names
     other = (tmp_path / "model.safetensors").rename(tmp_path / "my_vit.safetensors")
-    assert (
-        load(other, num_heads=2).classes == ()
-    )  # the config.json beside it may be another model's
+    # The config.json beside it may be another model's.
+    assert load(other, num_heads=2).classes == ()
     other.rename(tmp_path / "model.safetensors")
     loaded = load(tmp_path, num_classes=3)
     assert loaded.classes == ()
@@ -277,13 +271,20 @@ def fused(x, weight, bias, heads):
     return torch.cat(mixed, -1)
 
 
-def timm_logits(w, images):
+def pieces(w):
+    """LayerNorm and Linear by the names of torch's own state dicts."""
+
     def ln(x, name):
         return F.layer_norm(x, (D,), w[name + ".weight"], w[name + ".bias"], 1e-6)
 
     def fc(x, name):
         return x @ w[name + ".weight"].T + w[name + ".bias"]
 
+    return ln, fc
+
+
+def timm_logits(w, images):
+    ln, fc = pieces(w)
     x = F.conv2d(images, w["patch_embed.proj.weight"], w["patch_embed.proj.bias"], stride=P)
     x = torch.cat([w["cls_token"].expand(len(images), 1, D), x.flatten(2).mT], 1) + w["pos_embed"]
     for i in range(L):
@@ -295,12 +296,7 @@ def timm_logits(w, images):
 
 
 def torchvision_logits(w, images):
-    def ln(x, name):
-        return F.layer_norm(x, (D,), w[name + ".weight"], w[name + ".bias"], 1e-6)
-
-    def fc(x, name):
-        return x @ w[name + ".weight"].T + w[name + ".bias"]
-
+    ln, fc = pieces(w)
     x = F.conv2d(images, w["conv_proj.weight"], w["conv_proj.bias"], stride=P).flatten(2).mT
     x = torch.cat([w["class_token"].expand(len(images), 1, D), x], 1) + w["encoder.pos_embedding"]
     for i in range(L):
@@ -476,9 +472,6 @@ def test_what_is_not_known_or_was_published_with_two_head_counts_is_asked_for(si
         ((384, 12, 1536), dict(num_attention_heads=12), 12),
         ((192, 12, 768), dict(architecture="vit_tiny_patch16_224"), 3),
         ((384, 12, 1536), dict(architecture="deit_small_patch16_224"), 6),
-        ((768, 6, 3072), dict(architecture="vit_base_patch16_224.augreg_in21k"), 12),
-        ((1408, 2, 6144), dict(architecture="vit_giant_patch14_224"), 16),
-        ((1664, 2, 8192), dict(architecture="vit_gigantic_patch14_224"), 16),
         ((768, 2, 64), dict(architecture="vit_base_patch16_224", model_args=dict(num_heads=6)), 6),
     ],
     ids=str,
@@ -683,9 +676,7 @@ def test_other_mistakes_get_a_message(tmp_path):
         tmp_path / "notes.txt": "its ending is not",
         tmp_path / "list.pth": "tensors by name",
         stored(timm_file() | {"dist_token": torch.zeros(1, 1, D)}, tmp_path / "a.pth"): "distilled",
-        stored(
-            {"resnet.weight": torch.zeros(3)}, tmp_path / "b.pth"
-        ): "in no layout.*resnet.weight",
+        stored({"resnet.w": torch.zeros(3)}, tmp_path / "b.pth"): "in no layout.*resnet.w",
         stored(
             {"steps": torch.zeros(3).long()}, tmp_path / "c.pth"
         ): "not tensors of floats: steps",
@@ -808,13 +799,13 @@ def test_shards_that_are_not_what_the_index_says_are_named(tmp_path):
     name = min(load_file(first))
 
     reindexed(index, lost_tensor=first.name)
-    with pytest.raises(ValueError, match=f"{first.name} lacks .* promises: lost_tensor$"):
+    with pytest.raises(ValueError, match=f"{first.name} does not hold .* says: lost_tensor$"):
         load(folder, num_heads=2)
     reindexed(index, lost_tensor=None, **{name: None})
-    with pytest.raises(ValueError, match=f"{first.name} holds .* not place there: {name}$"):
+    with pytest.raises(ValueError, match=f"{first.name} does not hold .* says: {name}$"):
         load(folder, num_heads=2)
     reindexed(index, **{name: second.name})
-    with pytest.raises(ValueError, match=f"{first.name} holds tensors .*: {name}$"):
+    with pytest.raises(ValueError, match=f"{first.name} does not hold .*: {name}$"):
         load(folder, num_heads=2)
     reindexed(index, **{name: first.name})
     assert load(folder, num_heads=2).layout == "timm"
@@ -859,26 +850,24 @@ def http_error(kind):
 
 @pytest.fixture
 def hub(tmp_path, monkeypatch):
-    """A hub with one model on it; `hub.down` and `hub.cached` say what can be reached."""
+    """A hub with one model on it; `hub.down` says whether it can be reached."""
 
     class Hub:
-        down, cached, gated, asked, revision = False, False, False, [], None
+        down, gated, asked = False, False, []
         files = ("config.json", "model.safetensors", "pytorch_model.bin", "flax_model.msgpack")
 
     def model_info(repo, revision=None, timeout=None):
         assert timeout, "a hub that never answers would be waited for without an end"
         if Hub.down:
             raise ConnectionError("[Errno -2] Name or service not known")
-        if repo == "someone/vit" and revision not in (None, "main", "v2"):
-            raise http_error(RevisionNotFoundError)
-        if repo not in ("someone/vit", *DEIT_AND_DINO):
+        if not repo.startswith(("someone/vit", "facebook/")):
             raise http_error(RepositoryNotFoundError)
         return SimpleNamespace(siblings=[SimpleNamespace(rfilename=name) for name in Hub.files])
 
     def snapshot_download(repo, revision=None, allow_patterns=None, local_files_only=False):
         assert local_files_only == Hub.down
-        Hub.asked, Hub.revision = allow_patterns, revision
-        if local_files_only and not Hub.cached:
+        Hub.asked = allow_patterns
+        if local_files_only:
             raise FileNotFoundError("no such snapshot")
         if Hub.gated:
             raise http_error(GatedRepoError)
@@ -893,7 +882,6 @@ def hub(tmp_path, monkeypatch):
 def test_a_hub_id_is_downloaded_and_only_what_is_needed(hub):
     assert load("someone/vit").layout == "Hugging Face"
     assert hub.asked == ["config.json", "preprocessor_config.json", "model.safetensors"]
-    assert hub.revision is None
 
 
 @pytest.mark.parametrize(
@@ -902,22 +890,8 @@ def test_a_hub_id_is_downloaded_and_only_what_is_needed(hub):
         (["pytorch_model.bin", "model.safetensors"], ["model.safetensors"]),
         (["pytorch_model.bin", "tf_model.h5"], ["pytorch_model.bin"]),
         (
-            [
-                "model-00001-of-00002.safetensors",
-                "model-00002-of-00002.safetensors",
-                "model.safetensors.index.json",
-                "other-00001-of-00001.safetensors",
-                "pytorch_model.bin",
-            ],
-            [
-                "model.safetensors.index.json",
-                "model-00001-of-00002.safetensors",
-                "model-00002-of-00002.safetensors",
-            ],
-        ),
-        (
-            ["pytorch_model-00001-of-00001.bin", "pytorch_model.bin.index.json"],
-            ["pytorch_model.bin.index.json", "pytorch_model-00001-of-00001.bin"],
+            ["model-1-of-1.safetensors", "model.safetensors.index.json", "other-1.safetensors"],
+            ["model.safetensors.index.json", "model-1-of-1.safetensors"],
         ),
         (["model-00001-of-00002.safetensors", "model.safetensors"], ["model.safetensors"]),
         (["README.md"], ["model.safetensors"]),
@@ -928,28 +902,17 @@ def test_the_best_form_of_the_weights_is_asked_for(files, wanted):
     assert needed(files) == wanted
 
 
-def test_a_revision_is_passed_on_and_an_unknown_one_is_named(hub, tmp_path):
-    load("someone/vit", revision="v2")
-    assert hub.revision == "v2"
-    with pytest.raises(ValueError, match=r"someone/vit has no revision 'v3'.*a branch, a tag"):
-        load("someone/vit", revision="v3")
-    hub.down = True
-    with pytest.raises(ValueError, match="someone/vit at revision 'v3' is not in the cache"):
-        load("someone/vit", revision="v3")
+def test_what_is_here_has_no_revision(hub, tmp_path):
     for here in (tmp_path / "hub", tmp_path / "hub" / "model.safetensors"):
-        with pytest.raises(ValueError, match=r"revision is 'v2', but .* is a file or folder here"):
+        with pytest.raises(ValueError, match=r"revision is 'v2', but .* is here, not on the hub"):
             load(here, revision="v2")
 
 
-def test_without_a_network_the_cache_serves_or_one_line_says_so(hub):
+def test_without_a_network_one_line_says_so(hub):
     hub.down = True
-    with pytest.raises(
-        ValueError, match=r"not in the cache.*cannot be reached.*not known"
-    ) as caught:
+    with pytest.raises(ValueError, match=r"not in the cache.*cannot be reached.*not kno") as caught:
         load("someone/vit")
     assert "\n" not in str(caught.value)
-    hub.cached = True
-    assert load("someone/vit").layout == "Hugging Face"
 
 
 def test_an_unknown_name_is_no_model_and_a_gated_one_says_what_to_do(hub):
@@ -1160,77 +1123,15 @@ def test_preprocessor_config_json_is_followed(tmp_path):
             load(tmp_path)
 
 
-HALF = dict(image_mean=[0.5] * 3, image_std=[0.5] * 3, size=224, resample=2)
-TRAINED = dict(interpolation="bicubic", mean=IMAGENET[0], std=IMAGENET[1])
-DEIT = dict(hidden_size=192, num_attention_heads=3, num_labels=1000)
-DINO = dict(hidden_size=384, num_attention_heads=6)
-
-
-def published_folder(folder, kind="ViTForImageClassification", **sizes):
-    """A folder as the hub has it, with one block, and a file that says mean = std = 0.5."""
-    published(kind, folder, **(dict(num_hidden_layers=1, intermediate_size=64) | sizes))
-    (folder / "preprocessor_config.json").write_text(json.dumps(HALF))
-    return folder
-
-
 def test_the_hubs_deit_and_dino_are_prepared_as_they_were_trained(hub, tmp_path):
-    (tmp_path / "hub" / "preprocessor_config.json").write_text(json.dumps(HALF))
-    for name in DEIT_AND_DINO:
-        assert load(name).preprocess == Preprocess((SIDE, SIDE), 27, **TRAINED)
-    assert load("someone/vit").preprocess.mean == (0.5,) * 3
-
-
-@pytest.mark.parametrize(
-    "place",
-    [
-        "deit-tiny-patch16-224",
-        "facebook/deit-tiny-patch16-224",
-        "models--facebook--deit-tiny-patch16-224/snapshots/0123456789abcdef",
-    ],
-)
-def test_deit_in_a_folder_is_known_by_the_folders_name(place, tmp_path, monkeypatch):
-    folder = published_folder(tmp_path / place, **DEIT)
-    right = Preprocess((224, 224), 256, **TRAINED)
-    assert load(folder).preprocess == right
-    assert load(folder / "model.safetensors").preprocess == right
-    assert load(folder, num_classes=3).preprocess == right
-    monkeypatch.chdir(tmp_path)
-    assert load(place).preprocess == right
-    monkeypatch.chdir(folder)
-    assert load(".").preprocess == right
-
-
-def test_dino_in_a_folder_is_known_by_the_folders_name(tmp_path):
-    for name, patch in (("dino-vits16", 16), ("dino-vits8", 8)):
-        folder = published_folder(tmp_path / name, "ViTModel", patch_size=patch, **DINO)
-        assert load(folder, num_classes=3).preprocess == Preprocess((224, 224), 256, **TRAINED)
-
-
-def test_deit_at_384_is_cut_from_438(tmp_path):
-    sizes = dict(hidden_size=768, num_attention_heads=12, image_size=384, num_labels=1000)
-    folder = published_folder(tmp_path / "deit-base-patch16-384", **sizes)
-    assert load(folder).preprocess == Preprocess((384, 384), 438, **TRAINED)
-
-
-@pytest.mark.parametrize(
-    ("place", "kind", "sizes"),
-    [
-        ("vit-tiny-patch16-224", "ViTForImageClassification", DEIT),  # Google's, of the same shape
-        ("deit-tiny-patch16-224-pets", "ViTForImageClassification", DEIT),
-        ("deit-tiny-patch16-224/run/last", "ViTForImageClassification", DEIT),
-        ("models--me--deit-tiny-patch16-224/snapshots/01", "ViTForImageClassification", DEIT),
-        ("deit-tiny-patch16-224", "ViTForImageClassification", DEIT | dict(num_labels=37)),
-        ("deit-small-patch16-224", "ViTForImageClassification", DEIT),  # of another width
-        ("dino-vits16", "ViTForImageClassification", DINO | dict(num_labels=1000)),  # with a head
-        ("dino-vits16", "ViTModel", DINO | dict(patch_size=8)),
-    ],
-    ids=str,
-)
-def test_what_is_not_the_published_deit_or_dino_keeps_its_own_preprocessing(
-    place, kind, sizes, tmp_path
-):
-    loaded = load(published_folder(tmp_path / place, kind, **sizes), num_classes=3)
-    assert loaded.preprocess == Preprocess((224, 224))
+    half = dict(image_mean=[0.5] * 3, image_std=[0.5] * 3, size=224, resample=2)
+    (tmp_path / "hub" / "preprocessor_config.json").write_text(json.dumps(half))
+    trained = Preprocess((SIDE, SIDE), 27, "bicubic", *IMAGENET)
+    for name in ("deit-tiny-patch16-224", "dino-vits16", "dino-vitb8"):
+        assert load(f"facebook/{name}").preprocess == trained
+    for other in ("someone/vit", tmp_path / "hub"):  # one in a folder may be trained further
+        assert load(other).preprocess.mean == (0.5,) * 3
+    assert load(tmp_path / "hub", preprocess=trained).preprocess is trained
 
 
 def test_timms_config_tells_its_preprocessing(tmp_path):

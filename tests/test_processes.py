@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 import torch
-from tiny_training import pictures, tiny
+from tiny_training import fit, pictures, tiny
 
 from vit_steps import training
-from vit_steps.training import checkpoints, processes
+from vit_steps.training import checkpoints, fitting, processes
 from vit_steps.training.loader import batches
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="torchrun's stores need Linux or macOS")
@@ -63,8 +63,8 @@ def alone(tmp_path_factory):
     return folder
 
 
-@pytest.mark.parametrize("size", [2, 4])
-def test_several_processes_come_to_the_weights_of_one(size, alone, tmp_path):
+def test_several_processes_come_to_the_weights_of_one(alone, tmp_path):
+    size = 3
     done = trained(size, tmp_path)
     assert done.returncode == 0, done.stderr
     assert_same(alone, tmp_path)
@@ -80,17 +80,18 @@ def test_several_processes_come_to_the_weights_of_one(size, alone, tmp_path):
         assert "gloo" not in (tmp_path / f"threads_{n}").read_text()
 
 
-def test_a_killed_process_ends_all_and_the_training_goes_on_in_any_number(alone, tmp_path):
-    for size, lifetime in ((2, 1), (4, 2)):
-        done = trained(size, tmp_path, lifetime)
-        assert done.returncode != 0
-        assert "SIGKILL" in done.stderr
-        assert len(weights(tmp_path)[1]["train_loss"]) == lifetime
+@pytest.mark.slow
+def test_a_killed_process_ends_all_and_the_training_goes_on_in_another_number(alone, tmp_path):
+    done = trained(2, tmp_path, lifetime=2)
+    assert done.returncode != 0
+    assert "SIGKILL" in done.stderr
+    assert len(weights(tmp_path)[1]["train_loss"]) == 2
     done = trained(1, tmp_path)
     assert done.stdout == "epoch 3\nepoch 4\n"
     assert_same(alone, tmp_path)
 
 
+@pytest.mark.slow
 def test_torchrun_restarts_and_goes_on_from_the_checkpoint(alone, tmp_path):
     done = trained(2, tmp_path, lifetime=2, restarts=1)
     assert done.returncode == 0, done.stderr
@@ -98,6 +99,7 @@ def test_torchrun_restarts_and_goes_on_from_the_checkpoint(alone, tmp_path):
     assert_same(alone, tmp_path)
 
 
+@pytest.mark.slow
 def test_the_command_runs_under_torchrun_and_tells_all_once(tmp_path):
     options = "--epochs 1 --device cpu --embed-dim 8 --depth 1 --num-heads 2 --patch-size 4"
     done = torchrun(2, "-m", "vit_steps.training", *options.split(), "--out", tmp_path / "run")
@@ -106,10 +108,12 @@ def test_the_command_runs_under_torchrun_and_tells_all_once(tmp_path):
     assert lines[1].endswith("on cpu, in 2 processes")
     assert [line.split(" of ")[0] for line in lines].count("epoch   1") == 1
     assert done.stdout.count("measured once") == 1
-    refused = torchrun(2, "-m", "vit_steps.training", "--batch-size", 1, "--out", tmp_path / "one")
-    assert refused.returncode != 0
-    assert "vit_steps.training: batch_size is 1, too few for 2 processes" in refused.stderr
-    assert "Traceback (most recent call last)" not in refused.stderr.split("E1")[0]
+
+
+def test_a_batch_too_small_to_be_shared_is_refused(monkeypatch):
+    monkeypatch.setattr(fitting, "my_share", lambda: (0, 2))
+    with pytest.raises(ValueError, match="batch_size is 1, too few for 2 processes"):
+        fit(tiny(), batch_size=1)
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 20])

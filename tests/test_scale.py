@@ -732,6 +732,7 @@ def test_merging_costs_accuracy_little_by_little(stored):
 # Several processes -------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="torchrun's stores need Linux or macOS")
 def test_a_model_cut_in_pieces_trains_as_the_whole_one(tmp_path):
     script = Path(__file__).with_name("sharded.py")

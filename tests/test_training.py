@@ -300,6 +300,7 @@ def digits_model(seed):
     return model
 
 
+@pytest.mark.slow
 def test_digits_to_97_percent_and_more(tmp_path):
     """The command's own recipe, its best epoch; one seed here, three in the project's notes."""
     assert command.RECIPES["digits"]["epochs"] == 30
