@@ -334,6 +334,12 @@ class Lab:
         self.do(code.wait_for_element_state("visible"))
         return self.do(code.inner_text()).strip()
 
+    def choose(self, cell: int, option: int) -> str:
+        """Click on an option, counted from 0, of what a cell asks; what it then says."""
+        folded = self.do(self.node(cell).query_selector_all("details"))[option]
+        self.do(self.do(folded.query_selector("summary")).click())
+        return self.do(self.do(folded.query_selector("p")).inner_text())
+
     def picture(self, name: str):
         """Take a screenshot of the window."""
         self.do(self.page.screenshot(path=self.pictures / f"{name}.png"), 60)
