@@ -74,33 +74,9 @@ def test_rows_of_rollout_are_shares(depth, b, h, n):
     close(flow.sum(-1), torch.ones(b, n))
 
 
-def test_rollout_of_identity_is_identity():
-    eye = torch.eye(5).expand(2, 3, 5, 5)
-    assert torch.equal(maps.rollout([eye] * 4), eye[:, 0])
-
-
-def test_rollout_of_even_attention_keeps_half_a_token_in_each_block():
-    even = torch.full((1, 1, 4, 4), 0.25)
-    flow = maps.rollout([even, even])[0]
-    close(flow.diagonal(), torch.full((4,), 0.25 + 0.75 * 0.25))
-    close(flow[0, 1:], torch.full((3,), 0.75 * 0.25))
-
-
-def test_rollout_of_one_block_is_half_of_its_mean_head():
-    (weights,) = some_attention(depth=1)
-    close(maps.rollout([weights]), 0.5 * weights.mean(dim=1) + 0.5 * torch.eye(7))
-
-
 def test_rollout_brings_rows_that_do_not_sum_to_one_back_to_one():
     attention = [0.5 * weights for weights in some_attention()]
     close(maps.rollout(attention).sum(-1), torch.ones(2, 7))
-
-
-def test_the_order_of_blocks_matters_and_that_of_heads_does_not():
-    attention = some_attention()
-    flow = maps.rollout(attention)
-    assert (maps.rollout(attention[::-1]) - flow).abs().max() > 0.01
-    close(maps.rollout([weights.flip(1) for weights in attention]), flow)
 
 
 def test_rollout_takes_a_tuple_doubles_and_blocks_with_other_head_counts():
@@ -166,15 +142,6 @@ def test_attention_distance_equals_a_loop(rows, cols):
             assert distances[layer, head].item() == pytest.approx(sum(loops) / 3, abs=1e-4)
 
 
-@pytest.mark.parametrize("grid", [(2, 2), (3, 5), (1, 7)])
-def test_even_attention_gives_the_mean_distance_of_the_grid(grid):
-    n = 1 + grid[0] * grid[1]
-    places = [(r, c) for r in range(grid[0]) for c in range(grid[1])]
-    mean = sum(math.dist(a, b) for a in places for b in places) / len(places) ** 2
-    even = torch.full((2, 1, n, n), 1 / n)
-    assert maps.attention_distance([even], grid, 16).item() == pytest.approx(16 * mean, abs=1e-4)
-
-
 def test_a_token_that_looks_at_itself_looks_0_pixels_far_and_at_its_neighbour_one_patch():
     own = torch.eye(3).expand(1, 1, 3, 3)
     swapped = own[:, :, [0, 2, 1]]  # two patches side by side, each looks at the other
@@ -192,14 +159,6 @@ def test_distances_of_patches_are_the_nearest_floats_to_the_true_ones(rows, cols
     places = [(r * size, c * size) for r in range(rows) for c in range(cols)]
     expected = torch.tensor([[math.dist(a, b) for b in places] for a in places])
     assert torch.equal(maps.patch_distances((rows, cols), size), expected)
-
-
-def test_distances_of_patches_are_symmetric_and_in_pixels():
-    apart = maps.patch_distances((2, 3), 4)
-    assert apart.shape == (6, 6)
-    assert torch.equal(apart, apart.T)
-    assert apart.diagonal().eq(0).all()
-    assert apart[0].tolist() == pytest.approx([0, 4, 8, 4, 4 * math.sqrt(2), 4 * math.sqrt(5)])
 
 
 # Positions, filters, tokens ----------------------------------------------------------------------
@@ -281,11 +240,6 @@ def test_touched_equals_a_loop_over_pixels():
         canvas[top : top + 5, left : left + 5] = 1
         by_loop = canvas.unfold(0, 4, 4).unfold(1, 4, 4).sum((-1, -2)) > 0
         assert torch.equal(patches, by_loop)
-
-
-def test_a_digit_on_the_grid_touches_four_patches_and_off_it_nine():
-    places = torch.tensor([[0, 0], [4, 8], [1, 2], [0, 1]])
-    assert maps.touched(places, 8, 4, 4).sum((1, 2)).tolist() == [4, 4, 9, 6]
 
 
 # Covering ----------------------------------------------------------------------------------------

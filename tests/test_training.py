@@ -93,11 +93,6 @@ def test_evaluation_is_over_all_images_and_without_dropout(batch_size):
     assert not model.training
 
 
-def test_a_new_model_knows_nothing():
-    loss, _ = training.evaluate(tiny(), pictures(300))
-    assert loss == pytest.approx(math.log(3), abs=0.02)
-
-
 # Augmentation ------------------------------------------------------------------------------------
 
 AUGMENTATIONS = [training.augment_digits, training.augment_photos]
@@ -249,12 +244,6 @@ def test_progress_goes_to_stderr_and_only_if_wanted(capsys):
     assert out == ""
     assert "epoch 3/3" in err
     assert "9/9" in err
-
-
-def test_the_report_comes_after_each_epoch():
-    seen = []
-    fit(tiny(), report=lambda history: seen.append(len(history)))
-    assert seen == [1, 2, 3]
 
 
 @pytest.mark.parametrize(
