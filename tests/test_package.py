@@ -6,6 +6,7 @@ import importlib
 import inspect
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -141,6 +142,18 @@ def test_no_circle_and_no_one_imports_a_command():
     needed = {m: {other for other, _ in imported(f, text(f))} for m, f in MODULES.items()}
     list(graphlib.TopologicalSorter(needed).static_order())  # raises CycleError
     assert not [m for some in needed.values() for m in some if m.endswith("__main__")]
+
+
+def test_what_is_no_python_is_named_to_the_wheel():
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["setuptools"]
+    named = {
+        path
+        for package, patterns in settings["package-data"].items()
+        for pattern in patterns
+        for path in (ROOT / package.replace(".", "/")).glob(pattern)
+    }
+    others = {path for package in ORDER for path in (ROOT / package).rglob("*.*")} - named
+    assert [path for path in others if path.suffix not in (".py", ".pyc")] == []
 
 
 # Names and docstrings ----------------------------------------------------------------------------
