@@ -2,9 +2,6 @@
 
 import torch
 
-# rename
-
-
 # torchvision_name
 
 
