@@ -1,4 +1,4 @@
-"""Answers to lesson 10's build cell and exercises, as learners would write them."""
+"""Answers to lesson 10's exercises, as learners would write them."""
 
 import torch
 
