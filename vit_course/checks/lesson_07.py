@@ -21,7 +21,6 @@ from .trials import Trial, call, then, untouched
 
 # One training step --------------------------------------------------------------------------------
 
-
 SWAPPED = "the logits come first, then the labels: F.cross_entropy(model(images), labels)"
 CUT_OFF = (
     "backward finds no way back from the loss: the model must run outside torch.no_grad(), the "
