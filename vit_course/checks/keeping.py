@@ -35,7 +35,7 @@ PIECES = {
     "ViT": "vit_steps.vit",
     "train_step": "vit_steps.training.loop",
     "warmup_cosine": "vit_steps.training.loop",
-    "rollout": "vit_steps.maps.attention",
+    "rollout": "vit_steps.maps.shares",
     "rename": "vit_steps.pretrained.layouts",
     "fuse_qkv": "vit_steps.variants",
     "DropPath": "vit_steps.variants",
