@@ -87,21 +87,20 @@ class Exercise(Check):
         """What one mistake says that gives these results; else what two at once say that do."""
         return (
             self.wholly(results, first)
-            or self.two_at_once(results, first)
+            or self.two_at_once(results)
             or self.partly(results, first)
         )
 
-    def two_at_once(self, results: Sequence[Any], first: int) -> str | None:
-        """What the pairs of mistakes say that give these results in all trials."""
+    def two_at_once(self, results: Sequence[Any]) -> str | None:
+        """What the pairs of mistakes say that give these results in all trials, the simplest first,
+        which rules most pairs out."""
         if not any(self.tells(results, number) for number in range(len(results))):
             return None
         found, end = [], monotonic() + PATIENCE
         for said, wrong in self.pairs:
             if monotonic() > end:
                 break
-            if self.agrees(wrong, results, first) and all(
-                self.agrees(wrong, results, number) for number in range(len(results))
-            ):
+            if all(self.agrees(wrong, results, number) for number in range(len(results))):
                 found.append(said)
         found = list(dict.fromkeys(found))
         if not found:
