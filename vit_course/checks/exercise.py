@@ -77,7 +77,7 @@ class Exercise(Check):
             for name, home in PIECES.items()
             if name != self.name and name in source
         }
-        names = {"__name__": "answers"} | COMMON | pieces | dict(self.uses)
+        names: dict[str, Any] = {"__name__": "answers"} | COMMON | pieces | dict(self.uses)
         file = f"an answer to {self.name}: {hash(source)}"
         linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
         exec(compile(source, file, "exec"), names)
