@@ -86,9 +86,7 @@ class Exercise(Check):
     def recognise(self, results: Sequence[Any], first: int) -> str | None:
         """What one mistake says that gives these results; else what two at once say that do."""
         return (
-            self.wholly(results, first)
-            or self.two_at_once(results)
-            or self.partly(results, first)
+            self.wholly(results, first) or self.two_at_once(results) or self.partly(results, first)
         )
 
     def two_at_once(self, results: Sequence[Any]) -> str | None:
