@@ -12,12 +12,14 @@ from pathlib import Path
 
 import pytest
 import torch
+from torch import nn
 
 from vit_course import checks
 from vit_course.checks.compare import compare
 from vit_course.checks.engine import LEFT
 from vit_course.checks.exercise import Exercise, edited, table
 from vit_course.checks.keeping import PIECES
+from vit_course.checks.trials import module
 
 EXERCISES = {name: c for name, c in vars(checks).items() if isinstance(c, Exercise)}
 ROWS = [
@@ -192,3 +194,18 @@ def test_where_several_pairs_fit_it_says_so():
 def test_a_pair_is_not_guessed_from_errors_alone():
     check = exercise("it raises\n    2 * x => x.no\nit raises too\n    y.mT => y.nothing\n")
     assert "your code raises ZeroDivisionError" in check.judge(lambda x: 1 / 0)
+
+
+def test_nor_from_an_error_inside_a_module():
+    class Broken(nn.Linear):
+        def forward(self, x):
+            return x + 1 / 0
+
+    answer = """
+class f(nn.Linear):
+    def forward(self, x):
+        return super().forward(x) + 1 / (4 - 1 - 1)
+"""
+    wrong = "this is three\n    4 - => 3 -\nthis is two\n    - 1) => - 2)\n"
+    check = Exercise(answer, [module("a Linear", (3, 2), torch.ones(2, 3))], wrong)
+    assert "your code raises ZeroDivisionError" in check.judge(Broken)

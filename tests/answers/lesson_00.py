@@ -6,87 +6,6 @@ from torch.nn import functional as F
 # negative: (3, H, W), floats 0 to 1; black and white change places.
 
 
-def from_one(picture):
-    return 1.0 - picture
-
-
-def by_torch_sub(picture):
-    return torch.ones_like(picture).sub(picture)
-
-
-def minus_plus(picture):
-    new = -picture
-    return new + 1
-
-
-def by_pixel_loop(picture):
-    new = picture.clone()
-    for c in range(picture.shape[0]):
-        for i in range(picture.shape[1]):
-            for j in range(picture.shape[2]):
-                new[c, i, j] = 1 - picture[c, i, j]
-    return new
-
-
-def only_minus(picture):
-    return -picture
-
-
-def from_255(picture):
-    return 255 - picture
-
-
-def minus_one(picture):
-    return picture - 1
-
-
-def turned_over(picture):
-    return picture.flip(0)
-
-
-def upside_down(picture):
-    return torch.flip(picture, dims=[1])
-
-
-def left_alone(picture):
-    return picture
-
-
-def reciprocal(picture):
-    return 1 / picture
-
-
-def absolute(picture):
-    return (picture - 0.5).abs()
-
-
-def thresholded(picture):
-    return (picture < 0.5).float()
-
-
-def from_largest(picture):
-    return picture.max() - picture
-
-
-def by_not(picture):
-    return ~picture
-
-
-def negative_in_place(picture):
-    picture *= -1
-    picture += 1
-    return picture
-
-
-def prints_only(picture):
-    print(end="")
-    1 - picture
-
-
-def negative_from_minus_one(picture):
-    return -1 - picture
-
-
 # normalize_channels: (image[c] - mean[c]) / std[c].
 
 
@@ -351,27 +270,10 @@ def many_verdicts(convert):
 
 
 RIGHT = {
-    "negative": [from_one, by_torch_sub, minus_plus, by_pixel_loop],
     "normalize_channels": [by_view, by_transpose, by_channel_loop, by_filling],
     "picture_test": [on_random_pixels, pixel_by_pixel, by_hand, by_a_tensor_of_one],
 }
 WRONG = {
-    "negative": [
-        (only_minus, "white becomes −1"),
-        (from_255, "from 0 to 1"),
-        (minus_one, "the other way round"),
-        (turned_over, "red and blue"),
-        (upside_down, "turns the picture over"),
-        (left_alone, "nothing has changed"),
-        (reciprocal, "divides"),
-        (absolute, "how far"),
-        (thresholded, "only black and white"),
-        (from_largest, "brightest"),
-        (by_not, "your code raises"),
-        (negative_in_place, "changes the tensor that it was given"),
-        (prints_only, "is the `return` missing"),
-        (negative_from_minus_one, "−1 to −2"),
-    ],
     "normalize_channels": [
         (along_the_width, "meet the width"),
         (along_the_height, "meet the height"),

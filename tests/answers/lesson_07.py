@@ -1,4 +1,4 @@
-"""Answers to lesson 07's build cells and exercises, as learners would write them."""
+"""Answers to lesson 07's exercises, as learners would write them."""
 
 import math
 
@@ -7,510 +7,6 @@ from torch import nn
 from torch.nn import functional as F
 
 from vit_steps.training import augment_digits
-
-# The first build cell: one training step ----------------------------------------------------------
-
-
-def in_another_order(model, optimizer, images, labels):
-    optimizer.zero_grad()
-    logits = model(images)
-    loss = F.cross_entropy(logits, labels)
-    loss.backward()
-    optimizer.step()
-    return loss.detach()
-
-
-def cleared_by_the_model(model, optimizer, images, labels):
-    model.zero_grad()
-    loss = nn.CrossEntropyLoss()(model(images), labels)
-    loss.backward()
-    optimizer.step()
-    return loss.detach().clone()
-
-
-def cleared_at_the_end(model, optimizer, images, labels):
-    loss = F.cross_entropy(model(images), labels)
-    loss.backward()
-    optimizer.step()
-    optimizer.zero_grad()
-    return loss.data
-
-
-def by_log_softmax(model, optimizer, images, labels):
-    logs = model(images).log_softmax(dim=-1)
-    loss = -logs[torch.arange(len(labels)), labels].mean()
-    for parameter in model.parameters():
-        parameter.grad = None
-    loss.backward()
-    optimizer.step()
-    return loss.detach()
-
-
-def by_autograd(model, optimizer, images, labels):
-    loss = F.nll_loss(F.log_softmax(model(images), 1), labels)
-    parameters = list(model.parameters())
-    for parameter, grad in zip(parameters, torch.autograd.grad(loss, parameters), strict=True):
-        parameter.grad = grad
-    optimizer.step()
-    return loss.detach()
-
-
-def with_the_mode_put_back(model, optimizer, images, labels):
-    mode = model.training
-    loss = F.cross_entropy(input=model(images), target=labels)
-    optimizer.zero_grad(set_to_none=True)
-    loss.backward()
-    optimizer.step()
-    model.train(mode)
-    return loss.detach()
-
-
-def switched_to_training(model, optimizer, images, labels):
-    model.train()
-    optimizer.zero_grad(set_to_none=True)
-    loss = F.cross_entropy(input=model(images), target=labels)
-    loss.backward()
-    optimizer.step()
-    return loss.detach()
-
-
-def never_cleared(model, optimizer, images, labels):
-    loss = F.cross_entropy(model(images), labels)
-    loss.backward()
-    optimizer.step()
-    return loss.detach()
-
-
-def clearing_not_called(model, optimizer, images, labels):
-    loss = F.cross_entropy(model(images), labels)
-    optimizer.zero_grad  # noqa: B018
-    loss.backward()
-    optimizer.step()
-    return loss.detach()
-
-
-def cleared_too_late(model, optimizer, images, labels):
-    loss = F.cross_entropy(model(images), labels)
-    loss.backward()
-    optimizer.zero_grad()
-    optimizer.step()
-    return loss.detach()
-
-
-def never_backward(model, optimizer, images, labels):
-    loss = F.cross_entropy(model(images), labels)
-    optimizer.zero_grad()
-    optimizer.step()
-    return loss.detach()
-
-
-def backward_not_called(model, optimizer, images, labels):
-    loss = F.cross_entropy(model(images), labels)
-    optimizer.zero_grad()
-    loss.backward  # noqa: B018
-    optimizer.step()
-    return loss.detach()
-
-
-def never_moved(model, optimizer, images, labels):
-    loss = F.cross_entropy(model(images), labels)
-    optimizer.zero_grad()
-    loss.backward()
-    return loss.detach()
-
-
-def moved_before_backward(model, optimizer, images, labels):
-    loss = F.cross_entropy(model(images), labels)
-    optimizer.zero_grad()
-    optimizer.step()
-    loss.backward()
-    return loss.detach()
-
-
-def moving_not_called(model, optimizer, images, labels):
-    loss = F.cross_entropy(model(images), labels)
-    optimizer.zero_grad()
-    loss.backward()
-    optimizer.step  # noqa: B018
-    return loss.detach()
-
-
-def softmax_before_the_loss(model, optimizer, images, labels):
-    loss = F.cross_entropy(model(images).softmax(dim=-1), labels)
-    optimizer.zero_grad()
-    loss.backward()
-    optimizer.step()
-    return loss.detach()
-
-
-def summed_over_the_batch(model, optimizer, images, labels):
-    loss = F.cross_entropy(model(images), labels, reduction="sum")
-    optimizer.zero_grad()
-    loss.backward()
-    optimizer.step()
-    return loss.detach()
-
-
-def uphill(model, optimizer, images, labels):
-    loss = -F.cross_entropy(model(images), labels)
-    optimizer.zero_grad()
-    loss.backward()
-    optimizer.step()
-    return loss.detach()
-
-
-def with_its_graph(model, optimizer, images, labels):
-    loss = F.cross_entropy(model(images), labels)
-    optimizer.zero_grad()
-    loss.backward()
-    optimizer.step()
-    return loss
-
-
-def as_a_number(model, optimizer, images, labels):
-    loss = F.cross_entropy(model(images), labels)
-    optimizer.zero_grad()
-    loss.backward()
-    optimizer.step()
-    return loss.item()
-
-
-def without_return(model, optimizer, images, labels):
-    loss = F.cross_entropy(model(images), labels)
-    optimizer.zero_grad()
-    loss.backward()
-    optimizer.step()
-
-
-def loss_after_the_step(model, optimizer, images, labels):
-    loss = F.cross_entropy(model(images), labels)
-    optimizer.zero_grad()
-    loss.backward()
-    optimizer.step()
-    return F.cross_entropy(model(images), labels).detach()
-
-
-def put_in_eval(model, optimizer, images, labels):
-    model.eval()
-    loss = F.cross_entropy(model(images), labels)
-    optimizer.zero_grad()
-    loss.backward()
-    optimizer.step()
-    return loss.detach()
-
-
-def accuracy_as_loss(model, optimizer, images, labels):
-    loss = (model(images).argmax(dim=1) == labels).float().mean()
-    optimizer.zero_grad()
-    loss.backward()
-    optimizer.step()
-    return loss.detach()
-
-
-def nll_of_logits(model, optimizer, images, labels):
-    loss = F.nll_loss(model(images), labels)
-    optimizer.zero_grad()
-    loss.backward()
-    optimizer.step()
-    return loss.detach()
-
-
-def stepped_twice(model, optimizer, images, labels):
-    loss = F.cross_entropy(model(images), labels)
-    optimizer.zero_grad()
-    loss.backward()
-    optimizer.step()
-    optimizer.step()
-    return loss.detach()
-
-
-def loss_halved_in_return(model, optimizer, images, labels):
-    loss = F.cross_entropy(model(images), labels)
-    optimizer.zero_grad()
-    loss.backward()
-    optimizer.step()
-    return loss.detach() / 2
-
-
-def optimizer_of_its_own(model, optimizer, images, labels):
-    optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3)
-    loss = F.cross_entropy(model(images), labels)
-    optimizer.zero_grad()
-    loss.backward()
-    optimizer.step()
-    return loss.detach()
-
-
-def moved_by_hand(model, optimizer, images, labels):
-    loss = F.cross_entropy(model(images), labels)
-    model.zero_grad()
-    loss.backward()
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter -= 0.01 * parameter.grad
-    return loss.detach()
-
-
-def arguments_swapped(model, optimizer, images, labels):
-    loss = F.cross_entropy(labels, model(images))
-    optimizer.zero_grad()
-    loss.backward()
-    optimizer.step()
-    return loss.detach()
-
-
-def squared_error(model, optimizer, images, labels):
-    logits = model(images)
-    loss = F.mse_loss(logits, F.one_hot(labels, logits.shape[1]).float())
-    optimizer.zero_grad()
-    loss.backward()
-    optimizer.step()
-    return loss.detach()
-
-
-def labels_guessed(model, optimizer, images, labels):
-    logits = model(images)
-    loss = F.cross_entropy(logits, logits.argmax(dim=1))
-    optimizer.zero_grad()
-    loss.backward()
-    optimizer.step()
-    return loss.detach()
-
-
-def without_gradients(model, optimizer, images, labels):
-    with torch.no_grad():
-        loss = F.cross_entropy(model(images), labels)
-    optimizer.zero_grad()
-    loss.backward()
-    optimizer.step()
-    return loss.detach()
-
-
-def detached_too_early(model, optimizer, images, labels):
-    loss = F.cross_entropy(model(images), labels).detach()
-    optimizer.zero_grad()
-    loss.backward()
-    optimizer.step()
-    return loss
-
-
-def model_stepped(model, optimizer, images, labels):
-    loss = F.cross_entropy(model(images), labels)
-    optimizer.zero_grad()
-    optimizer.backward(loss)
-    optimizer.step()
-    return loss.detach()
-
-
-# The second build cell: the schedule --------------------------------------------------------------
-
-
-def as_one_expression(step, steps, warmup):
-    rise = int(warmup * steps)
-    if step < rise:
-        return (1 + step) / (1 + rise)
-    return 0.5 + 0.5 * math.cos((step - rise) / (steps - rise) * math.pi)
-
-
-def by_half_angle(step, steps, warmup):
-    rise = math.floor(warmup * steps)
-    if step >= rise:
-        return math.cos(math.pi / 2 * (step - rise) / (steps - rise)) ** 2
-    return 1 - (rise - step) / (rise + 1)
-
-
-def by_tensors(step, steps, warmup):
-    rise = int(steps * warmup)
-    up = torch.linspace(0, 1, rise + 2, dtype=torch.float64)[1:-1]
-    angles = torch.arange(steps - rise, dtype=torch.float64) / (steps - rise) * torch.pi
-    return torch.cat([up, (angles.cos() + 1) / 2])[step].item()
-
-
-def as_the_smaller(step, steps, warmup):
-    rise = int(warmup * steps)
-    done = max(step - rise, 0) / (steps - rise)
-    return (
-        min((step + 1) / (rise + 1), (1 + math.cos(math.pi * done)) / 2)
-        if step < rise
-        else (1 + math.cos(math.pi * done)) / 2
-    )
-
-
-def first_step_wasted(step, steps, warmup):
-    rise = int(warmup * steps)
-    if step < rise:
-        return step / rise
-    return as_one_expression(step, steps, warmup)
-
-
-def counted_from_zero(step, steps, warmup):
-    rise = int(warmup * steps)
-    if step < rise:
-        return step / (rise + 1)
-    return as_one_expression(step, steps, warmup)
-
-
-def peak_too_early(step, steps, warmup):
-    rise = int(warmup * steps)
-    if step < rise:
-        return (step + 1) / rise
-    return as_one_expression(step, steps, warmup)
-
-
-def cosine_from_step_0(step, steps, warmup):
-    rise = int(warmup * steps)
-    if step < rise:
-        return (step + 1) / (rise + 1)
-    return (1 + math.cos(math.pi * step / steps)) / 2
-
-
-def cosine_too_long(step, steps, warmup):
-    rise = int(warmup * steps)
-    if step < rise:
-        return (step + 1) / (rise + 1)
-    return (1 + math.cos(math.pi * (step - rise) / steps)) / 2
-
-
-def cosine_to_the_last(step, steps, warmup):
-    rise = int(warmup * steps)
-    if step < rise:
-        return (step + 1) / (rise + 1)
-    return (1 + math.cos(math.pi * (step - rise) / (steps - 1 - rise))) / 2
-
-
-def cosine_without_brackets(step, steps, warmup):
-    rise = int(warmup * steps)
-    if step < rise:
-        return (step + 1) / (rise + 1)
-    return 0.5 * 1 + math.cos(math.pi * (step - rise) / (steps - rise))
-
-
-def half_without_brackets(step, steps, warmup):
-    rise = int(warmup * steps)
-    if step < rise:
-        return (step + 1) / (rise + 1)
-    return 1 + math.cos(math.pi * (step - rise) / (steps - rise)) / 2
-
-
-def angle_without_brackets(step, steps, warmup):
-    rise = int(warmup * steps)
-    if step < rise:
-        return (step + 1) / (rise + 1)
-    return (1 + math.cos(math.pi * step - rise / steps - rise)) / 2
-
-
-def rise_without_brackets(step, steps, warmup):
-    rise = int(warmup * steps)
-    if step < rise:
-        return step + 1 / rise + 1
-    return as_one_expression(step, steps, warmup)
-
-
-def rise_with_one_pair(step, steps, warmup):
-    rise = int(warmup * steps)
-    if step < rise:
-        return (step + 1) / rise + 1
-    return as_one_expression(step, steps, warmup)
-
-
-def from_two(step, steps, warmup):
-    rise = int(warmup * steps)
-    if step < rise:
-        return (step + 1) / (rise + 1)
-    return 1 + math.cos(math.pi * (step - rise) / (steps - rise))
-
-
-def below_zero(step, steps, warmup):
-    rise = int(warmup * steps)
-    if step < rise:
-        return (step + 1) / (rise + 1)
-    return math.cos(math.pi * (step - rise) / (steps - rise))
-
-
-def quarter_cosine(step, steps, warmup):
-    rise = int(warmup * steps)
-    if step < rise:
-        return (step + 1) / (rise + 1)
-    return math.cos(math.pi / 2 * (step - rise) / (steps - rise))
-
-
-def without_pi(step, steps, warmup):
-    rise = int(warmup * steps)
-    if step < rise:
-        return (step + 1) / (rise + 1)
-    return (1 + math.cos((step - rise) / (steps - rise))) / 2
-
-
-def whole_wave(step, steps, warmup):
-    rise = int(warmup * steps)
-    if step < rise:
-        return (step + 1) / (rise + 1)
-    return (1 + math.cos(2 * math.pi * (step - rise) / (steps - rise))) / 2
-
-
-def in_degrees(step, steps, warmup):
-    rise = int(warmup * steps)
-    if step < rise:
-        return (step + 1) / (rise + 1)
-    return (1 + math.cos(180 * (step - rise) / (steps - rise))) / 2
-
-
-def straight_down(step, steps, warmup):
-    rise = int(warmup * steps)
-    if step < rise:
-        return (step + 1) / (rise + 1)
-    return 1 - (step - rise) / (steps - rise)
-
-
-def never_rising(step, steps, warmup):
-    return (1 + math.cos(math.pi * step / steps)) / 2
-
-
-def never_falling(step, steps, warmup):
-    rise = int(warmup * steps)
-    return (step + 1) / (rise + 1) if step < rise else 1.0
-
-
-def rise_rounded(step, steps, warmup):
-    rise = round(warmup * steps)
-    if step < rise:
-        return (step + 1) / (rise + 1)
-    return (1 + math.cos(math.pi * (step - rise) / (steps - rise))) / 2
-
-
-def rise_not_whole(step, steps, warmup):
-    rise = warmup * steps
-    if step < rise:
-        return (step + 1) / (rise + 1)
-    return (1 + math.cos(math.pi * (step - rise) / (steps - rise))) / 2
-
-
-def warmup_as_steps(step, steps, warmup):
-    if step < warmup:
-        return (step + 1) / (warmup + 1)
-    return (1 + math.cos(math.pi * (step - warmup) / (steps - warmup))) / 2
-
-
-def both_at_once(step, steps, warmup):
-    rise = int(warmup * steps)
-    share = min(1.0, (step + 1) / (rise + 1))
-    return share * (1 + math.cos(math.pi * step / steps)) / 2
-
-
-def done_alone(step, steps, warmup):
-    rise = int(warmup * steps)
-    if step < rise:
-        return (step + 1) / (rise + 1)
-    return (step - rise) / (steps - rise)
-
-
-def falls_out(step, steps, warmup):
-    rise = int(warmup * steps)
-    if step < rise:
-        return (step + 1) / (rise + 1)
-    (1 + math.cos(math.pi * (step - rise) / (steps - rise))) / 2
-    return None
-
 
 # Exercise 1: the loss -----------------------------------------------------------------------------
 
@@ -641,6 +137,10 @@ def one_loss_each(logits, labels, smoothing):
     n = logits.shape[1]
     target = F.one_hot(labels, n) * (1 - smoothing) + smoothing / n
     return -(target * logits.log_softmax(1)).sum(1)
+
+
+def torchs_own(logits, labels, smoothing):
+    return nn.CrossEntropyLoss(label_smoothing=smoothing)(logits, labels)
 
 
 def without_a_log(logits, labels, smoothing):
@@ -808,6 +308,18 @@ def moving_weights_compared(step):
     return "zero_grad" if name is None and changed else name
 
 
+def not_cloned_between(step):
+    return "eval" if is_eval(step) else not_cloned_after_softmax(step)
+
+
+def gradient_not_cloned(step):
+    model, _ = probe(step)
+    first = model.weight.grad
+    changed = not torch.equal(probe(step, model)[0].weight.grad, first)
+    name = four_probes(step)
+    return name if changed or name != "zero_grad" else None
+
+
 def put_in_eval_first(step):
     model = nn.Linear(3, 3).eval()
     probe(step, model)
@@ -911,79 +423,11 @@ def smoothed_and_augmented():
 
 
 RIGHT = {
-    "train_step": [
-        in_another_order,
-        cleared_by_the_model,
-        cleared_at_the_end,
-        by_log_softmax,
-        by_autograd,
-        with_the_mode_put_back,
-    ],
-    "warmup_cosine": [as_one_expression, by_half_angle, by_tensors, as_the_smaller],
     "smoothed_loss": [gathered, one_by_one, by_two_losses, scattered],
     "find_slip": [four_probes, loss_against_mine, by_a_spy],
     "beat_the_bar": [small_batches, eights, short_rise],
 }
 WRONG = {
-    "train_step": [
-        (never_cleared, "optimizer.zero_grad()"),
-        (clearing_not_called, "optimizer.zero_grad()"),
-        (cleared_too_late, "between backward and step"),
-        (never_backward, "loss.backward()"),
-        (backward_not_called, "loss.backward()"),
-        (never_moved, "optimizer.step()"),
-        (moved_before_backward, "optimizer.step()"),
-        (moving_not_called, "optimizer.step()"),
-        (softmax_before_the_loss, "a softmax too many"),
-        (summed_over_the_batch, "sum over the batch"),
-        (uphill, "uphill"),
-        (with_its_graph, "detach()"),
-        (as_a_number, "detach()"),
-        (without_return, "return"),
-        (loss_after_the_step, "before the step"),
-        (put_in_eval, "model.eval()"),
-        (switched_to_training, "model.train()"),
-        (accuracy_as_loss, "an accuracy"),
-        (nll_of_logits, "log-probabilities"),
-        (stepped_twice, "once"),
-        (loss_halved_in_return, "`loss`"),
-        (optimizer_of_its_own, "the optimizer that it is given"),
-        (moved_by_hand, "the optimizer that it is given"),
-        (arguments_swapped, "the logits come first"),
-        (squared_error, "squared"),
-        (labels_guessed, "does not depend on the labels"),
-        (without_gradients, "no_grad"),
-        (detached_too_early, "detach"),
-        (model_stepped, "AttributeError"),
-    ],
-    "warmup_cosine": [
-        (first_step_wasted, "count from 1"),
-        (counted_from_zero, "step + 1"),
-        (peak_too_early, "one step early"),
-        (cosine_from_step_0, "where the rise ends"),
-        (cosine_too_long, "steps - rise"),
-        (cosine_to_the_last, "steps - rise"),
-        (cosine_without_brackets, "brackets"),
-        (half_without_brackets, "brackets"),
-        (angle_without_brackets, "brackets"),
-        (rise_without_brackets, "brackets"),
-        (rise_with_one_pair, "brackets"),
-        (from_two, "halve"),
-        (below_zero, "below 0"),
-        (quarter_cosine, "a quarter"),
-        (without_pi, "pi"),
-        (whole_wave, "half a wave"),
-        (in_degrees, "radians"),
-        (straight_down, "straight line"),
-        (never_rising, "no rise"),
-        (never_falling, "stays at the peak"),
-        (rise_rounded, "int("),
-        (rise_not_whole, "int("),
-        (warmup_as_steps, "a share of the steps"),
-        (both_at_once, "where the rise ends"),
-        (done_alone, "how far down"),
-        (falls_out, "return"),
-    ],
     "smoothed_loss": [
         (softmax_twice, "softmax too many"),
         (unsmoothed, "makes no difference"),
@@ -1004,6 +448,7 @@ WRONG = {
         (over_the_batch, "over the classes"),
         (one_loss_each, "the mean over the pictures"),
         (without_a_log, "logarithm"),
+        (torchs_own, "torch's own loss"),
     ],
     "find_slip": [
         (without_softmax, "the softmax goes unnoticed"),
@@ -1018,6 +463,8 @@ WRONG = {
         (not_cloned, ".clone()"),
         (not_cloned_and_first, ".clone()"),
         (not_cloned_after_softmax, ".clone()"),
+        (not_cloned_between, ".clone()"),
+        (gradient_not_cloned, ".clone()"),
         (put_in_eval_first, "accused of eval mode"),
         (always_sound, "no slip is noticed"),
         (in_other_words, "'no zero_grad'"),

@@ -1,159 +1,12 @@
 """Answers to lesson 08's exercises, as learners would write them."""
 
-from copy import deepcopy
 from itertools import combinations, permutations
 from random import sample
 from statistics import mean, median
 
 import numpy as np
 import torch
-from torch import nn
 from torch.nn import functional as F
-
-# no_positions(model): set the positions to zero, and keep them there
-
-
-def zero_and_freeze(model):
-    positions = model.tokens.pos_embed
-    nn.init.zeros_(positions)
-    positions.requires_grad = False
-    return model
-
-
-def frozen_by_data(model):
-    model.tokens.pos_embed.data.zero_()
-    model.tokens.pos_embed.requires_grad_(False)
-    return model
-
-
-def a_new_parameter(model):
-    zeros = torch.zeros_like(model.tokens.pos_embed)
-    model.tokens.pos_embed = nn.Parameter(zeros, requires_grad=False)
-    return model
-
-
-def a_buffer(model):
-    zeros = torch.zeros(model.tokens.pos_embed.shape)
-    del model.tokens.pos_embed
-    model.tokens.register_buffer("pos_embed", zeros)
-    return model
-
-
-def without_gradient(model):
-    with torch.no_grad():
-        model.tokens.pos_embed *= 0
-    model.tokens.pos_embed.register_hook(torch.zeros_like)
-    return model
-
-
-def only_zeroed(model):
-    nn.init.zeros_(model.tokens.pos_embed)
-    return model
-
-
-def zeroed_for_a_moment(model):
-    with torch.no_grad():
-        model.tokens.pos_embed.zero_()
-    return model
-
-
-def froze_the_module(model):
-    model.tokens.pos_embed.data.zero_()
-    model.tokens.requires_grad = False
-    return model
-
-
-def only_frozen(model):
-    model.tokens.pos_embed.requires_grad = False
-    return model
-
-
-def nearly_zero(model):
-    model.tokens.pos_embed.data *= 0.01
-    model.tokens.pos_embed.requires_grad = False
-    return model
-
-
-def a_name_of_its_own(model):
-    positions = model.tokens.pos_embed
-    positions = torch.zeros_like(positions)
-    positions.requires_grad = False
-    return model
-
-
-def all_tokens_frozen(model):
-    model.tokens.pos_embed.data.zero_()
-    for p in model.tokens.parameters():
-        p.requires_grad = False
-    return model
-
-
-def all_frozen(model):
-    nn.init.zeros_(model.tokens.pos_embed)
-    model.requires_grad_(False)
-    return model
-
-
-def patches_only(model):
-    with torch.no_grad():
-        model.tokens.pos_embed[:, 1:] = 0
-    model.tokens.pos_embed.requires_grad = False
-    return model
-
-
-def cls_only(model):
-    with torch.no_grad():
-        model.tokens.pos_embed[:, 0] = 0
-    model.tokens.pos_embed.requires_grad = False
-    return model
-
-
-def cls_zeroed_too(model):
-    for p in (model.tokens.pos_embed, model.tokens.cls_token):
-        nn.init.zeros_(p)
-    model.tokens.pos_embed.requires_grad = False
-    return model
-
-
-def forgot_to_return(model):
-    nn.init.zeros_(model.tokens.pos_embed)
-    model.tokens.pos_embed.requires_grad = False
-
-
-def returned_the_positions(model):
-    positions = model.tokens.pos_embed
-    nn.init.zeros_(positions)
-    positions.requires_grad = False
-    return positions
-
-
-def changed_a_copy(model):
-    other = deepcopy(model)
-    other.tokens.pos_embed.data.zero_()
-    other.tokens.pos_embed.requires_grad = False
-    return model
-
-
-def returned_a_copy(model):
-    return zero_and_freeze(deepcopy(model))
-
-
-def sizes_by_heart(model):
-    model.tokens.pos_embed = nn.Parameter(torch.zeros(1, 17, 48), requires_grad=False)
-    return model
-
-
-def zeros_without_batch(model):
-    zeros = torch.zeros(model.tokens.pos_embed.shape[1:])
-    model.tokens.pos_embed = nn.Parameter(zeros, requires_grad=False)
-    return model
-
-
-def in_place_on_a_leaf(model):
-    model.tokens.pos_embed.zero_()
-    model.tokens.pos_embed.requires_grad = False
-    return model
-
 
 # leaked(train_images, test_images): which test pictures stand in the training set
 
@@ -388,6 +241,21 @@ def removed_by_value(first, second):
     return sum(gap >= seen - 1e-9 for gap in gaps) / len(gaps)
 
 
+def without_a_margin(first, second):
+    return share_of(divided(first, second, hit=lambda now, seen: now >= seen))
+
+
+def in_a_set(first, second):
+    bag, seen = [*first, *second], abs(mean(first) - mean(second))
+    gaps = []
+    for left in set(combinations(bag, len(first))):
+        right = list(bag)
+        for x in left:
+            right.remove(x)
+        gaps.append(abs(mean(left) - mean(right)))
+    return sum(gap >= seen - 1e-9 for gap in gaps) / len(gaps)
+
+
 def halves(first, second):
     bag, seen = [*first, *second], abs(mean(first) - mean(second))
     gaps = []
@@ -583,39 +451,12 @@ def rounded_draws(images, generator):  # half of them stand still
 
 
 RIGHT = {
-    "no_positions": [
-        zero_and_freeze,
-        frozen_by_data,
-        a_new_parameter,
-        a_buffer,
-        without_gradient,
-    ],
     "leaked": [leaked_by_loops, leaked_by_distance, leaked_by_broadcast, leaked_by_bytes],
     "by_luck": [luck_by_combinations, luck_by_permutations, luck_by_masks],
     "moved": [moved_by_padding, moved_on_a_canvas, moved_by_index, rolled_back_to_paper],
 }
 
 WRONG = {
-    "no_positions": [
-        (only_zeroed, "the part grows back"),
-        (zeroed_for_a_moment, "the part grows back"),
-        (froze_the_module, "on the module it does nothing"),
-        (only_frozen, "set them to zero as well"),
-        (nearly_zero, "a small number is not zero"),
-        (a_name_of_its_own, "only gives the name to a new tensor"),
-        (changed_a_copy, "a changed copy leaves the model as it was"),
-        (all_tokens_frozen, "freeze the positions alone"),
-        (all_frozen, "freeze the positions alone"),
-        (patches_only, "the first row, is left"),
-        (cls_only, "only the cls token's position is zero"),
-        (cls_zeroed_too, "`tokens.cls_token` too"),
-        (forgot_to_return, "return model"),
-        (returned_the_positions, "return model"),
-        (returned_a_copy, "returns a copy"),
-        (sizes_by_heart, "have sizes of their own"),
-        (zeros_without_batch, "lost their first axis"),
-        (in_place_on_a_leaf, "refuses to write into a Parameter"),
-    ],
     "leaked": [
         (train_numbers, "numbers of the training pictures"),
         (counted_leaks, "how many there are"),
@@ -649,6 +490,8 @@ WRONG = {
         (just_the_gap, "this is the gap itself"),
         (thrown_about, "you shuffle at random"),
         (removed_by_value, "by their places"),
+        (without_a_margin, "smaller by a rounding"),
+        (in_a_set, "count a division once for both"),
         (halves, "you divide the bag into halves"),
         (threes, "the numbers 6 and 3 are written into yours"),
         (first_against_all, "against the whole bag"),

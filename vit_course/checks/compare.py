@@ -84,7 +84,9 @@ def compare(result: Any, expected: Any, closely: bool = False) -> str | None:
     if isinstance(result, Verdict) or isinstance(expected, Verdict):
         if isinstance(result, Verdict) and isinstance(expected, Verdict) and result == expected:
             return None
-        return str(result) if isinstance(result, Verdict) else f"it gives {kind_of(result)}"
+        if not isinstance(result, Verdict):
+            return f"it gives {kind_of(result)}"
+        return str(result) or "nothing is wrong"  # a fine "" beside what a mistake gives
     if isinstance(expected, Tensor):
         return compare_tensors(result, expected, closely)
     if isinstance(expected, (tuple, list)):

@@ -10,8 +10,7 @@ from torch import Tensor, nn
 from vit_steps import variants as package
 
 from .compare import Verdict, kind_of
-from .lesson_01 import numbered
-from .trials import Trial, untouched
+from .trials import Trial, numbered, untouched
 
 FINE = Verdict("as it should")
 

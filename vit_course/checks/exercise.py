@@ -17,7 +17,7 @@ from einops import rearrange
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from .compare import Raised, Verdict, compare
+from .compare import Verdict
 from .engine import Check
 from .keeping import PIECES
 from .trials import Trial
@@ -77,7 +77,7 @@ class Exercise(Check):
             for name, home in PIECES.items()
             if name != self.name and name in source
         }
-        names = {"__name__": "answers"} | COMMON | pieces | dict(self.uses)
+        names: dict[str, Any] = {"__name__": "answers"} | COMMON | pieces | dict(self.uses)
         file = f"an answer to {self.name}: {hash(source)}"
         linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
         exec(compile(source, file, "exec"), names)
@@ -86,22 +86,19 @@ class Exercise(Check):
     def recognise(self, results: Sequence[Any], first: int) -> str | None:
         """What one mistake says that gives these results; else what two at once say that do."""
         return (
-            self.wholly(results, first)
-            or self.two_at_once(results, first)
-            or self.partly(results, first)
+            self.wholly(results, first) or self.two_at_once(results) or self.partly(results, first)
         )
 
-    def two_at_once(self, results: Sequence[Any], first: int) -> str | None:
-        """What the pairs of mistakes say that give these results in all trials."""
-        if not any(self.tells(result, number) for number, result in enumerate(results)):
+    def two_at_once(self, results: Sequence[Any]) -> str | None:
+        """What the pairs of mistakes say that give these results in all trials, the simplest first,
+        which rules most pairs out."""
+        if not any(self.tells(results, number) for number in range(len(results))):
             return None
         found, end = [], monotonic() + PATIENCE
         for said, wrong in self.pairs:
             if monotonic() > end:
                 break
-            if self.agrees(wrong, results, first) and all(
-                self.agrees(wrong, results, number) for number in range(len(results))
-            ):
+            if all(self.agrees(wrong, results, number) for number in range(len(results))):
                 found.append(said)
         found = list(dict.fromkeys(found))
         if not found:
@@ -111,10 +108,10 @@ class Exercise(Check):
         several = ", though more than one pair does this" if len(found) > 1 else ""
         return f"two things at once{several}:\n{said}{more}"
 
-    def tells(self, result: Any, number: int) -> bool:
+    def tells(self, results: Sequence[Any], number: int) -> bool:
         """Whether a wrong result holds numbers: an error, or a yes or no, has many causes."""
-        plain = isinstance(result, (bool, Raised, Verdict))
-        return not plain and compare(result, self.outcome_of(self.reference, number)) is not None
+        plain = isinstance(results[number], (bool, Verdict))
+        return not plain and self.gives_wrong(results, number)
 
     @cached_property
     def pairs(self) -> list[tuple[tuple[str, str], Callable]]:

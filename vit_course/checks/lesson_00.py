@@ -7,6 +7,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from .engine import Check
+from .exercise import Exercise
 from .trials import Trial, call, trust
 
 
@@ -16,43 +17,42 @@ def shades(channels: int, height: int, width: int) -> Tensor:
     return torch.arange(2, count + 2).reshape(channels, height, width) / (count + 5)
 
 
-negative = Check(
-    reference=lambda picture: 1 - picture,
-    trials=[
-        call("a picture of 2×3 pixels", shades(3, 2, 3)),
-        call("a picture of 5×4 pixels", shades(3, 5, 4)),
-    ],
-    mistakes={
-        "white becomes −1 and black stays 0; black must become 1 and white 0, so take from 1 what "
-        "is there": lambda picture: -picture,
-        "these numbers run from 0 to 1, not to 255: take from 1 what is there": lambda picture: (
-            255 - picture
-        ),
-        "it is the other way round: picture - 1 lies below 0; "
-        "take the picture from 1": lambda picture: picture - 1,
-        "the numbers now run from −1 to −2; take the picture from 1, not from −1": lambda picture: (
-            -1 - picture
-        ),
-        "it swaps red and blue, and no pixel gets darker or brighter; change the numbers, not "
-        "their places": lambda picture: picture.flip(0),
-        "it turns the picture over, and no pixel gets darker or brighter; change the numbers, not "
-        "their places": lambda picture: picture.flip(1),
-        "it mirrors the picture, and no pixel gets darker or brighter; change the numbers, not "
-        "their places": lambda picture: picture.flip(2),
-        "nothing has changed: dark is still dark": lambda picture: picture,
-        "it divides 1 by the picture; dark must become bright within 0 to 1, "
-        "so subtract": lambda picture: 1 / picture,
-        "it takes the picture from its own brightest number; white is 1 in every picture, so take "
-        "it from 1": lambda picture: picture.max() - picture,
-        "it says how far each number is from the middle, so black and white come out the same; "
-        "take the picture from 1": lambda picture: (picture - 0.5).abs(),
-        "only black and white are left: 0.2 must become 0.8, not 1": lambda picture: (
-            picture < 0.5
-        ).float(),
-        "it changes the tensor that it was given: make a new one, 1 - picture": lambda picture: (
-            picture.mul_(-1) + 1
-        ),
-    },
+negative = Exercise(
+    answer="""
+def negative(picture):
+    return 1 - picture
+""",
+    trials=[call("a picture of 2×3 pixels", shades(3, 2, 3))],
+    wrong="""
+white becomes −1 and black stays 0; black must become 1 and white 0, so take from 1 what is there
+    1 - picture => -picture
+these numbers run from 0 to 1, not to 255: take from 1 what is there
+    1 - picture => 255 - picture
+it is the other way round: picture - 1 lies below 0; take the picture from 1
+    1 - picture => picture - 1
+the numbers now run from −1 to −2; take the picture from 1, not from −1
+    1 - picture => -(1 + picture)
+it swaps red and blue, and no pixel gets darker or brighter; change the numbers, not their places
+    1 - picture => picture.flip(0)
+it turns the picture upside down, and no pixel gets darker or brighter; change the numbers, not
+their places
+    1 - picture => picture.flip(1)
+it mirrors the picture, and no pixel gets darker or brighter; change the numbers, not their places
+    1 - picture => picture.flip(2)
+nothing has changed: dark is still dark
+    1 - picture => picture
+it divides 1 by the picture; dark must become bright within 0 to 1, so subtract
+    1 - picture => 1 / picture
+it takes the picture from its own brightest number; white is 1 in every picture, so take it from 1
+    1 - picture => picture.max() - picture
+it says how far each number is from the middle, so black and white come out the same; take the
+picture from 1
+    1 - picture => (picture - 0.5).abs()
+only black and white are left: 0.2 must become 0.8, not 1
+    1 - picture => (picture < 0.5).float()
+it changes the tensor that it was given: make a new one, 1 - picture
+    1 - picture => picture.mul_(-1) + 1
+""",
 )
 
 

@@ -6,258 +6,191 @@ from typing import Any
 
 import torch
 from einops import rearrange
-from torch import Tensor, nn
-from torch.nn import functional as F
+from torch import Tensor
 
 from vit_steps.images import load_image, normalize, sample_photo
-from vit_steps.patches import PatchEmbedding as OurEmbedding
 from vit_steps.patches import patchify as cut
 
 from .compare import Verdict, kind_of
 from .engine import Check
-from .trials import Trial, call, module, parameters, then, untouched
+from .exercise import Exercise
+from .trials import Trial, call, module, numbered, then, untouched
 
 
-def numbered(*shape: int) -> Tensor:
-    """A tensor that holds 0, 1, 2, …, so that each number tells where it came from."""
-    return torch.arange(torch.Size(shape).numel(), dtype=torch.float32).reshape(shape)
+def in_grid(images: Tensor, *sizes: int) -> Tensor:
+    """The images, after a reshape to (B, *sizes), which fails where the sizes do not fit."""
+    return images.reshape(len(images), *sizes).reshape(images.shape)
 
 
-def pattern(pattern: str) -> Callable:
-    """A wrong patchify that rearranges by this einops pattern."""
-    return lambda images, p: rearrange(images, pattern, p1=p, p2=p)
-
-
-def by_permute(images: Tensor, p: int, channels: int, rows: int, cols: int) -> Tensor:
-    """patchify for images with this many channels, rows and columns, whatever they have."""
-    x = images.reshape(len(images), channels, rows, p, cols, p).permute(0, 2, 4, 3, 5, 1)
-    return x.reshape(len(images), rows * cols, p * p * channels)
-
-
-def for_squares(side_of: Callable[[Tensor], int]) -> Callable:
-    """A wrong patchify, for images as high as wide, with the side taken from one of the two."""
-
-    def cut_squares(images: Tensor, p: int) -> Tensor:
-        side = side_of(images) // p
-        return by_permute(images, p, images.shape[1], side, side)
-
-    return cut_squares
-
-
-def for_squares_by_einops(images: Tensor, p: int) -> Tensor:
-    side = images.shape[2] // p
-    named = "b c (row p1) (col p2) -> b (row col) (p1 p2 c)"
-    return rearrange(images, named, row=side, col=side, p1=p, p2=p)
-
-
-def overlapping(images: Tensor, p: int) -> Tensor:
-    windows = F.unfold(images, p)
-    return rearrange(windows, "b (c p1 p2) n -> b n (p1 p2 c)", p1=p, p2=p)
-
-
-SQUARE_ONLY = (
-    "it is right for square images only: rows and columns of patches are two numbers, H / P and "
-    "W / P; count each on its own"
-)
-OVERLAP = (
-    "the patches overlap: after each patch, move on by patch_size pixels, not by one; F.unfold "
-    "takes stride=patch_size"
-)
-
-patchify = Check(
-    reference=cut,
+patchify = Exercise(
+    answer="""
+def patchify(images, patch_size):
+    pattern = "b c (row p1) (col p2) -> b (row col) (p1 p2 c)"
+    return rearrange(images, pattern, p1=patch_size, p2=patch_size)
+""",
+    uses={"in_grid": in_grid},
     trials=[
         call("the numbered 4×4 image, patch size 2", numbered(1, 1, 4, 4), 2),
-        call("five 3-channel images of 8×18 pixels, patch size 2", numbered(5, 3, 8, 18), 2),
-        call("one 4-channel image of 6×15 pixels, patch size 3", numbered(1, 4, 6, 15), 3),
+        call("six 3-channel images of 8×20 pixels, patch size 4", numbered(6, 3, 8, 20), 4),
     ],
-    mistakes={
-        "the pixels are scrambled: view and reshape read the memory straight on, across the patch "
-        "borders; split H and W first, "
-        "then permute": lambda images, p: images.reshape(len(images), -1, p * p * images.shape[1]),
-        "rows and columns of patches are swapped: token 1 is the patch below token 0; in (row col) "
-        "the column changes fastest": pattern("b c (row p1) (col p2) -> b (col row) (p1 p2 c)"),
-        "inside a patch, rows and columns are swapped: it is transposed; in (p1 p2 c) the pixels "
-        "of a row stand together": pattern("b c (row p1) (col p2) -> b (row col) (p2 p1 c)"),
-        "height and width are swapped throughout: the patches run down the columns, and each is "
-        "transposed": pattern("b c (row p1) (col p2) -> b (col row) (p2 p1 c)"),
-        "inside a patch, the channels come first; each pixel's channels must stand together: (p1 "
-        "p2 c)": pattern("b c (row p1) (col p2) -> b (row col) (c p1 p2)"),
-        "a token takes P·P pixels of one row of the image, for p1 stands before col: bring the "
-        "axes into the order (B, row, col, p1, p2, C), then merge": lambda images, p: (
-            images.movedim(1, 3).reshape(len(images), -1, p * p * images.shape[1])
-        ),
-        "each channel is cut by itself, and its patches follow each other; move C to the end, (B, "
-        "row, col, p1, p2, C), before you merge": lambda images, p: pattern(
-            "b c (row p1) (col p2) -> b (c row col p1 p2)"
-        )(images, p).reshape(len(images), -1, p * p * images.shape[1]),
-        "inside a patch, the channels stand between its rows and its columns; each pixel's "
-        "channels must stand together: "
-        "(p1 p2 c)": pattern("b c (row p1) (col p2) -> b (row col) (p1 c p2)"),
-        "each token takes every second pixel, from all over the image: the patch axes and the grid "
-        "axes are mixed up; "
-        "(row p1), not (p1 row)": pattern("b c (p1 row) (p2 col) -> b (row col) (p1 p2 c)"),
-        "the patches still stand in a grid, (B, row, col, P·P·C): "
-        "merge row and col into one axis": pattern("b c (row p1) (col p2) -> b row col (p1 p2 c)"),
-        "the patches are not flat yet: merge what is inside a patch into one axis, (p1 p2 c)": (
-            pattern("b c (row p1) (col p2) -> b (row col) p1 p2 c"),
-            pattern("b c (row p1) (col p2) -> b (row col) c p1 p2"),
-        ),
-        "the patches are one axis with the batch: keep b alone, and merge (row col)": pattern(
-            "b c (row p1) (col p2) -> (b row col) (p1 p2 c)"
-        ),
-        "what it gives is (B, P·P·C, n): the patches come second, what is in them last": pattern(
-            "b c (row p1) (col p2) -> b (p1 p2 c) (row col)"
-        ),
-        "what F.unfold gives is (B, C·P·P, n): swap the last two axes, and inside a patch bring "
-        "each pixel's channels together": lambda images, p: F.unfold(images, p, stride=p),
-        "each channel makes tokens of its own; a patch holds all channels: (p1 p2 c)": pattern(
-            "b c (row p1) (col p2) -> b (c row col) (p1 p2)"
-        ),
-        "it is written for three channels; let C come from images.shape": lambda images, p: (
-            by_permute(images, p, 3, images.shape[2] // p, images.shape[3] // p)
-        ),
-        "only the first image of the batch is cut; keep the axis b, "
-        "or go through all images": lambda images, p: cut(images[:1], p),
-        "it gives one mean for each patch and channel: keep all numbers "
-        "of a patch": lambda images, p: cut(images, p).unflatten(2, (p * p, -1)).mean(dim=2),
-        "it gives a list of patches; torch.stack(patches, dim=1) joins "
-        "them to (B, n, P·P·C)": lambda images, p: list(cut(images, p).unbind(dim=1)),
-        "it changes the tensor that it was given, `images`: "
-        "make a new one (x + y, not x += y)": lambda images, p: cut(images.add_(1), p),
-        SQUARE_ONLY: (
-            for_squares(lambda images: images.shape[2]),
-            for_squares(lambda images: images.shape[3]),
-            for_squares_by_einops,
-        ),
-        OVERLAP: (overlapping, lambda images, p: F.unfold(images, p).mT),
-        "the patch size 16 is built in: take patch_size": (
-            lambda images, p: pattern("b c (row p1) (col p2) -> b (row col) (p1 p2 c)")(images, 16),
-            lambda images, p: by_permute(
-                images, 16, images.shape[1], images.shape[2] // 16, images.shape[3] // 16
-            ),
-        ),
-    },
+    wrong="""
+the pixels are scrambled: view and reshape read the memory straight on, across the patch borders;
+split H and W first, then permute
+    rearrange(images, pattern, p1=patch_size, p2=patch_size) =>
+        images.reshape(len(images), -1, patch_size * patch_size * images.shape[1])
+rows and columns of patches are swapped: token 1 is the patch below token 0; in (row col) the
+column changes fastest
+    b (row col) => b (col row)
+inside a patch, rows and columns are swapped: it is transposed; in (p1 p2 c) the pixels of a row
+stand together
+    (p1 p2 c) => (p2 p1 c)
+height and width are swapped throughout: the patches run down the columns, and each is transposed
+    images, pattern => images.mT, pattern
+inside a patch, the channels come first; each pixel's channels must stand together: (p1 p2 c)
+    (p1 p2 c) => (c p1 p2)
+inside a patch, the channels stand between its rows and its columns; each pixel's channels must
+stand together: (p1 p2 c)
+    (p1 p2 c) => (p1 c p2)
+a token takes P·P pixels of one row of the image, since p1 stands before col: bring the axes into
+the order (B, row, col, p1, p2, C), then merge
+    rearrange(images, pattern, p1=patch_size, p2=patch_size) =>
+        images.movedim(1, 3).reshape(len(images), -1, patch_size * patch_size * images.shape[1])
+each channel is cut by itself, and its patches follow each other; move C to the end, (B, row, col,
+p1, p2, C), before you merge
+    b (row col) (p1 p2 c) => b (c row col p1 p2) ;;
+        p2=patch_size) => p2=patch_size).reshape(
+        len(images), -1, patch_size * patch_size * images.shape[1])
+each token takes every second pixel, from all over the image: the patch axes and the grid axes are
+mixed up; (row p1), not (p1 row)
+    (row p1) (col p2) => (p1 row) (p2 col)
+the patches still stand in a grid, (B, row, col, P·P·C): merge row and col into one axis
+    b (row col) => b row col
+the patches are not flat yet: merge what is inside a patch into one axis, (p1 p2 c)
+    (p1 p2 c) => p1 p2 c
+    (p1 p2 c) => c p1 p2
+the patches are one axis with the batch: keep b alone, and merge (row col)
+    b (row col) => (b row col)
+what it gives is (B, P·P·C, n): the patches come second, what is in them last
+    b (row col) (p1 p2 c) => b (p1 p2 c) (row col)
+what F.unfold gives is (B, C·P·P, n): swap the last two axes, and inside a patch bring each pixel's
+channels together
+    b (row col) (p1 p2 c) => b (c p1 p2) (row col)
+each channel makes tokens of its own; a patch holds all channels: (p1 p2 c)
+    b (row col) (p1 p2 c) => b (c row col) (p1 p2)
+it is written for three channels; let C come from images.shape
+    images, pattern => in_grid(images, 3, images.shape[2] // patch_size, patch_size,
+        images.shape[3] // patch_size, patch_size), pattern
+only the first image of the batch is cut; keep the axis b, or go through all images
+    images, pattern => images[:1], pattern
+it gives one mean for each patch and channel: keep all numbers of a patch
+    (p1 p2 c) => p1 p2 c ;; p2=patch_size) => p2=patch_size).mean(dim=(2, 3))
+it gives a list of patches; torch.stack(patches, dim=1) joins them to (B, n, P·P·C)
+    p2=patch_size) => p2=patch_size).unbind(dim=1)
+it changes the tensor that it was given, `images`: make a new one (x + y, not x += y)
+    images, pattern => images.add_(1), pattern
+it is right for square images only: rows and columns of patches are two numbers, H / P and W / P;
+count each on its own
+    images, pattern => in_grid(images, images.shape[1], images.shape[2] // patch_size, patch_size,
+        images.shape[2] // patch_size, patch_size), pattern
+    images, pattern => in_grid(images, images.shape[1], images.shape[3] // patch_size, patch_size,
+        images.shape[3] // patch_size, patch_size), pattern
+    p1=patch_size => row=images.shape[2] // patch_size, col=images.shape[2] // patch_size,
+        p1=patch_size
+the patches overlap: after each patch, move on by patch_size pixels, not by one; F.unfold takes
+stride=patch_size
+    rearrange(images, pattern, p1=patch_size, p2=patch_size) => F.unfold(images, patch_size).mT
+    rearrange(images, pattern, p1=patch_size, p2=patch_size) =>
+        rearrange(F.unfold(images, patch_size), "b (c p) n -> b n (p c)", c=images.shape[1])
+the patch size is a fixed number (16?): take patch_size
+    p1=patch_size, p2=patch_size => p1=16, p2=16
+    p1=patch_size, p2=patch_size => p1=2, p2=2
+    images, pattern => in_grid(images, images.shape[1], images.shape[2] // 16, 16,
+        images.shape[3] // 16, 16), pattern
+""",
     slips={
         r"\b(14|196|224)\b": "a photo's 14 rows and columns of patches, 196 in all, are built in; "
         "work them out from H, W and P"
     },
-    keeps="patchify",
 )
 
 
-def waves(*shape: int) -> Tensor:
-    """Numbers from -1 to 1, no two of them alike."""
-    return numbered(*shape).mul(0.7).sin()
+PatchEmbedding = Exercise(
+    answer="""
+class PatchEmbedding(nn.Module):
+    def __init__(self, image_size, patch_size, in_channels, embed_dim):
+        super().__init__()
+        self.proj = nn.Conv2d(in_channels, embed_dim, patch_size, stride=patch_size)
 
-
-def our_conv(size: Any, p: int, c: int, d: int) -> nn.Conv2d:
-    return nn.Conv2d(c, d, p, stride=p)
-
-
-def rows_first(grid: Tensor) -> Tensor:
-    return grid.flatten(2).transpose(1, 2)
-
-
-def embedding(
-    make: Callable = our_conv,
-    turn: Callable = rows_first,
-    use: Callable = lambda module, images: module.proj(images),
-) -> Callable:
-    """A wrong patch embedding: another `proj`, another use of it, or another way to turn the grid
-    that it gives into tokens."""
-
-    class Embedding(nn.Module):
-        def __init__(self, *sizes: Any):
-            super().__init__()
-            self.proj, self.sizes = make(*sizes), sizes
-
-        def forward(self, images: Tensor) -> Any:
-            return turn(use(self, images))
-
-    return Embedding
-
-
-def in_flat_patches(m: Any, images: Tensor) -> Tensor:
-    return m.proj(cut(images, m.sizes[1]))
-
-
-STILL_A_GRID = "the tokens are still a grid: merge its rows and columns into one axis, (B, n, D)"
-BY_RELU = "no number is negative: nothing comes after the convolution, no ReLU either"
-
-PatchEmbedding = Check(
-    reference=OurEmbedding,
+    def forward(self, images):  # (B, C, H, W)
+        x = self.proj(images)  # (B, D, rows, columns)
+        return rearrange(x, "b d row col -> b (row col) d")  # (B, n, D)
+""",
     trials=[
-        parameters("PatchEmbedding(8, 2, 3, 5)", 8, 2, 3, 5),
         module(
-            "6 images of 8×8 pixels, patch size 2, 3 channels, 5 features",
+            "2 images of 8×8 pixels, patch size 2, 3 channels, 5 features",
             (8, 2, 3, 5),
-            waves(6, 3, 8, 8),
+            numbered(2, 3, 8, 8).sin(),
         ),
         module(
             "an image of 6×15 pixels, patch size 3, 4 channels, 7 features",
             ((6, 15), 3, 4, 7),
-            waves(1, 4, 6, 15),
+            numbered(1, 4, 6, 15).sin(),
         ),
     ],
-    mistakes={
-        "what it gives is (B, D, n): the features come last, so swap the last two axes": embedding(
-            turn=lambda x: x.flatten(2)
-        ),
-        "the shape is right, but reshape only puts the brackets elsewhere: the features of "
-        "different patches are mixed; merge the grid with flatten(2), then swap the axes with "
-        "transpose(1, 2)": embedding(turn=lambda x: x.reshape(x.shape[0], -1, x.shape[1])),
-        STILL_A_GRID: (
-            embedding(turn=lambda x: x),
-            embedding(turn=lambda x: x.permute(0, 2, 3, 1)),
-        ),
-        "the grid is read column by column: token 1 is the patch below token 0; read it row by "
-        "row, as flatten(2) does": embedding(turn=lambda x: rows_first(x.transpose(2, 3))),
-        "all features stand in one row for the whole image: keep one row for each patch, "
-        "(B, n, D)": embedding(turn=lambda x: x.flatten(1)),
-        "it gives one mean for the whole image: keep one row for each patch, (B, n, D)": embedding(
-            turn=lambda x: x.mean(dim=(2, 3))
-        ),
-        "the tokens are cut off from `proj`, which could never learn: no detach and no "
-        "torch.no_grad() here": embedding(turn=lambda x: rows_first(x.detach())),
-        BY_RELU: (
-            embedding(turn=lambda x: rows_first(F.relu(x))),
-            embedding(turn=lambda x: F.relu(rows_first(x))),
-        ),
-        "the bias of `proj` is left out: call self.proj(images)": embedding(
-            use=lambda m, images: F.conv2d(images, m.proj.weight, stride=m.proj.stride)
-        ),
-        "the convolution moves on by one pixel, so its windows overlap: "
-        "give it stride=patch_size": embedding(lambda size, p, c, d: nn.Conv2d(c, d, p)),
-        "the convolution moves on by image_size // patch_size, the number of patches; it must move "
-        "on by patch_size": embedding(lambda size, p, c, d: nn.Conv2d(c, d, p, stride=size // p)),
-        "proj has no bias: published weights have one, so leave bias as it is": embedding(
-            lambda size, p, c, d: nn.Conv2d(c, d, p, stride=p, bias=False)
-        ),
-        "proj is a Linear; the numbers are right, but published weights have a convolution there: "
-        "make it an nn.Conv2d on the images": embedding(
-            lambda size, p, c, d: nn.Linear(p * p * c, d), lambda x: x, in_flat_patches
-        ),
-        "the patch size 16 is built in: take patch_size": (
-            embedding(lambda size, p, c, d: nn.Conv2d(c, d, 16, stride=16)),
-            embedding(lambda size, p, c, d: nn.Conv2d(c, d, 16, stride=p)),
-            embedding(lambda size, p, c, d: nn.Conv2d(c, d, p, stride=16)),
-        ),
-        "the convolution has padding, so its windows begin outside the image: leave padding at "
-        "0": embedding(lambda size, p, c, d: nn.Conv2d(c, d, p, stride=p, padding=1)),
-        "in_channels and embed_dim are swapped: nn.Conv2d takes first what comes in, then what "
-        "goes out": embedding(lambda size, p, c, d: nn.Conv2d(d, c, p, stride=p)),
-        "it is written for three channels: take in_channels": embedding(
-            lambda size, p, c, d: nn.Conv2d(3, d, p, stride=p)
-        ),
-        "the sizes of ViT-B/16 are built in: take patch_size, in_channels and embed_dim as they "
-        "come in": embedding(lambda size, p, c, d: nn.Conv2d(3, 768, 16, stride=16)),
-        "the convolution is made anew in each call, so it can never learn: make it once, in "
-        "`__init__`, as self.proj": embedding(
-            lambda *sizes: None, use=lambda m, images: our_conv(*m.sizes)(images)
-        ),
-    },
-    keeps="PatchEmbedding",
+    wrong="""
+what it gives is (B, D, n): the features come last, so swap the last two axes
+    b (row col) d => b d (row col)
+the shape is right, but reshape only puts the brackets elsewhere: the features of different patches
+are mixed; merge the grid with flatten(2), then swap the axes with transpose(1, 2)
+    rearrange(x, "b d row col -> b (row col) d") => x.reshape(len(x), -1, x.shape[1])
+the tokens are still a grid: merge its rows and columns into one axis, (B, n, D)
+    b (row col) d => b d row col
+    b (row col) d => b row col d
+the grid is read column by column: token 1 is the patch below token 0; read it row by row, as
+flatten(2) does
+    b (row col) d => b (col row) d
+all features stand in one row for the whole image: keep one row for each patch, (B, n, D)
+    b (row col) d => b (d row col)
+    b (row col) d => b (row col d)
+it gives one mean for the whole image: keep one row for each patch, (B, n, D)
+    rearrange(x, "b d row col -> b (row col) d") => x.mean(dim=(2, 3))
+the tokens are cut off from `proj`, which could never learn: no detach and no torch.no_grad() here
+    self.proj(images) => self.proj(images).detach()
+an activation follows the convolution: leave the ReLU or GELU out, nothing comes after `proj`
+    self.proj(images) => self.proj(images).relu()
+    self.proj(images) => F.gelu(self.proj(images))
+the bias of `proj` is left out: call self.proj(images)
+    self.proj(images) => F.conv2d(images, self.proj.weight, stride=self.proj.stride)
+the convolution moves on by one pixel, so its windows overlap: give it stride=patch_size
+    , stride=patch_size =>
+the convolution moves on by image_size // patch_size, the number of patches; it must move on by
+patch_size
+    stride=patch_size => stride=image_size // patch_size
+image_size may also be a pair, (height, width); nothing here needs it, so leave it out
+    self.proj = nn => self.grid = image_size // patch_size ⏎ self.proj = nn
+proj has no bias: published weights have one, so leave bias as it is
+    stride=patch_size => stride=patch_size, bias=False
+proj is a Linear; the numbers are right, but published weights have a convolution there: make it an
+nn.Conv2d on the images
+    nn.Conv2d(in_channels, embed_dim, patch_size, stride=patch_size) =>
+        nn.Linear(patch_size * patch_size * in_channels, embed_dim) ⏎ self.side = patch_size ;;
+        x = self.proj(images) => return self.proj(patchify(images, self.side))
+the patch size is a fixed number (16?): take patch_size
+    patch_size, stride=patch_size => 16, stride=16
+    patch_size, stride=patch_size => 16, stride=patch_size
+    stride=patch_size => stride=16
+the convolution has padding, so its windows begin outside the image: leave padding at 0
+    stride=patch_size => stride=patch_size, padding=1
+in_channels and embed_dim are swapped: nn.Conv2d takes first what comes in, then what goes out
+    Conv2d(in_channels, embed_dim => Conv2d(embed_dim, in_channels
+it is written for three channels: take in_channels
+    Conv2d(in_channels => Conv2d(3
+the sizes of ViT-B/16 are built in: take patch_size, in_channels and embed_dim as they come in
+    Conv2d(in_channels, embed_dim, patch_size, stride=patch_size) => Conv2d(3, 768, 16, stride=16)
+the convolution is made anew in each call, so it can never learn: make it once, in `__init__`, as
+self.proj
+    self.proj = nn => self.make = lambda: nn ;; self.proj(images) => self.make()(images)
+""",
 )
 
 

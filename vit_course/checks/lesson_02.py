@@ -15,82 +15,13 @@ from vit_steps.vit import ViT, ViTConfig
 
 from .compare import Verdict, kind_of
 from .engine import Check, outcome
-from .lesson_01 import numbered
-from .trials import Trial, call, decided, module, then, untouched
+from .exercise import Exercise
+from .trials import Trial, call, decided, module, numbered, then, untouched
 
 FINE = Verdict("as it should")
 
 
 # The build cell: TokenEmbedding ------------------------------------------------------------------
-
-
-class Bare(nn.Module):
-    """What the build cell asks for."""
-
-    def __init__(self, num_patches: int, embed_dim: int):
-        super().__init__()
-        self.cls_token = nn.Parameter(torch.empty(1, 1, embed_dim))
-        self.pos_embed = nn.Parameter(torch.empty(1, num_patches + 1, embed_dim))
-        nn.init.trunc_normal_(self.cls_token, std=0.02)
-        nn.init.trunc_normal_(self.pos_embed, std=0.02)
-
-    def cls(self, patches: Tensor) -> Tensor:
-        return self.cls_token.expand(patches.shape[0], -1, -1)
-
-    def forward(self, patches: Tensor) -> Any:
-        return torch.cat([self.cls(patches), patches], dim=1) + self.pos_embed
-
-
-def written(forward: Callable[[Any, Tensor], Any]) -> type[Bare]:
-    """The build cell with another `forward`."""
-    return type("TokenEmbedding", (Bare,), {"forward": forward})
-
-
-def drawn(make: Callable[..., Tensor]) -> type[Bare]:
-    """The build cell with other numbers to start from."""
-
-    def start(self, num_patches: int, embed_dim: int):
-        nn.Module.__init__(self)
-        self.cls_token = nn.Parameter(make(1, 1, embed_dim))
-        self.pos_embed = nn.Parameter(make(1, num_patches + 1, embed_dim))
-
-    return type("TokenEmbedding", (Bare,), {"__init__": start})
-
-
-class PositionsFirst(Bare):
-    """Draws the positions before cls."""
-
-    def __init__(self, num_patches: int, embed_dim: int):
-        super().__init__(num_patches, embed_dim)
-        nn.init.trunc_normal_(self.pos_embed, std=0.02)
-        nn.init.trunc_normal_(self.cls_token, std=0.02)
-
-
-def join(*parts: Tensor) -> Tensor:
-    return torch.cat(parts, dim=1)
-
-
-def right_tokens(m: Any, x: Tensor) -> Tensor:
-    return join(m.cls(x), x) + m.pos_embed
-
-
-class NoRowForCls(Bare):
-    def __init__(self, num_patches: int, embed_dim: int):
-        super().__init__(num_patches - 1, embed_dim)
-
-
-class NoPlaceForCls(NoRowForCls):
-    def forward(self, patches: Tensor) -> Any:
-        return join(self.cls(patches), patches + self.pos_embed)
-
-
-def tokens_of(images: int, patches: int, width: int) -> Trial:
-    inputs = torch.randn(images, patches, width, generator=torch.Generator().manual_seed(images))
-    many = f"{images} images" if images > 1 else "one image"
-    what = f"{many} of {patches} patches, width {width}"
-    if patches == 1:
-        what = f"{many} of one patch, width {width}"
-    return module(what, (patches, width), inputs)
 
 
 def starting_numbers(answer: Callable) -> Any:
@@ -100,7 +31,7 @@ def starting_numbers(answer: Callable) -> Any:
     if not isinstance(made, nn.Module):
         return made
     torch.manual_seed(1)
-    given = dict(Bare(5, 64).named_parameters())
+    given = dict(TokenEmbedding.reference(5, 64).named_parameters())
     own = [p.detach() for name, p in made.named_parameters() if name in given]
     if all(torch.equal(p, q) for p, q in zip(own, given.values(), strict=False)):
         return FINE
@@ -109,91 +40,103 @@ def starting_numbers(answer: Callable) -> Any:
     return Verdict("they are zeros" if any((p == 0).all() for p in own) else "they are others")
 
 
-TokenEmbedding = Check(
-    reference=Bare,
+TokenEmbedding = Exercise(
+    answer="""
+class TokenEmbedding(nn.Module):
+    def __init__(self, num_patches, embed_dim):
+        super().__init__()
+        self.cls_token = nn.Parameter(torch.empty(1, 1, embed_dim))
+        self.pos_embed = nn.Parameter(torch.empty(1, num_patches + 1, embed_dim))
+        nn.init.trunc_normal_(self.cls_token, std=0.02)
+        nn.init.trunc_normal_(self.pos_embed, std=0.02)
+
+    def forward(self, patches):  # (B, n, D)
+        cls = self.cls_token.expand(patches.shape[0], -1, -1)  # (B, 1, D)
+        x = torch.cat([cls, patches], dim=1)  # (B, N, D)
+        return x + self.pos_embed
+""",
     trials=[
-        tokens_of(1, 1, 1),
-        tokens_of(1, 4, 3),
-        tokens_of(2, 3, 5),
-        tokens_of(4, 2, 6),
+        module("one image of one patch, width 3", (1, 3), numbered(1, 1, 3).sin()),
+        module("2 images of 3 patches, width 5", (3, 5), numbered(2, 3, 5).sin()),
         Trial("the numbers that the two parameters start from", starting_numbers),
     ],
-    mistakes={
-        "the cls token stands last; put it first, so that token 0 is cls whatever the number of "
-        "patches": written(lambda m, x: join(x, m.cls(x)) + m.pos_embed),
-        "the positions are missing from the result: return "
-        "the joined tokens + self.pos_embed": written(lambda m, x: join(m.cls(x), x)),
-        "cls got no position: it has one too, row 0 of pos_embed; join cls and patches first, then "
-        "add "
-        "pos_embed to all of them": written(lambda m, x: join(m.cls(x), x + m.pos_embed[:, 1:])),
-        "each patch got the position of the token before it, and cls none: row 0 of pos_embed is "
-        "for cls; join cls and patches first, then add "
-        "pos_embed to all of them": written(lambda m, x: join(m.cls(x), x + m.pos_embed[:, :-1])),
-        "each patch got the position of the token before it, and cls the last one: row 0 of "
-        "pos_embed is for "
-        "cls": written(lambda m, x: join(m.cls(x) + m.pos_embed[:, -1:], x + m.pos_embed[:, :-1])),
-        "the patches got their positions twice; add pos_embed once, after cls and patches are "
-        "joined": written(lambda m, x: join(m.cls(x), x + m.pos_embed[:, 1:]) + m.pos_embed),
-        "positions are added, not multiplied": written(
-            lambda m, x: join(m.cls(x), x) * m.pos_embed
-        ),
-        "cls was added to every patch; it must stand in front of them as a token of its own "
-        "(torch.cat)": written(lambda m, x: x + m.cls_token + m.pos_embed[:, 1:]),
-        "patch 0 is gone: cls is an extra token, so there is one token more than patches": written(
-            lambda m, x: join(m.cls(x), x[:, 1:]) + m.pos_embed[:, :-1]
-        ),
-        "there is no cls token in the result: put it in front of the patches (torch.cat)": written(
-            lambda m, x: x + m.pos_embed[:, 1:]
-        ),
-        "this works for one image only: torch.cat does not broadcast, so expand cls_token to the "
-        "batch first": written(lambda m, x: join(m.cls_token, x) + m.pos_embed),
-        "torch.cat joined along the batch, its default; the axis of the tokens is dim=1": written(
-            lambda m, x: torch.cat([m.cls(x), x]) + m.pos_embed
-        ),
-        "torch.cat joined along the width; the axis of the tokens is dim=1": (
-            written(lambda m, x: torch.cat([m.cls(x), x], dim=2) + m.pos_embed),
-            written(lambda m, x: torch.cat([m.cls_token.expand_as(x), x], dim=2) + m.pos_embed),
-            written(
-                lambda m, x: (
-                    torch.cat([m.cls_token.expand(-1, x.shape[1], -1), x], dim=2) + m.pos_embed
-                )
-            ),
-        ),
-        "cls became one token for each patch; expand the batch axis alone, to (B, 1, D)": written(
-            lambda m, x: join(m.cls_token.expand_as(x), x) + m.pos_embed
-        ),
-        "the token in front is zero: use self.cls_token, make no new one": written(
-            lambda m, x: join(torch.zeros_like(m.cls(x)), x) + m.pos_embed
-        ),
-        "the numbers are right, but no gradient reaches cls_token, so it would never learn; use it "
-        "as it is, without "
-        ".detach() or .data": written(lambda m, x: join(m.cls(x).detach(), x) + m.pos_embed),
-        "the numbers are right, but no gradient reaches pos_embed, so it would never learn; use it "
-        "as it is, without "
-        ".detach() or .data": written(lambda m, x: join(m.cls(x), x) + m.pos_embed.detach()),
-        "the numbers are right, but no gradient reaches cls_token and pos_embed, so they would "
-        "never learn; use them as they are, without .detach(), "
-        ".data or no_grad": written(lambda m, x: right_tokens(m, x).detach()),
-        "only the cls token is returned: give all tokens, (B, N, D)": written(
-            lambda m, x: right_tokens(m, x)[:, 0]
-        ),
-        "`patches` is changed: += writes into the tensor that came in; "
-        "make a new one (patches + …)": written(lambda m, x: right_tokens(m, x.add_(1))),
-        "pos_embed has a row for each patch and no row for cls: there are num_patches + 1 "
-        "positions, as `__init__` was given": (NoRowForCls, NoPlaceForCls),
-        "`forward` is right, but the parameters start too large (std 1?): they would drown the "
-        "patches (section 7); leave `__init__` as it is given": drawn(torch.randn),
-        "`forward` is right, but the parameters start from zeros; leave `__init__` as it is given, "
-        "so that your model starts as the course's does": drawn(torch.zeros),
-        "`forward` is right, but the parameters start from other numbers; leave `__init__` as it "
-        "is given (first cls_token, then pos_embed), so that your model "
-        "starts as the course's does": PositionsFirst,
-    },
-    keeps="TokenEmbedding",
+    wrong="""
+the cls token stands last; put it first, so that token 0 is cls whatever the number of patches
+    cls, patches => patches, cls
+the positions are missing from the result: return the joined tokens + self.pos_embed
+    return x + self.pos_embed => return x
+cls got no position: it has one too, row 0 of pos_embed; join cls and patches first, then add
+pos_embed to all of them
+    cls, patches => cls, patches + self.pos_embed[:, 1:] ;; x + self.pos_embed => x
+each patch got the position of the token before it, and cls none: row 0 of pos_embed is for cls;
+join cls and patches first, then add pos_embed to all of them
+    cls, patches => cls, patches + self.pos_embed[:, :-1] ;; x + self.pos_embed => x
+each patch got the position of the token before it, and cls the last one: row 0 of pos_embed is for
+cls
+    x + self.pos_embed => x + self.pos_embed.roll(1, dims=1)
+the patches got their positions twice; add pos_embed once, after cls and patches are joined
+    cls, patches => cls, patches + self.pos_embed[:, 1:]
+positions are added, not multiplied
+    x + self.pos_embed => x * self.pos_embed
+cls was added to every patch; it must stand in front of them as a token of its own (torch.cat)
+    torch.cat([cls, patches], dim=1) => cls + patches ;; + self.pos_embed => + self.pos_embed[:, 1:]
+patch 0 is gone: cls is an extra token, so there is one token more than patches
+    cls, patches => cls, patches[:, 1:] ;; + self.pos_embed => + self.pos_embed[:, :-1]
+there is no cls token in the result: put it in front of the patches (torch.cat)
+    torch.cat([cls, patches], dim=1) => patches ;; + self.pos_embed => + self.pos_embed[:, 1:]
+cls is not there once for each image: torch.cat does not broadcast, so expand cls_token to
+(B, 1, D), where B is patches.shape[0]
+    .expand(patches.shape[0], -1, -1) =>
+    patches.shape[0] => 64
+torch.cat joined along the batch, its default; the axis of the tokens is dim=1
+    dim=1 => dim=0
+torch.cat joined along the width; the axis of the tokens is dim=1
+    dim=1 => dim=2
+    dim=1 => dim=2 ;; expand(patches.shape[0], -1, -1) => expand_as(patches)
+    dim=1 => dim=2 ;; expand(patches.shape[0], -1, -1) => expand(-1, patches.shape[1], -1)
+cls became one token for each patch; expand the batch axis alone, to (B, 1, D)
+    expand(patches.shape[0], -1, -1) => expand_as(patches)
+the token in front is zero: use self.cls_token, make no new one
+    cls, patches => torch.zeros_like(cls), patches
+the token in front is drawn anew in each call: use self.cls_token, make no new one
+    cls, patches => torch.randn_like(cls), patches
+    cls, patches => torch.randn_like(cls) * 0.02, patches
+the numbers are right, but no gradient reaches cls_token, so it would never learn; use it as it is,
+without .detach() or .data
+    self.cls_token.expand => self.cls_token.detach().expand
+the numbers are right, but no gradient reaches pos_embed, so it would never learn; use it as it is,
+without .detach() or .data
+    x + self.pos_embed => x + self.pos_embed.detach()
+the numbers are right, but no gradient reaches cls_token and pos_embed, so they would never learn;
+use them as they are, without .detach(), .data or no_grad
+    return x + self.pos_embed => return (x + self.pos_embed).detach()
+only the cls token is returned: give all tokens, (B, N, D)
+    return x + self.pos_embed => return (x + self.pos_embed)[:, 0]
+`patches` is changed: += writes into the tensor that came in; make a new one (patches + …)
+    cls, patches => cls, patches.add_(1)
+pos_embed has a row for each patch and no row for cls: there are num_patches + 1 positions, as
+`__init__` was given
+    num_patches + 1 => num_patches
+    num_patches + 1 => num_patches ;; cls, patches => cls, patches + self.pos_embed ;;
+        return x + self.pos_embed => return x
+the parameters start too large (std 1?): they would drown the patches
+(section 7); leave `__init__` as it is given
+    (self.pos_embed, std=0.02) => (self.pos_embed)
+the parameters start from zeros; leave `__init__` as it is given, so that your model starts as the
+course's does
+    nn.init.trunc_normal_(self.pos_embed, std=0.02) => nn.init.zeros_(self.pos_embed)
+the parameters start from other numbers; leave `__init__` as it is given (first cls_token, then
+pos_embed), so that your model starts as the course's does
+    (self.pos_embed, std=0.02) => (self.pos_embed, std=0.01)
+""",
 )
 
 
 # Exercise 1: positions for a crop ----------------------------------------------------------------
+
+
+def join(*parts: Tensor) -> Tensor:
+    return torch.cat(parts, dim=1)
 
 
 Grid = tuple[int, int]
@@ -439,6 +382,12 @@ def sum_of_patches() -> Read:
     return lambda images: (patchify(images, PATCH_SIZE) @ weight).sum(dim=1, keepdim=True)
 
 
+def nearly_blind(change: float) -> Read:
+    """Gives 24 numbers near 0 that change by about so much when the patches move."""
+    weights = change / 14 * torch.randn(3 * SIZE[0] * SIZE[1], 24).double()
+    return lambda images: images.mean(dim=(2, 3)).repeat(1, 8) - 0.5 + images.flatten(1) @ weights
+
+
 def small_vit(set_positions: Callable[[Tensor], Tensor]) -> Read:
     config = ViTConfig(SIZE, PATCH_SIZE, num_classes=2, embed_dim=16, depth=2, num_heads=2)
     model = ViT(config).double().eval()
@@ -508,8 +457,9 @@ is_order_blind = Check(
         judged("a model that gives the mean of all pixels", mean_of_pixels, True),
         judged("a model that adds up what it finds in each patch", sum_of_patches, True),
         judged("a ViT whose positions are all zero", partial(small_vit, torch.zeros_like), True),
+        judged("a model that rounds at 0.000001", partial(nearly_blind, 1e-6), True),
         judged("a ViT with positions", partial(small_vit, torch.clone), False),
-        judged("a ViT with small positions", partial(small_vit, lambda x: 0.002 * x), False),
+        judged("a model whose numbers change by 0.00005", partial(nearly_blind, 2e-5), False),
         judged("a ViT with positions, two of them equal", partial(small_vit, two_alike), False),
     ],
     mistakes={
@@ -524,8 +474,11 @@ is_order_blind = Check(
         "unpatchify)": lambda read, images, patch_size: blind(read, images, 1),
         "it asks for equal numbers to the last bit; another order of adding rounds differently, so "
         "allow 1e-5 (torch.allclose)": blind_by(torch.equal),
-        "it allows too much: a model with small positions notices the shuffle a little; 1e-5 is "
-        "what rounding needs": blind_by(partial(torch.allclose, rtol=0, atol=0.1)),
+        "it allows too little: numbers up to 1e-5 apart count as the same, and by itself "
+        "torch.allclose allows 1e-8 where they are near 0; "
+        "say rtol=0, atol=1e-5": blind_by(torch.allclose),
+        "it allows too much: a model may notice the shuffle only a little; 1e-5 is what rounding "
+        "needs": blind_by(partial(torch.allclose, rtol=0, atol=0.1)),
         "it gives a True or False for each number; give one for all of them (.all())": blind_by(
             partial(torch.isclose, rtol=0, atol=1e-5)
         ),

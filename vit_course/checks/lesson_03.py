@@ -12,8 +12,7 @@ from vit_steps import heads as package
 from .compare import Verdict
 from .engine import Check
 from .exercise import Exercise
-from .lesson_01 import numbered
-from .trials import Trial, call, learns, trust, untouched
+from .trials import Trial, call, learns, numbered, trust, untouched
 
 # Build cells -------------------------------------------------------------------------------------
 

@@ -4,17 +4,14 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from einops import rearrange
 from torch import Tensor, nn
-
-from vit_steps import attention as package
-from vit_steps.heads import merge_heads, split_qkv
 
 from .compare import Verdict
 from .engine import Check
+from .exercise import Exercise, edited
 from .trials import Trial, call, learns, module, then
 
-equation = package.scaled_dot_product_attention  # the name below is the check's
+# Build cells -------------------------------------------------------------------------------------
 
 
 def drawn(*shape: int, seed: int = 0) -> Tensor:
@@ -31,391 +28,275 @@ def sights(*shape: int) -> Tensor:
     return mask
 
 
-# What an error of torch or Python says, and what to change.
-SLIPS = {
-    "Boolean value of Tensor": "`if mask` asks a whole tensor for one yes or no; ask `if mask is "
-    "not None`",
-    r"sqrt\(\)": "torch.sqrt takes a tensor; of a plain number the root is d ** 0.5",
-    "bad operand type for unary ~": "it uses the mask where there is none; first ask `if mask is "
-    "not None`",
-    "Expected size for first two dimensions of batch2": "a matrix product does not fit; for the "
-    "scores swap the last two axes of k, k.mT (k.T turns all four), and let the weights "
-    "(B, h, N, N) mix v as it is",
-    "mat1 and mat2 shapes cannot be multiplied": "a Linear gets another width than it takes; are "
-    "the heads merged before `proj`?",
-    "required positional argument: 'mask'": "it cannot be called without a mask; give it a "
-    "default: mask=None",
-    "no attribute 'num_heads'": "it does not know its number of heads; in __init__, keep "
-    "self.num_heads",
-    "IndexError: The shape of the mask": "indexing does not broadcast a mask as + does; "
-    "`masked_fill` does",
-    "mask_fill": "there is no `mask_fill`; it is called `masked_fill`",
-    'missing the required "forward"': "it has no method `forward`; is the name spelt so, and is it "
-    "in the class?",
-}
+LARGE = 15 * drawn(3, 2, 2, 5, 4, seed=592)  # in each row one score lies far above the rest
 
-
-# scaled_dot_product_attention --------------------------------------------------------------------
-
-
-def head_root(q: Tensor) -> float:
-    return q.shape[-1] ** 0.5
-
-
-def model_root(q: Tensor) -> float:
-    """√D, D = h·d."""
-    return (q.shape[-3] * q.shape[-1]) ** 0.5
-
-
-def head_width(q: Tensor) -> float:
-    return q.shape[-1]
-
-
-def one(q: Tensor) -> float:
-    return 1.0
-
-
-def by_root(q: Tensor, k: Tensor) -> Tensor:
-    return q @ k.mT / head_root(q)
-
-
-def hide(scores: Tensor, mask: Tensor) -> Tensor:
-    return scores.masked_fill(~mask, float("-inf"))
-
-
-def filled(value: float) -> Callable:
-    return lambda scores, mask: scores.masked_fill(~mask, value)
-
-
-def attention(
-    scale: Callable = head_root,
-    masked: Callable = hide,
-    share: Callable = lambda scores: scores.softmax(dim=-1),
-    after: Callable = one,
-    scores: Callable = lambda q, k: q @ k.mT,
-    mix: Callable = lambda weights, q, k, v: weights @ v,
-) -> Callable:
-    """An attention function; the options make the known mistakes.
-
-    Args:
-        scale, after: what the scores, and what the weights are divided by, made of the queries.
-        share: makes weights of the scores.
-    """
-
-    def attend(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> Any:
-        raw = scores(q, k) / scale(q)
-        raw = raw if mask is None else masked(raw, mask)
-        weights = share(raw) / after(q)
-        return mix(weights, q, k, v), weights
-
-    return attend
-
-
-def masked_late(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> Any:
-    """The mask multiplies the weights, after the softmax."""
-    weights = by_root(q, k).softmax(dim=-1)
-    weights = weights if mask is None else weights * mask
-    return weights @ v, weights
-
-
-def unmasked(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> Any:
-    return equation(q, k, v)
-
-
-def with_scores(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> Any:
-    """Gives the scores in place of the weights."""
-    scores = by_root(q, k)
-    return equation(q, k, v, mask)[0], scores if mask is None else hide(scores, mask)
-
-
-NO_SCALE = "the scale is missing: divide the scores by √d before the softmax"
-AFTER = (
-    "the scale comes after the softmax, so the rows of the weights do not sum to 1; divide the "
-    "scores, then take the softmax"
-)
-MODEL_ROOT = (
-    "the scale is √D, from the width of a whole token; what was multiplied is one head wide: √d, "
-    "d = q.shape[-1]"
-)
-NO_ROOT = (
-    "the scores are divided by d, not by √d: is the root missing, or does the scale stand twice, "
-    "at q and at k?"
-)
-QUERY_AXIS = (
-    "softmax runs over the queries, so the columns sum to 1; each query shares out its own weight, "
-    "over the keys: dim=-1"
-)
-UPSIDE_DOWN = (
-    "the mask is the wrong way round: True means that a query may look, so fill the scores where "
-    "it is False, ~mask"
-)
-NOT_MASKED = (
-    "the mask has no effect; masked_fill without `_` gives a new tensor, so its result must be "
-    "kept: scores = scores.masked_fill(…)"
-)
-NO_SOFTMAX = "what you return as weights are the scores; the softmax makes weights of them"
-
-scaled_dot_product_attention = Check(
-    reference=equation,
-    keeps="scaled_dot_product_attention",
-    slips=SLIPS,
+scaled_dot_product_attention = Exercise(
+    answer="""
+def scaled_dot_product_attention(q, k, v, mask=None):  # q, k, v: (B, h, N, d)
+    d = q.shape[-1]
+    scores = q @ k.mT / d**0.5  # (B, h, N, N)
+    if mask is not None:
+        scores = scores.masked_fill(~mask, float("-inf"))
+    weights = scores.softmax(dim=-1)  # (B, h, N, N)
+    mixed = weights @ v  # (B, h, N, d)
+    return mixed, weights
+""",
     trials=[
-        call("2 images, 3 heads, 4 tokens of width 5", *drawn(3, 2, 3, 4, 5)),
-        call("5 images, 2 heads, 3 tokens of width 6", *drawn(3, 5, 2, 3, 6)),
-        call("3 images, 1 head, 7 tokens of width 10", *drawn(3, 3, 1, 7, 10, seed=2)),
+        call("2 images, 3 heads, 7 tokens of width 10", *drawn(3, 2, 3, 7, 10)),
         call("6 tokens and a mask (6, 6)", *drawn(3, 2, 3, 6, 5, seed=3), sights(6, 6)),
-        call(
-            "5 tokens and a mask (B, 1, 1, N)", *drawn(3, 2, 4, 5, 10, seed=4), sights(2, 1, 1, 5)
-        ),
-        learns("4 tokens whose gradient is asked for", *drawn(3, 1, 2, 4, 3)),
+        call("scores above 100 and a mask (B, 1, 1, N)", *LARGE, sights(2, 1, 1, 5)),
+        learns("4 tokens whose gradient is asked for", *drawn(3, 1, 2, 4, 3), sights(4, 4)),
     ],
-    mistakes={
-        NO_SCALE: attention(one),
-        AFTER: attention(one, after=head_root),
-        "the scale comes after the softmax, and it is √D; divide the scores by √d, then take the "
-        "softmax": attention(one, after=model_root),
-        MODEL_ROOT: attention(model_root),
-        NO_ROOT: attention(head_width),
-        "the scores are multiplied by √d; they are too large already: divide": attention(
-            lambda q: 1 / head_root(q)
-        ),
-        "the scale counts the tokens, √N; it is the width of a head that makes scores large: √d, d "
-        "= q.shape[-1]": attention(lambda q: q.shape[-2] ** 0.5),
-        "the scale counts the heads, √h; it is the width of a head that makes scores large: √d, d "
-        "= q.shape[-1]": attention(lambda q: q.shape[-3] ** 0.5),
-        "the scale counts the images, √B; it is the width of a head that makes scores large: √d, d "
-        "= q.shape[-1]": attention(lambda q: q.shape[0] ** 0.5),
-        "`d * 0.5` and `d ** 1/2` halve d; the root is `d ** 0.5`, and the scores are divided by "
-        "it": (
-            attention(lambda q: q.shape[-1] * 0.5),
-            attention(lambda q: q.shape[-1] // 2),
-            attention(lambda q: q.shape[-1] / 0.5),
-        ),
-        "the root is made a whole number; leave it as it is, d ** 0.5": (
-            attention(lambda q: int(head_root(q))),
-            attention(lambda q: round(head_root(q))),
-        ),
-        "the scale is 8 whatever comes: that is √64 of ViT-B/16; read the width off q": attention(
-            lambda q: 8.0
-        ),
-        QUERY_AXIS: attention(share=lambda scores: scores.softmax(dim=-2)),
-        "softmax runs over the heads; dim=-1 are the keys": attention(
-            share=lambda scores: scores.softmax(dim=-3)
-        ),
-        "the scores stand the wrong way: a row is a query and a column a key, so q comes first: q "
-        "@ k.mT": attention(scores=lambda q, k: k @ q.mT),
-        "the weights come first; return the mixed values, then the weights": then(
-            equation, lambda both: both[::-1]
-        ),
-        "it returns the mixed values alone; return (mixed, weights)": then(
-            equation, lambda both: both[0]
-        ),
-        NO_SOFTMAX: with_scores,
-        "the softmax is missing: the scores themselves mix the values": attention(
-            share=lambda scores: scores, masked=filled(0.0)
-        ),
-        "swap the last two axes of k and no others, k.mT (k.T turns all four)": (
-            attention(scores=lambda q, k: q @ k.permute(3, 2, 1, 0)),
-            attention(scores=lambda q, k: q @ k.transpose(1, 2)),
-            attention(scores=lambda q, k: q @ k.transpose(1, 3)),
-        ),
-        "q * k multiplies number by number; each query meets every key in a matrix product, q @ "
-        "k.mT": attention(
-            masked=lambda scores, mask: scores,
-            scores=lambda q, k: q * k,
-            mix=lambda weights, q, k, v: weights * v,
-        ),
-        NOT_MASKED: unmasked,
-        UPSIDE_DOWN: attention(masked=lambda scores, mask: hide(scores, ~mask)),
-        "a hidden score becomes 0, and a key with score 0 still gets weight; fill with "
-        "float('-inf'), since e to that is 0": attention(masked=filled(0.0)),
-        "a hidden score becomes a small number, and its key still gets weight; fill with "
-        "float('-inf'), since e to that is 0": attention(masked=filled(-1.0)),
-        "the mask is added to the scores, so True adds 1 and False nothing; fill with "
-        "float('-inf') where it is False": attention(masked=torch.add),
-        "the mask comes after the softmax, so the rest of a row no longer sums to 1; fill the "
-        "scores with float('-inf') before it": masked_late,
-        "the fill is +inf, which gives NaN; a hidden key needs a score of float('-inf')": attention(
-            masked=filled(float("inf"))
-        ),
-        "the mask is turned: its rows are queries and its columns keys, as in the scores": (
-            attention(masked=lambda scores, mask: hide(scores, mask.mT))
-        ),
-        "the weights are turned before they mix: row i of the weights belongs to query i, so "
-        "weights @ v": attention(mix=lambda weights, q, k, v: weights.mT @ v),
-        "it mixes the queries; a token hands out its value: weights @ v": attention(
-            mix=lambda weights, q, k, v: weights @ q
-        ),
-        "it mixes the keys; a token hands out its value: weights @ v": attention(
-            mix=lambda weights, q, k, v: weights @ k
-        ),
-        "the heads are merged; leave them apart, (B, h, N, d): the class merges them": then(
-            equation, lambda both: (merge_heads(both[0]), both[1])
-        ),
-        "no gradient passes: keep to tensors, without detach, tolist or numpy": then(
-            equation, lambda both: (both[0].detach(), both[1].detach())
-        ),
-    },
+    wrong="""
+the scale comes after the softmax, so the rows of the weights do not sum to 1; divide the scores,
+then take the softmax
+    d**0.5 => 1 ;; weights = => weights = 1 / d**0.5 *
+the scale is missing: divide the scores by √d before the softmax
+    d**0.5 => 1
+the scale is √D, from the width of a whole token; what was multiplied is one head wide: √d,
+d = q.shape[-1]
+    d**0.5 => (q.shape[1] * d) ** 0.5
+the scores are divided by d, not by √d: is the root missing, or does the scale stand twice, at q and
+at k?
+    d**0.5 => d
+the scores are multiplied by √d; they are too large already: divide
+    / d**0.5 => * d**0.5
+the scale counts the tokens, √N; it is the width of a head that makes scores large: √d,
+d = q.shape[-1]
+    q.shape[-1] => q.shape[-2]
+the scale counts the heads, √h; it is the width of a head that makes scores large: √d,
+d = q.shape[-1]
+    q.shape[-1] => q.shape[1]
+the scale counts the images, √B; it is the width of a head that makes scores large: √d,
+d = q.shape[-1]
+    q.shape[-1] => q.shape[0]
+the scores are divided by half of d: `d * 0.5` and `d ** 1/2` halve d; the root is `d ** 0.5`
+    d**0.5 => (d * 0.5)
+    d**0.5 => (d // 2)
+the scores are divided by 2 · d: `/ d ** 1/2` and `/ d * 0.5` divide by d, then by 2; the root is
+`d ** 0.5`
+    d**0.5 => (2 * d)
+the root is made a whole number; leave it as it is, d ** 0.5
+    d**0.5 => int(d**0.5)
+    d**0.5 => round(d**0.5)
+torch.sqrt takes a tensor; the root of a plain number is d ** 0.5
+    d**0.5 => torch.sqrt(d)
+the scale is 8 whatever comes: that is √64 of ViT-B/16; read the width off q
+    d**0.5 => 8
+softmax runs over the queries, so the columns sum to 1; each query shares out its own weight, over
+the keys: dim=-1
+    dim=-1 => dim=-2
+softmax runs over the heads; dim=-1 are the keys
+    dim=-1 => dim=1
+softmax runs over the images; dim=-1 are the keys
+    dim=-1 => dim=0
+softmax runs over queries and keys together, so the whole table sums to 1; each query shares out its
+own 1, over the keys: dim=-1
+    scores.softmax(dim=-1) => scores.flatten(2).softmax(dim=-1).view_as(scores)
+a sigmoid weighs each key alone, so the rows do not sum to 1; softmax lets the keys share out 1
+    scores.softmax(dim=-1) => scores.sigmoid()
+e to the scores is not yet a share: divide it by the sum of its row, as softmax does
+    scores.softmax(dim=-1) => scores.exp()
+e to a score above 88 is inf, and inf / inf is NaN: first subtract from each row its largest score,
+as softmax does
+    scores.softmax(dim=-1) => scores.exp() / scores.exp().sum(dim=-1, keepdim=True)
+    scores = scores.masked_fill(~mask, float("-inf")) => pass ;; scores.softmax(dim=-1) =>
+        F.normalize(scores.exp() * (1.0 if mask is None else mask), p=1, dim=-1)
+the softmax is missing: the scores themselves mix the values
+    scores.softmax(dim=-1) => scores
+    float("-inf") => 0.0 ;; scores.softmax(dim=-1) => scores
+each query sees only itself and the keys before it, as under the causal mask of a model that writes
+text; here it sees all keys but those that the mask hides
+    if mask => scores = scores + torch.full_like(scores, -math.inf).triu(1) ⏎ if mask
+the scores stand the wrong way: a row is a query and a column a key, so q comes first: q @ k.mT
+    q @ k.mT => k @ q.mT
+a matrix product does not fit; for the scores swap the last two axes of k, k.mT, and let the weights
+(B, h, N, N) mix v as it is
+    k.mT => k
+    weights @ v => weights @ v.mT
+swap the last two axes of k and no others, k.mT (k.T turns all four)
+    k.mT => k.T
+    k.mT => k.transpose(1, 2)
+    k.mT => k.transpose(1, 3)
+q * k multiplies number by number; each query meets every key in a matrix product, q @ k.mT
+    q @ k.mT => q * k
+    q @ k.mT => q * k ;; weights @ v => weights * v
+    q @ k.mT => q * k ;; weights @ v => weights * v ;;
+        scores = scores.masked_fill(~mask, float("-inf")) => pass
+the mask comes after the softmax, so the rest of a row no longer sums to 1; fill the scores with
+float('-inf') before it
+    scores = scores.masked_fill => scores.masked_fill ;;
+        mixed = => weights = weights if mask is None else weights * mask ⏎ mixed =
+the mask has no effect; masked_fill without `_` gives a new tensor, so its result must be kept:
+scores = scores.masked_fill(…)
+    scores = scores.masked_fill => scores.masked_fill
+the mask is turned: its rows are queries and its columns keys, as in the scores
+    ~mask => ~mask.mT
+it cannot be called without a mask; give it a default: mask=None
+    mask=None => mask
+it uses the mask where there is none; first ask `if mask is not None`
+    if mask is not None: => if True:
+`if mask` asks a whole tensor for one yes or no; ask `if mask is not None`
+    if mask is not None: => if mask:
+there is no `mask_fill`; it is called `masked_fill`
+    scores.masked_fill => scores.mask_fill
+indexing does not broadcast a mask as + does; `masked_fill` does
+    scores = scores.masked_fill(~mask, float("-inf")) => scores[~mask] = float("-inf")
+    scores = scores.masked_fill(~mask, float("-inf")) => scores[:, :, ~mask] = float("-inf")
+the mask is the wrong way round: True means that a query may look, so fill the scores where it is
+False, ~mask
+    ~mask => mask
+a hidden score becomes 0, and a key with score 0 still gets weight; fill with float('-inf'), since e
+to that is 0
+    float("-inf") => 0.0
+a hidden score becomes a number that other scores may come close to, so its key may still get
+weight; fill with float('-inf'), since e to that is 0
+    float("-inf") => -1.0
+    float("-inf") => -100.0
+the fill is +inf, which gives NaN; a hidden key needs a score of float('-inf')
+    float("-inf") => float("inf")
+the mask is added to the scores, so True adds 1 and False nothing; fill with float('-inf') where it
+is False
+    scores.masked_fill(~mask, float("-inf")) => scores + mask
+it mixes the queries; a token hands out its value: weights @ v
+    weights @ v => weights @ q
+it mixes the keys; a token hands out its value: weights @ v
+    weights @ v => weights @ k
+the weights are turned before they mix: row i of the weights belongs to query i, so weights @ v
+    weights @ => weights.mT @
+what you return as weights are the scores; the softmax makes weights of them
+    return mixed, weights => return mixed, scores
+the weights come first; return the mixed values, then the weights
+    return mixed, weights => return weights, mixed
+it returns the mixed values alone; return (mixed, weights)
+    return mixed, weights => return mixed
+the heads are merged; leave them apart, (B, h, N, d): the class merges them
+    return mixed => return merge_heads(mixed)
+no gradient passes: keep to tensors, without detach, tolist or numpy
+    d = q. => q, k, v = q.detach(), k.detach(), v.detach() ⏎ d = q.
+""",
 )
-
-
-# MultiHeadAttention ------------------------------------------------------------------------------
-
-
-def parts(answer: Callable) -> Any:
-    """What the parameters of a module of width 12 are called and how they are shaped, in words."""
-    made = answer(12, 3)
-    if not isinstance(made, nn.Module):
-        return made
-    shapes = {name: tuple(p.shape) for name, p in made.named_parameters()}
-    wanted = {"qkv": (36, 12), "proj": (12, 12)}
-    names = list(dict.fromkeys(name.split(".")[0] for name in shapes))
-    if missing := [name for name in wanted if name not in names]:
-        has = ", ".join(f"`{name}`" for name in names) or "nothing"
-        return Verdict(
-            f"`{missing[0]}` is missing; what learns in it is {has}. It needs two Linears, called "
-            "`qkv` and `proj`"
-        )
-    if extra := [name for name in names if name not in wanted]:
-        return Verdict(f"it has `{extra[0]}`, which is not asked for: `qkv` and `proj` are enough")
-    for name, shape in wanted.items():
-        if f"{name}.bias" not in shapes:
-            return Verdict(f"`{name}` has no bias; leave nn.Linear its own")
-        if shapes[f"{name}.weight"] != shape:
-            end, begin = shapes[f"{name}.weight"]
-            goal = "from D to 3·D" if name == "qkv" else "from D to D"
-            said = f"`{name}` goes from {begin} to {end} where D = 12; it must go {goal}"
-            return Verdict(f"{said}, {shape[1]} to {shape[0]}")
-    return Verdict("two Linears")
+equation = scaled_dot_product_attention.reference
 
 
 def seeded(answer: Callable) -> Any:
-    """The weights with which a module starts, for a seed."""
+    """Whether a module starts with the course's weights for a seed."""
     torch.manual_seed(0)
     made = answer(12, 3)
-    return {name: p.detach() for name, p in made.named_parameters()}
-
-
-def as_asked(y: Tensor, weights: Tensor, wanted: bool) -> Any:
-    return (y, weights) if wanted else y
-
-
-def layer(
-    cut: Callable = lambda m, x: split_qkv(m.qkv(x), m.num_heads),
-    mix: Callable = equation,
-    merge: Callable = merge_heads,
-    project: Callable = lambda m, merged, x: m.proj(merged),
-    finish: Callable = as_asked,
-) -> type[nn.Module]:
-    """A class like the lesson's; the options make the known mistakes.
-
-    Args:
-        cut: makes queries, keys and values of the module and the tokens.
-        project: makes the new tokens of the module, the merged heads and the tokens.
-        finish: makes the result of those, the weights, and whether the weights are asked for.
-    """
-
-    class Layer(package.MultiHeadAttention):
-        def __init__(self, embed_dim: int, num_heads: int):
-            super().__init__(embed_dim, num_heads)
-
-        def forward(self, x, mask=None, return_attention=False):
-            mixed, weights = mix(*cut(self, x), mask)
-            return finish(project(self, merge(mixed), x), weights, return_attention)
-
-    return Layer
-
-
-def given_back(finish: Callable) -> type[nn.Module]:
-    return layer(finish=finish)
-
-
-def cut_as(pattern: str) -> type[nn.Module]:
-    """A class that reads the width in another order."""
-    return layer(lambda m, x: rearrange(m.qkv(x), pattern, qkv=3, h=m.num_heads))
-
-
-def in_order(*roles: int) -> type[nn.Module]:
-    """A class that takes queries, keys and values in another order than they are given."""
-    return layer(lambda m, x: [split_qkv(m.qkv(x), m.num_heads)[role] for role in roles])
-
-
-class ProjFirst(layer()):
-    def __init__(self, embed_dim: int, num_heads: int):
-        nn.Module.__init__(self)
-        self.num_heads = num_heads
-        self.proj = nn.Linear(embed_dim, embed_dim)
-        self.qkv = nn.Linear(embed_dim, 3 * embed_dim)
+    torch.manual_seed(0)
+    wanted = nn.ModuleDict({"qkv": nn.Linear(12, 36), "proj": nn.Linear(12, 12)}).state_dict()
+    if not isinstance(made, nn.Module):
+        return made
+    begins = made.state_dict()
+    same = all(name in begins and torch.equal(begins[name], wanted[name]) for name in wanted)
+    return Verdict(f"it starts with {'the' if same else 'other weights than the'} course's")
 
 
 TOKENS, FEWER = drawn(2, 5, 12), drawn(1, 7, 10, seed=3)
+SIGHTS = sights(7, 7)
 
-MultiHeadAttention = Check(
-    reference=layer(),
-    keeps="MultiHeadAttention",
-    slips=SLIPS,
+MultiHeadAttention = Exercise(
+    answer="""
+class MultiHeadAttention(nn.Module):
+    def __init__(self, embed_dim, num_heads):
+        super().__init__()
+        self.num_heads = num_heads
+        self.qkv = nn.Linear(embed_dim, 3 * embed_dim)
+        self.proj = nn.Linear(embed_dim, embed_dim)
+
+    def forward(self, x, mask=None, return_attention=False):  # x: (B, N, D)
+        q, k, v = split_qkv(self.qkv(x), self.num_heads)  # each (B, h, N, d)
+        mixed, weights = scaled_dot_product_attention(q, k, v, mask)
+        y = self.proj(merge_heads(mixed))  # (B, N, D)
+        if return_attention:
+            return y, weights
+        return y
+""",
     trials=[
-        Trial("what it is made of", parts),
         module("2 images of 5 tokens of width 12, 3 heads", (12, 3), TOKENS),
-        module("1 image of 7 tokens of width 10, 2 heads", (10, 2), FEWER),
-        module("with a mask (5, 5)", (12, 3), TOKENS, sights(5, 5)),
-        module("with a mask (7, 7)", (10, 2), FEWER, sights(7, 7)),
-        module("with return_attention=True", (12, 3), TOKENS, return_attention=True),
+        module("1 image of 7 tokens of width 10, 2 heads, with a mask", (10, 2), FEWER, SIGHTS),
         module(
-            "with return_attention=True and a mask",
-            (10, 2),
-            FEWER,
-            mask=sights(7, 7),
-            return_attention=True,
+            "with return_attention=True and a mask", (10, 2), FEWER, SIGHTS, return_attention=True
         ),
         Trial("made after torch.manual_seed(0)", seeded),
     ],
-    mistakes={
-        "`proj` is made and never used: what the heads have read, "
-        "merged, goes through it last": layer(project=lambda m, merged, x: merged),
-        "the heads are merged by reshape or view, which mixes up the tokens; "
-        "use merge_heads": layer(merge=lambda x: x.reshape(len(x), x.shape[2], -1)),
-        "the mask does not arrive: hand it on to scaled_dot_product_attention": layer(mix=unmasked),
-        "with return_attention=True the weights are wanted too: "
-        "return (y, weights) then": given_back(lambda y, weights, wanted: y),
-        "it gives the weights though nobody asked; only with return_attention=True": given_back(
-            lambda y, weights, wanted: (y, weights)
-        ),
-        "it gives the weights when nobody asked, and not when asked: turn "
-        "the `if` round": given_back(lambda y, weights, wanted: as_asked(y, weights, not wanted)),
-        "with return_attention=True it gives the weights alone; return (y, weights)": given_back(
-            lambda y, weights, wanted: weights if wanted else y
-        ),
-        "with return_attention=True the tokens come first: (y, weights)": given_back(
-            lambda y, weights, wanted: (weights, y) if wanted else y
-        ),
-        "the weights are averaged over the heads; give those of each head, "
-        "(B, h, N, N)": given_back(lambda y, weights, asked: as_asked(y, weights.mean(1), asked)),
-        "the width is not cut into heads: split_qkv(self.qkv(x), self.num_heads) "
-        "does both cuts": layer(lambda m, x: m.qkv(x).chunk(3, dim=-1), merge=lambda mixed: mixed),
-        "the width is read in the order (h qkv d); split_qkv reads it as (qkv h d)": cut_as(
-            "b n (h qkv d) -> qkv b h n d"
-        ),
-        "the width is read in the order (h d qkv); split_qkv reads it as (qkv h d)": cut_as(
-            "b n (h d qkv) -> qkv b h n d"
-        ),
-        "split_qkv gives q, k, v; take them, and hand them on, in this order": tuple(
-            in_order(*roles) for roles in ((1, 0, 2), (2, 1, 0), (0, 2, 1), (1, 2, 0), (2, 0, 1))
-        ),
-        "it cuts into 12 heads whatever it was made with; take self.num_heads": layer(
-            lambda m, x: split_qkv(m.qkv(x), 12)
-        ),
-        "x is added to the result; that comes in lesson 05, in the block around this layer": layer(
-            project=lambda m, merged, x: x + m.proj(merged)
-        ),
-        "`qkv` is never used: queries, keys and values are what it makes of x": layer(
-            lambda m, x: split_qkv(torch.cat([x, x, x], dim=-1), m.num_heads)
-        ),
-        NO_SCALE: layer(mix=attention(one)),
-        MODEL_ROOT: layer(mix=attention(model_root)),
-        "with the same seed it starts with other weights than the course's; make `qkv` first, then "
-        "`proj`, and leave them as nn.Linear fills them": ProjFirst,
+    slips={
+        'missing the required "forward"': "it has no method `forward`; is the name spelt so, and "
+        "is it in the class?"
     },
+    wrong="""
+`qkv` must go from D to 3 · D: it makes queries, keys and values, each D wide
+    3 * embed_dim => embed_dim
+`proj` must go from D to D: the merged heads are D wide together
+    self.proj = nn.Linear(embed_dim => self.proj = nn.Linear(3 * embed_dim
+`qkv` has no bias; leave nn.Linear its own
+    3 * embed_dim) => 3 * embed_dim, bias=False)
+`proj` is made and never used: what the heads have read, merged, goes through it last
+    self.proj( => (
+the heads are merged by reshape or view, which mixes up the tokens; use merge_heads
+    merge_heads(mixed) => mixed.reshape(x.shape)
+a Linear gets another width than it takes; are the heads merged before `proj`?
+    merge_heads(mixed) => mixed
+it does not know its number of heads; in __init__, keep self.num_heads
+    self.num_heads = num_heads =>
+it cannot be called without a mask; give it a default: mask=None
+    mask=None => mask
+the mask does not arrive where the weights are not asked for: hand it on in both cases
+    v, mask) => v, mask if return_attention else None)
+the mask does not arrive: hand it on to scaled_dot_product_attention
+    v, mask) => v)
+without return_attention=True the tokens do not attend: mix the values always, and choose only what
+to return
+    y = self => mixed = mixed if return_attention else v ⏎ y = self
+    y = self => mixed = mixed if return_attention else torch.zeros_like(v) ⏎ y = self
+    y = self => mixed = mixed if return_attention else 0 * v + v.mean(dim=2, keepdim=True) ⏎
+        y = self
+    merge_heads(mixed) => merge_heads(mixed) if return_attention else x
+with return_attention=True the weights are wanted too: return (y, weights) then
+    return y, weights => return y
+it gives the weights though nobody asked; only with return_attention=True
+    if return_attention: => if True:
+it gives the weights when nobody asked, and not when asked: turn the `if` round
+    if return_attention: => if not return_attention:
+with return_attention=True it gives the weights alone; return (y, weights)
+    return y, weights => return weights
+with return_attention=True the tokens come first: (y, weights)
+    return y, weights => return weights, y
+the weights are averaged over the heads; give those of each head, (B, h, N, N)
+    return y, weights => return y, weights.mean(dim=1)
+the width is not cut into heads: split_qkv(self.qkv(x), self.num_heads) does both cuts
+    split_qkv(self.qkv(x), self.num_heads) => self.qkv(x).chunk(3, dim=-1) ;;
+        merge_heads(mixed) => mixed
+the width is read in the order (h qkv d); split_qkv reads it as (qkv h d)
+    split_qkv( => rearrange( ;;
+        self.num_heads) => "b n (h qkv d) -> qkv b h n d", qkv=3, h=self.num_heads)
+the width is read in the order (h d qkv); split_qkv reads it as (qkv h d)
+    split_qkv( => rearrange( ;;
+        self.num_heads) => "b n (h d qkv) -> qkv b h n d", qkv=3, h=self.num_heads)
+split_qkv gives q, k, v; take them, and hand them on, in this order
+    q, k, v = => k, q, v =
+    q, k, v = => v, k, q =
+    q, k, v = => q, v, k =
+    q, k, v = => v, q, k =
+    q, k, v = => k, v, q =
+it cuts into a fixed number of heads, whatever it was made with; take self.num_heads
+    self.num_heads) => 12)
+    self.num_heads) => 3)
+    self.num_heads) => 2)
+x is added to the result; that comes in lesson 05, in the block around this layer
+    y = self.proj => y = x + self.proj
+`qkv` is never used: queries, keys and values are what it makes of x
+    self.qkv(x) => torch.cat([x, x, x], dim=-1)
+the scale is missing: divide the scores by √d before the softmax
+    attention(q => attention(q * q.shape[-1] ** 0.5
+the scale is √D, from the width of a whole token; what was multiplied is one head wide: √d,
+d = q.shape[-1]
+    attention(q => attention(q / self.num_heads**0.5
+with the same seed it starts with other weights than the course's; make `qkv` first, then `proj`,
+and leave them as nn.Linear fills them
+    self.proj = nn.Linear(embed_dim, embed_dim) => pass ;; self.num_heads = num_heads =>
+        self.num_heads = num_heads ⏎ self.proj = nn.Linear(embed_dim, embed_dim)
+""",
 )
 
 
@@ -428,7 +309,7 @@ def entropy(weights: Tensor, dim: int = -1) -> Tensor:
 
 LN_2 = torch.tensor(2.0).log()
 SHARES = drawn(2, 3, 5, 5).softmax(dim=-1)
-HIDDEN = hide(2 * drawn(2, 4, 6, 6), sights(6, 6)).softmax(dim=-1)
+HIDDEN = (2 * drawn(2, 4, 6, 6)).masked_fill(~sights(6, 6), -torch.inf).softmax(dim=-1)
 
 effective_keys = Check(
     reference=lambda weights: entropy(weights).exp(),
@@ -570,9 +451,10 @@ local_mask = Check(
         "a square": sight(lambda down, across, radius: down**2 + across**2 <= radius**2),
         "it measures along the list of patches: the end of a row and the start of the next are "
         "neighbours there, and the patch below is not; use rows and columns": sight(along_the_row),
-        "a patch exactly radius away must be in sight: <= radius, not < radius": sight(
-            lambda down, across, radius: square(down, across, radius - 1)
-        ),
+        "a patch that is exactly radius rows or columns away is not in sight; it must be: <= "
+        "radius": sight(lambda down, across, radius: square(down, across, radius - 1)),
+        "it sees half as far: a patch may be up to radius rows and columns away on each "
+        "side": sight(lambda down, across, radius: square(down, across, radius // 2)),
         "near in rows or in columns is a cross over the whole grid; both must be near: use &": (
             sight(lambda down, across, radius: (down.abs() <= radius) | (across.abs() <= radius))
         ),
@@ -594,36 +476,49 @@ local_mask = Check(
 # find_fault --------------------------------------------------------------------------------------
 
 
-def divided_first(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> Any:
-    """A right function, rounded otherwise: queries and keys each take half of the scale."""
-    root = q.shape[-1] ** 0.25
-    scores = (q / root) @ (k / root).mT
-    powers = (scores if mask is None else filled(-1e9)(scores, mask)).exp()
-    weights = powers / powers.sum(dim=-1, keepdim=True)
-    return weights @ v, weights
+def faulty(edit: str) -> Callable:
+    """The equation with this change."""
+    right = scaled_dot_product_attention
+    return right.made(edited(right.answer, edit))
 
 
 RIGHT, LATE, SCALE = "right", "scaled after softmax", "wrong scale"
 AXIS, MASK = "wrong axis", "wrong mask"
 
 ROUNDED = "another right function, which rounds otherwise"
-BY_MODEL, BARE, BY_WIDTH = "softmax(qk / √D)", "softmax(qk), no scale", "softmax(qk / d)"
+BY_ROOT, BY_MODEL = "softmax(qk) / √d", "softmax(qk / √D)"
+BARE, BY_WIDTH = "softmax(qk), no scale", "softmax(qk / d)"
 IGNORED, TURNED = "a mask that is ignored", "a mask the wrong way round"
 ON_WEIGHTS, ZEROED = "a mask on the weights, after the softmax", "a mask that makes scores 0"
 
 SUSPECTS = (
     ("a right function", equation, RIGHT),
-    (ROUNDED, divided_first, RIGHT),
-    ("softmax(qk) / √D", attention(one, after=model_root), LATE),
-    ("softmax(qk) / √d", attention(one, after=head_root), LATE),
-    (BY_MODEL, attention(model_root), SCALE),
-    (BARE, attention(one), SCALE),
-    (BY_WIDTH, attention(head_width), SCALE),
-    ("softmax over the queries", attention(share=lambda scores: scores.softmax(dim=-2)), AXIS),
-    (IGNORED, unmasked, MASK),
-    (TURNED, attention(masked=lambda scores, mask: hide(scores, ~mask)), MASK),
-    (ON_WEIGHTS, masked_late, MASK),
-    (ZEROED, attention(masked=torch.mul), MASK),
+    (
+        ROUNDED,
+        faulty("scores.softmax(dim=-1) => (scores - scores.logsumexp(-1, True)).exp()"),
+        RIGHT,
+    ),
+    (
+        "softmax(qk) / √D",
+        faulty("d**0.5 => 1 ;; weights = => weights = (q.shape[1] * d) ** -0.5 *"),
+        LATE,
+    ),
+    (BY_ROOT, faulty("d**0.5 => 1 ;; weights = => weights = d**-0.5 *"), LATE),
+    (BY_MODEL, faulty("d**0.5 => (q.shape[1] * d) ** 0.5"), SCALE),
+    (BARE, faulty("d**0.5 => 1"), SCALE),
+    (BY_WIDTH, faulty("d**0.5 => d"), SCALE),
+    ("softmax over the queries", faulty("dim=-1 => dim=-2"), AXIS),
+    (IGNORED, faulty("scores = scores.masked_fill => scores.masked_fill"), MASK),
+    (TURNED, faulty("~mask => mask"), MASK),
+    (
+        ON_WEIGHTS,
+        faulty(
+            "scores = scores.masked_fill => scores.masked_fill ;; "
+            "mixed = => weights = weights if mask is None else weights * mask ⏎ mixed ="
+        ),
+        MASK,
+    ),
+    (ZEROED, faulty('float("-inf") => 0.0'), MASK),
 )
 
 
@@ -631,26 +526,26 @@ def diagnose(attend: Callable) -> str:
     """A right find_fault."""
     q, k, v = drawn(3, 2, 4, 5, 8)
     mask = sights(5, 5)
-    weights, masked = attend(q, k, v)[1], attend(q, k, v, mask)[1]
-    if torch.allclose(weights, by_root(q, k).softmax(-1), atol=1e-5):
-        expected = hide(by_root(q, k), mask).softmax(dim=-1)
-        return RIGHT if torch.allclose(masked, expected, atol=1e-5) else MASK
+    weights = attend(q, k, v)[1]
+    if torch.allclose(weights, equation(q, k, v)[1], atol=1e-5):
+        hidden = attend(q, k, v, mask)[1], equation(q, k, v, mask)[1]
+        return RIGHT if torch.allclose(*hidden, atol=1e-5) else MASK
     ones = torch.ones(2, 4, 5)
     if torch.allclose(weights.sum(dim=-1), ones, atol=1e-4):
         return SCALE
     return AXIS if torch.allclose(weights.sum(dim=-2), ones, atol=1e-4) else LATE
 
 
-def suspect(what: str, attend: Callable) -> Trial:
+def suspect(what: str, attend: Callable, kind: str) -> Trial:
     """One function to judge, with a word for an answer that is no known one."""
 
     def run(answer: Callable) -> Any:
         said = answer(attend)
-        if isinstance(said, str) and said not in (RIGHT, LATE, SCALE, AXIS, MASK):
-            return Verdict(f"it says {said!r}, which is none of the five strings")
-        if isinstance(said, bool):
-            return Verdict(f"it says {said}; say one of the five strings, such as {RIGHT!r}")
-        return said
+        if said is None or said is ...:
+            return said
+        if said not in (RIGHT, LATE, SCALE, AXIS, MASK):
+            return Verdict(f"it says {said!r}; say one of the five strings, such as {RIGHT!r}")
+        return Verdict("as it should" if said == kind else f"it says {said!r}, and it is {kind!r}")
 
     return Trial(what, run)
 
@@ -677,7 +572,7 @@ TOO_STRICT = (
 
 find_fault = Check(
     reference=diagnose,
-    trials=[suspect(what, attend) for what, attend, _ in SUSPECTS],
+    trials=[suspect(*one) for one in SUSPECTS],
     mistakes={
         "it calls a wrong scale right: row sums are 1 at any scale; compare the weights with "
         "softmax(qk / √d), on random q and k (zeros or ones give "
@@ -702,8 +597,14 @@ find_fault = Check(
         "it does not see √D: with one head, D = d; try q, k, v with several heads": verdict(
             {BY_MODEL: RIGHT}
         ),
-        "it misses no scale at all, and d for √d: try heads wider than 1, where they differ, and "
-        "compare with √d instead of looking for √D": verdict({BARE: RIGHT, BY_WIDTH: RIGHT}),
+        "it calls right what divides by d or by nothing: compare with √d, on heads wider than 1, "
+        "since at width 1 all three are 1": (
+            verdict({BARE: RIGHT, BY_WIDTH: RIGHT}),
+            verdict({BY_ROOT: RIGHT, BARE: RIGHT, BY_WIDTH: RIGHT}),
+        ),
+        "it calls every scale right, before and after the softmax: try several heads, wider than "
+        "1, since with one head of width 1 √D, √d and d are all "
+        "1": verdict({LATE: RIGHT, SCALE: RIGHT}),
         "it calls a scale after the softmax a wrong scale: look at the row sums first": verdict(
             {LATE: SCALE}
         ),

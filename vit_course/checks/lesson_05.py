@@ -1,6 +1,6 @@
 """Build cells and exercises of lesson 05."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from itertools import accumulate
 from typing import Any
 
@@ -10,64 +10,12 @@ from torch.nn import functional as F
 from torch.overrides import TorchFunctionMode
 
 from vit_steps import encoder
-from vit_steps.attention import MultiHeadAttention
 from vit_steps.encoder import Encoder
 
 from .compare import Verdict
 from .engine import Check
-from .trials import Trial, call, module, then, untouched
-
-PackageMLP, PackageBlock = encoder.MLP, encoder.EncoderBlock  # the names below are the checks
-
-# The parts of a module ---------------------------------------------------------------------------
-
-
-def parts(what: str, kind: type[nn.Module], *sizes: Any, **options: Any) -> Trial:
-    """A trial of what a module is made of: its parts' names and widths, told in words."""
-
-    def run(answer: Callable) -> Any:
-        made = answer(*sizes, **options)
-        if not isinstance(made, nn.Module):
-            return made
-        return Verdict(other_parts(made, kind(*sizes, **options)))
-
-    return Trial(what, run)
-
-
-def other_parts(made: nn.Module, wanted: nn.Module) -> str:
-    """What is wrong with a module's parameters, in words; "" where nothing is."""
-    shapes = {name: tuple(p.shape) for name, p in made.named_parameters()}
-    needed = {name: tuple(p.shape) for name, p in wanted.named_parameters()}
-    if shapes == needed:
-        return ""
-    names, known = ({name.split(".")[0] for name in group} for group in (shapes, needed))
-    if names != known:
-        order = dict.fromkeys(name.split(".")[0] for name in needed)
-        return f"its parts that learn are called {listed(sorted(names))}; call them {listed(order)}"
-    for name, shape in needed.items():
-        part, _, last = name.rpartition(".")
-        if name not in shapes:
-            return f"`{part}` has no {last}"
-        if shapes[name] != shape and len(shape) == 2 == len(shapes[name]):
-            goes, must = (f"from {s[1]} to {s[0]}" for s in (shapes[name], shape))
-            return f"`{part}` goes {goes}; it must go {must}"
-        if shapes[name] != shape:
-            return f"`{name}` has the shape {shapes[name]}, expected {shape}"
-    extra = next(name for name in shapes if name not in needed)
-    return f"it has `{extra}`, which is not asked for"
-
-
-def listed(names: Iterable[str]) -> str:
-    return ", ".join(f"`{name}`" for name in names)
-
-
-# What an error of torch or Python says, and what to change.
-SLIPS = {
-    "inplace operation": "backward fails, since `+=` writes over numbers that the gradient needs",
-    "'Tensor' and 'tuple'": "it adds the tuple (tokens, weights) that attention gives to a tensor",
-    r"TypeError: .*(a float; give a whole number|empty\()": "a width is a float, such as 48.0, "
-    "where a Linear takes a whole number",
-}
+from .exercise import Exercise
+from .trials import Trial, call, fill, module, parameters, then, untouched
 
 
 def waves(*shape: int) -> Tensor:
@@ -76,334 +24,254 @@ def waves(*shape: int) -> Tensor:
     return torch.linspace(0, 9 + count / 7, count).sin().reshape(shape)
 
 
-# MLP ---------------------------------------------------------------------------------------------
+# Build cells -------------------------------------------------------------------------------------
 
-
-def right_mlp(m: Any, x: Tensor) -> Tensor:
-    return m.fc2(m.act(m.fc1(x)))
-
-
-def mlp(
-    steps: Callable = right_mlp,
-    first: Callable = lambda d, h: (d, h),
-    second: Callable = lambda d, h: (h, d),
-    bias: bool = True,
-) -> Callable:
-    """An MLP class whose forward is `steps(mlp, x)`; `first` and `second` make of its sizes what
-    the Linears go from and to."""
-
-    class Other(nn.Module):
-        def __init__(self, embed_dim, hidden_dim):
-            super().__init__()
-            self.fc1 = nn.Linear(*first(embed_dim, hidden_dim), bias=bias)
-            self.act = nn.GELU()
-            self.fc2 = nn.Linear(*second(embed_dim, hidden_dim), bias=bias)
-
-        def forward(self, x):
-            return steps(self, x)
-
-    return Other
-
-
-def bent_by(bend: Callable) -> Callable:
-    return mlp(lambda m, x: m.fc2(bend(m.fc1(x))))
-
-
-class InSequence(nn.Module):
-    """An MLP whose parts have no names of their own."""
-
+MLP = Exercise(
+    answer="""
+class MLP(nn.Module):
     def __init__(self, embed_dim, hidden_dim):
         super().__init__()
-        first, second = nn.Linear(embed_dim, hidden_dim), nn.Linear(hidden_dim, embed_dim)
-        self.net = nn.Sequential(first, nn.GELU(), second)
+        self.fc1 = nn.Linear(embed_dim, hidden_dim)
+        self.act = nn.GELU()
+        self.fc2 = nn.Linear(hidden_dim, embed_dim)
 
-    def forward(self, x):
-        return self.net(x)
-
-
-MLP = Check(
-    reference=PackageMLP,
+    def forward(self, x):  # (B, N, D)
+        x = self.act(self.fc1(x))  # (B, N, hidden)
+        return self.fc2(x)  # (B, N, D)
+""",
     trials=[
-        parts("the parts of MLP(6, 14)", PackageMLP, 6, 14),
         module("2 images of 5 tokens, MLP(6, 14)", (6, 14), waves(2, 5, 6)),
         module("1 image of 3 tokens, MLP(10, 7)", (10, 7), 2 * waves(1, 3, 10)),
     ],
-    mistakes={
-        "there is no bend between the two Linears, so they are one Linear: put `act` between them, "
-        "and use what it gives": bent_by(lambda x: x),
-        "the bend is ReLU; a ViT uses GELU, nn.GELU()": bent_by(F.relu),
-        "this is GELU's approximation by tanh; take the exact form, nn.GELU() as it is": bent_by(
-            lambda x: F.gelu(x, approximate="tanh")
-        ),
-        "the bend is sigmoid or SiLU; take nn.GELU()": (bent_by(torch.sigmoid), bent_by(F.silu)),
-        "`act` stands after fc2 as well; it belongs between the two Linears alone": mlp(
-            lambda m, x: m.act(right_mlp(m, x))
-        ),
-        "`act` stands after fc2; it belongs between the two Linears": mlp(
-            lambda m, x: m.act(m.fc2(m.fc1(x)))
-        ),
-        "`act` stands before fc1; it belongs between the two Linears": mlp(
-            lambda m, x: m.fc2(m.fc1(m.act(x)))
-        ),
-        "it adds x to its result; the block will do that, the MLP gives the change alone": mlp(
-            lambda m, x: x + right_mlp(m, x)
-        ),
-        "the hidden width is always 4 times embed_dim; use hidden_dim, which may be another": mlp(
-            first=lambda d, h: (d, 4 * d), second=lambda d, h: (4 * d, d)
-        ),
-        "the hidden width is embed_dim; hidden_dim is not used": mlp(
-            first=lambda d, h: (d, d), second=lambda d, h: (d, d)
-        ),
-        "the widths are turned round: nn.Linear takes the width that comes in, then the one that "
-        "goes out; "
-        "fc1 widens, fc2 narrows": mlp(first=lambda d, h: (h, d), second=lambda d, h: (d, h)),
-        "fc2 has other widths than it needs: it goes back, from hidden_dim to embed_dim": (
-            mlp(second=lambda d, h: (h, h)),
-            mlp(second=lambda d, h: (d, d)),
-            mlp(second=lambda d, h: (d, h)),
-        ),
-        "the Linears have no bias; leave it on": mlp(bias=False),
-        "in an nn.Sequential the parts are called 0 and 2; call them self.fc1 and self.fc2, so "
-        "that published weights find them": InSequence,
-    },
-    slips=SLIPS,
-    keeps="MLP",
+    wrong="""
+there is no activation between the two Linears, so they are one Linear: put `act` between them, and
+use what it gives
+    self.act( => (
+the activation is ReLU; a ViT uses GELU, nn.GELU()
+    nn.GELU() => nn.ReLU()
+this is GELU's approximation by tanh; take the exact form, nn.GELU() as it is
+    nn.GELU() => nn.GELU(approximate="tanh")
+this is the quick form of GELU, x · sigmoid(1.702 x); take the exact one, nn.GELU()
+    nn.GELU() => lambda h: h * torch.sigmoid(1.702 * h)
+the activation is sigmoid, SiLU or tanh; a ViT uses GELU, nn.GELU()
+    nn.GELU() => nn.Sigmoid()
+    nn.GELU() => nn.SiLU()
+    nn.GELU() => nn.Tanh()
+`act` stands after fc2; it belongs between the two Linears alone
+    return self.fc2(x) => return self.act(self.fc2(x))
+`act` stands before fc1; it belongs between the two Linears alone
+    self.fc1(x) => self.fc1(self.act(x))
+it adds x to its result; the block will do that, the MLP gives the change alone
+    forward(self, x): => forward(self, x): ⏎     start = x ;;
+        return self.fc2 => return start + self.fc2
+the hidden width is 4 times embed_dim, whatever hidden_dim says; use hidden_dim
+    super().__init__() => super().__init__() ⏎ hidden_dim = 4 * embed_dim
+the hidden width is embed_dim; hidden_dim is not used
+    super().__init__() => super().__init__() ⏎ hidden_dim = embed_dim
+the widths are turned round: nn.Linear takes the width that comes in, then the one that goes out;
+fc1 widens, fc2 narrows
+    self, embed_dim, hidden_dim => self, hidden_dim, embed_dim
+fc1 has other widths than it needs: it goes from embed_dim to hidden_dim
+    nn.Linear(embed_dim, hidden_dim) => nn.Linear(embed_dim, embed_dim)
+    nn.Linear(embed_dim, hidden_dim) => nn.Linear(hidden_dim, hidden_dim)
+fc2 has other widths than it needs: it goes back, from hidden_dim to embed_dim
+    nn.Linear(hidden_dim, embed_dim) => nn.Linear(hidden_dim, hidden_dim)
+    nn.Linear(hidden_dim, embed_dim) => nn.Linear(embed_dim, embed_dim)
+    nn.Linear(hidden_dim, embed_dim) => nn.Linear(embed_dim, hidden_dim)
+the sizes are fixed numbers; use embed_dim and hidden_dim
+    super().__init__() => super().__init__() ⏎ embed_dim, hidden_dim = 6, 14
+    super().__init__() => super().__init__() ⏎ embed_dim, hidden_dim = 10, 7
+    super().__init__() => super().__init__() ⏎ embed_dim, hidden_dim = 768, 3072
+fc1 has no bias; leave it on
+    (embed_dim, hidden_dim) => (embed_dim, hidden_dim, bias=False)
+fc2 has no bias; leave it on
+    (hidden_dim, embed_dim) => (hidden_dim, embed_dim, bias=False)
+in an nn.Sequential the parts are called 0 and 2; call them self.fc1 and self.fc2, so that published
+weights find them
+    self.fc1 = nn.Linear => self.net = nn.Sequential( ⏎     nn.Linear ;;
+        self.act = nn.GELU() =>     , nn.GELU(), ;;
+        self.fc2 = nn.Linear(hidden_dim, embed_dim) =>     nn.Linear(hidden_dim, embed_dim)) ;;
+        self.fc2(x) => self.net(x) ;; x = self.act(self.fc1(x)) => x = x
+""",
 )
 
 
-# EncoderBlock ------------------------------------------------------------------------------------
+def gives(what: str, sizes: tuple, x: Tensor, use: Callable = untouched, **options: Any) -> Trial:
+    """A trial of what a module gives alone, so that many mistakes are tried in little time."""
+
+    def run(answer: Callable) -> Any:
+        made = answer(*sizes)
+        fill(made.eval())
+        return use(made, x, **options)
+
+    return Trial(what, run)
 
 
-def attention_adds(b: Any, x: Tensor) -> Tensor:
-    return x + b.attend(b.norm1(x))
-
-
-def mlp_adds(b: Any, x: Tensor, start: Tensor) -> Tensor:
-    return x + b.mlp(b.norm2(x))
-
-
-def as_asked(x: Tensor, weights: Tensor, asked: bool) -> Any:
-    return (x, weights) if asked else x
-
-
-def block(
-    first: Callable = attention_adds, second: Callable = mlp_adds, give: Callable = as_asked
-) -> type[nn.Module]:
-    """A block class of two steps, in which `attend(tokens)` mixes tokens.
-
-    Args:
-        first: makes of the block and x what the second step reads.
-        second: takes the block, that, and the x from before the first step.
-        give: makes the result of the tokens, the weights, and whether the weights are asked for.
-    """
-
-    class Other(PackageBlock):
-        def attend(self, tokens):
-            mixed, self.weights = self.attn(tokens, self.mask, return_attention=True)
-            return mixed
-
-        def forward(self, x, mask=None, return_attention=False):
-            self.mask = mask
-            x = second(self, first(self, x), x)
-            return give(x, self.weights, return_attention)
-
-    return Other
-
-
-def given_back(give: Callable) -> type[nn.Module]:
-    return block(give=give)
-
-
-def mixed_unasked(b: Any, x: Tensor) -> Tensor:
-    mixed, b.weights = b.attn(b.norm1(x), b.mask)
-    return x + mixed
-
-
-class SharedNorm(block(lambda b, x: x + b.attend(b.norm(x)), lambda b, x, _: x + b.mlp(b.norm(x)))):
-    def __init__(self, embed_dim, num_heads, mlp_ratio=4.0):
-        super().__init__(embed_dim, num_heads, mlp_ratio)
-        del self.norm1, self.norm2
-        self.norm = nn.LayerNorm(embed_dim, eps=1e-6)
-
-
-class SameNorm(PackageBlock):
-    def __init__(self, embed_dim, num_heads, mlp_ratio=4.0):
-        super().__init__(embed_dim, num_heads, mlp_ratio)
-        self.norm2 = self.norm1
-
-
-class Maskless(PackageBlock):
-    def forward(self, x, mask=None, return_attention=False):
-        return super().forward(x, None, return_attention)
-
-
-def made_of(**parts: Callable) -> type[nn.Module]:
-    """A block class with other parts, each made of embed_dim, num_heads and mlp_ratio."""
-
-    class Other(PackageBlock):
-        def __init__(self, embed_dim, num_heads, mlp_ratio=4.0):
-            super().__init__(embed_dim, num_heads, mlp_ratio)
-            for name, make in parts.items():
-                setattr(self, name, make(embed_dim, num_heads, mlp_ratio))
-
-    return Other
-
-
-def hidden(width: Callable) -> type[nn.Module]:
-    """A block class whose MLP's hidden width is made of embed_dim and mlp_ratio."""
-    return made_of(mlp=lambda d, heads, ratio: PackageMLP(d, width(d, ratio)))
-
-
-def torch_norm(d: int, heads: int, ratio: float) -> nn.LayerNorm:
-    return nn.LayerNorm(d)
-
-
-def quiet(made: nn.Module, x: Tensor) -> Any:
-    """What a block gives for faint tokens when its attention adds nothing to them."""
+def quiet(made: nn.Module, x: Tensor, **options: Any) -> Any:
+    """What a block gives for tokens when its attention adds nothing to them."""
     with torch.no_grad():
         for name, p in made.named_parameters():
             if name.startswith("attn.proj"):
                 p.zero_()
-    return untouched(made, x)
+    return untouched(made, x, **options)
 
 
-FAINT = 0.002 * waves(2, 3, 12)
 SIGHT = torch.ones(5, 5, dtype=torch.bool).tril()  # each token sees itself and those before it
 
-EncoderBlock = Check(
-    reference=PackageBlock,
+EncoderBlock = Exercise(
+    answer="""
+class EncoderBlock(nn.Module):
+    def __init__(self, embed_dim, num_heads, mlp_ratio=4.0):
+        super().__init__()
+        self.norm1 = nn.LayerNorm(embed_dim, eps=1e-6)
+        self.attn = MultiHeadAttention(embed_dim, num_heads)
+        self.norm2 = nn.LayerNorm(embed_dim, eps=1e-6)
+        self.mlp = MLP(embed_dim, round(mlp_ratio * embed_dim))
+
+    def forward(self, x, mask=None, return_attention=False):  # x (B, N, D)
+        mixed, weights = self.attn(self.norm1(x), mask, return_attention=True)
+        x = x + mixed
+        x = x + self.mlp(self.norm2(x))
+        return (x, weights) if return_attention else x
+""",
     trials=[
-        parts("the parts of EncoderBlock(12, 3)", PackageBlock, 12, 3),
-        module("2 images of 5 tokens, EncoderBlock(12, 3)", (12, 3), waves(2, 5, 12)),
-        module("1 image of 4 tokens, EncoderBlock(10, 2)", (10, 2), 2 * waves(1, 4, 10)),
-        parts(
-            "the parts of EncoderBlock(14, 7, mlp_ratio=61 / 14)",
-            PackageBlock,
-            14,
-            7,
-            mlp_ratio=61 / 14,
+        parameters("the parameters of EncoderBlock(14, 7, mlp_ratio=61 / 14)", 14, 7, 61 / 14),
+        gives("2 images of 5 tokens, EncoderBlock(12, 3)", (12, 3), waves(2, 5, 12)),
+        gives(
+            "a mask and return_attention=True, EncoderBlock(14, 2, mlp_ratio=29 / 14)",
+            (14, 2, 29 / 14),
+            3 * waves(2, 5, 14),
+            mask=SIGHT,
+            return_attention=True,
         ),
-        module("faint tokens, no number above 0.002", (12, 3), FAINT),
-        module("faint tokens, and an attention that adds nothing", (12, 3), FAINT, use=quiet),
-        module("return_attention=True", (12, 3), waves(2, 5, 12), return_attention=True),
-        module("a mask", (12, 3), waves(2, 5, 12), mask=SIGHT),
+        gives(
+            "tokens with no number above 0.002, an attention that adds nothing, and the same mask",
+            (12, 3),
+            0.002 * waves(2, 5, 12),
+            use=quiet,
+            mask=SIGHT,
+            return_attention=True,
+        ),
+        module("a mask, EncoderBlock(12, 3)", (12, 3), 3 * waves(2, 5, 12), mask=SIGHT),
     ],
-    mistakes={
-        "this is post-norm: the norm stands on the road, after the sum; a ViT normalises only what "
-        "a branch reads, x + attention(norm1(x))": block(
-            lambda b, x: b.norm1(x + b.attend(x)), lambda b, x, _: b.norm2(x + b.mlp(x))
-        ),
-        "the norms stand at the end of the branches; put each at the start, where the branch reads "
-        "x": block(lambda b, x: x + b.norm1(b.attend(x)), lambda b, x, _: x + b.norm2(b.mlp(x))),
-        "the change is added to the normalised x; add it to x itself, and normalise only what the "
-        "branch reads": block(
-            lambda b, x: b.norm1(x) + b.attend(b.norm1(x)),
-            lambda b, x, _: b.norm2(x) + b.mlp(b.norm2(x)),
-        ),
-        "nothing is added: each branch replaces x; write x = x + …": block(
-            lambda b, x: b.attend(b.norm1(x)), lambda b, x, _: b.mlp(b.norm2(x))
-        ),
-        "attention replaces x; add what it gives, x = x + …": block(
-            lambda b, x: b.attend(b.norm1(x))
-        ),
-        "the MLP replaces x; add what it gives, x = x + …": block(
-            second=lambda b, x, _: b.mlp(b.norm2(x))
-        ),
-        "there is one sum round the whole block; add twice, what attention gives and then what the "
-        "MLP gives": block(
-            lambda b, x: b.attend(b.norm1(x)), lambda b, x, start: start + b.mlp(b.norm2(x))
-        ),
-        "the MLP reads what attention gave; it reads the stream, after attention was added": block(
-            lambda b, x: b.attend(b.norm1(x)), lambda b, x, start: start + x + b.mlp(b.norm2(x))
-        ),
-        "the MLP reads x as it was before attention was added; add attention's change first": block(
-            second=lambda b, x, start: x + b.mlp(b.norm2(start))
-        ),
-        "attention's change is lost: the last sum adds to the x from before attention": block(
-            second=lambda b, x, start: start + b.mlp(b.norm2(x))
-        ),
-        "attention reads x itself; give it norm1(x), and use what the norm gives": block(
-            lambda b, x: x + b.attend(x)
-        ),
-        "the MLP reads x itself; give it norm2(x), and use what the norm gives": block(
-            second=lambda b, x, _: x + b.mlp(x)
-        ),
-        "no norm is used: attention reads norm1(x), the MLP norm2(x)": block(
-            lambda b, x: x + b.attend(x), lambda b, x, _: x + b.mlp(x)
-        ),
-        "norm1 is used twice; the MLP reads norm2(x)": block(
-            second=lambda b, x, _: x + b.mlp(b.norm1(x))
-        ),
-        "the norms are swapped: attention reads norm1(x), the MLP norm2(x)": block(
-            lambda b, x: x + b.attend(b.norm2(x)), lambda b, x, _: x + b.mlp(b.norm1(x))
-        ),
-        "the MLP comes first; attention does": block(
-            lambda b, x: mlp_adds(b, x, x), lambda b, x, _: attention_adds(b, x)
-        ),
-        "norm2 stands on the stream, which is only added to; it belongs inside the MLP's branch: "
-        "x = x + mlp(norm2(x))": block(
-            lambda b, x: b.norm2(attention_adds(b, x)), lambda b, x, _: x + b.mlp(x)
-        ),
-        "the MLP's change is lost: return x with it added": block(second=lambda b, x, _: x),
-        "norm2 stands after the last sum; it belongs before the MLP, inside its branch": block(
-            second=lambda b, x, _: b.norm2(x + b.mlp(x))
-        ),
-        "the mask does not reach the attention; hand it on, attn(…, mask, …)": Maskless,
-        "it always gives the weights; give them only where return_attention is True": given_back(
-            lambda x, weights, asked: (x, weights)
-        ),
-        "it never gives the weights; with return_attention=True give (tokens, weights)": given_back(
-            lambda x, w, asked: x
-        ),
-        "the weights come first; give the tokens, then the weights": given_back(
-            lambda x, weights, asked: (weights, x) if asked else x
-        ),
-        "the weights are averaged over the heads; give all of them, (B, h, N, N)": given_back(
-            lambda x, weights, asked: as_asked(x, weights.mean(1), asked)
-        ),
-        "the norms have torch's own eps, 1e-5; a ViT's is 1e-6: nn.LayerNorm(…, eps=1e-6)": made_of(
-            norm1=torch_norm, norm2=torch_norm
-        ),
-        "norm1 has torch's own eps, 1e-5; a ViT's is 1e-6": made_of(norm1=torch_norm),
-        "norm2 has torch's own eps, 1e-5; a ViT's is 1e-6": made_of(norm2=torch_norm),
-        "the hidden width is cut off to a whole number, and 14 * (61 / 14) is a little below 61; "
-        "round it: round(mlp_ratio * embed_dim)": hidden(lambda d, ratio: int(d * ratio)),
-        "the hidden width is always 4 times embed_dim; use mlp_ratio, which may be another": hidden(
-            lambda d, ratio: 4 * d
-        ),
-        "the MLP's hidden width is embed_dim; make it mlp_ratio times as wide": hidden(
-            lambda d, ratio: d
-        ),
-        "the MLP's hidden width is mlp_ratio; it is mlp_ratio times embed_dim": hidden(
-            lambda d, ratio: round(ratio)
-        ),
-        "the attention has one head whatever num_heads says; hand num_heads on": made_of(
-            attn=lambda d, heads, ratio: MultiHeadAttention(d, 1)
-        ),
-        "the attention has the sizes of B/16, 768 and 12; hand on embed_dim and num_heads": made_of(
-            attn=lambda d, heads, ratio: MultiHeadAttention(768, 12)
-        ),
-        "mlp_ratio * embed_dim is a float, 48.0; a Linear takes a whole number: round it": hidden(
-            lambda d, ratio: d * ratio
-        ),
-        "attention gives tokens and weights only when asked, attn(…, return_attention=True); else "
-        "it gives tokens alone, and `mixed, weights = …` or "
-        "[0] takes its images apart": block(mixed_unasked),
-        "the two norms are one; make two, norm1 and norm2, each with its own weight and bias": (
-            SharedNorm,
-            SameNorm,
-        ),
-        "`+=` writes into the tensor that was given; make a new one, x = x + …": block(
-            lambda b, x: x.add_(b.attend(b.norm1(x))), lambda b, x, _: x.add_(b.mlp(b.norm2(x)))
-        ),
-        "`+=` writes over numbers that the gradient still needs, and backward fails; make a new "
-        "tensor, x = x + …": block(second=lambda b, x, _: x.add_(b.mlp(b.norm2(x)))),
-        "attention, asked with return_attention=True, gives two things, the mixed tokens and the "
-        "weights; take them apart, mixed, weights = …, and "
-        "add the tokens alone": block(lambda b, x: x + b.attn(b.norm1(x), return_attention=True)),
+    wrong="""
+a norm stands after the sum, as in a post-norm block; a ViT normalises only what a branch reads:
+x + attention(norm1(x)), then x + MLP(norm2(x))
+    self.norm1(x) => x ;; x + mixed => self.norm1(x + mixed) ;;
+        x + self.mlp(self.norm2(x)) => self.norm2(x + self.mlp(x))
+    self.norm1(x) => x ;; x + mixed => self.norm1(x + mixed)
+    x + self.mlp(self.norm2(x)) => self.norm2(x + self.mlp(x))
+a norm stands at the end of its branch; put it at the start, where the branch reads x
+    self.norm1(x) => x ;; x + mixed => x + self.norm1(mixed) ;;
+        self.mlp(self.norm2(x)) => self.norm2(self.mlp(x))
+    self.norm1(x) => x ;; x + mixed => x + self.norm1(mixed)
+    self.mlp(self.norm2(x)) => self.norm2(self.mlp(x))
+attention's change is added to the normalised x; add it to x itself: norm1 belongs inside
+attention's branch
+    x + mixed => self.norm1(x) + mixed
+the MLP's change is added to the normalised x; add it to x itself: norm2 belongs inside the MLP's
+branch
+    x + self.mlp => self.norm2(x) + self.mlp
+nothing is added: what a branch gives replaces x; add it, x = x + …
+    x = x + mixed => x = mixed ;; x + self.mlp => self.mlp
+attention's result replaces x; add it, x = x + …
+    x = x + mixed => x = mixed
+the MLP's result replaces x; add it, x = x + …
+    x + self.mlp => self.mlp
+there is one sum round the whole block; add twice, what attention gives and then what the MLP gives
+    self.norm2(x) => self.norm2(mixed) ;; x = x + mixed => x = x
+the MLP reads what attention gave; it reads x with that added
+    self.norm2(x) => self.norm2(mixed)
+the MLP reads x as it was before attention's change was added; add that first
+    self.norm2(x) => self.norm2(x - mixed)
+attention's change is lost: the last sum adds to the x from before attention
+    x = x + mixed => start, x = x, x + mixed ;; x + self.mlp => start + self.mlp
+attention reads x itself; give it norm1(x), and use what the norm gives
+    self.norm1(x) => x
+the MLP reads x itself; give it norm2(x), and use what the norm gives
+    self.norm2(x) => x
+a branch reads the other's norm: attention reads norm1(x), the MLP reads norm2(x)
+    self.norm2(x) => self.norm1(x)
+    self.norm1(x) => self.norm(x) ;; self.norm2(x) => self.norm1(x) ;;
+        self.norm(x) => self.norm2(x)
+the MLP comes first; attention does
+    x = x + self.mlp(self.norm2(x)) => x = x ;;
+        mixed, weights = => x = x + self.mlp(self.norm2(x)) ⏎ mixed, weights =
+the MLP's change is lost: return x with it added
+    x = x + self.mlp => y = x + self.mlp
+it cannot be called without a mask; give it a default: mask=None
+    mask=None => mask
+the mask does not reach the attention; hand it on, attn(…, mask, …)
+    , mask, => , None,
+the mask reaches the attention only in one of the two cases, with return_attention=True and without
+it; hand it on in both
+    , mask, => , None if return_attention else mask,
+    , mask, => , mask if return_attention else None,
+with return_attention=True the attention reads x itself; give it norm1(x) in both cases
+    self.norm1(x) => x if return_attention else self.norm1(x)
+attention's change is added only with return_attention=True; add it in both cases
+    x = x + mixed => x = x + mixed if return_attention else x
+with return_attention=True attention's change is not added; add it in both cases
+    x = x + mixed => x = x if return_attention else x + mixed
+with return_attention=True the MLP's change is not added; add it in both cases
+    x = x + self.mlp => x = x if return_attention else x + self.mlp
+it always gives the weights; give them only where return_attention is True
+    (x, weights) if return_attention else x => x, weights
+it never gives the weights; with return_attention=True give (tokens, weights)
+    (x, weights) if return_attention else x => x
+the weights come first; give the tokens, then the weights
+    (x, weights) if => (weights, x) if
+the weights are averaged over the heads; give all of them, (B, h, N, N)
+    (x, weights) if => (x, weights.mean(1)) if
+norm1 has torch's own eps, 1e-5; a ViT's is 1e-6: nn.LayerNorm(…, eps=1e-6)
+    self.norm1 = nn.LayerNorm(embed_dim, eps=1e-6) => self.norm1 = nn.LayerNorm(embed_dim)
+norm2 has torch's own eps, 1e-5; a ViT's is 1e-6: nn.LayerNorm(…, eps=1e-6)
+    self.norm2 = nn.LayerNorm(embed_dim, eps=1e-6) => self.norm2 = nn.LayerNorm(embed_dim)
+the two norms are one; make two, norm1 and norm2, each with its own weight and bias
+    self.norm2 = nn.LayerNorm(embed_dim, eps=1e-6) => self.norm2 = self.norm1
+    self.norm2 = nn.LayerNorm(embed_dim, eps=1e-6) => ;; self.norm2(x) => self.norm(x) ;;
+        self.norm1 = => self.norm = ;; self.norm1(x) => self.norm(x)
+the hidden width is cut off to a whole number, and 14 * (61 / 14) is a little below 61; round it:
+round(mlp_ratio * embed_dim)
+    round( => int(
+the hidden width is rounded up, and 14 * (29 / 14) is a little above 29; round it to the nearest
+whole number: round(mlp_ratio * embed_dim)
+    round( => math.ceil(
+the hidden width is always 4 times embed_dim; it is mlp_ratio times embed_dim, whatever mlp_ratio is
+    round(mlp_ratio * embed_dim) => 4 * embed_dim
+the ratio itself is rounded; round the width: round(mlp_ratio * embed_dim)
+    round(mlp_ratio * embed_dim) => round(mlp_ratio) * embed_dim
+the MLP's hidden width is embed_dim; make it mlp_ratio times as wide
+    round(mlp_ratio * embed_dim) => embed_dim
+the MLP's hidden width is mlp_ratio; it is mlp_ratio times embed_dim
+    round(mlp_ratio * embed_dim) => round(mlp_ratio)
+a width is a float, such as 48.0; a Linear takes a whole number: round it
+    round(mlp_ratio * embed_dim) => mlp_ratio * embed_dim
+the attention has one head whatever num_heads says; hand num_heads on
+    (embed_dim, num_heads) => (embed_dim, 1)
+the sizes are fixed numbers; hand on embed_dim and num_heads
+    (embed_dim, num_heads) => (768, 12) ;; , mask, return_attention=True => ;; x = x + mixed => ;;
+        x = x + self.mlp(self.norm2(x)) => ;; return (x, weights) if return_attention else x =>
+attention gives tokens and weights only when asked, attn(…, return_attention=True); else it gives
+tokens alone, and `mixed, weights = …` or [0] takes its images apart
+    , return_attention=True => 
+    return_attention=True => return_attention
+`+=` writes into the tensor that was given; make a new one, x = x + …
+    x = x + mixed => x += mixed
+    x = x + mixed => x += mixed ;; x = x + self => x += self
+`+=` writes over numbers that the gradient still needs, and backward fails; make a new tensor,
+x = x + …
+    x = x + self => x += self
+attention, asked with return_attention=True, gives two things, the mixed tokens and the weights;
+take them apart, mixed, weights = …, and add the tokens alone
+    mixed, weights = => mixed =
+""",
+    slips={
+        "inplace operation": "`+=` writes over numbers that the gradient still needs, and backward "
+        "fails; make a new tensor, x = x + …",
+        r"TypeError: .*(a float; give a whole number|empty\()": "a width is a float, such as "
+        "48.0; a Linear takes a whole number: round it",
     },
-    slips=SLIPS,
-    keeps="EncoderBlock",
 )
 
 
@@ -412,8 +280,9 @@ EncoderBlock = Check(
 # Two tokens of width 4, the second faint, so that where eps stands can be told.
 TOKENS = torch.tensor([[1.0, 2, 3, 6], [0.1, -0.1, 0.2, 0.2]])
 GAIN, SHIFT = torch.tensor([1.0, 2, 0.5, -1]), torch.tensor([0.0, 0.5, -1, 3])
-# Fives of width 4, whose mean and whose mean square no order of summing rounds.
-FLAT = torch.full((1, 2, 4), 5.0)
+# A token of fives, and a loud one. No order of summing rounds their means; the squares of the loud
+# one do not fit into 24 bits.
+FLAT = torch.tensor([[5.0, 5, 5, 5], [10000, 10001, 10002, 10005]])
 
 
 class ReadyMade(TorchFunctionMode):
@@ -483,7 +352,7 @@ layer_norm = Check(
         norm_of("2 images of 3 tokens of width 5", waves(2, 3, 5), waves(5), 2 * waves(5) + 1),
         norm_of("one token alone, of shape (4,)", TOKENS[0], GAIN, SHIFT),
         norm_of("four axes, (2, 2, 3, 5)", waves(2, 2, 3, 5), waves(5), 2 * waves(5) + 1),
-        norm_of("two tokens that hold only fives", FLAT, GAIN, SHIFT),
+        norm_of("a token of fives and one of numbers near 10,000", FLAT, GAIN, SHIFT),
     ],
     mistakes={
         "the variance divides by D - 1; LayerNorm divides by D (correction=0, or the mean of the "
@@ -508,6 +377,15 @@ layer_norm = Check(
         ),
         "eps is added to the result; add it to the variance, under the root: "
         "mind the brackets": by_hand(divide=lambda x, variance, eps: x / variance.sqrt() + eps),
+        "eps counts only where the variance is smaller; add it to the variance always, under the "
+        "root": by_hand(divide=lambda x, variance, eps: x / variance.clamp(min=eps).sqrt()),
+        "the mean of the squares less the square of the mean is the difference of two large "
+        "numbers, which has few true digits; take the mean of (x - mean)²": scaled(
+            lambda x, eps: (
+                (x - x.mean(-1, keepdim=True))
+                / (x.square().mean(-1, keepdim=True) - x.mean(-1, keepdim=True) ** 2 + eps).sqrt()
+            )
+        ),
         "eps is always 1e-6; use the one that is given": by_hand(
             divide=lambda x, variance, eps: x / (variance + 1e-6).sqrt()
         ),
@@ -558,7 +436,7 @@ layer_norm = Check(
 
 def stack(kind: type[Encoder], depth: int) -> Encoder:
     """A small encoder of that kind, with so many blocks."""
-    return kind(PackageBlock(embed_dim=8, num_heads=2) for _ in range(depth))
+    return kind(encoder.EncoderBlock(embed_dim=8, num_heads=2) for _ in range(depth))
 
 
 def shaken(encoder: Encoder) -> Encoder:
@@ -584,23 +462,22 @@ def taken_apart(depth: int, count: int) -> Trial:
 def changes_by(
     attend: Callable = lambda b, x: b.attn(b.norm1(x)),
     reflect: Callable = lambda b, x, start, change: b.mlp(b.norm2(x)),
-    replacing: bool = False,
+    go_on: Callable = lambda b, x, mixed, thought: x + mixed + thought,
 ) -> Callable:
     """What each block's attention and MLP add to the stream; the options make the known mistakes.
 
     Args:
         attend: makes attention's change of the block and the stream.
         reflect: makes the MLP's of the block, the stream, the stream from before, and that change.
-        replacing: whether a change takes the stream's place.
+        go_on: makes what the next block reads of the block, the stream and both changes.
     """
 
     def changes(encoder: Any, x: Tensor) -> list[Tensor]:
         found = []
         for block in encoder:
-            start, change = x, attend(block, x)
-            x = x + change
-            found += [change, reflect(block, x, start, change)]
-            x = found[-1] if replacing else x + found[-1]
+            mixed = attend(block, x)
+            found += [mixed, reflect(block, x + mixed, x, mixed)]
+            x = go_on(block, x, *found[-2:])
         return found
 
     return changes
@@ -626,7 +503,6 @@ def changes_in_place(encoder: Any, x: Tensor) -> list[Tensor]:
 
 contributions = Check(
     reference=changes,
-    slips=SLIPS,
     trials=[taken_apart(depth=2, count=3), taken_apart(depth=3, count=5)],
     mistakes={
         "the branches read the stream itself; attention reads norm1(x), the MLP norm2(x)": (
@@ -636,14 +512,36 @@ contributions = Check(
             reflect=lambda b, x, *_: b.mlp(b.norm1(x))
         ),
         "the MLP reads the stream as it was before attention wrote to it; add attention's change "
-        "to x first": changes_by(reflect=lambda b, x, start, change: b.mlp(b.norm2(start))),
+        "to x first": (
+            changes_by(reflect=lambda b, x, start, change: b.mlp(b.norm2(start))),
+            changes_by(
+                reflect=lambda b, x, start, change: b.mlp(b.norm2(start)),
+                go_on=lambda b, x, *_: b(x),
+            ),
+        ),
         "the MLP reads attention's change alone; it reads the stream, x with "
         "that change added": changes_by(reflect=lambda b, x, start, change: b.mlp(b.norm2(change))),
         "every block reads the x that came in at the start; what one block gives is what the next "
-        "one reads": lambda encoder, x: [c for block in encoder for c in changes([block], x)],
-        "each change replaces the stream; add it instead (x + change)": changes_by(
-            reflect=lambda b, x, start, change: b.mlp(b.norm2(change)), replacing=True
+        "one reads": (
+            lambda encoder, x: [c for block in encoder for c in changes([block], x)],
+            lambda encoder, x: [
+                c for b in encoder for c in (b.attn(b.norm1(x)), b.mlp(b.norm2(x)))
+            ],
         ),
+        "each change replaces the stream; add it instead (x + change)": changes_by(
+            reflect=lambda b, x, start, change: b.mlp(b.norm2(change)),
+            go_on=lambda b, x, mixed, thought: thought,
+        ),
+        "the next block reads a stream without attention's change; it reads the stream with both "
+        "changes": changes_by(go_on=lambda b, x, mixed, thought: x + thought),
+        "the next block reads a stream without the MLP's change; it reads the stream with both "
+        "changes": changes_by(go_on=lambda b, x, mixed, thought: x + mixed),
+        "the next block reads the MLP's change alone; it reads the stream, with both changes "
+        "added": changes_by(go_on=lambda b, x, mixed, thought: thought),
+        "the MLP's change holds attention's as well: subtract the stream as it was just before the "
+        "MLP": then(changes, lambda found: [c for a, b in paired(found) for c in (a, a + b)]),
+        "each change holds those before it: subtract the stream as it was just before the "
+        "change": then(changes, lambda found: list(accumulate(found))),
         "these are the streams after each change; give the changes alone": streams,
         "this is one change a block; give two, attention's and the MLP's, each by itself": then(
             changes, lambda found: [a + b for a, b in paired(found)]
@@ -757,6 +655,12 @@ def unheard_by(clear: bool = True, ask: bool = True, weights: bool = False) -> C
 unheard = unheard_by()
 
 
+def unheard_by_old_gradients(encoder, x):
+    if not encoder(x).requires_grad:
+        return unheard(encoder, x)
+    return unheard_by(clear=False)(encoder, x)
+
+
 def unheard_by_overwriting(encoder, x):
     found = unheard(encoder, x)
     shaken(encoder)
@@ -810,23 +714,36 @@ unheard_blocks = Check(
             2,
             trained=True,
         ),
+        listened_to(
+            "5 blocks, the second one skipped, with gradients left from an earlier training",
+            SkipsSecond,
+            5,
+            trained=True,
+        ),
     ],
     mistakes={
         "the weights are not as they were: a test must leave the model as it found it; put them "
         "back from a clone, or try it on a copy (copy.deepcopy)": unheard_by_overwriting,
-        "gradients left from an earlier step look like new ones: clear them first "
-        "(encoder.zero_grad())": unheard_by(clear=False),
-        "the attention weights are counted as well: a block that only gives those is unheard; look "
-        "at the tokens alone": unheard_by(weights=True),
-        "where the tokens depend on no weight, requires_grad is False, no block is heard: give the "
-        "numbers of all, not []": lambda encoder, x: (
+        "a gradient that was there before, left from an earlier training or set to 0, counts as a "
+        "new one: before your own backward make all of them None (encoder.zero_grad())": (
+            unheard_by(clear=False),
+            unheard_by_old_gradients,
+        ),
+        "a block that runs counts as heard, though its tokens are thrown away: only a change of "
+        "encoder(x), its tokens, counts, and not that of the attention weights": unheard_by(
+            weights=True
+        ),
+        "it gives [] where no block is heard: the tokens depend on no weight then, their "
+        "requires_grad is False; give the numbers of all": lambda encoder, x: (
             unheard(encoder, x) if encoder(x).requires_grad else []
         ),
-        "it finds every block heard, in a broken encoder too: run the encoder itself, encoder(x); "
-        "a loop of your own over its blocks is always healthy": lambda encoder, x: [],
-        "leaving a block out moves the others to other places, and another forward may depend on "
-        "those; keep all blocks where they are, and change "
-        "the weights of one": unheard_by_leaving_out,
+        "it finds every block heard, in broken encoders too; a block is heard if other weights in "
+        "it change encoder(x): a loop of your own over the blocks does not show it, nor does an "
+        "encoder whose weights are as they were": lambda encoder, x: [],
+        "it finds every block unheard, in a healthy encoder too; a block is heard if other weights "
+        "in it change encoder(x)": lambda encoder, x: list(range(len(encoder))),
+        "where one block is unheard and the others are heard, it does not find that one; change "
+        "that block alone: the others keep their weights and their places": unheard_by_leaving_out,
         "these are the blocks that are heard; give the others": then(
             flags, lambda bad: [i for i, one in enumerate(bad) if not one]
         ),

@@ -9,14 +9,14 @@ import torch
 from torch import Tensor, nn
 
 from vit_steps import vit as package
-from vit_steps.encoder import Encoder
 from vit_steps.inputs import mlp_width
 from vit_steps.patches import grid_size
 from vit_steps.vit import ViTConfig
 
-from .compare import Verdict
+from .compare import Parts, Verdict
 from .engine import Check
-from .trials import Trial, fill, module, then
+from .exercise import Exercise
+from .trials import Trial, fill, module, then, untouched
 from .trials import parameters as shapes
 
 # No two of their sizes are alike, so that no wrong answer agrees by chance.
@@ -25,7 +25,7 @@ SMALL = ViTConfig(
 )
 OTHER = ViTConfig(
     image_size=8,
-    patch_size=2,
+    patch_size=4,
     in_channels=1,
     num_classes=11,
     embed_dim=12,
@@ -87,243 +87,167 @@ def well_made(answer: Callable) -> Any:
     return Verdict("well made")
 
 
-# The steps of a right forward; each known wrong answer has one of them replaced.
+def logits(what: str, config: ViTConfig) -> Trial:
+    """A trial of a ViT of this size: the names and shapes of its parameters, and its logits.
 
-
-def embedded(model: Any, images: Tensor) -> Tensor:
-    return model.tokens(model.patch_embed(images))
-
-
-def from_cls(model: Any, x: Tensor) -> Tensor:
-    return model.head(model.norm(x)[:, 0])
-
-
-def bare_cls(model: Any, x: Tensor) -> Tensor:
-    return model.head(x[:, 0])
-
-
-def as_asked(logits: Tensor, attention: Any, asked: bool) -> Any:
-    return (logits, attention) if asked else logits
-
-
-def wrong_vit(
-    embed: Callable = embedded,
-    run: Callable = lambda model, x: model.blocks(x, return_attention=True),
-    read: Callable = from_cls,
-    give: Callable = as_asked,
-    **parts: Callable,
-) -> type[nn.Module]:
-    """The package's ViT with a step of its forward, or a part, replaced.
-
-    Args:
-        run: gives the blocks' tokens, and each one's weights.
-        parts: by name, what makes the part of the model and its config.
+    It is quicker than `module`: some hundred pairs of mistakes are held against the first trial.
     """
 
-    class Wrong(package.ViT):
-        def __init__(self, config: ViTConfig):
-            super().__init__(config)
-            for name, make in parts.items():
-                setattr(self, name, make(self, config))
+    def run(answer: Callable) -> Any:
+        made = answer(config)
+        if not isinstance(made, nn.Module):
+            return made
+        fill(made.eval())
+        try:
+            with torch.no_grad():
+                result = untouched(made, pictures(config, 3))
+        except Exception as error:  # wrong names, if there are any, are told first
+            result = error
+        return Parts({name: p.shape for name, p in made.named_parameters()}, result)
 
-        def forward(self, images: Tensor, return_attention: bool = False) -> Any:
-            x, attention = run(self, embed(self, images))
-            return give(read(self, x), attention, return_attention)
-
-    return Wrong
-
-
-def reading(pick: Callable) -> type[nn.Module]:
-    """A ViT whose head reads what `pick` takes of the normalised tokens."""
-    return wrong_vit(read=lambda m, x: m.head(pick(m.norm(x))))
+    return Trial(what, run)
 
 
-def reading_first(pick: Callable) -> type[nn.Module]:
-    """A ViT whose head reads what `pick` takes of the tokens, normalised afterwards."""
-    return wrong_vit(read=lambda m, x: m.head(m.norm(pick(x))))
-
-
-def given_back(give: Callable) -> type[nn.Module]:
-    return wrong_vit(give=give)
-
-
-def run_by(
-    change: Callable = lambda model, x, result: result,
-    keep: Callable = lambda result, weights: weights,
-    take: Callable = lambda model, x: x,
-) -> Callable:
-    """A run through the blocks.
-
-    Args:
-        change: makes what the next block gets of the model, of what this one got, and gave.
-        keep: makes what is kept of what a block gives.
-        take: makes what a block works on of the model, and of what it got.
-    """
-
-    def run(model: Any, x: Tensor) -> tuple[Tensor, list[Tensor]]:
-        kept = []
-        for block in model.blocks:
-            result, weights = block(take(model, x), return_attention=True)
-            kept.append(keep(result, weights))
-            x = change(model, x, result)
-        return x, kept
-
-    return run
-
-
-normed_each_time = run_by(lambda model, x, result: model.norm(result))
-normed_before_each = run_by(take=lambda model, x: model.norm(x))
-
-
-def same_tokens(model: Any, x: Tensor) -> tuple[Tensor, list[Tensor]]:
-    """Each block gets what the first one got, and the last one's result is taken."""
-    results = [block(x, return_attention=True) for block in model.blocks]
-    return results[-1][0], [weights for _, weights in results]
-
-
-def called_list(model: Any, x: Tensor) -> Any:
-    return nn.ModuleList(model.blocks)(x)
-
-
-def not_asked(model: Any, x: Tensor) -> Any:
-    first, second = iter([x])  # what Python says to it is what counts
-    return first, second
-
-
-def by_place(model: Any, x: Tensor) -> Any:
-    return model.blocks[0](x, True)
-
-
-class InAList(wrong_vit()):
+ViT = Exercise(
+    answer="""
+class ViT(nn.Module):
     def __init__(self, config: ViTConfig):
-        super().__init__(config)
-        blocks = list(self.blocks)
-        del self.blocks
-        self.blocks = blocks
+        super().__init__()
+        self.config = config
+        D, side = config.embed_dim, config.image_size // config.patch_size
+        self.patch_embed = PatchEmbedding(
+            config.image_size, config.patch_size, config.in_channels, D
+        )
+        self.tokens = TokenEmbedding(side * side, D)
+        self.blocks = nn.ModuleList()
+        for _ in range(config.depth):
+            self.blocks.append(EncoderBlock(D, config.num_heads, config.mlp_ratio))
+        self.norm = nn.LayerNorm(D, eps=1e-6)
+        self.head = nn.Linear(D, config.num_classes)
+        self.apply(init_weights)
 
-
-ViT = Check(
-    reference=package.ViT,
+    def forward(self, images, return_attention=False):
+        x = self.patch_embed(images)  # (B, n, D)
+        x = self.tokens(x)  # (B, N, D)
+        attention = []
+        for block in self.blocks:
+            x, weights = block(x, return_attention=True)
+            attention.append(weights)
+        logits = self.head(self.norm(x[:, 0]))  # (B, classes)
+        return (logits, attention) if return_attention else logits
+""",
+    uses={"ViTConfig": ViTConfig, "init_weights": package.init_weights},
     slips=SLIPS,
-    keeps="ViT",
     trials=[
-        shapes("its parameters, for images of 15×15 pixels, patch 5, D = 24, 2 blocks", SMALL),
-        shapes("its parameters, for grey images of 8×8 pixels, patch 2, D = 12, 2 blocks", OTHER),
-        module("5 images of 15×15 pixels, patch 5, D = 24", [SMALL], pictures(SMALL, 5)),
-        module("3 grey images of 8×8 pixels, patch 2, D = 12", [OTHER], pictures(OTHER, 3)),
+        logits("3 grey images of 8×8 pixels, patch 4, D = 12, 1 block", replace(OTHER, depth=1)),
         module(
-            "5 images, with return_attention=True",
+            "5 images of 15×15 pixels, patch 5, D = 24, with return_attention=True",
             [SMALL],
             pictures(SMALL, 5),
             return_attention=True,
         ),
         Trial("a new ViT", well_made),
     ],
-    mistakes={
-        "the final norm is never used: the head reads `self.norm` of the cls token": wrong_vit(
-            read=bare_cls
-        ),
-        "the head answers for every token; give it the cls token alone, `x[:, 0]`": reading(
-            lambda x: x
-        ),
-        "you keep an axis of length 1: `x[:, :1]` is (B, 1, D), `x[:, 0]` is (B, D)": reading(
-            lambda x: x[:, :1]
-        ),
-        "you read the mean of all tokens; this ViT's head reads the cls token, `x[:, 0]`": tuple(
-            read(lambda x: x.mean(dim=1)) for read in (reading, reading_first)
-        ),
-        "you read the mean of the patches; this ViT's head reads the cls token, `x[:, 0]`": tuple(
-            read(lambda x: x[:, 1:].mean(dim=1)) for read in (reading, reading_first)
-        ),
-        "`self.tokens.cls_token` is cls as it was before any block, the same for every image; what "
-        "the blocks made of it is `x[:, 0]`": tuple(
-            wrong_vit(read=lambda m, x, at=at: m.head(m.norm(m.tokens.cls_token[at])))
-            for at in (..., 0)
-        ),
-        "`x[0]` is the first image; the cls token of every image is `x[:, 0]`": reading(
-            lambda x: x[0]
-        ),
-        "you read the last token; cls is the first, `x[:, 0]`": reading(lambda x: x[:, -1]),
-        "you read token 1, the first patch; cls is token 0, `x[:, 0]`": reading(lambda x: x[:, 1]),
-        "there is a softmax at the end; the head gives logits, the "
-        "loss brings its own softmax": wrong_vit(read=lambda m, x: from_cls(m, x).softmax(dim=-1)),
-        "argmax gives the number of one class; give the logits, a number for each class": wrong_vit(
-            read=lambda m, x: from_cls(m, x).argmax(dim=-1)
-        ),
-        "`tokens` is never called: it puts cls in front and adds the positions, "
-        "before the blocks": wrong_vit(lambda m, images: m.patch_embed(images)),
-        "`tokens` is to be called: it puts cls in front too, so token 0 "
-        "is a patch in yours": wrong_vit(lambda m, i: m.patch_embed(i) + m.tokens.pos_embed[:, 1:]),
-        "every block gets the same tokens: hand on what the block before gave, `x, weights = "
-        "block(x, …)`": wrong_vit(run=same_tokens),
-        "`x` never changes: you keep each block's weights and throw its tokens away": wrong_vit(
-            run=run_by(lambda model, x, result: x)
-        ),
-        "only the first block runs; is the `return` inside the loop?": wrong_vit(
-            run=lambda m, x: m.blocks[:1](x, return_attention=True)
-        ),
-        CALLED_LIST: wrong_vit(run=called_list),
-        NOT_ASKED: wrong_vit(run=not_asked),
-        BY_PLACE: wrong_vit(run=by_place),
-        "each block's input is added twice: a block adds it already, so `x = block(x)`": wrong_vit(
-            run=run_by(lambda model, x, result: x + result)
-        ),
-        "`self.norm` runs after every block; it belongs after the last block, once": tuple(
-            wrong_vit(run=normed_each_time, read=read) for read in (from_cls, bare_cls)
-        ),
-        "`self.norm` runs before every block; a block has norms of its own, and this one belongs "
-        "after the last block, once": tuple(
-            wrong_vit(run=normed_before_each, read=read) for read in (from_cls, bare_cls)
-        ),
-        "`self.norm` runs before the blocks; it belongs after the last block": wrong_vit(
-            lambda m, images: m.norm(embedded(m, images)), read=bare_cls
-        ),
-        "you give the logits and the weights, always; give the logits alone unless they are asked "
-        "for": given_back(lambda logits, attention, asked: (logits, attention)),
-        "the weights are never given: with return_attention=True "
-        "give (logits, attention)": given_back(lambda logits, attention, asked: logits),
-        "`return a, b if c else d` gives a pair in both cases: put brackets round the pair, "
-        "`(logits, attention) if "
-        "…`": given_back(lambda logits, attention, asked: (logits, attention if asked else logits)),
-        "the attention is one tensor; give a list, one tensor of weights for each block": (
-            given_back(lambda logits, kept, asked: as_asked(logits, torch.stack(kept), asked))
-        ),
-        "the attention is the last block's weights; give a list with those "
-        "of every block": given_back(lambda logits, kept, asked: as_asked(logits, kept[-1], asked)),
-        "the two results are the wrong way round: the logits first, then the attention": given_back(
-            lambda logits, attention, asked: (attention, logits) if asked else logits
-        ),
-        "your list holds each block's tokens, not its weights": wrong_vit(
-            run=run_by(keep=lambda result, weights: result)
-        ),
-        "the head is turned round: a Linear names its inputs first, D, then its outputs": wrong_vit(
-            head=lambda m, c: nn.Linear(c.num_classes, c.embed_dim)
-        ),
-        "768 and 1000 are B/16's sizes; read yours from config": wrong_vit(
-            norm=lambda m, c: nn.LayerNorm(768, eps=1e-6), head=lambda m, c: nn.Linear(768, 1000)
-        ),
-        "the head gives 1000 logits; it gives one a class, `config.num_classes`": wrong_vit(
-            head=lambda m, c: nn.Linear(c.embed_dim, 1000)
-        ),
-        "the head has no bias; leave nn.Linear's own in": wrong_vit(
-            head=lambda m, c: nn.Linear(c.embed_dim, c.num_classes, bias=False)
-        ),
-        "the norm is made for the classes; it norms tokens, of D numbers": wrong_vit(
-            norm=lambda m, c: nn.LayerNorm(c.num_classes, eps=1e-6)
-        ),
-        "the norm is made for all tokens at once; it norms each alone, over its D numbers": (
-            wrong_vit(norm=lambda m, c: nn.LayerNorm([all_tokens(c), c.embed_dim], eps=1e-6))
-        ),
-        "the blocks are in a plain list, which torch does not look into: "
-        "use nn.ModuleList": InAList,
-        "it is one block, many times: make a new EncoderBlock for each "
-        "of the `depth` places": wrong_vit(blocks=lambda m, c: Encoder([m.blocks[0]] * c.depth)),
-        "`norm` has PyTorch's eps; ViTs are trained with another: "
-        "LayerNorm(D, eps=1e-6)": wrong_vit(norm=lambda m, c: nn.LayerNorm(c.embed_dim)),
-        "`head` does not start as init_weights says: `self.apply(init_weights)` belongs at the end "
-        "of __init__, "
-        "after all parts": wrong_vit(head=lambda m, c: nn.Linear(c.embed_dim, c.num_classes)),
-    },
+    wrong=f"""
+the final norm is never used: the head reads `self.norm` of the cls token
+    head(self.norm( => head((
+the head answers for every token; give it the cls token alone, `x[:, 0]`
+    x[:, 0] => x
+you keep an axis of length 1: `x[:, :1]` is (B, 1, D), `x[:, 0]` is (B, D)
+    x[:, 0] => x[:, :1]
+you read the mean of all tokens; this ViT's head reads the cls token, `x[:, 0]`
+    x[:, 0] => x.mean(dim=1)
+    self.norm(x[:, 0]) => self.norm(x).mean(dim=1)
+you read the mean of the patches; this ViT's head reads the cls token, `x[:, 0]`
+    x[:, 0] => x[:, 1:].mean(dim=1)
+    self.norm(x[:, 0]) => self.norm(x)[:, 1:].mean(dim=1)
+`self.tokens.cls_token` is cls as it was before any block, the same for every image; what the blocks
+made of it is `x[:, 0]`
+    x[:, 0] => self.tokens.cls_token
+    x[:, 0] => self.tokens.cls_token[:, 0]
+`x[0]` is the first image; the cls token of every image is `x[:, 0]`
+    x[:, 0] => x[0]
+you read the last token; cls is the first, `x[:, 0]`
+    x[:, 0] => x[:, -1]
+you read token 1, the first patch; cls is token 0, `x[:, 0]`
+    x[:, 0] => x[:, 1]
+there is a softmax at the end; the head gives logits, the loss brings its own softmax
+    # (B, classes) => # (B, classes) ⏎ logits = logits.softmax(dim=-1)
+argmax gives the number of one class; give the logits, a number for each class
+    # (B, classes) => # (B, classes) ⏎ logits = logits.argmax(dim=-1)
+`tokens` is never called: it puts cls in front and adds the positions, before the blocks
+    x = self.tokens(x) =>
+`tokens` is to be called: it puts cls in front too, so token 0 is a patch in yours
+    self.tokens(x) => x + self.tokens.pos_embed[:, 1:]
+every block gets the same tokens: hand on what the block before gave, `x, weights = block(x, …)`
+    attention = [] => attention = [] ⏎ start = x ;; block(x, => block(start,
+`x` never changes: you keep each block's weights and throw its tokens away
+    x, weights = block => _, weights = block
+only the first block runs; is the `return` inside the loop?
+    in self.blocks: => in self.blocks[:1]:
+the blocks run from the last to the first; go through `self.blocks` as it stands
+    in self.blocks: => in reversed(self.blocks):
+{CALLED_LIST}
+    block(x, return => self.blocks(x, return
+{NOT_ASKED}
+    block(x, return_attention=True) => block(x)
+{BY_PLACE}
+    block(x, return_attention=True) => block(x, True)
+each block's input is added twice: a block adds it already, so `x = block(x)`
+    x, weights = block => y, weights = block ;; (weights) => (weights) ⏎ x = x + y
+`self.norm` runs after every block; it belongs after the last block, once
+    (weights) => (weights) ⏎ x = self.norm(x)
+    (weights) => (weights) ⏎ x = self.norm(x) ;; head(self.norm( => head((
+`self.norm` runs before every block; a block has norms of its own, and this one belongs after the
+last block, once
+    block(x, => block(self.norm(x),
+    block(x, => block(self.norm(x), ;; head(self.norm( => head((
+`self.norm` runs before the blocks; it belongs after the last block
+    attention = [] => attention = [] ⏎ x = self.norm(x)
+    attention = [] => attention = [] ⏎ x = self.norm(x) ;; head(self.norm( => head((
+you give the logits and the weights, always; give the logits alone unless they are asked for
+    if return_attention else logits =>
+the weights are never given: with return_attention=True give (logits, attention)
+    (logits, attention) if return_attention else logits => logits
+`return a, b if c else d` gives a pair in both cases: put brackets round the pair, `(logits,
+attention) if …`
+    (logits, attention) if => logits, attention if
+the attention is one tensor; give a list, one tensor of weights for each block
+    (logits, attention) if => (logits, torch.stack(attention)) if
+the attention is the last block's weights; give a list with those of every block
+    (logits, attention) if => (logits, weights) if
+the two results are the wrong way round: the logits first, then the attention
+    (logits, attention) if => (attention, logits) if
+your list holds each block's tokens, not its weights
+    (weights) => (x)
+the list of attention grows with every call, since the model keeps it; make a new one in forward,
+`attention = []`
+    self.config = config => self.kept = list() ;; attention = [] => attention = self.kept
+the head is turned round: a Linear names its inputs first, D, then its outputs
+    (D, config.num_classes) => (config.num_classes, D)
+768 and 1000 are B/16's sizes; read yours from config
+    LayerNorm(D => LayerNorm(768 ;; (D, config.num_classes) => (768, 1000)
+the head gives 1000 logits; it gives one a class, `config.num_classes`
+    (D, config.num_classes) => (D, 1000)
+the head has no bias; leave nn.Linear's own in
+    num_classes) => num_classes, bias=False)
+the norm is made for the classes; it norms tokens, of D numbers
+    LayerNorm(D => LayerNorm(config.num_classes
+the norm is made for all tokens at once; it norms each alone, over its D numbers
+    LayerNorm(D => LayerNorm((side * side + 1, D) ;; self.norm(x[:, 0]) => self.norm(x)[:, 0]
+the blocks are in a plain list, which torch does not look into: use nn.ModuleList
+    nn.ModuleList() => []
+it is one block, many times: make a new EncoderBlock for each of the `depth` places
+    append(EncoderBlock => append(self.blocks[0] if self.blocks else EncoderBlock
+`norm` has PyTorch's eps; ViTs are trained with another: LayerNorm(D, eps=1e-6)
+    , eps=1e-6 =>
+`head` does not start as init_weights says: `self.apply(init_weights)` belongs at the end of
+__init__, after all parts
+    self.apply(init_weights) => ;; self.head = => self.apply(init_weights) ⏎ self.head =
+the weights do not start as init_weights says: `self.apply(init_weights)` is missing at the end of
+__init__
+    self.apply(init_weights) =>
+""",
 )
 
 
@@ -564,13 +488,13 @@ ViTWithoutCls = Check(
     slips=SLIPS,
     trials=[
         shapes("its parameters, for images of 15×15 pixels, patch 5, D = 24, 2 blocks", SMALL),
-        shapes("its parameters, for grey images of 8×8 pixels, patch 2, D = 12, 2 blocks", OTHER),
+        shapes("its parameters, for grey images of 8×8 pixels, patch 4, D = 12, 2 blocks", OTHER),
         module("5 images of 15×15 pixels, patch 5, D = 24", [SMALL], pictures(SMALL, 5)),
-        module("3 grey images of 8×8 pixels, patch 2, D = 12", [OTHER], pictures(OTHER, 3)),
+        module("3 grey images of 8×8 pixels, patch 4, D = 12", [OTHER], pictures(OTHER, 3)),
     ],
     mistakes={
         "the cls token is still there, inside `tokens`: "
-        "this ViT has `pos_embed` in its place": reading(lambda x: x[:, 1:].mean(dim=1)),
+        "this ViT has `pos_embed` in its place": lambda c: package.ViT(replace(c, pool="mean")),
         "without cls there are n positions, one a patch; yours has one more": mean_vit(
             made=lambda c: nn.Parameter(torch.zeros(1, all_tokens(c), c.embed_dim))
         ),
@@ -602,8 +526,8 @@ ViTWithoutCls = Check(
             read=lambda m, x: m.head(m.norm(x).mean(dim=1)).softmax(dim=-1)
         ),
         "every block gets the same tokens: hand on what the block before gave, "
-        "`x = block(x)`": mean_vit(run=lambda m, x: same_tokens(m, x)[0]),
-        CALLED_LIST: mean_vit(run=called_list),
+        "`x = block(x)`": mean_vit(run=lambda m, x: [block(x) for block in m.blocks][-1]),
+        CALLED_LIST: mean_vit(run=lambda m, x: nn.ModuleList(m.blocks)(x)),
     },
 )
 

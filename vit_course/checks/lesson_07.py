@@ -2,43 +2,36 @@
 
 from collections.abc import Callable
 from functools import cache
-from math import cos, pi
+from itertools import combinations
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
+from torch.overrides import TorchFunctionMode
 
 from vit_steps.training import augment_digits, evaluate, fit
-from vit_steps.training import loop as package
 from vit_steps.training.data import load_data
 from vit_steps.vit import ViT, ViTConfig
 
-from .compare import Verdict, kind_of
+from .compare import Parts, Verdict, kind_of
 from .engine import Check
+from .exercise import Exercise, edited
 from .trials import Trial, call, then, untouched
 
 # One training step --------------------------------------------------------------------------------
 
-# What an error of torch says, and what it means here.
-SWAPPED = "the logits come first in F.cross_entropy, then the labels"
+SWAPPED = "the logits come first, then the labels: F.cross_entropy(model(images), labels)"
 CUT_OFF = (
     "backward finds no way back from the loss: the model must run outside torch.no_grad(), the "
     "loss may be detached only at the end, and an accuracy (argmax) has no gradient at all"
 )
-ERRORS = {
-    "does not require grad": CUT_OFF,
-    "(Runtime|NotImplemented|Value|Index)Error: .*(floating point type|scalar type|Long)": SWAPPED,
-    "only for scalar outputs": "the loss must be one number: the mean over the batch",
-}
 
 
 class WatchedSGD(torch.optim.SGD):
     """Plain SGD that counts how often it moved its weights."""
 
-    def __init__(self, *arguments: Any, **options: Any):
-        super().__init__(*arguments, **options)
-        self.moves = 0
+    moves = 0
 
     def step(self, *arguments: Any, **options: Any) -> Any:
         self.moves += 1
@@ -52,39 +45,40 @@ def batch(number: int, size: int) -> tuple[Tensor, Tensor]:
     return images, torch.randint(4, (size,), generator=generator)
 
 
-def taught(
-    what: str, sizes: tuple[int, ...], dropout: bool = False, lr: float = 0.5, mode: bool = True
-) -> Trial:
-    """A trial of a training step: batches of these sizes, one after another, on a small model that
-    is in training mode, or in evaluation mode."""
+def taught(what: str, *sizes: int, mode: bool, scale: float = 1.0) -> Trial:
+    """A trial of a training step: batches of these sizes, their images larger by this factor, one
+    after another, on a small model with dropout that is in training mode, or in evaluation mode."""
 
     def run(step: Callable) -> Any:
         linear = nn.Linear(3, 4)
         with torch.no_grad():
             linear.weight.copy_(batch(7, 4)[0])
-        model = nn.Sequential(nn.Dropout(0.4), linear) if dropout else nn.Sequential(linear)
-        model.train(mode)
-        optimizer = WatchedSGD(model.parameters(), lr=lr, momentum=0.5)
-        results = {}
+        model = nn.Sequential(nn.Dropout(0.4), linear).train(mode)
+        optimizer = WatchedSGD(model.parameters(), lr=0.1, momentum=0.5)
+        losses, problem = {}, ""
         for number, size in enumerate(sizes):
-            before = linear.weight.detach().clone()
-            optimizer.moves = 0
-            loss = untouched(step, model, optimizer, *batch(number, size))
+            before, optimizer.moves = linear.weight.detach().clone(), 0
+            images, labels = batch(number, size)
+            loss = untouched(step, model, optimizer, scale * images, labels)
             if loss is None or loss is ...:
                 return loss
-            if not isinstance(loss, Tensor):
-                return Verdict(f"it returns {kind_of(loss)}; return the loss itself, loss.detach()")
-            if moved := wrongly_moved(before, linear.weight, optimizer):
-                return Verdict(moved)
-            if model.training != mode:
-                now = "training" if model.training else "evaluation"
-                return Verdict(f"the model is in {now} mode after the step")
-            if loss.requires_grad:
-                return Verdict("the loss that it returns still holds on to its graph")
-            results["loss" if len(sizes) == 1 else f"loss of step {number + 1}"] = loss
-        return results | {"weight": linear.weight.detach(), "bias": linear.bias.detach()}
+            problem = wrongly_moved(before, linear.weight, optimizer) or problem
+            if problem == FOREIGN:  # then what the weights are does not count
+                return Verdict(problem)
+            losses[f"loss of step {number + 1}"] = loss
+        holds = any(isinstance(x, Tensor) and x.requires_grad for x in losses.values())
+        now = "training" if model.training else "evaluation"
+        return Parts(
+            Verdict(problem),
+            losses | {"weight": linear.weight.detach(), "bias": linear.bias.detach()},
+            Verdict(f"the model is in {now} mode after the step" if model.training != mode else ""),
+            Verdict("the loss that it returns still holds on to its graph" if holds else ""),
+        )
 
     return Trial(what, run)
+
+
+FOREIGN = "the weights have moved, but not by the optimizer"
 
 
 def wrongly_moved(before: Tensor, weight: Tensor, optimizer: WatchedSGD) -> str:
@@ -95,111 +89,88 @@ def wrongly_moved(before: Tensor, weight: Tensor, optimizer: WatchedSGD) -> str:
         return f"the optimizer was asked to step, but had no gradient; {found}"
     if still:
         return "the weights have not moved, and the optimizer was never asked to step"
-    return "" if optimizer.moves else "the weights have moved, but not by the optimizer"
+    return "" if optimizer.moves else FOREIGN
 
 
-def squared(logits: Tensor, labels: Tensor) -> Tensor:
-    return F.mse_loss(logits, F.one_hot(labels, logits.shape[1]).float())
-
-
-def make_step(
-    loss_of: Callable = F.cross_entropy,
-    order: tuple[str, ...] = ("clear", "backward", "step"),
-    mode: bool | None = None,
-    gives: Callable[[Tensor], Any] = Tensor.detach,
-) -> Callable:
-    """A training step of the learner's kind; the options make the slips.
-
-    Args:
-        mode: the mode to which it switches the model, training (True) or evaluation.
-    """
-
-    def step(model: nn.Module, optimizer: Any, images: Tensor, labels: Tensor) -> Any:
-        if mode is not None:
-            model.train(mode)
-        loss = loss_of(model(images), labels)
-        for part in order:
-            if part == "clear":
-                optimizer.zero_grad()
-            elif part == "backward":
-                loss.backward()
-            else:
-                optimizer.step()
-        return gives(loss)
-
-    return step
-
-
-def of_softmax(logits: Tensor, labels: Tensor) -> Tensor:
-    return F.cross_entropy(logits.softmax(dim=-1), labels)
-
-
-def loss_afterwards(model: nn.Module, optimizer: Any, images: Tensor, labels: Tensor) -> Tensor:
-    """A wrong answer: the loss that is left after the step."""
-    make_step()(model, optimizer, images, labels)
-    return F.cross_entropy(model(images), labels).detach()
-
-
-def own_optimizer(model: nn.Module, optimizer: Any, images: Tensor, labels: Tensor) -> Tensor:
-    """A wrong answer: the optimizer that it is given is left alone."""
-    return make_step()(model, torch.optim.SGD(model.parameters(), lr=0.01), images, labels)
-
-
-train_step = Check(
-    reference=package.train_step,
-    slips=ERRORS,
-    keeps="train_step",
+train_step = Exercise(
+    answer="""
+def train_step(model, optimizer, images, labels):
+    loss = F.cross_entropy(model(images), labels)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    return loss.detach()
+""",
     trials=[
-        taught("one step on five pictures", (5,)),
-        taught("three steps, each on other pictures", (5, 6, 2)),
-        taught("two steps of a model with dropout", (7, 3), dropout=True, lr=0.1),
-        taught("one step of a model in evaluation mode", (4,), dropout=True, mode=False),
+        taught("a step of a model in evaluation mode", 5, mode=False, scale=20.0),
+        taught("three steps of a model with dropout, on other pictures each", 5, 6, 2, mode=True),
     ],
-    mistakes={
-        "gradients pile up from step to step: `optimizer.zero_grad()` is missing, or without its "
-        "parentheses": make_step(order=("backward", "step")),
-        "the optimizer finds no gradient: either `loss.backward()` is missing, or without its "
-        "parentheses, or `optimizer.zero_grad()` stands between backward and step and throws the "
-        "new gradients away": make_step(order=("backward", "clear", "step")),
-        "the optimizer steps before there is a gradient: `loss.backward()` comes first, then "
-        "`optimizer.step()`": make_step(order=("clear", "step", "backward")),
-        "the weights do not move: `optimizer.step()` is missing, "
-        "or without its parentheses": make_step(order=("clear", "backward")),
-        "`optimizer.step()` moves the weights once; yours calls it twice": make_step(
-            order=("clear", "backward", "step", "step")
-        ),
-        "move the weights by the optimizer that it is given, `optimizer.step()`: it holds the "
-        "learning rate and what it remembers of earlier steps": own_optimizer,
-        "a softmax too many: F.cross_entropy takes logits, and does the softmax itself": make_step(
-            of_softmax
-        ),
-        "this loss is the sum over the batch; take the mean, F.cross_entropy's own choice, so that "
-        "a step is as long for a small "
-        "batch": make_step(lambda logits, labels: F.cross_entropy(logits, labels, reduction="sum")),
-        "yours goes uphill: the loss is F.cross_entropy(model(images), labels), with no minus "
-        "before it": make_step(lambda logits, labels: -F.cross_entropy(logits, labels)),
-        "this is a squared error; the loss of this lesson "
-        "is F.cross_entropy(logits, labels)": make_step(squared),
-        "F.nll_loss takes log-probabilities; for logits, as a model gives them, it is "
-        "F.cross_entropy": make_step(F.nll_loss),
-        "your loss does not depend on the labels that it is given; compare the logits "
-        "with `labels`": make_step(lambda logits, _: F.cross_entropy(logits, logits.argmax(dim=1))),
-        "your step switches the model to evaluation mode; leave out model.eval(), the caller "
-        "chooses the mode": make_step(mode=False),
-        "your step switches the model to training mode; leave out model.train(), the caller "
-        "chooses the mode": make_step(mode=True),
-        "the loss that you return holds on to the graph of its batch: "
-        "return loss.detach()": make_step(gives=lambda loss: loss),
-        "you return a plain number; on a graphics card .item() waits for it at every step: return "
-        "loss.detach()": make_step(gives=Tensor.item),
-        "your step does its work but returns nothing; "
-        "end it with `return loss.detach()`": make_step(gives=lambda loss: None),
-        "return the loss before the step, not a second one after it": loss_afterwards,
-        f"{SWAPPED}: F.cross_entropy(model(images), labels)": make_step(
-            lambda logits, labels: F.cross_entropy(labels, logits)
-        ),
-        CUT_OFF: make_step(lambda logits, labels: F.cross_entropy(logits.data, labels)),
-    },
+    slips={"NotImplementedError: .*Long": SWAPPED},
+    wrong=f"""
+gradients pile up from step to step: `optimizer.zero_grad()` is missing, or without its parentheses
+    optimizer.zero_grad() =>
+the optimizer finds no gradient: either `loss.backward()` is missing, or without its parentheses, or
+`optimizer.zero_grad()` stands between backward and step and throws the new gradients away
+    loss.backward() =>
+    loss.backward() => loss.backward() ⏎ optimizer.zero_grad()
+the optimizer steps before there is a gradient: `loss.backward()` comes first, then
+`optimizer.step()`
+    optimizer.step() => ;; loss.backward() => optimizer.step() ⏎ loss.backward()
+the weights do not move: `optimizer.step()` is missing, or without its parentheses
+    optimizer.step() =>
+`optimizer.step()` moves the weights once; yours calls it twice
+    optimizer.step() => optimizer.step() ⏎ optimizer.step()
+move the weights by the optimizer that it is given, `optimizer.step()`: it holds the learning rate
+and what it remembers of earlier steps
+    loss = F => optimizer = torch.optim.SGD(model.parameters(), lr=0.01) ⏎ loss = F
+a softmax too many: F.cross_entropy takes logits, and does the softmax itself
+    model(images) => model(images).softmax(dim=-1)
+this loss is the sum over the batch; take the mean, F.cross_entropy's own choice, so that a step is
+as long for a small batch
+    F.cross_entropy( => nn.CrossEntropyLoss(reduction="sum")(
+the loss must be one number: take the mean over the batch, F.cross_entropy's own choice
+    F.cross_entropy( => nn.CrossEntropyLoss(reduction="none")(
+yours goes uphill: the loss is F.cross_entropy(model(images), labels), and backward starts from it,
+with no minus before it
+    loss = F => loss = -F
+    loss.backward() => (-loss).backward()
+the loss is smoothed; leave label_smoothing out, its target is the label alone
+    F.cross_entropy( => nn.CrossEntropyLoss(label_smoothing=0.1)(
+    F.cross_entropy( => nn.CrossEntropyLoss(label_smoothing=0.2)(
+    F.cross_entropy( => nn.CrossEntropyLoss(label_smoothing=0.05)(
+the gradients are clipped between backward and step; this step takes them as they are
+    optimizer.step() => nn.utils.clip_grad_norm_(model.parameters(), 1.0) ⏎ optimizer.step()
+    optimizer.step() => nn.utils.clip_grad_norm_(model.parameters(), 0.5) ⏎ optimizer.step()
+    optimizer.step() => nn.utils.clip_grad_norm_(model.parameters(), 5.0) ⏎ optimizer.step()
+    optimizer.step() => nn.utils.clip_grad_value_(model.parameters(), 1.0) ⏎ optimizer.step()
+    optimizer.step() => nn.utils.clip_grad_value_(model.parameters(), 0.5) ⏎ optimizer.step()
+this is a squared error; the loss of this lesson is F.cross_entropy(logits, labels)
+    F.cross_entropy(model(images), labels) =>
+        F.mse_loss(model(images), F.one_hot(labels, 4).float())
+F.nll_loss takes log-probabilities; for logits, as a model gives them, it is F.cross_entropy
+    F.cross_entropy => F.nll_loss
+your loss does not depend on the labels that it is given; compare the logits with `labels`
+    F.cross_entropy(model(images), labels) =>
+        F.cross_entropy(logits := model(images), logits.argmax(dim=1))
+your step switches the model to evaluation mode; leave out model.eval(), the caller chooses the mode
+    loss = F => model.eval() ⏎ loss = F
+    loss = F => model.eval() ⏎ loss = F ;; return loss => model.train() ⏎ return loss
+your step switches the model to training mode; leave out model.train(), the caller chooses the mode
+    loss = F => model.train() ⏎ loss = F
+the loss that you return holds on to the graph of its batch: return loss.detach()
+    loss.detach() => loss
+you return a plain number; on a graphics card .item() waits for it at every step: return
+loss.detach()
+    loss.detach() => loss.item()
+your step does its work but returns nothing; end it with `return loss.detach()`
+    return loss.detach() =>
+return the loss before the step, not a second one after it
+    loss.detach() => F.cross_entropy(model(images), labels).detach()
+{SWAPPED}
+    F.cross_entropy(model(images), labels) => F.cross_entropy(labels, model(images))
+{CUT_OFF}
+    model(images) => model(images).detach()
+""",
 )
 
 
@@ -218,116 +189,83 @@ def whole_run(what: str, steps: int, *given: Any) -> Trial:
     return Trial(what, run)
 
 
-def straight_up(step: int, rise: float) -> float:
-    return (step + 1) / (rise + 1)
+warmup_cosine = Exercise(
+    answer="""
+from math import cos, pi
 
 
-def cosine_down(step: int, rise: float, steps: int) -> float:
-    return (1 + cos(pi * (step - rise) / (steps - rise))) / 2
-
-
-def schedule(
-    up: Callable = straight_up, down: Callable = cosine_down, rise_of: Callable = int
-) -> Callable:
-    """A wrong answer: the right one, with another way up or down, or another end of the rise."""
-
-    def wrong(step: int, steps: int, warmup: float) -> Any:
-        rise = rise_of(warmup * steps)
-        return up(step, rise) if step < rise else down(step, rise, steps)
-
-    return wrong
-
-
-def falling(fall: Callable[[float], Any]) -> Callable:
-    """A wrong answer: the right rise, and another fall, from the share of it that is done."""
-    return schedule(down=lambda step, rise, steps: fall((step - rise) / (steps - rise)))
-
-
-def falling_from_start(step: int, steps: int, warmup: float) -> float:
-    """A wrong answer: rise and fall at once, multiplied."""
+def warmup_cosine(step, steps, warmup):
     rise = int(warmup * steps)
-    return min(1.0, straight_up(step, rise)) * cosine_down(step, 0, steps)
-
-
-def warmup_in_steps(step: int, steps: int, warmup: float) -> float:
-    """A wrong answer: the share is taken for a number of steps."""
-    return straight_up(step, warmup) if step < warmup else cosine_down(step, warmup, steps)
-
-
-LATE_COSINE = "the cosine must begin where the rise ends, at 1: count its steps from there, step - "
-WHOLE_RISE = "the rise takes int(warmup * steps) steps, a whole number, rounded down"
-
-warmup_cosine = Check(
-    reference=package.warmup_cosine,
-    keeps="warmup_cosine",
+    if step < rise:
+        return (step + 1) / (rise + 1)
+    return (1 + cos(pi * (step - rise) / (steps - rise))) / 2
+""",
     trials=[
-        whole_run("the shares of 10 steps, warm-up 0.4", 10, 0.4),
         whole_run("the shares of 25 steps, warm-up 0.3", 25, 0.3),
-        whole_run("the shares of 18 steps, warm-up 0.15", 18, 0.15),
         whole_run("the shares of 9 steps without a warm-up", 9, 0.0),
     ],
-    mistakes={
-        "your first step has share 0 and is wasted: count from 1, "
-        "(step + 1) / (rise + 1)": schedule(up=lambda step, rise: step / rise),
-        "your first step has share 0 and is wasted: take step + 1, not step": schedule(
-            up=lambda step, rise: step / (rise + 1)
-        ),
-        "your rise is at its peak one step early, and stands still for a step: step `rise` itself "
-        "has share 1, so divide by rise + 1": schedule(up=lambda step, rise: (step + 1) / rise),
-        f"{LATE_COSINE}rise of steps - rise": schedule(
-            down=lambda step, rise, steps: cosine_down(step, 0, steps)
-        ),
-        f"{LATE_COSINE}rise of steps - rise; and multiply nothing": falling_from_start,
-        "the fall takes steps - rise steps, not steps: yours is not down at the end": schedule(
-            down=lambda step, rise, steps: cosine_down(step - rise, 0, steps)
-        ),
-        "yours is down at 0 one step early, so that the last step is wasted: the fall takes steps "
-        "- rise steps": schedule(down=lambda step, rise, steps: cosine_down(step, rise, steps - 1)),
-        "brackets are missing: only the cosine is halved, or only the 1; both together are, "
-        "(1 + cos(…)) / 2": (
-            falling(lambda done: 1 + cos(pi * done) / 2),
-            falling(lambda done: 0.5 + cos(pi * done)),
-        ),
-        "brackets are missing: / comes before + and -, so write (step + 1) / (rise + 1) and "
-        "(step - rise) / (steps - rise)": (
-            schedule(up=lambda step, rise: step + 1 / rise + 1),
-            schedule(up=lambda step, rise: (step + 1) / rise + 1),
-            schedule(up=lambda step, rise: step + 1 / (rise + 1)),
-            schedule(down=lambda step, rise, steps: (1 + cos(pi * step - rise / steps - rise)) / 2),
-            schedule(
-                down=lambda step, rise, steps: (1 + cos(pi * (step - rise) / steps - rise)) / 2
-            ),
-        ),
-        "1 + cos(…) runs from 2 to 0: halve it": falling(lambda done: 1 + cos(pi * done)),
-        "a cosine alone runs from 1 to -1, and yours falls below 0: add 1 and halve it": falling(
-            lambda done: cos(pi * done)
-        ),
-        "this is a quarter of a cosine's wave; the formula takes half of it, "
-        "(1 + cos(…)) / 2": falling(lambda done: cos(pi * done / 2)),
-        "half a wave of the cosine is pi long: cos(pi * …)": falling(
-            lambda done: (1 + cos(done)) / 2
-        ),
-        "yours comes down and goes up again; half a wave is pi long, not 2 * pi": falling(
-            lambda done: (1 + cos(2 * pi * done)) / 2
-        ),
-        "cos takes radians, not degrees: half a wave is pi long, not 180": falling(
-            lambda done: (1 + cos(180 * done)) / 2
-        ),
-        "this is a straight line down; the cosine leaves the peak gently and lands gently": falling(
-            lambda done: 1 - done
-        ),
-        "there is no rise: for step < rise the share climbs to the "
-        "peak in a straight line": lambda step, steps, warmup: cosine_down(step, 0, steps),
-        "yours stays at the peak: after the rise it falls along half a cosine": falling(
-            lambda done: 1.0
-        ),
-        WHOLE_RISE: (schedule(rise_of=round), schedule(rise_of=float)),
-        "warmup is a share of the steps, not their number; "
-        "the rise takes int(warmup * steps)": warmup_in_steps,
-        "you return how far down it is, from 0 to 1; the share is "
-        "(1 + cos(pi · that)) / 2": falling(lambda done: done),
-        "after the rise yours gives nothing: is a `return` missing?": falling(lambda done: None),
-    },
+    wrong="""
+your first step has share 0 and is wasted: count from 1, (step + 1) / (rise + 1)
+    (step + 1) / (rise + 1) => step / rise
+your first step has share 0 and is wasted: take step + 1, not step
+    (step + 1) => step
+your rise is at its peak one step early, and stands still for a step: step `rise` itself has share
+1, so divide by rise + 1
+    (rise + 1) => rise
+the cosine must begin where the rise ends, at 1: count its steps from there, step - rise of steps -
+rise
+    (step - rise) / (steps - rise) => step / steps
+the cosine must begin where the rise ends, at 1: count its steps from there, step - rise of steps -
+rise; and multiply nothing
+    (rise + 1) => (rise + 1) * (1 + cos(pi * step / steps)) / 2 ;;
+        (step - rise) / (steps - rise) => step / steps
+the fall takes steps - rise steps, not steps: yours is not down at the end
+    / (steps - rise) => / steps
+yours is down at 0 one step early, so that the last step is wasted: the fall takes steps - rise
+steps
+    (steps - rise) => (steps - rise - 1)
+brackets are missing: only the cosine is halved, or only the 1; both together are, (1 + cos(…)) / 2
+    return (1 + cos => return 1 + (cos
+    (1 + cos => 2 * (0.5 + cos
+brackets are missing: / comes before + and -, so write (step + 1) / (rise + 1) and (step - rise) /
+(steps - rise)
+    (step + 1) / (rise + 1) => step + 1 / rise + 1
+    / (rise + 1) => / rise + 1
+    (step + 1) => step + 1
+    (step - rise) / (steps - rise) => step - rise / steps - rise
+    / (steps - rise) => / steps - rise
+    (step - rise) => step - rise
+1 + cos(…) runs from 2 to 0: halve it
+    / 2 =>
+a cosine alone runs from 1 to -1, and yours falls below 0: add 1 and halve it
+    1 + cos => cos ;; / 2 =>
+    1 + cos => cos
+this is a quarter of a cosine's wave; the formula takes half of it, (1 + cos(…)) / 2
+    1 + cos => cos ;; / 2 => ;; pi * => pi / 2 *
+half a wave of the cosine is pi long: cos(pi * …)
+    pi * =>
+yours comes down and goes up again; half a wave is pi long, not 2 * pi
+    pi * => 2 * pi *
+cos takes radians, not degrees: half a wave is pi long, not 180
+    pi * => 180 *
+this is a straight line down; the cosine leaves the peak gently and lands gently
+    (1 + cos(pi * (step - rise) / (steps - rise))) / 2 => 1 - (step - rise) / (steps - rise)
+there is no rise: for step < rise the share climbs to the peak in a straight line
+    int(warmup * steps) => 0
+yours stays at the peak: after the rise it falls along half a cosine
+    (1 + cos(pi * (step - rise) / (steps - rise))) / 2 => 1.0
+the rise takes int(warmup * steps) steps, a whole number, rounded down
+    int(warmup * steps) => round(warmup * steps)
+    int(warmup * steps) => warmup * steps
+without a warm-up the rise has no step, and the first share is 1
+    int(warmup * steps) => max(int(warmup * steps), 1)
+warmup is a share of the steps, not their number; the rise takes int(warmup * steps)
+    int(warmup * steps) => warmup
+you return how far down it is, from 0 to 1; the share is (1 + cos(pi · that)) / 2
+    (1 + cos(pi * (step - rise) / (steps - rise))) / 2 => (step - rise) / (steps - rise)
+after the rise yours gives nothing: is a `return` missing?
+    return (1 + cos => (1 + cos
+""",
 )
 
 
@@ -375,6 +313,25 @@ def exp_by_hand(logits: Tensor) -> Tensor:
     return (powers / powers.sum(dim=-1, keepdim=True)).log()
 
 
+class Calls(TorchFunctionMode):
+    """Notes the names of torch's functions that are called meanwhile."""
+
+    def __init__(self):
+        super().__init__()
+        self.names: set[str] = set()
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        self.names.add(getattr(func, "__name__", ""))
+        return func(*args, **(kwargs or {}))
+
+
+def by_hand(loss: Callable) -> Any:
+    """The loss of two pictures, unless it is torch's own."""
+    with Calls() as calls:
+        result = loss(LOGITS.clone(), LABELS.clone(), 0.1)
+    return Verdict("it calls F.cross_entropy") if "cross_entropy" in calls.names else result
+
+
 NO_SUM = (
     "your targets do not sum to 1: the label gets (1 - smoothing) plus smoothing / classes, every "
     "other class smoothing / classes"
@@ -392,8 +349,11 @@ smoothed_loss = Check(
         call("five pictures of seven classes, not all of them there", SEVEN, SEVEN_LABELS, 0.2),
         call("four pictures, ten classes, smoothing 0.3", TEN, TEN_LABELS, 0.3),
         call("logits of ±1000, which exp() cannot take", 1000 * LOGITS.sign(), LABELS, 0.1),
+        Trial("what it calls", by_hand),
     ],
     mistakes={
+        "this is torch's own loss; write it without F.cross_entropy, from log_softmax and the "
+        "targets": lambda logits, labels, s: F.cross_entropy(logits, labels, label_smoothing=s),
         "a softmax too many: log_softmax takes logits, "
         "not probabilities": lambda logits, labels, s: smoothed(logits.softmax(dim=-1), labels, s),
         "smoothing makes no difference in yours: the target is (1 - smoothing) on the label, plus "
@@ -440,12 +400,24 @@ smoothed_loss = Check(
 
 # Exercise 2 ---------------------------------------------------------------------------------------
 
+
+def slip(edit: str) -> Callable:
+    """A training step with one thing wrong."""
+    return train_step.made(edited(train_step.answer, edit))
+
+
 SLIPS: dict[str | None, tuple[str, Callable]] = {
-    None: ("a sound training step", make_step()),
-    "softmax": ("a step with a softmax before F.cross_entropy", make_step(of_softmax)),
-    "zero_grad": ("a step without zero_grad", make_step(order=("backward", "step"))),
-    "eval": ("a step that switches the model to evaluation mode", make_step(mode=False)),
-    "step": ("a step without optimizer.step()", make_step(order=("clear", "backward"))),
+    None: ("a sound training step", train_step.reference),
+    "softmax": (
+        "a step with a softmax before F.cross_entropy",
+        slip("model(images) => model(images).softmax(dim=-1)"),
+    ),
+    "zero_grad": ("a step without zero_grad", slip("optimizer.zero_grad() =>")),
+    "eval": (
+        "a step that switches the model to evaluation mode",
+        slip("loss = F => model.eval() ⏎ loss = F"),
+    ),
+    "step": ("a step without optimizer.step()", slip("optimizer.step() =>")),
 }
 
 
@@ -515,10 +487,9 @@ def accusing(name: str) -> Callable:
     return lambda step: found(step) or name
 
 
-def sure_of_all_but_softmax(step: Callable) -> str | None:
-    """A wrong answer: it looks for movement where there is nothing to move."""
-    name = found(step)
-    return name if name == "softmax" else "step"
+def sure_of(names: tuple[str, ...]) -> Callable:
+    """A wrong answer: after these slips it looks for movement, and never sees any."""
+    return lambda step: name if (name := found(step)) in names else "step"
 
 
 NO_MOVEMENT = (
@@ -534,7 +505,8 @@ find_slip = Check(
         "the softmax goes unnoticed: give the step a model that is surely right (logits of 50 on "
         "the label) and see whether its loss is near 0": blind("softmax"),
         "the missing zero_grad goes unnoticed: call the step twice with a learning rate of 0 and "
-        "see whether the gradient is the same both times": blind("zero_grad"),
+        "see whether the gradient is the same both times (keep a copy of the first, by .clone(), "
+        "for the gradient itself changes along)": blind("zero_grad"),
         "the eval mode goes unnoticed: see whether model.training is "
         "still True after the step": blind("eval"),
         "the missing optimizer.step() goes unnoticed: compare the weights before and after a step "
@@ -550,7 +522,11 @@ find_slip = Check(
         "the sound step is accused of not moving the weights: with a learning rate of 0, or where "
         "the gradient is 0, no step can; and without .clone() the weights that you keep from "
         "before move along": accusing("step"),
-        NO_MOVEMENT: (sure_of_all_but_softmax, lambda step: "step"),
+        NO_MOVEMENT: tuple(
+            sure_of(names)
+            for size in range(3)
+            for names in combinations(("softmax", "zero_grad", "eval"), size)
+        ),
         "give None itself, not the text 'None'": lambda step: str(found(step)),
         "give the name of the slip, or None where the step is sound; "
         "not True or False": lambda step: found(step) is None,

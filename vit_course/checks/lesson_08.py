@@ -1,22 +1,21 @@
 """What the learner writes in lesson 08."""
 
 from collections.abc import Callable, Sequence
-from copy import deepcopy
-from functools import cache, partial
+from functools import partial
 from itertools import combinations
 from statistics import median
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional as F
 
 from vit_steps.vit import ViT, ViTConfig
 
-from .compare import Verdict, kind_of
+from .compare import Parts, Verdict, kind_of
 from .engine import Check
-from .moves import PAPER, all_moves, by_generator, each_moved, move
-from .trials import Trial, call, then
+from .exercise import Exercise
+from .trials import Trial, call, fill, then, untouched
 
 # no_positions: a part is taken out, and stays out -----------------------------------------------
 
@@ -24,122 +23,73 @@ SMALL = ViTConfig(
     image_size=(4, 6), patch_size=2, in_channels=1, num_classes=3, embed_dim=10, depth=1,
     num_heads=2,
 )  # fmt: skip
-POSITIONS = "tokens.pos_embed"
 
 
-def taken_out(model: ViT) -> ViT:
+def taken_out(answer: Callable) -> Any:
+    """The positions of a small model after the answer, and after a step of training; and whether
+    all else is as it was, and learns."""
+    model: Any = ViT(SMALL)
+    fill(model)
+    before = {name: p.detach().clone() for name, p in model.named_parameters()}
+    result = answer(model)
+    if isinstance(result, ViT) and result is not model:
+        return Verdict("it returns a copy; change the model that you are given, and return that")
+    if result is not model:
+        return result
+    found, others = model.tokens.pos_embed.detach().clone(), ""
+    for name, p in model.named_parameters():
+        if name != "tokens.pos_embed" and not p.equal(before[name]):
+            others = f"it changes `{name}` too; take out the positions and nothing else"
+        elif name != "tokens.pos_embed" and not p.requires_grad:
+            others = f"`{name}` no longer learns either; freeze the positions alone"
+    if learning := [p for p in model.parameters() if p.requires_grad]:
+        images = torch.linspace(-2, 2, 120).sin().reshape(5, 1, 4, 6)
+        F.cross_entropy(model(images), torch.tensor([0, 1, 2, 1, 0])).backward()
+        torch.optim.SGD(learning, lr=0.5).step()
+    return Parts(found, Verdict(others), model.tokens.pos_embed.detach())
+
+
+no_positions = Exercise(
+    answer="""
+def no_positions(model):
     positions = model.tokens.pos_embed
     nn.init.zeros_(positions)
     positions.requires_grad = False
     return model
-
-
-@cache
-def small_model() -> ViT:
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(3)
-        model = ViT(SMALL)
-        for p in model.parameters():  # biases, too, are to be told from zero
-            nn.init.normal_(p, std=0.3)
-    return model
-
-
-def used(answer: Callable) -> Any:
-    """What the answer gives for a small model, or a verdict where that is not this model."""
-    given = deepcopy(small_model())
-    result = answer(given)
-    if result is None:
-        return Verdict("it returns nothing; give the model back: return model")
-    if isinstance(result, Tensor):
-        return Verdict("it returns the positions; give the model back: return model")
-    if isinstance(result, ViT) and result is not given:
-        return Verdict("it returns a copy; change the model that you are given, and return that")
-    fits = result is ... or result is given
-    return result if fits else Verdict(f"it gives {kind_of(result)}")
-
-
-def positions_of(answer: Callable) -> Any:
-    model = used(answer)
-    return model.tokens.pos_embed.detach().clone() if isinstance(model, ViT) else model
-
-
-def the_rest_of(answer: Callable) -> Any:
-    """Whether all else is as it was, and learns."""
-    model = used(answer)
-    if not isinstance(model, ViT):
-        return model
-    before = small_model().state_dict()
-    for name, p in model.named_parameters():
-        if name == POSITIONS:
-            continue
-        if p.shape != before[name].shape or not torch.equal(p, before[name]):
-            return Verdict(f"it changes `{name}` too; take out the positions and nothing else")
-        if not p.requires_grad:
-            return Verdict(f"`{name}` no longer learns either; freeze the positions alone")
-    return Verdict("as it should")
-
-
-def after_training(answer: Callable) -> Any:
-    """The positions after a step of training; the images make every parameter's gradient large."""
-    model = used(answer)
-    if not isinstance(model, ViT):
-        return model
-    learning = [p for p in model.parameters() if p.requires_grad]
-    images = torch.linspace(-2, 2, 120).sin().reshape(5, 1, 4, 6)
-    if learning:
-        optimizer = torch.optim.SGD(learning, lr=0.5)
-        F.cross_entropy(model(images), torch.tensor([0, 1, 2, 1, 0])).backward()
-        optimizer.step()
-    return model.tokens.pos_embed.detach().clone()
-
-
-def zeroed(model: ViT, where: Any = slice(None), freeze: bool = True, factor: float = 0.0) -> ViT:
-    """A wrong answer: not all of the positions, not to zero, or not frozen."""
-    with torch.no_grad():
-        model.tokens.pos_embed[:, where] *= factor
-    model.tokens.pos_embed.requires_grad = not freeze
-    return model
-
-
-def replaced(model: ViT, *shape: int) -> ViT:
-    """A wrong answer: new positions of a shape of their own."""
-    model.tokens.pos_embed = nn.Parameter(torch.zeros(shape), requires_grad=False)
-    return model
-
-
-no_positions = Check(
-    reference=taken_out,
-    trials=[
-        Trial("the positions, before training", positions_of),
-        Trial("the rest of the model", the_rest_of),
-        Trial("the positions, after one step of training", after_training),
-    ],
-    mistakes={
-        "the positions are zero at the start, but training moves them, so the part grows back; set "
-        "requires_grad = False on the Parameter itself, model.tokens.pos_embed: on the module it "
-        "does nothing": lambda model: zeroed(model, freeze=False),
-        "the positions no longer learn, but they still hold the numbers that they started with; "
-        "set them to zero as well": lambda model: zeroed(model, factor=1.0),
-        "the model's own positions are untouched: `positions = torch.zeros_like(positions)` only "
-        "gives the name to a new tensor, and a changed copy leaves the model as it was; write into "
-        "the model's Parameter, with nn.init.zeros_": lambda model: model,
-        "the cls token's position, the first row, is left: "
-        "set all of pos_embed to zero": lambda model: zeroed(model, slice(1, None)),
-        "only the cls token's position is zero; set all of pos_embed to zero": lambda model: zeroed(
-            model, slice(0, 1)
-        ),
-        "a small number is not zero: nothing of the positions may be left": lambda model: zeroed(
-            model, factor=0.01
-        ),
-        "the new positions have sizes of their own; keep the shape of the model's, (1, N, D), "
-        "whatever N and D are: nn.init.zeros_ does": lambda model: replaced(model, 1, 17, 48),
-        "PyTorch refuses to write into a Parameter while it records gradients; nn.init.zeros_ does "
-        "it for you, "
-        "or write below `with torch.no_grad():`": lambda model: model.tokens.pos_embed.zero_(),
-        "the new positions have lost their first axis: (1, N, D), the batch's": lambda model: (
-            replaced(model, 7, 10)
-        ),
-    },
+""",
+    trials=[Trial("a small model, then a step of training", taken_out)],
+    wrong="""
+the positions are zero at the start, but training moves them, so the part grows back; set
+requires_grad = False on the Parameter itself, model.tokens.pos_embed: on the module it does nothing
+    positions.requires_grad = False =>
+the positions no longer learn, but they still hold the numbers that they started with; set them to
+zero as well
+    nn.init.zeros_(positions) =>
+the model's own positions are untouched: `positions = torch.zeros_like(positions)` only gives the
+name to a new tensor, and a changed copy leaves the model as it was; write into the model's
+Parameter, with nn.init.zeros_
+    nn.init.zeros_(positions) => positions = torch.zeros_like(positions)
+the cls token's position, the first row, is left: set all of pos_embed to zero
+    nn.init.zeros_(positions) => nn.init.zeros_(positions[:, 1:])
+only the cls token's position is zero; set all of pos_embed to zero
+    nn.init.zeros_(positions) => nn.init.zeros_(positions[:, 0])
+a small number is not zero: nothing of the positions may be left
+    nn.init.zeros_(positions) => positions.data *= 0.01
+the new positions have sizes of their own; keep the shape of the model's, (1, N, D), whatever N and
+D are: nn.init.zeros_ does
+    positions.requires_grad = False =>
+        model.tokens.pos_embed = nn.Parameter(torch.zeros(1, 17, 48), requires_grad=False)
+PyTorch refuses to write into a Parameter while it records gradients; nn.init.zeros_ does it for
+you, or write below `with torch.no_grad():`
+    nn.init.zeros_(positions) => positions.zero_()
+the new positions have lost their first axis: (1, N, D), the batch's
+    positions.requires_grad = False =>
+        model.tokens.pos_embed = nn.Parameter(torch.zeros(7, 10), requires_grad=False)
+it returns nothing; give the model back: return model
+    return model =>
+it returns the positions; give the model back: return model
+    return model => return positions
+""",
 )
 
 # leaked: which test pictures were learnt from ---------------------------------------------------
@@ -299,6 +249,11 @@ def by_value(bag: Sequence[float], size: int) -> list:
     return [(left, [x for x in bag if x not in left]) for left in combinations(bag, size)]
 
 
+def merged(bag: Sequence[float], size: int, form: Callable) -> list:
+    """The divisions whose first groups, in this form, differ: equal numbers are one."""
+    return list({form(left): (left, rest) for left, rest in divisions(bag, size)}.values())
+
+
 def again(what: str, first: list[float], second: list[float]) -> Trial:
     """A trial that calls the answer several times: it must not depend on chance."""
 
@@ -322,8 +277,8 @@ by_luck = Check(
         again("[86, 89, 84] and [87, 80, 78]", [86.0, 89.0, 84.0], [87.0, 80.0, 78.0]),
         again("[50, 47, 54] and [86, 85, 89]", [50.0, 47.0, 54.0], [86.0, 85.0, 89.0]),
         again("[1, 9] and [2, 4, 3, 11, 30]", [1.0, 9.0], [2.0, 4.0, 3.0, 11.0, 30.0]),
-        again("[5, 5, 7, 8] and [1, 4, 6.5]", [5.0, 5.0, 7.0, 8.0], [1.0, 4.0, 6.5]),
-        again("[0.3, 0.1] and [0.2, 0.6, 0.4]", [0.3, 0.1], [0.2, 0.6, 0.4]),
+        again("[1, 1] and [2, 3]", [1.0, 1.0], [2.0, 3.0]),
+        again("[82.8, 88.9, 86.0] and [88.7, 88.9, 84.3]", [82.8, 88.9, 86.0], [88.7, 88.9, 84.3]),
     ],
     mistakes={
         "your gaps have a sign: a division in which the second group is ahead counts as well, so "
@@ -334,6 +289,9 @@ by_luck = Check(
         "the means": luck_by(lambda left, right: sum(right) / len(right) - sum(left) / len(left)),
         "gaps that are exactly as large count too, the given division's own among them: ask for >= "
         "(less 1e-9), not >": luck_by(counts=lambda gap, seen: gap > seen + 1e-9),
+        "a gap that is smaller by a rounding alone counts too: ask for >= seen - 1e-9": luck_by(
+            counts=lambda gap, seen: gap >= seen
+        ),
         "this is the share of the smaller gaps; those at least as large are asked for": then(
             luck, lambda found: 1 - found
         ),
@@ -359,6 +317,11 @@ by_luck = Check(
         "the second group must be the numbers that were not chosen, by their places: where two "
         "numbers are equal, `x not in chosen` throws both away; choose places, "
         "combinations(range(len(bag)), …)": luck_by(ways=by_value),
+        "equal numbers count as different ones, and you count a division once for both, as a set "
+        "does; choose places, combinations(range(len(bag)), …)": tuple(
+            luck_by(ways=lambda bag, size, form=form: merged(bag, size, form))
+            for form in (tuple, lambda left: tuple(sorted(left)))
+        ),
         "you divide the bag into halves; the groups are as large as those given": luck_by(
             ways=lambda bag, size: divisions(bag, len(bag) // 2)
         ),
@@ -377,6 +340,118 @@ by_luck = Check(
 )
 
 # moved: each picture a pixel aside ---------------------------------------------------------------
+
+PAPER = -1.0
+
+
+def cut(wide: Tensor, margin: int, down: int, right: int) -> Tensor:
+    """The window of padded pictures (…, H, W) that shows them moved down and right."""
+    height, width = wide.shape[-2] - 2 * margin, wide.shape[-1] - 2 * margin
+    top, left = margin - down, margin - right
+    return wide[..., top : top + height, left : left + width]
+
+
+def padded(images: Tensor, margin: int, edge: str | float) -> Tensor:
+    """Images (B, C, H, W) with a margin of a number, or of what a mode of F.pad brings in."""
+    around = (margin,) * 4
+    if isinstance(edge, str):
+        return F.pad(images, around, mode=edge)
+    return F.pad(images, around, value=edge)
+
+
+def move(
+    images: Tensor,
+    generator: torch.Generator | None,
+    edge: str | float = PAPER,
+    far: int = 1,
+    draw: Callable[[Tensor], Tensor] = lambda steps: steps,
+) -> Tensor:
+    """The right answer; the options make the known mistakes.
+
+    Args:
+        edge: what comes in from outside, a number or a mode of F.pad.
+        far: the longest move, in pixels.
+        draw: changes the moves (B, 2), each from -far to far.
+    """
+    steps = draw(torch.randint(-far, far + 1, (len(images), 2), generator=generator)).tolist()
+    wide = padded(images, far, edge)
+    return torch.stack([cut(one, far, *step) for one, step in zip(wide, steps, strict=True)])
+
+
+OTHERWISE: dict[str | float, str] = {
+    "circular": "what leaves on one side comes in on the other",
+    0.0: "zeros come in from outside, and 0 is grey",
+    "replicate": "the edge is repeated where paper should come in",
+}
+
+
+def fits(images: Tensor, result: Tensor, far: int, edge: str | float = PAPER) -> Tensor:
+    """(B, moves): which moves of up to `far` pixels each way make the result of the images."""
+    wide, steps = padded(images, far, edge), range(-far, far + 1)
+    windows = [cut(wide, far, down, right) for down in steps for right in steps]
+    return torch.stack([(result == window).flatten(1).all(dim=1) for window in windows], dim=1)
+
+
+def checked(answer: Callable, images: Tensor, seed: int) -> Any:
+    """What the answer gives for these images, or a verdict where that are no such images."""
+    result = untouched(answer, images, torch.Generator().manual_seed(seed))
+    if not isinstance(result, Tensor) or result is ...:
+        return result if result is None or result is ... else Verdict(f"it gives {kind_of(result)}")
+    if result.shape != images.shape:
+        return Verdict(f"its shape is {tuple(result.shape)}, expected {tuple(images.shape)}")
+    return result
+
+
+def each_moved(answer: Callable) -> Any:
+    """Whether each of some pictures, ink up to their edges, is moved by whole pixels."""
+    images = torch.rand(40, 2, 7, 5, generator=torch.Generator().manual_seed(1))
+    result = checked(answer, images, 11)
+    if not isinstance(result, Tensor):
+        return result
+    if torch.equal(result, images):
+        return Verdict("no picture is moved")
+    if fits(images, result, 1).any(dim=1).all():
+        return Verdict("as it should")
+    for edge, words in OTHERWISE.items():
+        if fits(images, result, 1, edge).any(dim=1).all():
+            return Verdict(words)
+    if fits(images, result, 4).any(dim=1).all():
+        return Verdict("a picture is moved by more than one pixel")
+    return Verdict("a picture holds numbers that moving it by whole pixels does not give")
+
+
+def all_moves(answer: Callable) -> Any:
+    """Whether the nine moves come about equally often, each picture's own."""
+    images = torch.rand(1, 6, 6, generator=torch.Generator().manual_seed(2)).repeat(450, 1, 1, 1)
+    result = checked(answer, images, 12)
+    if not isinstance(result, Tensor):
+        return result
+    counts = fits(images, result, 1).sum(dim=0).tolist()
+    missing = [(i // 3 - 1, i % 3 - 1) for i, count in enumerate(counts) if not count]
+    if len(missing) == 8:
+        return Verdict("all pictures of a batch get the same move")
+    if missing:
+        return Verdict(f"of the nine moves (down, right) these never come: {missing}")
+    if min(counts) < 25 or max(counts) > 80:
+        return Verdict("some of the nine moves come much more often than others")
+    return Verdict("as it should")
+
+
+def by_generator(answer: Callable) -> Any:
+    """Whether the moves come from the generator that it is given, and from nothing else."""
+    images = torch.rand(60, 1, 5, 5, generator=torch.Generator().manual_seed(3))
+    results = []
+    for seed, world in ((1, 5), (1, 6), (2, 7)):
+        torch.manual_seed(world)
+        result = checked(answer, images, seed)
+        if not isinstance(result, Tensor):
+            return result
+        results.append(result)
+    if not torch.equal(results[0], results[1]):
+        return Verdict("the same generator gives other moves each time")
+    if torch.equal(results[0], results[2]):
+        return Verdict("another generator gives the same moves")
+    return Verdict("as it should")
 
 
 def drawn(draw: Callable[[Tensor], Tensor]) -> Callable:
@@ -398,12 +473,12 @@ moved = Check(
     ],
     mistakes={
         "what leaves a picture on one side comes in on the other: torch.roll does that; pad with "
-        "paper, F.pad(…, value=-1.0), and cut": partial(move, fill="circular"),
+        "paper, F.pad(…, value=-1.0), and cut": partial(move, edge="circular"),
         "zeros come in from outside, and 0 is grey: paper is -1, F.pad(…, value=-1.0)": partial(
-            move, fill=0.0
+            move, edge=0.0
         ),
         "the edge is repeated where paper should come in: F.pad(…, value=-1.0)": partial(
-            move, fill="replicate"
+            move, edge="replicate"
         ),
         "all pictures of a batch get the same move; draw two numbers for each picture": drawn(
             lambda s: s[:1].expand(len(s), 2)

@@ -16,7 +16,8 @@ from vit_steps.weights import SCATTERED
 
 from .compare import Verdict
 from .engine import Check
-from .trials import Trial, call, then, trust, untouched
+from .exercise import Exercise, edited
+from .trials import Trial, call, trust, untouched
 
 
 def drawn(seed: int, *shape: int) -> Tensor:
@@ -96,135 +97,81 @@ pointing = Check(
 )
 
 
-def product(steps: list[Tensor]) -> Tensor:
-    """The last step leftmost."""
-    flow = steps[0]
-    for step in steps[1:]:
-        flow = step @ flow
-    return flow
-
-
-def half(mean: Tensor) -> Tensor:
-    return 0.5 * mean + 0.5 * torch.eye(mean.shape[-1])
-
-
-def halved(weights: Tensor) -> Tensor:
-    return half(weights.mean(dim=1))
-
-
-def rolled(step: Callable[[Tensor], Tensor] = halved) -> Callable[[list[Tensor]], Tensor]:
-    """Rollout by this step for each block's weights."""
-    return lambda attention: product([step(weights) for weights in attention])
-
-
-by_paths = rolled()  # a right rollout in another form
-without_identity = rolled(lambda weights: weights.mean(dim=1))
-turned = rolled(lambda weights: halved(weights).mT)  # queries and keys swapped, the order kept
-not_halved = rolled(lambda weights: 2 * halved(weights))
-
-
-def right_for_cls(attention: list[Tensor]) -> Tensor:
-    """The row of cls is right, and the others lack the identity."""
-    return torch.cat([by_paths(attention)[:, :1], without_identity(attention)[:, 1:]], dim=1)
-
-
-def first_leftmost(attention: list[Tensor]) -> Tensor:
-    return by_paths(attention[::-1])
-
-
-def largest_head_scaled(weights: Tensor) -> Tensor:
-    """Rows sum to 1 all the same: they are divided by their sum."""
-    peaks = weights.amax(dim=1)
-    return half(peaks / peaks.sum(-1, keepdim=True))
-
-
-def averaged(attention: list[Tensor]) -> Tensor:
-    """The mean of the blocks, where they should be multiplied."""
-    return torch.stack([halved(weights) for weights in attention]).mean(dim=0)
-
-
-def identity_afterwards(attention: list[Tensor]) -> Tensor:
-    """The identity is added to the product, in each block."""
-    flow = torch.eye(attention[0].shape[-1])
-    for weights in attention:
-        flow = half(weights.mean(dim=1) @ flow)
-    return flow
-
-
-def elementwise(attention: list[Tensor]) -> Tensor:
-    """Multiplied place by place."""
-    flow = torch.eye(attention[0].shape[-1])
-    for weights in attention:
-        flow = halved(weights) * flow
-    return flow
-
-
 def some_weights(blocks: int, batch: int, heads: int, tokens: int) -> list[Tensor]:
     return [drawn(10 * blocks + i, batch, heads, tokens, tokens) for i in range(blocks)]
 
 
-rollout = Check(
-    reference=by_paths,
+rollout = Exercise(
+    answer="""
+def rollout(attention):  # a list of (B, h, N, N), first block first
+    N = attention[0].shape[-1]
+    flow = torch.eye(N)  # before the first block every token is itself
+    for weights in attention:
+        step = 0.5 * weights.mean(dim=1) + 0.5 * torch.eye(N)  # (B, N, N)
+        flow = step @ flow  # later blocks on the left
+    return flow
+""",
     trials=[
-        call("one block of one head, three tokens", some_weights(1, 1, 1, 3)),
         call("two blocks of one head, four tokens", some_weights(2, 1, 1, 4)),
         call("three blocks of two heads, 3 pictures, 5 tokens", some_weights(3, 3, 2, 5)),
     ],
-    mistakes={
-        "the identity is missing: half of a token stays itself, 0.5 * weights.mean(dim=1) + 0.5 * "
-        "torch.eye(N)": without_identity,
-        "the blocks are multiplied in the wrong order: the later block stands on the left, step @ "
-        "flow": first_leftmost,
-        "the identity is missing and the order is wrong: each step is half the mean over heads and "
-        "half the identity, and the later block stands on the left, "
-        "step @ flow": lambda attention: without_identity(attention[::-1]),
-        "0.5 is added to every weight; the identity is 1 on the diagonal alone, 0.5 * "
-        "torch.eye(N)": rolled(lambda weights: 0.5 * weights.mean(dim=1) + 0.5),
-        "only one of the two is halved, so that a row sums to 1.5 in each block: 0.5 * "
-        "weights.mean(dim=1) + 0.5 * torch.eye(N)": (
-            rolled(lambda weights: halved(weights) + 0.5 * weights.mean(dim=1)),
-            rolled(lambda weights: halved(weights) + 0.5 * torch.eye(weights.shape[-1])),
-        ),
-        "nothing is halved, so that a row sums to 2 in each block: 0.5 * weights.mean(dim=1) + 0.5 "
-        "* torch.eye(N)": not_halved,
-        "queries and keys are swapped: a token's weights are a row, so leave the weights as they "
-        "are, without .T or .mT": turned,
-        "the result is transposed: row i must say what token i was mixed from": then(
-            by_paths, lambda flow: flow.mT
-        ),
-        "only the first head is followed: take the mean over the heads, "
-        "weights.mean(dim=1)": rolled(lambda weights: half(weights[:, 0])),
-        "the largest of the heads is taken: take their mean, weights.mean(dim=1)": rolled(
-            lambda weights: half(weights.amax(dim=1))
-        ),
-        "the heads are summed: take their mean, weights.mean(dim=1)": rolled(
-            lambda weights: half(weights.sum(dim=1))
-        ),
-        "the heads are still apart: the result must be (B, N, N), so take their mean, "
-        "weights.mean(dim=1), in each block": rolled(half),
-        "the mean is taken over the pictures: (B, h, N, N) has the heads on axis 1": rolled(
-            lambda weights: half(weights.mean(dim=0))
-        ),
-        "the mean is taken over the tokens: (B, h, N, N) has the heads on axis 1": (
-            rolled(lambda weights: half(weights.mean(dim=-1))),
-            rolled(lambda weights: half(weights.mean(dim=-2))),
-        ),
-        "the blocks are averaged: multiply them, step @ flow": averaged,
-        "half the identity is added to the product; make the step first, half the mean and half "
-        "the identity, before multiplying: step @ flow": identity_afterwards,
-        "half identity is added once, at the end: add it in each block, before multiplying": then(
-            without_identity, half
-        ),
-        "the steps are multiplied place by place: @ is the matrix product, * is not": elementwise,
-        "this is the last block's step alone: multiply it with the flow so far, "
-        "step @ flow": lambda attention: halved(attention[-1]),
-        "only the first block is followed: the `return` stands inside the loop; move it to the "
-        "left, under `for`": lambda attention: halved(attention[0]),
-        "this is the row of cls alone: give all rows, (B, N, N)": then(
-            by_paths, lambda flow: flow[:, 0]
-        ),
-    },
-    keeps="rollout",
+    wrong="""
+the identity is missing: half of a token stays itself, 0.5 * weights.mean(dim=1) + 0.5 *
+torch.eye(N)
+    0.5 * weights => weights ;; + 0.5 * torch.eye(N) =>
+    + 0.5 * torch.eye(N) =>
+half the identity is added to the product; make the step first, half the mean and half the identity,
+before multiplying: step @ flow
+    0.5 * weights => weights ;; + 0.5 * torch.eye(N) => ;;
+        step @ flow => 0.5 * step @ flow + 0.5 * torch.eye(N)
+half the identity is added once, at the end: add it in each block, before multiplying
+    0.5 * weights => weights ;; + 0.5 * torch.eye(N) => ;;
+        return flow => return 0.5 * flow + 0.5 * torch.eye(N)
+0.5 is added to every weight; the identity is 1 on the diagonal alone, 0.5 * torch.eye(N)
+    0.5 * torch.eye(N) => 0.5
+only one of the two is halved, so that a row sums to 1.5 in each block: 0.5 * weights.mean(dim=1) +
+0.5 * torch.eye(N)
+    0.5 * weights => weights
+    0.5 * torch => torch
+nothing is halved, so that a row sums to 2 in each block: 0.5 * weights.mean(dim=1) + 0.5 *
+torch.eye(N)
+    0.5 * weights => weights ;; 0.5 * torch => torch
+queries and keys are swapped: a token's weights are a row, so leave the weights as they are, without
+.T or .mT
+    weights.mean => weights.mT.mean
+only the first head is followed: take the mean over the heads, weights.mean(dim=1)
+    .mean(dim=1) => [:, 0]
+the largest of the heads is taken: take their mean, weights.mean(dim=1)
+    .mean(dim=1) => .amax(dim=1)
+the heads are summed: take their mean, weights.mean(dim=1)
+    .mean(dim=1) => .sum(dim=1)
+the heads are still apart: the result must be (B, N, N), so take their mean, weights.mean(dim=1), in
+each block
+    .mean(dim=1) =>
+the mean is taken over the pictures: (B, h, N, N) has the heads on axis 1
+    dim=1 => dim=0
+the mean is taken over the tokens: (B, h, N, N) has the heads on axis 1
+    dim=1 => dim=-1
+    dim=1 => dim=-2
+the blocks are multiplied in the wrong order: the later block stands on the left, step @ flow
+    step @ flow => flow @ step
+the blocks are averaged: multiply them, step @ flow
+    flow = torch.eye(N) => flow = 0 ;; step @ flow => flow + step / len(attention)
+the steps are multiplied place by place: @ is the matrix product, * is not
+    step @ flow => step * flow
+this is the last block's step alone: multiply it with the flow so far, step @ flow
+    step @ flow => step
+only the first block is followed: the `return` stands inside the loop; move it to the left, under
+`for`
+    flow = step @ flow => return step @ flow
+N is a fixed number: take it from the weights, attention[0].shape[-1]
+    attention[0].shape[-1] => 5
+    attention[0].shape[-1] => 17
+the result is transposed: row i must say what token i was mixed from
+    return flow => return flow.mT
+this is the row of cls alone: give all rows, (B, N, N)
+    return flow => return flow[:, 0]
+""",
 )
 
 
@@ -251,7 +198,7 @@ def left_right(scores: Tensor, model: ViT, data: ImageDataset) -> float:
 def by_rollout() -> Tensor:
     """Rollout's map of cls on those canvases."""
     model, data = other_canvases()
-    return cls_map(by_paths(model(data.images, return_attention=True)[1]), 4)
+    return cls_map(maps.rollout(model(data.images, return_attention=True)[1]), 4)
 
 
 @cache
@@ -336,15 +283,31 @@ def last_map(images: Tensor) -> Tensor:
     return cls_map(weights.mean(dim=1), 4)
 
 
+def faulty(edit: str) -> Callable:
+    """The lesson's rollout with this change."""
+    return rollout.made(edited(rollout.answer, edit))
+
+
+without_identity = faulty("0.5 * weights => weights ;; + 0.5 * torch.eye(N) =>")
+
+
+def right_for_cls(attention: list[Tensor]) -> Tensor:
+    """The row of cls is right, and the others lack the identity."""
+    return torch.cat(
+        [rollout.reference(attention)[:, :1], without_identity(attention)[:, 1:]], dim=1
+    )
+
+
 RIGHT_ONES = (
     "compare with torch.allclose(…, atol=1e-5), not with ==, and give it weights whose rows sum to "
     "1, by softmax(dim=-1)"
 )
+OTHER_BLOCKS = "give it two blocks that differ"
 
 # What `trust_rollout` is tried on: two right ones, and others with one fault each.
 CANDIDATES: dict[str, tuple[Callable, bool, str]] = {
     "the course's rollout": (maps.rollout, True, RIGHT_ONES),
-    "a right rollout in another form": (by_paths, True, RIGHT_ONES),
+    "a right rollout in another form": (rollout.reference, True, RIGHT_ONES),
     "a rollout without the identity": (
         without_identity,
         False,
@@ -356,26 +319,30 @@ CANDIDATES: dict[str, tuple[Callable, bool, str]] = {
         "compare all rows",
     ),
     "a rollout with the first block leftmost": (
-        first_leftmost,
+        faulty("step @ flow => flow @ step"),
         False,
-        "give it two blocks that differ",
+        OTHER_BLOCKS,
     ),
     "a rollout whose rows sum to 2 for each block": (
-        not_halved,
+        faulty("0.5 * weights => weights ;; 0.5 * torch => torch"),
         False,
         "compare the numbers, not their order or ratios",
     ),
     "a rollout with queries and keys swapped": (
-        turned,
+        faulty("weights.mean => weights.mT.mean"),
         False,
         "give it weights that are not their own transpose",
     ),
     "a rollout of the largest head": (
-        rolled(largest_head_scaled),
+        faulty("weights.mean(dim=1) => F.normalize(weights.amax(dim=1), p=1, dim=-1)"),
         False,
         "give it at least two heads that differ",
     ),
-    "the mean of the blocks": (averaged, False, "give it two blocks that differ"),
+    "the mean of the blocks": (
+        faulty("flow = torch.eye(N) => flow = 0 ;; step @ flow => flow + step / len(attention)"),
+        False,
+        OTHER_BLOCKS,
+    ),
 }
 
 
@@ -417,7 +384,7 @@ trust_rollout = Check(
         "atol=1e-5), not with ==": lambda candidate: False,
         f"it trusts one right form and refuses another; {RIGHT_ONES}": (
             lambda candidate: candidate is maps.rollout,
-            lambda candidate: candidate is by_paths,
+            lambda candidate: candidate is rollout.reference,
         ),
         "it is the wrong way round: True for a rollout to be trusted": lambda candidate: (
             not believes()(candidate)

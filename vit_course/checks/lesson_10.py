@@ -8,235 +8,137 @@ import torch
 from einops import rearrange
 from torch import Tensor, nn
 
-from .compare import Verdict
+from .compare import Parts, Verdict
 from .engine import Check
+from .exercise import Exercise
 from .trials import Trial, call, then
 
 # rename -------------------------------------------------------------------------------------------
 
-
-def renamed(tensors: Mapping[str, Tensor], names: Mapping[str, tuple[str, ...]], join=torch.cat):
-    """The reference; `join` makes the known mistakes."""
-    weights = {}
-    for ours, theirs in names.items():
-        parts = [tensors[name] for name in theirs]
-        weights[ours] = join(parts).float().clone()
-    return weights
-
-
-def some_tensors(shapes: Mapping[str, tuple[int, ...]], kind=torch.float32) -> dict[str, Tensor]:
-    generator = torch.Generator().manual_seed(0)
-    return {n: torch.randn(shape, generator=generator).to(kind) for n, shape in shapes.items()}
-
-
-ONES = {"norm.weight": ("ln.scale",), "tokens.cls_token": ("class",), "head.weight": ("out.w",)}
-ONE_SHAPES = {"ln.scale": (5,), "class": (1, 1, 5), "out.w": (3, 5)}
-THREES = {
+NAMES = {
+    "norm.weight": ("ln.scale",),
     "attn.qkv.weight": ("self.query.w", "self.key.w", "self.value.w"),
     "attn.qkv.bias": ("self.query.b", "self.key.b", "self.value.b"),
+    "tokens.cls_token": ("class",),
+    "head.weight": ("out.w",),
 }
-THREE_SHAPES = {
-    "self.value.w": (4, 4),
-    "self.key.w": (4, 4),
-    "self.query.w": (4, 4),
-    "self.key.b": (4,),
-    "self.value.b": (4,),
-    "self.query.b": (4,),
-}
-MORE = {"pooler.w": (2, 2), "pooler.b": (2,)}
+# What the file holds, in an order of its own, with tensors that nobody asks for.
+SHAPES = {
+    "pooler.w": (2, 2), "self.value.w": (4, 4), "self.key.w": (4, 4), "self.query.w": (4, 4),
+    "self.key.b": (4,), "self.value.b": (4,), "self.query.b": (4,),
+    "pooler.b": (2,), "out.w": (3, 4), "ln.scale": (4,), "class": (1, 1, 4),
+}  # fmt: skip
 
 
-def renaming(
-    what: str,
-    names: Mapping[str, tuple[str, ...]],
-    shapes: Mapping[str, tuple[int, ...]],
-    kind: torch.dtype = torch.float32,
-    look: Callable | None = None,
-) -> Trial:
-    """A trial with tensors of these shapes and this kind.
+def renaming(what: str, kind: torch.dtype) -> Trial:
+    """A trial with a file of this kind of numbers: is the result right, all of it float32, and no
+    tensor of the file's, and is the file as it was?"""
 
-    Args:
-        look: takes what was given, what it was before, and the result; gives what is wrong beside
-            the result's numbers, in words, or "".
-    """
-
-    def run(answer):
-        given, before = some_tensors(shapes, kind), some_tensors(shapes, kind)
-        result = answer(given, dict(names))
-        fits = isinstance(result, dict) and all(isinstance(t, Tensor) for t in result.values())
-        problem = look(given, before, result) if look and fits else ""
-        return Verdict(problem) if problem else result
+    def run(answer: Callable) -> Any:
+        generator = torch.Generator().manual_seed(0)
+        before = {n: torch.randn(s, generator=generator).to(kind) for n, s in SHAPES.items()}
+        given = {name: tensor.clone() for name, tensor in before.items()}
+        theirs = {tensor.untyped_storage().data_ptr() for tensor in given.values()}
+        result = answer(given, dict(NAMES))
+        if not isinstance(result, dict) or not all(isinstance(t, Tensor) for t in result.values()):
+            return result
+        kinds = {t.dtype for t in result.values()} - {torch.float32}
+        same = [n for n, t in result.items() if t.untyped_storage().data_ptr() in theirs]
+        kept = list(given) == list(before) and all(given[n].equal(t) for n, t in before.items())
+        return Parts(
+            result,
+            Verdict(f"it holds {kinds.pop()}; all must be torch.float32" if kinds else ""),
+            Verdict(f"`{same[0]}` is the tensor of the file itself, and no copy" if same else ""),
+            Verdict("" if kept else "your code changes the dictionary that it was given"),
+        )
 
     return Trial(what, run)
 
 
-def other_kind(given, before, result) -> str:
-    kinds = {t.dtype for t in result.values()} - {torch.float32}
-    return f"the result holds {kinds.pop()}; all of it must be torch.float32" if kinds else ""
-
-
-def shared(given, before, result) -> str:
-    places = {t.untyped_storage().data_ptr() for t in given.values()}
-    same = [n for n, t in result.items() if t.untyped_storage().data_ptr() in places]
-    return f"`{same[0]}` is the tensor of the file itself, and no copy" if same else ""
-
-
-def meddled(given, before, result) -> str:
-    same = list(given) == list(before) and all(given[n].equal(t) for n, t in before.items())
-    return "" if same else "your code changes the dictionary that it was given"
-
-
-def mixed(first: Mapping, second: Mapping) -> dict:
-    return {**first, **second}
-
-
-def kept_as_it_is(tensors, names):
-    return {
-        ours: torch.cat([tensors[n] for n in theirs]) if len(theirs) > 1 else tensors[theirs[0]]
-        for ours, theirs in names.items()
-    }
-
-
-def taken_out(tensors, names):
-    return {ours: torch.cat([tensors.pop(n) for n in theirs]) for ours, theirs in names.items()}
-
-
-def put_in(tensors, names):
-    tensors |= renamed(tensors, names)
-    return tensors
-
-
-def of_some(keep: Callable) -> Callable:
-    """A wrong answer: only those of ours that `keep` holds, by their names in the file."""
-    return lambda t, n: renamed(t, {ours: theirs for ours, theirs in n.items() if keep(theirs)})
-
-
-def first_name_only(tensors, names):
-    return renamed(tensors, dict([next(iter(names.items()))]))
-
-
-def with_the_rest(tensors, names):
-    used = {name for theirs in names.values() for name in theirs}
-    return renamed(tensors, names) | {n: t.clone() for n, t in tensors.items() if n not in used}
-
-
-def their_keys(tensors, names):
-    return {n: tensors[n].float() for theirs in names.values() for n in theirs}
-
-
-def tuple_keys(tensors, names):
-    return {theirs: torch.cat([tensors[n] for n in theirs]) for theirs in names.values()}
-
-
-def joined(join: Callable) -> Callable:
-    """A wrong answer: the parts of each are joined in another way."""
-    return lambda tensors, names: renamed(tensors, names, join)
-
-
-def made(change: Callable, answer: Callable = renamed) -> Callable:
-    """A wrong answer: each tensor that the answer gives is changed."""
-    return then(answer, lambda weights: {ours: change(x) for ours, x in weights.items()})
-
-
-def reordered(order: Callable) -> Callable:
-    """A wrong answer: the names of each group put in another order."""
-    return lambda tensors, names: renamed(tensors, {o: tuple(order(t)) for o, t in names.items()})
-
-
-def in_file_order(tensors, names):
-    return renamed(tensors, {o: tuple(n for n in tensors if n in t) for o, t in names.items()})
-
-
-def stack_threes(parts):
-    return torch.stack(parts) if len(parts) == 3 else parts[0]
-
-
-def turned_linears(parts):
-    return torch.cat([part.T if part.ndim == 2 else part for part in parts])
-
-
-ORDER = "stand the three below one another in the order in which `names` lists them, "
-ANY_COPY = (
-    "what you give and what the file holds share their numbers: who changes one changes the other. "
-    "Make a copy where one of theirs makes one of ours, too (torch.cat of one makes one, .clone() "
-    "as well; .float() makes none where the numbers are float32 already)"
-)
-DICTIONARY = (
-    "your code changes the dictionary that it was given; make a new one, and only read theirs"
-)
-
-rename = Check(
-    keeps="rename",
-    reference=renamed,
+rename = Exercise(
+    answer="""
+def rename(tensors, names):
+    weights = {}
+    for ours, theirs in names.items():
+        parts = [tensors[name] for name in theirs]
+        weights[ours] = torch.cat(parts).float()  # cat makes a copy, of one tensor too
+    return weights
+""",
     trials=[
-        renaming("three tensors, each of one name", ONES, ONE_SHAPES),
-        renaming("query, key and value of width 4", THREES, THREE_SHAPES),
-        renaming(
-            "both, in one file with tensors that nobody asks for",
-            mixed(ONES, THREES),
-            mixed(MORE, mixed(THREE_SHAPES, ONE_SHAPES)),
-        ),
-        renaming("a file in float16", ONES, ONE_SHAPES, torch.float16, other_kind),
-        renaming("a file in float64", THREES, THREE_SHAPES, torch.float64, other_kind),
-        renaming("is it a copy?", ONES, ONE_SHAPES, look=shared),
-        renaming("what became of theirs", ONES, mixed(MORE, ONE_SHAPES), look=meddled),
-        renaming("what became of their three", THREES, THREE_SHAPES, look=meddled),
+        renaming("a file in float32", torch.float32),
+        renaming("a file in float16", torch.float16),
     ],
-    mistakes={
-        "the keys are their names; it is the other way round: weights[ours] = …, one entry for "
-        "each of our names": their_keys,
-        "the keys are the tuples of their names; it is the other way round: weights[ours] = …, one "
-        "entry for each of our names": tuple_keys,
-        "the three stand side by side; the rows of a Linear are its outputs, so stand them one "
-        "below the other: torch.cat(parts), along the "
-        "first axis": joined(lambda parts: torch.cat(parts, dim=-1)),
-        "dim=1 puts them side by side, and a bias has no second axis; stand them one below the "
-        "other: torch.cat(parts), along the first axis": joined(lambda p: torch.cat(p, dim=1)),
-        "torch.stack makes a new axis, and even one tensor alone gets it; torch.cat lengthens the "
-        "first axis that is there": joined(torch.stack),
-        "torch.stack makes a new axis, (3, D, D); torch.cat lengthens the first one: "
-        "(3·D, D)": joined(stack_threes),
-        "only the first of three names is looked up: keys and values are lost": joined(
-            lambda parts: parts[0]
-        ),
-        "each of ours is a list of tensors; it must be one tensor: torch.cat(parts)": lambda t, n: {
-            ours: [t[name] for name in theirs] for ours, theirs in n.items()
-        },
-        ORDER + "not in the order of the alphabet": reordered(sorted),
-        ORDER + "not in the order of the file": in_file_order,
-        "the values stand first; take the three in the order of `names`: "
-        "query, key, value": reordered(lambda theirs: theirs[::-1]),
-        "the three are mixed row by row; first come all rows of the query, then all of the key, "
-        "then all of the value": joined(lambda parts: torch.stack(parts, dim=1).flatten(0, 1)),
-        "the three are added up; they must stand one below the other, 3·D rows in all": joined(
-            lambda parts: torch.stack(parts).sum(dim=0)
-        ),
-        "the weights are transposed; both libraries keep a Linear's weight as (out, in), so "
-        "nothing is turned": joined(turned_linears),
-        ANY_COPY: made(Tensor.float, kept_as_it_is),
-        "the result has the numbers' kind of the file; make it float32: .float()": made(
-            Tensor.clone, kept_as_it_is
-        ),
-        "the result is not float32; a model's parameters are: .float()": (
-            made(Tensor.double),
-            made(Tensor.half),
-            made(Tensor.bfloat16),
-        ),
-        DICTIONARY: (made(Tensor.float, taken_out), put_in),
-        "tensors are in it that no name of ours asks for; go through `names`, and leave the rest "
-        "of the file where it is": with_the_rest,
-        "there is only one entry: the `return` stands inside the loop; move it to the left, under "
-        "`for`": first_name_only,
-        "those with one name of theirs are left out; each of our names gets its tensor": of_some(
-            lambda theirs: len(theirs) == 3
-        ),
-        "those with three names of theirs are left out; each of our names gets its tensor": of_some(
-            lambda theirs: len(theirs) == 1
-        ),
-        "`theirs` is a tuple of names, also where it holds only one; look up each name in it: "
-        "tensors[name] "
-        "for name in theirs": lambda t, n: {ours: t[theirs] for ours, theirs in n.items()},
-    },
+    wrong="""
+the keys are their names; it is the other way round: weights[ours] = …, one entry for each of our
+names
+    weights[ours] = torch.cat(parts).float() => weights |= zip(theirs, parts)
+    weights[ours] = torch.cat(parts).float() =>
+        weights |= {name: part.float().clone() for name, part in zip(theirs, parts)}
+the keys are the tuples of their names; it is the other way round: weights[ours] = …, one entry for
+each of our names
+    weights[ours] => weights[theirs]
+the three stand side by side; the rows of a Linear are its outputs, so stand them one below the
+other: torch.cat(parts), along the first axis
+    torch.cat(parts) => torch.cat(parts, dim=-1)
+dim=1 puts them side by side, and a bias has no second axis; stand them one below the other:
+torch.cat(parts), along the first axis
+    torch.cat(parts) => torch.cat(parts, dim=1)
+torch.stack makes a new axis, and even one tensor alone gets it; torch.cat lengthens the first axis
+that is there
+    torch.cat(parts) => torch.stack(parts)
+torch.stack makes a new axis, (3, D, D); torch.cat lengthens the first one: (3·D, D)
+    torch.cat(parts) => (torch.stack(parts) if len(parts) > 1 else parts[0].clone())
+only the first of three names is looked up: keys and values are lost
+    torch.cat(parts) => parts[0]
+    torch.cat(parts) => parts[0].clone()
+only the last of three names is kept: queries and keys are lost
+    torch.cat(parts) => parts[-1]
+    torch.cat(parts) => parts[-1].clone()
+each of ours is a list of tensors; it must be one tensor: torch.cat(parts)
+    torch.cat(parts).float() => parts
+stand the three below one another in the order in which `names` lists them, not in the order of the
+alphabet
+    in theirs] => in sorted(theirs)]
+stand the three below one another in the order in which `names` lists them, not in the order of the
+file
+    in theirs] => in tensors if name in theirs]
+the values stand first; take the three in the order of `names`: query, key, value
+    in theirs] => in theirs[::-1]]
+the three are mixed row by row; first come all rows of the query, then all of the key, then all of
+the value
+    torch.cat(parts) => torch.stack(parts, dim=1).flatten(0, 1)
+the three are added up; they must stand one below the other, 3·D rows in all
+    torch.cat(parts) => sum(parts)
+    torch.cat(parts) => torch.stack(parts).sum(dim=0)
+the weights are transposed; both libraries keep a Linear's weight as (out, in), so nothing is turned
+    [tensors[name] => [tensors[name].mT if tensors[name].ndim == 2 else tensors[name]
+what you give and what the file holds share their numbers: who changes one changes the other. Make
+a copy where one of theirs makes one of ours, too (torch.cat of one makes one, .clone() as well;
+.float() makes none where the numbers are float32 already)
+    torch.cat(parts) => (torch.cat(parts) if len(parts) > 1 else parts[0])
+the result keeps the file's kind of number; make it float32: .float()
+    .float() =>
+the result is not float32; a model's parameters are: .float()
+    .float() => .double()
+    .float() => .half()
+    .float() => .bfloat16()
+your code changes the dictionary that it was given; make a new one, and only read theirs
+    tensors[name] => tensors.pop(name)
+    weights = {} => weights = tensors
+tensors are in it that no name of ours asks for; go through `names`, and leave the rest of the file
+where it is
+    return weights => return weights | {n: t for n, t in tensors.items() if n[0] == "p"}
+    weights = {} => weights = {name: t.float().clone() for name, t in tensors.items()}
+there is only one entry: the `return` stands inside the loop; move it to the left, under `for`
+    of one tensor too => of one tensor too ⏎ return weights
+those with one name of theirs are left out; each of our names gets its tensor
+    names.items(): => names.items(): ⏎     if len(theirs) == 1: continue
+those with three names of theirs are left out; each of our names gets its tensor
+    names.items(): => names.items(): ⏎     if len(theirs) == 3: continue
+`theirs` is a tuple of names, also where it holds only one; look up each name in it: tensors[name]
+for name in theirs
+    [tensors[name] for name in theirs] => tensors[theirs]
+""",
 )
 
 

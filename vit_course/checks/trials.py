@@ -98,11 +98,19 @@ def decided(verdict: Any, wanted: bool, otherwise: str) -> Any:
     return Verdict(f"your test gives {kind_of(verdict)}; it must give one True or False")
 
 
+def numbered(*shape: int) -> Tensor:
+    """A tensor that holds 0, 1, 2, …, so that each number tells where it came from."""
+    return torch.arange(torch.Size(shape).numel(), dtype=torch.float32).reshape(shape)
+
+
 def learns(what: str, *inputs: Any) -> Trial:
     """A trial of whether gradients pass: what stands inside a model must hand them on."""
 
     def run(answer: Callable) -> Any:
-        given = [x.clone().requires_grad_() if isinstance(x, Tensor) else x for x in inputs]
+        given = [
+            x.clone().requires_grad_(x.is_floating_point()) if isinstance(x, Tensor) else x
+            for x in inputs
+        ]
         result = answer(*given)
         parts = [result] if isinstance(result, Tensor) else result
         if all(isinstance(part, Tensor) and part.requires_grad for part in parts):
