@@ -124,12 +124,12 @@ class FileDataset(Dataset):
 
     def __getitem__(self, index: Any) -> tuple[Tensor, Any]:
         if inputs.is_whole(index):
-            return as_floats(self.read(index), self.white), int(self.labels[index])
+            return as_floats(self.pixels_of(index), self.white), int(self.labels[index])
         pixels, labels, broken = self.take(index)
         self.warn_of(broken)
         return as_floats(pixels, self.white), labels
 
-    def read(self, index: int) -> Tensor:
+    def pixels_of(self, index: int) -> Tensor:
         """A file's bytes, (3, H, W), cropped and resized; ValueError where it cannot be read."""
         picture = np.array(open_rgb(self.files[index], self.size))
         return torch.from_numpy(picture).permute(2, 0, 1)
@@ -141,7 +141,7 @@ class FileDataset(Dataset):
         broken = []
         for i in chosen.tolist():
             try:
-                pixels[len(labels)] = self.read(i)
+                pixels[len(labels)] = self.pixels_of(i)
             except ValueError as error:
                 broken.append(str(error))
             else:
