@@ -30,6 +30,12 @@ ROWS = [
 each_exercise = pytest.mark.parametrize("name", EXERCISES)
 
 
+@pytest.fixture(autouse=True)
+def patient(monkeypatch):
+    """Beside other work all pairs may take longer than a learner waits."""
+    monkeypatch.setattr("vit_course.checks.exercise.PATIENCE", 60.0)
+
+
 def results_of(check: Exercise, answer) -> list:
     """What an answer gives in each trial, worked out once."""
     return [check.outcome_of(answer, number) for number in range(len(check.trials))]

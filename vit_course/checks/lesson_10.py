@@ -127,7 +127,8 @@ your code changes the dictionary that it was given; make a new one, and only rea
     weights = {} => weights = tensors
 tensors are in it that no name of ours asks for; go through `names`, and leave the rest of the file
 where it is
-    return weights => return weights | {n: t for n, t in tensors.items() if n[0] == "p"}
+    return weights => return weights | {n: tensors[n] for n in tensors if "pooler" in n}
+    return weights => return weights | {n: tensors[n].clone() for n in tensors if "pooler" in n}
     weights = {} => weights = {name: t.float().clone() for name, t in tensors.items()}
 there is only one entry: the `return` stands inside the loop; move it to the left, under `for`
     of one tensor too => of one tensor too ⏎ return weights
