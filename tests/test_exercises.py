@@ -1,7 +1,7 @@
 """The exercises made of their right answer: each proves itself, and stands up to others' answers.
 
 `tests/answers/lesson_*.txt` holds answers written from the exercises' texts alone: a message's part
-("right" for a right answer), and below it what somebody wrote.
+("right" for a right answer), and below it what somebody wrote, whole or as an edit of the answer.
 """
 
 import random
@@ -102,7 +102,7 @@ def test_each_exercise_has_answers_of_other_people(name):
 def test_an_answer_of_other_people_is_told_what_is_wrong_with_it(name, said, source):
     check = EXERCISES[name]
     torch.manual_seed(0)
-    told = check.judge(check.made(source))
+    told = check.judge(check.made(edited(check.answer, source)))
     assert (told == "right") is (said == "right"), told
     assert said in told
     assert not told.startswith(LEFT)

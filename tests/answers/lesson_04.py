@@ -517,7 +517,7 @@ WRONG = {
         (sums_never_looked_at, "look at the row sums first"),
         (names_swapped, "the two faults are mixed up"),
         (looks_for_model_root, "compare with √d"),
-        (other_words, "none of the five strings"),
+        (other_words, "say one of the five strings"),
         (yes_or_no, "one of the five strings"),
     ],
 }
