@@ -490,7 +490,7 @@ WRONG = {
         (just_the_gap, "this is the gap itself"),
         (thrown_about, "you shuffle at random"),
         (removed_by_value, "by their places"),
-        (without_a_margin, "smaller by a rounding"),
+        (without_a_margin, "expected 0.8"),
         (in_a_set, "count a division once for both"),
         (halves, "you divide the bag into halves"),
         (threes, "the numbers 6 and 3 are written into yours"),
