@@ -5,7 +5,6 @@ from pathlib import Path
 
 import nbformat
 import pytest
-from einops import rearrange
 from torch.nn import functional as F
 
 from vit_course import checks
@@ -65,10 +64,10 @@ def by_reshape(images, patch_size):
     return images.reshape(B, H * W // patch_size**2, patch_size**2 * C)
 
 
-def divided_by_d(q, k, v, mask=None):
-    scores = q @ rearrange(k, "b h n d -> b h d n") / q.shape[-1]
+def unscaled_and_hidden_from_all_that_may_look(q, k, v, mask=None):
+    scores = q @ k.mT
     if mask is not None:
-        scores = scores.masked_fill(~mask, float("-inf"))
+        scores = scores.masked_fill(mask, float("-inf"))
     weights = F.softmax(scores, dim=-1)
     return weights @ v, weights
 
@@ -82,7 +81,7 @@ def without_zero_grad(model, optimizer, images, labels):
 
 def test_the_checks_say_what_it_quotes(capsys):
     checks.patchify(by_reshape)
-    checks.scaled_dot_product_attention(divided_by_d)
+    checks.scaled_dot_product_attention(unscaled_and_hidden_from_all_that_may_look)
     checks.train_step(without_zero_grad)
     assert re.findall(r"(?m)^> (.+)$", README) == capsys.readouterr().out.splitlines()
 

@@ -7,12 +7,14 @@ import sys
 from types import SimpleNamespace
 
 import nbformat
+import pytest
 from nbformat.v4 import new_code_cell, new_notebook, new_output
 
 import conftest
 from vit_course import lessons
 
 
+@pytest.mark.slow
 def test_a_lesson_by_name_has_the_settings_of_the_whole_and_the_debugger_opens(tmp_path):
     for name in ("pyproject.toml", "conftest.py"):
         shutil.copy(lessons.ROOT / name, tmp_path)

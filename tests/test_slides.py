@@ -39,6 +39,7 @@ def page(path, local=True):
     return slides.page_of(nbformat.read(path, as_version=4), slides.LOCAL if local else {})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", LESSONS, ids=NAMES)
 def test_a_lesson_is_a_talk_of_some_fifty_slides(path):
     talk = page(path)
