@@ -4,13 +4,13 @@ import ast
 import json
 import re
 from collections import Counter
-from importlib import import_module
 from pathlib import Path
 from urllib.parse import unquote
 
 import nbformat
 
 from vit_course.checks.keeping import PIECES
+from vit_course.folding import checked
 
 MAX_OUTPUT, MAX_NOTEBOOK = 300_000, 1_000_000
 # By their form. A slash after a word, a number or a bracket divides: 1/255, and/or, (H/P)/w/d.
@@ -180,36 +180,9 @@ def quiz(book) -> list:
     return [c for c in code_cells(book) if re.fullmatch(r"checks\.quiz\(\d+\)", c.source)]
 
 
-def checked(cell) -> str | None:
-    """The name of the check that a cell ends with: `checks.patchify(patchify)` gives "patchify"."""
-    match = re.search(r"checks\.(\w+)\(\w+\)\s*$", cell.source)
-    return match[1] if match else None
-
-
 def builds(book) -> list[str]:
     """The pieces of the learner's model whose build cells stand in a lesson, in order."""
-    return [name for cell in code_cells(book) if (name := checked(cell)) in PIECES]
-
-
-def folded_answer(book, name: str) -> str:
-    """The first folded code below a build cell."""
-    numbers = [i for i, cell in enumerate(book.cells) if checked(cell) == name]
-    below = "\n".join(c.source for c in book.cells[numbers[0] :] if c.cell_type == "markdown")
-    return re.search(r"<details>.*?```python\n(.*?)```", below, re.DOTALL)[1]
-
-
-def names_before(book, name: str) -> dict:
-    """What imports and definitions above a build cell bring, and the course's earlier pieces."""
-    around: dict = {"__name__": "lesson"}
-    for piece, home in PIECES.items():
-        around[piece] = getattr(import_module(home), piece)
-    for cell in code_cells(book):
-        if checked(cell) == name:
-            break
-        for node in ast.parse(cell.source).body:
-            if isinstance(node, (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.ClassDef)):
-                exec(compile(ast.Module([node], []), "lesson", "exec"), around)
-    return around
+    return [name for cell in code_cells(book) if (name := checked(cell.source)) in PIECES]
 
 
 def reading_minutes(book) -> float:

@@ -37,6 +37,7 @@ from vit_course.teaching.assignments import (
 if sys.platform == "win32":
     pytest.skip("grading needs Linux or macOS", allow_module_level=True)
 
+from vit_course.folding import checked
 from vit_course.teaching import grading, judge
 
 each_assignment = pytest.mark.parametrize("name", ASSIGNMENTS)
@@ -58,12 +59,12 @@ def solved(name: str):
 
 def solutions(name: str) -> dict[str, str]:
     """The cells of the solutions by the check's name."""
-    return {hygiene.checked(c): c.source for c in solved(name).cells if c.cell_type == "code"}
+    return {checked(c.source): c.source for c in solved(name).cells if c.cell_type == "code"}
 
 
 def stubs(name: str) -> dict[str, str]:
     """The build cells and exercises of a lesson by the check's name."""
-    return {hygiene.checked(cell): cell.source for cell in hygiene.tasks(lesson(name))}
+    return {checked(cell.source): cell.source for cell in hygiene.tasks(lesson(name))}
 
 
 def unmarked(source: str) -> str:

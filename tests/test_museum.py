@@ -2,7 +2,6 @@
 
 import re
 
-import hygiene
 import nbformat
 import pytest
 import torch
@@ -11,8 +10,10 @@ from torch import nn
 from torch.nn import functional as F
 
 import vit_doctor
-from vit_course import lessons
+from vit_course import checks, lessons
 from vit_course.checks import choosing
+from vit_course.checks.exercise import COMMON
+from vit_course.checks.keeping import PIECES
 from vit_steps import EncoderBlock, ViTConfig, split_qkv, variants
 
 LESSON = nbformat.read(lessons.ROOT / "notebooks" / "12_spot_the_mistake.ipynb", as_version=4)
@@ -47,14 +48,12 @@ def test_a_room_gives_a_minute_to_each_exhibit():
 
 
 def test_a_learners_own_vit_has_the_one_finding_that_the_lesson_tells_of():
-    """Its pieces as the lessons' folded answers write them, which ask no image for its size."""
+    """Its pieces as the exercises' answers write them, which ask no image for its size."""
     own: dict = {}
-    for lesson in sorted((lessons.ROOT / "notebooks").glob("0[1-6]_*.ipynb")):
-        book = nbformat.read(lesson, as_version=4)
-        for name in hygiene.builds(book):
-            around = hygiene.names_before(book, name) | own
-            exec(compile(hygiene.folded_answer(book, name), name, "exec"), around)
-            own[name] = around[name]
+    for name in list(PIECES)[: list(PIECES).index("ViT") + 1]:
+        exercise = getattr(checks, name)
+        exec(exercise.answer, around := COMMON | exercise.uses | own)
+        own[name] = around[name]
     config = ViTConfig(32, 8, num_classes=10, embed_dim=48, depth=4, num_heads=4)
     report = vit_doctor.examine(own["ViT"](config), image_size=32)
     assert report.names == ["images cropped"]

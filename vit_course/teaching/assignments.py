@@ -18,11 +18,11 @@ from symtable import symtable
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from ..folding import checked
 from ..lessons import ROOT, SOLUTIONS
 
 # Lesson 00 is an introduction, and 08 is about experiments that differ from machine to machine.
 ASSIGNMENTS = [p.stem for p in SOLUTIONS if p.stem[:2] not in "00 08"]
-CHECKED = re.compile(r"checks\.(\w+)\(\w+\)\s*$")
 BEGIN, END = "### BEGIN SOLUTION", "### END SOLUTION"
 LEFT_OPEN = "#: "  # before a line of the stub, above the solution that takes its place
 TEST = "test-"  # what the names of grade cells begin with
@@ -50,8 +50,7 @@ def write_book(path: Path, book: dict[str, Any]) -> None:
 
 def task_of(cell: dict[str, Any]) -> str | None:
     """The task of a cell, by the name of the check that ends it."""
-    found = CHECKED.search(cell["source"]) if cell["cell_type"] == "code" else None
-    return found[1] if found else None
+    return checked(cell["source"]) if cell["cell_type"] == "code" else None
 
 
 def marked(stub: str, solution: str) -> str:

@@ -14,9 +14,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from ..folding import checked
 from .assignments import (
     ASSIGNMENTS,
-    CHECKED,
     ROOT,
     TEST,
     cleared,
@@ -165,8 +165,7 @@ def in_order(released: dict[str, Any], path: Path) -> tuple[dict[str, Any], str]
         return released, f"no notebook that can be read ({type(error).__name__}: {error})"
     answers: dict[str, int] = {}
     for number, (given, source) in enumerate(theirs):
-        found = CHECKED.search(source)
-        name = given if given in names else found[1] if found else None
+        name = given if given in names else checked(source)
         if name in names:
             answers[name] = number  # the last of several
     others = [
