@@ -26,6 +26,12 @@ def pytest_xdist_auto_num_workers(config):
     return 0 if len(files) == 1 and os.path.isfile(files[0]) else 2
 
 
+def pytest_itemcollected(item):
+    """Solutions are made of what the exercises declare, and seldom break: they run with the slow."""
+    if item.path.parent.name == "solutions":
+        item.add_marker("slow")
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item):
     """Each notebook, and each test, begins without a `my_vit.py`, and leaves none behind."""
