@@ -87,7 +87,7 @@ def tasks_of(lesson: dict[str, Any]) -> dict[str, tuple[str, str, int]]:
             text = next((p for p in reversed(parts) if re.search(r"\(\d+ minutes?\)", p)), "")
             if not text:  # a second cell of the same task, or no task
                 continue
-            minutes = int(re.search(r"\((\d+) minutes?\)", text)[1])
+            minutes = int(re.findall(r"\((\d+) minutes?\)", text)[0])
             # A figure is the output of a cell that is not here.
             folded = r"<details>.*?</details>|^\*Figure:.*?\n\n"
             text = re.sub(folded, "", text, flags=re.DOTALL | re.MULTILINE)

@@ -10,6 +10,7 @@ import re
 import shutil
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -32,8 +33,8 @@ from .assignments import (
 
 def configure(config: Any) -> None:
     """nbgrader's settings, and the two steps of it that are the course's."""
-    from nbgrader import preprocessors as usual
-    from nbgrader.converters import Autograde, GenerateAssignment
+    usual: Any = import_module("nbgrader.preprocessors")
+    converters: Any = import_module("nbgrader.converters")
 
     class ClearToStub(usual.ClearSolutions):
         """Leaves the stub of each solution, where nbgrader's own leaves the same everywhere."""
@@ -59,8 +60,8 @@ def configure(config: Any) -> None:
     def swapped(steps: list, old: type, new: type) -> list:
         return [new if step is old else step for step in steps]
 
-    made = GenerateAssignment.preprocessors.default_args[0]
-    graded = Autograde.autograde_preprocessors.default_args[0]
+    made = converters.GenerateAssignment.preprocessors.default_args[0]
+    graded = converters.Autograde.autograde_preprocessors.default_args[0]
     config.GenerateAssignment.preprocessors = swapped(made, usual.ClearSolutions, ClearToStub)
     config.Autograde.autograde_preprocessors = swapped(graded, usual.Execute, Judge)
 
@@ -154,7 +155,7 @@ def in_order(released: dict[str, Any], path: Path) -> tuple[dict[str, Any], str]
 
     A task's cell is known by its metadata, which some editors lose, or by the check that ends it.
     """
-    names = {grade_id(cell) for cell in released["cells"] if is_task(cell)}
+    names = {str(grade_id(cell)) for cell in released["cells"] if is_task(cell)}
     try:
         theirs = [
             (grade_id(cell), "".join(cell["source"]))

@@ -62,8 +62,10 @@ def make(to: Path, packages: Path | None = None) -> Path:
     if packages and (missing := [name for name in PACKAGES if not (packages / name).is_dir()]):
         raise ValueError(f"{packages} has no {missing[0]}; `{INSTALL}` makes build/node_modules")
     to.mkdir(parents=True, exist_ok=True)
-    for name in PACKAGES if packages else ():
-        shutil.copytree(packages / name, to / "packages" / name, ignore=UNUSED, dirs_exist_ok=True)
+    if packages:
+        for name in PACKAGES:
+            copy = to / "packages" / name
+            shutil.copytree(packages / name, copy, ignore=UNUSED, dirs_exist_ok=True)
     links = []
     for path in LESSONS:
         book = nbformat.read(path, as_version=4)
@@ -91,7 +93,7 @@ def page_of(book, urls: dict[str, str]) -> str:
             cell.source = re.sub(r"\((\d\d_\w+)\.ipynb\)", r"(\1.slides.html)", cell.source)
             continue
         figure = next((o for o in cell.outputs if "image/png" in o.get("metadata", {})), None)
-        if figure:
+        if figure and below:
             caption = below.source.split("\n\n")[0].strip("*").removeprefix("Figure: ")
             shown = figure.metadata["image/png"]
             room = HEIGHT - 70 - LINE * lines(cell)

@@ -10,7 +10,7 @@ import re
 import shutil
 import subprocess
 import sys
-from importlib.util import find_spec
+from importlib.resources import files
 from pathlib import Path
 
 from vit_course import address
@@ -36,7 +36,7 @@ myst_enable_extensions = ["dollarmath", "html_image"]
 myst_heading_anchors = 3
 
 # One file of MathJax, which needs no other: nothing is fetched when a page is read.
-mathjax = Path(find_spec("sphinx-mathjax-offline").origin).parent / "static" / "mathjax"
+mathjax = Path(str(files("sphinx-mathjax-offline"))) / "static" / "mathjax"
 mathjax_path = "tex-svg.js"
 
 html_theme = "sphinx_book_theme"
