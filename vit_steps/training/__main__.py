@@ -33,8 +33,8 @@ RECIPES: dict[str, dict[str, Any]] = {
     "openml": dict(patch_size=4, embed_dim=64, depth=4, epochs=10, augment="photos"),
     "openml:MNIST": dict(patch_size=4, embed_dim=64, depth=4, epochs=10, augment="digits"),
 }
-# Parameters. A smaller model does so little at a time that several threads wait for each other:
-# beside other work two of them took up to 24 times as long as one.
+# Parameters. A smaller model does so little at a time that several threads wait for each other: two
+# of them gain a third at best, and beside other work took up to 24 times as long as one.
 SMALL = 1_000_000
 # The options that go on as they are, to `fit` and to `ViTConfig`.
 FIT = ["epochs", "batch_size", "lr", "weight_decay", "warmup", "label_smoothing", "seed", "amp"]
