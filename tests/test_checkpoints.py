@@ -559,6 +559,7 @@ def test_a_damaged_file_is_refused_and_named(tmp_path):
 # Compiled ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_compiled_model_is_saved_by_its_own_names_and_goes_on_in_either_form(tmp_path):
     def compiled(model):
         return torch.compile(model, backend="eager")
@@ -590,6 +591,7 @@ def stop_compiled(model, folder):
     fit(model, folder, epochs=4, report=stop)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor")  # torch.compile's own
 def test_compiled_blocks_are_saved_by_their_own_names_too(tmp_path):
     model = tiny(depth=2)
@@ -717,6 +719,7 @@ for name, killed in (("calls", killed_at_calls), ("random", killed_at_random)):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_killed_again_and_again_it_ends_like_an_unbroken_run(tmp_path):
     unbroken = tiny(dropout=0.1)

@@ -217,7 +217,7 @@ def test_the_command_opens_the_page_of_any_weights(tmp_path, monkeypatch, capsys
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["missing.safetensors"], r"vit_steps\.explorer: .*missing\.safetensors"),
+        (["missing.safetensors"], r"vit_course\.explorer: .*missing\.safetensors"),
         (["--data", "nothing"], "'nothing': give"),
         (["--data", "digits"], r"images are \(24, 1, 8, 8\); this model takes \(k, 1, 16, 16\)"),
         (["--count", "0"], "is 0"),

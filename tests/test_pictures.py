@@ -9,6 +9,7 @@ from PIL import Image, ImageDraw
 
 from vit_course import lessons
 
+pytestmark = pytest.mark.slow
 OVERVIEW = lessons.ROOT / "images" / "overview.png"
 
 

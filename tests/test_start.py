@@ -221,6 +221,7 @@ def get(address: str) -> dict:
     return json.load(urlopen(request, timeout=5))
 
 
+@pytest.mark.slow
 def test_jupyterlab_opens_on_the_first_lesson_with_contents_and_without_news(tmp_path):
     pytest.importorskip("jupyterlab")
     with socket.socket() as free:
