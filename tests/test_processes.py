@@ -63,6 +63,7 @@ def alone(tmp_path_factory):
     return folder
 
 
+@pytest.mark.slow
 def test_several_processes_come_to_the_weights_of_one(alone, tmp_path):
     size = 3
     done = trained(size, tmp_path)
