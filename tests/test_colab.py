@@ -237,7 +237,7 @@ def test_a_lesson_runs_from_its_setup_cell_on(colab, base, lesson):
 @pytest.mark.slow
 def test_each_lessons_setup_cell_runs_and_draws_its_map(colab):
     book = read(colab.clone, LESSON)
-    book.cells = [hygiene.code_cells(read(colab.clone, lesson))[0] for lesson in LESSONS]
+    book.cells = [new_code_cell(setup_of(colab.clone / "notebooks" / p.name)) for p in LESSONS]
     assert run(colab, book) == []
     assert all(hygiene.is_picture(cell.outputs[-1]) for cell in book.cells)
 
