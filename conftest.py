@@ -27,7 +27,7 @@ def pytest_xdist_auto_num_workers(config):
 
 
 def pytest_itemcollected(item):
-    """Solutions are made of what the exercises declare, and seldom break: they run with the slow."""
+    """Solutions are made of what the exercises declare and seldom break: they run with the slow."""
     if item.path.parent.name == "solutions":
         item.add_marker("slow")
 
