@@ -68,7 +68,8 @@ def test_known_mistakes_get_their_own_messages(name):
     """Two with the same results are both named."""
     check = CHECKS[name]
     for message, wrong in check.mistakes:
-        assert message in check.judge(wrong).split("\nor: ")
+        results = [check.outcome_of(wrong, number) for number in range(len(check.trials))]
+        assert message in check.told(results).split("\nor: ")
     assert len(dict(check.mistakes)) >= 3
 
 

@@ -156,6 +156,7 @@ def test_a_folder_with_its_own_val_keeps_it(tmp_path, capsys):
     assert "6 images to train on, 4 for val, 2 to test on" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("encoding", "name"),
     [("ascii", "Käse"), ("utf-8", "K\udce4se")],  # the byte 0xe4, as Latin-1 disks have it

@@ -705,6 +705,7 @@ def never_trained(name):
     return name.endswith("keys.bias")
 
 
+@pytest.mark.slow
 def test_each_learns_real_digits_and_every_parameter_gets_a_gradient(model, batch):
     images, labels = batch
     optimizer = torch.optim.AdamW(decay_groups(model, 0.05), lr=6e-3)

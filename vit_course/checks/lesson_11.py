@@ -376,7 +376,7 @@ def unmask(kept, order, mask_token, positions):
     B, K, D = kept.shape
     N = order.shape[1]
     gaps = mask_token.expand(B, N - K, D)
-    x = torch.cat([kept, gaps], dim=1).take_along_dim(order[:, :, None], dim=1)  # (B, N, D)
+    x = torch.cat([kept, gaps], dim=1).take_along_dim(order[:, :, None], dim=1)
     is_gap = order[:, :, None] >= K  # (B, N, 1)
     return torch.where(is_gap, x + positions, x)
 """,
