@@ -189,6 +189,13 @@ def test_an_import_is_told_only_where_it_no_longer_holds(old, new):
         exec(new)
 
 
+def test_the_quizs_older_call_is_told():
+    (told,) = moved.advice({"07_training.ipynb": "checks.question(7, 1, 'a')\nchecks.quiz(7)"})
+    assert told == (
+        "In 07_training.ipynb, in place of `checks.question(…)`, write `checks.quiz(N)`."
+    )
+
+
 def test_a_folder_that_git_left_behind_is_no_module(tmp_path, monkeypatch):
     import vit_steps
 

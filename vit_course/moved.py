@@ -1,4 +1,4 @@
-"""What an older copy of a lesson, or a `my_vit.py`, imports from where it no longer stands."""
+"""What an older copy of a lesson, or a `my_vit.py`, still calls by its old name or place."""
 
 import re
 from contextlib import suppress
@@ -12,23 +12,27 @@ MOVED = {  # the rooms that are packages of their own today, or parts of one
     "explorer": "vit_course.explorer",
     "doctor": "vit_doctor",
 }
+CALLS = {"checks.question(": "checks.quiz(N)"}  # N is the lesson
 GONE = "see the course's own copy: not all of this is there any more"
 
 
 def advice(texts: dict[str, str]) -> list[str]:
-    """What to write in place of imports that no longer hold.
+    """What to write in place of imports and calls that no longer hold.
 
     Args:
         texts: code, by the name of the file in which it stands.
 
     Returns:
-        A line for each such import, with all files in which it stands.
+        A line for each such import or call, with all files in which it stands.
     """
     found: dict[tuple[str, str], list[str]] = {}
     for file, text in texts.items():
         for old, module, names in dict.fromkeys(LINE.findall(text)):
             if (new := line_today(module, names.split(", "))) != old:
                 found.setdefault((old, new), []).append(file)
+        for old, new in CALLS.items():
+            if old in text:
+                found.setdefault((f"{old}…)", new), []).append(file)
     return [
         f"In {', '.join(files)}, in place of `{old}`, {f'write `{new}`' if new else GONE}."
         for (old, new), files in found.items()

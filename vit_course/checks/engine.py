@@ -21,7 +21,9 @@ LEFT = "not attempted yet"
 # What an error of torch or Python says, as a pattern, and what to change.
 SLIPS = {
     r"before Module.__init__\(\) call": "`super().__init__()` is missing: it is the first line of "
-    "__init__"
+    "__init__",
+    'missing the required "forward"': "it has no method `forward`; is the name spelt so, and is it "
+    "in the class?",
 }
 
 

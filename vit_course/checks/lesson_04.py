@@ -220,10 +220,6 @@ class MultiHeadAttention(nn.Module):
         ),
         Trial("made after torch.manual_seed(0)", seeded),
     ],
-    slips={
-        'missing the required "forward"': "it has no method `forward`; is the name spelt so, and "
-        "is it in the class?"
-    },
     wrong="""
 `qkv` must go from D to 3 · D: it makes queries, keys and values, each D wide
     3 * embed_dim => embed_dim
