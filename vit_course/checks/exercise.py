@@ -6,6 +6,7 @@ Edits compose, so two mistakes at once are known without being written down.
 import linecache
 import math
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import cached_property
 from importlib import import_module
 from itertools import combinations
@@ -117,13 +118,12 @@ class Exercise(Check):
     def pairs(self) -> list[tuple[tuple[str, str], Callable]]:
         """Each two mistakes with other messages that do not touch the same place."""
         found = []
-        for (one, edit), (two, second) in combinations(self.edits, 2):
-            try:
-                both = edited(edited(self.answer, edit), second)
-                if one != two and not is_whole(edit) and not is_whole(second):
+        edits = [(said, edit) for said, edit in self.edits if not is_whole(edit)]
+        for (one, edit), (two, second) in combinations(edits, 2):
+            with suppress(ValueError, SyntaxError):  # where the two touch the same place
+                if one != two:
+                    both = edited(edited(self.answer, edit), second)
                     found.append(((one, two), self.made(both)))
-            except (ValueError, SyntaxError):
-                continue  # the two touch the same place
         return found
 
 
@@ -168,8 +168,8 @@ def edited(source: str, edit: str) -> str:
         old, _, new = (text.strip() for text in part.partition("=>"))
         if source.count(old) != 1 or not old:
             raise ValueError(f"{old!r} stands {source.count(old)} times")
-        before = source[: source.index(old)].splitlines() or [""]
-        line = "" if source[: source.index(old)].endswith("\n") else before[-1]
-        margin = line[: len(line) - len(line.lstrip())] if line.strip() else line
+        start = source.index(old)
+        line = source[source.rfind("\n", 0, start) + 1 : start]
+        margin = line[: len(line) - len(line.lstrip())]
         source = source.replace(old, new.replace(" ⏎ ", f"\n{margin}"))
     return source
