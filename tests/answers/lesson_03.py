@@ -93,6 +93,10 @@ def roles_from_one(embed_dim, num_heads, role, head):
     return start, start + d
 
 
+def rows_with_the_values_before_the_keys(embed_dim, num_heads, role, head):
+    return rows_by_table(embed_dim, num_heads, {"q": "q", "k": "v", "v": "k"}[role], head)
+
+
 def rows_from_row_one(embed_dim, num_heads, role, head):
     start, stop = rows_by_table(embed_dim, num_heads, role, head)
     return start + 1, stop + 1
@@ -321,6 +325,7 @@ WRONG = {
         (rows_as_list, "not a list"),
         (rows_listed, "not each row"),
         (roles_from_one, "queries come first, at row 0"),
+        (rows_with_the_values_before_the_keys, "in the order q, k, v"),
         (rows_from_row_one, "rows are counted from 0"),
     ],
     "reorder_rows": [

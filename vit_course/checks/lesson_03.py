@@ -257,6 +257,9 @@ rows_of = Check(
         "the queries come first, at row 0: count the roles from 0": rows_from(
             lambda width, h, d, role, head: (role + 1) * width + head * d
         ),
+        "the values come last: the roles stand in the order q, k, v": rows_from(
+            lambda width, h, d, role, head: (0, 2, 1)[role] * width + head * d
+        ),
         "rows are counted from 0: this is a row too far down": rows_from(
             lambda width, h, d, role, head: role * width + head * d + 1
         ),

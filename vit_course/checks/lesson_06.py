@@ -179,6 +179,8 @@ argmax gives the number of one class; give the logits, a number for each class
     x = self.tokens(x) =>
 `tokens` is to be called: it puts cls in front too, so token 0 is a patch in yours
     self.tokens(x) => x + self.tokens.pos_embed[:, 1:]
+a block gets the images; it reads tokens, `x`, which the pieces before it made
+    block(x, => block(images,
 every block gets the same tokens: hand on what the block before gave, `x, weights = block(x, …)`
     attention = [] => attention = [] ⏎ start = x ;; block(x, => block(start,
 `x` never changes: you keep each block's weights and throw its tokens away
@@ -525,7 +527,9 @@ ViTWithoutCls = Check(
         "there is a softmax at the end; give the logits": mean_vit(
             read=lambda m, x: m.head(m.norm(x).mean(dim=1)).softmax(dim=-1)
         ),
-        "every block gets the same tokens: hand on what the block before gave, "
+        "a block gets the images; it reads tokens, `x`, which the pieces before it made
+    block(x, => block(images,
+every block gets the same tokens: hand on what the block before gave, "
         "`x = block(x)`": mean_vit(run=lambda m, x: [block(x) for block in m.blocks][-1]),
         CALLED_LIST: mean_vit(run=lambda m, x: nn.ModuleList(m.blocks)(x)),
     },
