@@ -527,9 +527,7 @@ ViTWithoutCls = Check(
         "there is a softmax at the end; give the logits": mean_vit(
             read=lambda m, x: m.head(m.norm(x).mean(dim=1)).softmax(dim=-1)
         ),
-        "a block gets the images; it reads tokens, `x`, which the pieces before it made
-    block(x, => block(images,
-every block gets the same tokens: hand on what the block before gave, "
+        "every block gets the same tokens: hand on what the block before gave, "
         "`x = block(x)`": mean_vit(run=lambda m, x: [block(x) for block in m.blocks][-1]),
         CALLED_LIST: mean_vit(run=lambda m, x: nn.ModuleList(m.blocks)(x)),
     },
