@@ -242,7 +242,11 @@ def finished(book) -> dict[str, str]:
     return definitions("\n".join(cell.source for cell in tagged))
 
 
-def drifted(book, module: str) -> list[str]:
-    """The names whose definition in the lesson is not the one in the package's module."""
-    package = definitions(module)
-    return [name for name, tree in finished(book).items() if package.get(name) != tree]
+def drifted(book, modules: list[str]) -> list[str]:
+    """The names whose definition in the lesson stands in none of the package's modules."""
+    package = [definitions(module) for module in modules]
+    return [
+        name
+        for name, tree in finished(book).items()
+        if not any(module.get(name) == tree for module in package)
+    ]

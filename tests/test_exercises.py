@@ -21,7 +21,7 @@ from vit_course.checks.exercise import Exercise, edited, table
 from vit_course.checks.keeping import PIECES
 from vit_course.checks.trials import module
 
-EXERCISES = {name: c for name, c in vars(checks).items() if isinstance(c, Exercise)}
+EXERCISES = {name: c for name, c in checks.EXERCISES.items() if isinstance(c, Exercise)}
 ROWS = [
     (*said.split(": ", 1), source)
     for file in sorted(Path(__file__).parent.glob("answers/*.txt"))

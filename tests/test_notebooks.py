@@ -21,25 +21,6 @@ LESSONS = sorted((lessons.ROOT / "notebooks").glob("*.ipynb"))
 SOLUTIONS = sorted((lessons.ROOT / "notebooks" / "solutions").glob("*.ipynb"))
 ALL = LESSONS + SOLUTIONS
 
-# What the learner builds in each lesson, and the file of the package that holds it. The rest of a
-# file is imported in the lesson: plumbing.
-BUILT = {
-    "00_start_here": {"images": {"normalize", "denormalize"}},
-    "01_patches": {"patches": {"grid_size", "patchify", "unpatchify", "PatchEmbedding"}},
-    "02_tokens": {"tokens": {"TokenEmbedding"}},
-    "03_heads": {"heads": {"split_heads", "merge_heads", "split_qkv"}},
-    "04_attention": {"attention": {"scaled_dot_product_attention", "MultiHeadAttention"}},
-    "05_encoder": {"encoder": {"MLP", "EncoderBlock", "Encoder"}},
-    "06_vit": {"vit": {"pool_tokens", "resize_positions", "ViT"}},
-    "07_training": {"training/loop": {"train_step", "decay_groups", "warmup_cosine"}},
-    "08_what_makes_it_learn": {},  # experiments
-    "09_looking_inside": {"maps/shares": {"cls_map", "rollout"}},
-    "10_published_weights": {"pretrained/layouts": {"their_names", "rename"}},
-    "11_other_vits": {"variants": {"fuse_qkv", "DropPath", "random_masking", "unmask"}},
-    "12_spot_the_mistake": {},  # a museum
-    "13_fast_and_large": {"scale": {"merge_tokens"}},
-}
-
 # Minutes of reading, where a lesson has more to run than the 60 that the others keep to.
 LONGER = {"13_fast_and_large": 65}
 
@@ -56,8 +37,8 @@ each_notebook = pytest.mark.parametrize("path", ALL, ids=lambda p: f"{p.parent.n
 each_lesson = pytest.mark.parametrize("path", LESSONS, ids=name_of)
 
 
-def test_every_lesson_has_its_solutions_and_its_module():
-    assert [p.stem for p in LESSONS] == [p.stem for p in SOLUTIONS] == sorted(BUILT)
+def test_every_lesson_has_its_solutions():
+    assert [p.stem for p in LESSONS] == [p.stem for p in SOLUTIONS]
 
 
 @each_notebook
@@ -178,12 +159,10 @@ def test_solutions_are_right(path):
 
 @each_lesson
 def test_what_the_lesson_builds_is_what_the_package_holds(path):
-    files = BUILT[path.stem]
-    if not files:
-        return
-    source = "\n".join((lessons.ROOT / "vit_steps" / f"{f}.py").read_text("utf-8") for f in files)
-    assert set().union(*files.values()) <= set(hygiene.finished(read(path)))
-    assert hygiene.drifted(read(path), source) == []
+    book = read(path)
+    assert set(hygiene.builds(book)) <= set(hygiene.finished(book))
+    files = sorted((lessons.ROOT / "vit_steps").rglob("*.py"))
+    assert hygiene.drifted(book, [file.read_text("utf-8") for file in files]) == []
 
 
 def test_at_most_4_in_100_cells_are_not_compared():
@@ -360,7 +339,7 @@ def test_drift_is_caught_but_docstrings_may_differ():
         ("def f(x):\n    return x * 2", ["f"]),
     ):
         cell = new_code_cell(source, metadata={"tags": ["finished"]})
-        assert hygiene.drifted(new_notebook(cells=[cell]), package) == names
+        assert hygiene.drifted(new_notebook(cells=[cell]), [package]) == names
 
 
 def test_drift_is_caught_in_a_method_that_stands_in_a_cell_of_its_own():
@@ -369,7 +348,7 @@ def test_drift_is_caught_in_a_method_that_stands_in_a_cell_of_its_own():
     for number, names in ((2, []), (3, ["A"])):
         second = f"def g(self):\n    return {number}\n\n\nA.g = g"
         cells = [new_code_cell(c, metadata={"tags": ["finished"]}) for c in (first, second)]
-        assert hygiene.drifted(new_notebook(cells=cells), package) == names
+        assert hygiene.drifted(new_notebook(cells=cells), [package]) == names
 
 
 def test_a_changed_output_is_caught_by_nbval(tmp_path):
