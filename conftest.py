@@ -1,6 +1,7 @@
 """Settings of all tests, a single lesson's too, wherever they are started from."""
 
 import os
+import signal
 import tempfile
 
 # Each worker one thread: more would only wait for each other. Kernels inherit it.
@@ -12,6 +13,9 @@ import torch
 
 matplotlib.use("Agg")  # not by the environment, which the notebooks' kernels would inherit
 
+
+# In the background of a shell Ctrl-C is ignored, by whatever a test starts too.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 MY_VIT_FOLDER = tempfile.mkdtemp()
 
