@@ -225,6 +225,14 @@ def test_resumed_at_every_epoch_it_ends_like_an_unbroken_run(tmp_path):
     assert names == {"last.safetensors", "best.safetensors"}
 
 
+def test_the_best_weights_stay_when_later_epochs_are_worse(tmp_path):
+    history = fit(tiny(dropout=0.1), tmp_path, epochs=6, lr=3e-2)
+    assert history.best < 6
+    best = training.load_model(tmp_path / "best.safetensors")
+    assert training.evaluate(best, pictures(9, 1))[1] == max(history.val_accuracy)
+    assert len(history_in(tmp_path, "best")) == history.best
+
+
 def test_a_finished_run_is_not_trained_again(tmp_path):
     first = tiny()
     history = fit(first, tmp_path)

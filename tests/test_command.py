@@ -54,6 +54,21 @@ def test_the_command_trains_says_where_the_weights_are_and_goes_on(tmp_path, cap
     text = capsys.readouterr().out
     assert f"going on from {out / 'last.safetensors'}" in text
     assert "val accuracy" not in text.partition("best epoch")[0]
+
+    command.main(few(epochs=2, out=tmp_path / "other", seed=1))
+    (tmp_path / "other" / "best.safetensors").replace(out / "best.safetensors")
+    command.main(few(epochs=2, out=out))  # it is the best that is measured, not the last
+    other = training.evaluate(training.load_model(out / "best.safetensors"), digits()[1])[1]
+    assert f"measured once: {other:.1%}\n" in capsys.readouterr().out
+    assert f"{other:.1%}" != test
+
+
+def test_a_small_model_starts_from_spread_positions_and_trains_in_one_thread(tmp_path):
+    torch.set_num_threads(2)
+    model = command.make_model(command.arguments().parse_args(few(embed_dim=64)), digits()[0])
+    assert model.tokens.pos_embed.std().item() == pytest.approx(0.2, rel=0.2)
+    assert command.main(few(out=tmp_path)) == 0
+    assert torch.get_num_threads() == 1
     assert text.count("test accuracy") == 1
 
     with pytest.raises(SystemExit, match=r"of another run \(epochs was 2, is 1\)"):

@@ -17,8 +17,10 @@ from torch import nn
 from vit_course import checks
 from vit_course.checks.compare import compare
 from vit_course.checks.engine import LEFT
+from vit_course.checks.exercise import PATIENCE as WAIT
 from vit_course.checks.exercise import Exercise, edited, table
 from vit_course.checks.keeping import PIECES
+from vit_course.checks.relations import relation
 from vit_course.checks.trials import module
 
 EXERCISES = {name: c for name, c in checks.EXERCISES.items() if isinstance(c, Exercise)}
@@ -215,3 +217,42 @@ class f(nn.Linear):
     wrong = "this is three\n    4 - => 3 -\nthis is two\n    - 1) => - 2)\n"
     check = Exercise(answer, [module("a Linear", (3, 2), torch.ones(2, 3))], wrong)
     assert "your code raises ZeroDivisionError" in check.judge(Broken)
+
+
+def test_a_learner_waits_for_pairs_a_few_seconds_at_most(monkeypatch):
+    assert WAIT <= 5
+    monkeypatch.setattr("vit_course.checks.exercise.PATIENCE", -1.0)
+    assert "two things" not in exercise(SMALL).judge(lambda x: 3 * x + 1)
+
+
+NUMBERS = torch.arange(24.0).reshape(2, 3, 4) ** 2 + 1
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda x: x.transpose(1, 2), "axes 1 and 2 are swapped"),
+        (lambda x: x.permute(1, 2, 0), "as by permute(1, 2, 0)"),
+        (lambda x: x.reshape(4, 6), "in the right order: only the shape is another"),
+        (lambda x: x.flip(1), "axis 1 runs backwards"),
+        (lambda x: x.roll(1, dims=1), "along axis 1 the right parts stand in another order: 2, 0"),
+        (lambda x: x * -2.5, "each number is -2.5 times the right one"),
+        (lambda x: x + 0.5, "each number is the right one + 0.5"),
+        (lambda x: x - 3, "each number is the right one - 3"),
+        (lambda x: 0 * x, "all numbers are 0"),
+        (lambda x: torch.cat([x[:1], x[1:] ** 2]), "only the first of 2 along axis 0 is right"),
+        (
+            lambda x: x.index_fill(1, torch.tensor(2), 7),
+            "of 3 along axis 1 only number 2, counted from 0, is wrong",
+        ),
+        (lambda x: x.flatten()[torch.randperm(24)].view_as(x), "all the right numbers are there"),
+    ],
+)
+def test_a_wrong_tensor_is_told_by_its_relation_to_the_right_one(change, said):
+    assert said in relation(change(NUMBERS), NUMBERS)
+
+
+def test_where_there_is_no_relation_none_is_told():
+    assert relation(NUMBERS**2, NUMBERS) is None
+    assert relation(torch.zeros(2), NUMBERS) is None
+    assert relation(NUMBERS * 0 + 2, NUMBERS * 0 + 1) is None  # alike, so all would fit

@@ -169,6 +169,8 @@ def test_each_image_comes_once_an_epoch_with_its_own_label():
         orders.append(torch.cat([labels for _, labels in drawn]).tolist())
     assert sorted(orders[0]) == sorted(orders[1]) == list(range(20))
     assert orders[0] != orders[1]
+    again = training.batches(train, 8, torch.Generator().manual_seed(0))
+    assert torch.cat([labels for _, labels in again]).tolist() == orders[0]
 
 
 # The whole training ------------------------------------------------------------------------------
@@ -215,7 +217,9 @@ def test_it_learns_and_leaves_the_model_ready():
 
 
 def test_the_best_epoch_has_the_highest_accuracy_then_the_lowest_loss():
-    history = training.History([1, 1, 1, 1], [3, 2, 1, 2], [0.5, 0.9, 0.6, 0.9], [1, 1, 1, 1])
+    history = training.History([1, 1, 1, 1], [3, 2, 1, 1.5], [0.5, 0.9, 0.6, 0.9], [1, 1, 1, 1])
+    assert history.best == 4
+    history.val_loss[3] = 2  # of two alike, the first
     assert history.best == 2
 
 
