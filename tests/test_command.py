@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
 from test_folders import plain
 
 from vit_steps import ViT, ViTConfig, training
@@ -54,10 +55,16 @@ def test_the_command_trains_says_where_the_weights_are_and_goes_on(tmp_path, cap
     text = capsys.readouterr().out
     assert f"going on from {out / 'last.safetensors'}" in text
     assert "val accuracy" not in text.partition("best epoch")[0]
+    assert text.count("test accuracy") == 1
+
+    with pytest.raises(SystemExit, match=r"of another run \(epochs was 2, is 1\)"):
+        command.main(few(out=out))
+    assert command.main([*few(out=out), "--restart"]) == 0
+    assert epochs_in(out) == 1
 
     command.main(few(epochs=2, out=tmp_path / "other", seed=1))
     (tmp_path / "other" / "best.safetensors").replace(out / "best.safetensors")
-    command.main(few(epochs=2, out=out))  # it is the best that is measured, not the last
+    command.main(few(out=out))  # it is the best that is measured, not the last
     other = training.evaluate(training.load_model(out / "best.safetensors"), digits()[1])[1]
     assert f"measured once: {other:.1%}\n" in capsys.readouterr().out
     assert f"{other:.1%}" != test
@@ -69,12 +76,6 @@ def test_a_small_model_starts_from_spread_positions_and_trains_in_one_thread(tmp
     assert model.tokens.pos_embed.std().item() == pytest.approx(0.2, rel=0.2)
     assert command.main(few(out=tmp_path)) == 0
     assert torch.get_num_threads() == 1
-    assert text.count("test accuracy") == 1
-
-    with pytest.raises(SystemExit, match=r"of another run \(epochs was 2, is 1\)"):
-        command.main(few(out=out))
-    assert command.main([*few(out=out), "--restart"]) == 0
-    assert epochs_in(out) == 1
 
 
 def test_without_val_the_last_epoch_is_the_one_that_is_tested(tmp_path, capsys):
