@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -93,7 +94,7 @@ def compare(result: Any, expected: Any, closely: bool = False) -> str | None:
         return compare_parts(result, expected, closely)
     if isinstance(expected, dict):
         return compare_named(result, expected, closely)
-    if isinstance(result, Tensor) and result.numel() == 1:
+    if isinstance(result, np.generic) or (isinstance(result, Tensor) and result.numel() == 1):
         result = result.item()
     if isinstance(expected, (int, float)) and not isinstance(expected, bool):
         return compare_numbers(result, expected)

@@ -96,6 +96,9 @@ count each on its own
         images.shape[3] // patch_size, patch_size), pattern
     p1=patch_size => row=images.shape[2] // patch_size, col=images.shape[2] // patch_size,
         p1=patch_size
+    images, pattern => images[..., : images.shape[2]], pattern
+height and width are taken for each other: images is (B, C, H, W), the height before the width
+    images, pattern => images.reshape(*images.shape[:2], images.shape[3], images.shape[2]), pattern
 the patches overlap: after each patch, move on by patch_size pixels, not by one; F.unfold takes
 stride=patch_size
     rearrange(images, pattern, p1=patch_size, p2=patch_size) => F.unfold(images, patch_size).mT

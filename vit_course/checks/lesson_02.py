@@ -128,6 +128,8 @@ course's does
 the parameters start from other numbers; leave `__init__` as it is given (first cls_token, then
 pos_embed), so that your model starts as the course's does
     (self.pos_embed, std=0.02) => (self.pos_embed, std=0.01)
+every token got position 0, that of cls; add all of pos_embed
+    x + self.pos_embed => x + self.pos_embed[:, :1]
 """,
 )
 

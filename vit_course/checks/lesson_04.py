@@ -118,6 +118,8 @@ swap the last two axes of k and no others, k.mT (k.T turns all four)
     k.mT => k.T
     k.mT => k.transpose(1, 2)
     k.mT => k.transpose(1, 3)
+the scores compare queries with values; a query meets the keys: q @ k.mT
+    q @ k.mT => q @ v.mT
 q * k multiplies number by number; each query meets every key in a matrix product, q @ k.mT
     q @ k.mT => q * k
     q @ k.mT => q * k ;; weights @ v => weights * v

@@ -74,6 +74,7 @@ fc1 widens, fc2 narrows
 fc1 has other widths than it needs: it goes from embed_dim to hidden_dim
     nn.Linear(embed_dim, hidden_dim) => nn.Linear(embed_dim, embed_dim)
     nn.Linear(embed_dim, hidden_dim) => nn.Linear(hidden_dim, hidden_dim)
+    nn.Linear(embed_dim, hidden_dim) => nn.Linear(hidden_dim, embed_dim)
 fc2 has other widths than it needs: it goes back, from hidden_dim to embed_dim
     nn.Linear(hidden_dim, embed_dim) => nn.Linear(hidden_dim, hidden_dim)
     nn.Linear(hidden_dim, embed_dim) => nn.Linear(embed_dim, embed_dim)
@@ -116,6 +117,15 @@ def quiet(made: nn.Module, x: Tensor, **options: Any) -> Any:
     return untouched(made, x, **options)
 
 
+def in_order(answer: Callable) -> Any:
+    """Whether attention is made before the MLP, as a seed draws their weights."""
+    made = answer(12, 3)
+    if not isinstance(made, nn.Module):
+        return made
+    drawn = [name for name, _ in made.named_children() if name in ("attn", "mlp")]
+    return Verdict(f"its parts are made in the order {', '.join(drawn)}")
+
+
 SIGHT = torch.ones(5, 5, dtype=torch.bool).tril()  # each token sees itself and those before it
 
 EncoderBlock = Exercise(
@@ -153,6 +163,7 @@ class EncoderBlock(nn.Module):
             return_attention=True,
         ),
         module("a mask, EncoderBlock(12, 3)", (12, 3), 3 * waves(2, 5, 12), mask=SIGHT),
+        Trial("a new block", in_order),
     ],
     wrong="""
 a norm stands after the sum, as in a post-norm block; a ViT normalises only what a branch reads:
@@ -256,6 +267,11 @@ attention gives tokens and weights only when asked, attn(…, return_attention=T
 tokens alone, and `mixed, weights = …` or [0] takes its images apart
     , return_attention=True => 
     return_attention=True => return_attention
+make attn before mlp, so that a seed gives the same weights as the package's block
+    self.attn = MultiHeadAttention(embed_dim, num_heads) => pass ;;
+        self.mlp = MLP(embed_dim, round(mlp_ratio * embed_dim)) =>
+        self.mlp = MLP(embed_dim, round(mlp_ratio * embed_dim))
+        ⏎ self.attn = MultiHeadAttention(embed_dim, num_heads)
 `+=` writes into the tensor that was given; make a new one, x = x + …
     x = x + mixed => x += mixed
     x = x + mixed => x += mixed ;; x = x + self => x += self

@@ -55,7 +55,7 @@ BY_PLACE = "a block's second place is its mask; write `block(x, return_attention
 KINDS = "(NotImplemented|Type|Value)Error: .*"
 SLIPS = {
     f"{KINDS}(ModuleList|_forward_unimplemented)": CALLED_LIST,
-    f"{KINDS}values to unpack": NOT_ASKED,
+    rf"{KINDS}values to unpack \(expected 2": NOT_ASKED,
     f"{KINDS}mask": BY_PLACE,
 }
 
@@ -218,6 +218,9 @@ the attention is one tensor; give a list, one tensor of weights for each block
     (logits, attention) if => (logits, torch.stack(attention)) if
 the attention is the last block's weights; give a list with those of every block
     (logits, attention) if => (logits, weights) if
+    attention.append(weights) => attention = [weights]
+the weights are averaged over the heads; give those of each head, (B, h, N, N)
+    (weights) => (weights.mean(dim=1))
 the two results are the wrong way round: the logits first, then the attention
     (logits, attention) if => (attention, logits) if
 your list holds each block's tokens, not its weights

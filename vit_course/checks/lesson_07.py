@@ -235,6 +235,12 @@ brackets are missing: / comes before + and -, so write (step + 1) / (rise + 1) a
     (step - rise) / (steps - rise) => step - rise / steps - rise
     / (steps - rise) => / steps - rise
     (step - rise) => step - rise
+yours falls to 0 at once and rises to 1: it is 1 + cos(…), not 1 - cos(…)
+    1 + cos => 1 - cos
+the fall begins a step early: step `rise` itself has share 1, so count from there, step - rise
+    (step - rise) / => (step - rise + 1) /
+`//` throws the fraction away: divide by /
+    (step + 1) / => (step + 1) //
 1 + cos(…) runs from 2 to 0: halve it
     / 2 =>
 a cosine alone runs from 1 to -1, and yours falls below 0: add 1 and halve it

@@ -42,6 +42,8 @@ def taken_out(answer: Callable) -> Any:
             others = f"it changes `{name}` too; take out the positions and nothing else"
         elif name != "tokens.pos_embed" and not p.requires_grad:
             others = f"`{name}` no longer learns either; freeze the positions alone"
+    if not model.training:
+        others = "it puts the model into evaluation mode; leave the mode as it is"
     if learning := [p for p in model.parameters() if p.requires_grad]:
         images = torch.linspace(-2, 2, 120).sin().reshape(5, 1, 4, 6)
         F.cross_entropy(model(images), torch.tensor([0, 1, 2, 1, 0])).backward()

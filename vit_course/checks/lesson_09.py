@@ -159,6 +159,7 @@ the blocks are averaged: multiply them, step @ flow
     flow = torch.eye(N) => flow = 0 ;; step @ flow => flow + step / len(attention)
 the steps are multiplied place by place: @ is the matrix product, * is not
     step @ flow => step * flow
+    flow = torch.eye(N) => flow = torch.ones(N, N) ;; step @ flow => step * flow
 this is the last block's step alone: multiply it with the flow so far, step @ flow
     step @ flow => step
 only the first block is followed: the `return` stands inside the loop; move it to the left, under

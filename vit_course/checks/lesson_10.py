@@ -39,12 +39,16 @@ def renaming(what: str, kind: torch.dtype) -> Trial:
         before = {n: torch.randn(s, generator=generator).to(kind) for n, s in SHAPES.items()}
         given = {name: tensor.clone() for name, tensor in before.items()}
         theirs = {tensor.untyped_storage().data_ptr() for tensor in given.values()}
-        result = answer(given, dict(NAMES))
-        if not isinstance(result, dict) or not all(isinstance(t, Tensor) for t in result.values()):
+        held, asked = dict(given), dict(NAMES)
+        result = answer(given, asked)
+        if result is None or result is ...:
             return result
+        if not isinstance(result, dict) or not all(isinstance(t, Tensor) for t in result.values()):
+            return Parts(result, Verdict(""), Verdict(""), Verdict(""))
         kinds = {t.dtype for t in result.values()} - {torch.float32}
         same = [n for n, t in result.items() if t.untyped_storage().data_ptr() in theirs]
-        kept = list(given) == list(before) and all(given[n].equal(t) for n, t in before.items())
+        kept = list(given) == list(before) and asked == NAMES
+        kept = kept and all(given[n] is t and t.equal(before[n]) for n, t in held.items())
         return Parts(
             result,
             Verdict(f"it holds {kinds.pop()}; all must be torch.float32" if kinds else ""),
@@ -125,6 +129,8 @@ the result is not float32; a model's parameters are: .float()
 your code changes the dictionary that it was given; make a new one, and only read theirs
     tensors[name] => tensors.pop(name)
     weights = {} => weights = tensors
+    weights = {} => weights = {} ⏎ tensors |= {name: t.float() for name, t in tensors.items()}
+    return weights => names.clear() ⏎ return weights
 tensors are in it that no name of ours asks for; go through `names`, and leave the rest of the file
 where it is
     return weights => return weights | {n: tensors[n] for n in tensors if "pooler" in n}

@@ -62,9 +62,9 @@ def fuse_qkv(queries, keys, values, num_heads, order):
         "for the columns, where there are some",
         "Identifiers only on one side": "the pattern must hold the order that is asked for: "
         'f"(qkv h d) ... -> ({order}) ..."',
-        "shape '.*' is invalid for input": "a reshape asks for other sizes than there are: each of "
-        "the three Linears has h · d rows, its out_features, and its in_features are another "
-        "number",
+        "shape '.*' is invalid for input|Shape mismatch": "a reshape asks for "
+        "other sizes than there are: each of the three Linears has h · d rows, its out_features, "
+        "and its in_features are another number",
     },
     wrong="""
 the rows always stand in the order "qkv h d"; for "h d qkv" row 0 of the queries, of the keys and of
@@ -81,6 +81,8 @@ value take turns row by row
     ({order}) => ({order.replace('d qkv', 'qkv d')})
 heads and their width are swapped: a Linear's rows are (h d), all d rows of head 0 first
     f"(qkv h d) => f"(qkv d h)
+this is "d h qkv", the first number of every head in front; in "h d qkv" all of head 0 comes first
+    ({order}) => ({order.replace('h d qkv', 'd h qkv')})
 the number of heads and their width are mixed up: there are num_heads heads, and each has
 out_features // num_heads rows
     f"(qkv h d) => f"(qkv d h) ;; h=num_heads => d=num_heads
@@ -243,9 +245,11 @@ def random_masking(tokens, ratio):
         Trial("tokens whose gradient is asked for", tokens_learn),
     ],
     slips={
-        "is invalid for input of size|must be the same size|expects each tensor to be equal": "the "
-        "samples do not all keep the same number of tokens: sort the noise and keep the first "
-        "kept_count(N, ratio), instead of comparing it with the ratio",
+        "is invalid for input of size|must be the same size|expects each tensor to be equal": (
+            "what is kept does not fill (B, K, D): either the samples do not all keep the same "
+            "number of tokens (sort the noise and keep the first kept_count(N, ratio), instead of "
+            "comparing it with the ratio), or another shape is asked for"
+        ),
         SAME_AXES: "an index needs as many axes as what it picks from, three: shuffled[:, :K, "
         "None]; gather also wants it expanded to (B, K, D)",
     },
@@ -386,12 +390,13 @@ def unmask(kept, order, mask_token, positions):
         Trial("tokens, mask token and positions whose gradient is asked for", all_learn),
     ],
     slips={
-        "out of bounds|out of range": "the number of gaps is wrong: N - K, so that there are N "
+        "index.* out of (bounds|range)": "the number of gaps is wrong: N - K, so that there are N "
         "tokens again; order has places up to N - 1",
         "Expected size .* but got size": "torch.cat joins tensors that are alike in all axes but "
         "one: the mask token must be expanded to (B, N - K, D) first",
         "must match the size of tensor": "two shapes do not meet: what comes of order is (B, N), "
-        "and needs a third axis beside (B, N, D), order[..., None]",
+        "and needs a third axis beside (B, N, D), order[..., None]; K tokens and N - K gaps, "
+        "joined along dim=1, are N; and the positions are those of all N",
         SAME_AXES: "an index needs as many axes as what it picks from, three: order[..., None]; "
         "gather also wants it expanded to (B, N, D)",
         "expanded size of the tensor|number of sizes provided": "expand stretches axes of 1 alone, "
@@ -453,6 +458,10 @@ x + positions
     return torch.where(is_gap, x + => positions += mask_token ⏎ return torch.where(is_gap,
 these are the gaps alone; the tokens kept stand between them
     x + positions, x => x + positions, 0
+torch.cat joined along the batch, its default; the axis of the tokens is dim=1
+    [kept, gaps], dim=1 => [kept, gaps]
+torch.cat joined along the width; the axis of the tokens is dim=1
+    [kept, gaps], dim=1 => [kept, gaps], dim=2
 the positions get no gradient from the gaps: leave out detach and .data
     x + positions => x + positions.detach()
 the mask token gets no gradient, so it would never learn: leave out detach and .data

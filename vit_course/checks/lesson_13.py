@@ -39,7 +39,7 @@ def my_share(batch, number, processes):
     return mine, weight
 """,
     trials=[
-        dealing(10, 1, 4),
+        dealing(11, 1, 4),
         dealing(10, 3, 4),
         dealing(2, 3, 4),
     ],
@@ -172,7 +172,8 @@ def stepping(what: str, *steps: tuple[int, int], mode: bool = True) -> Trial:
         optimizer = torch.optim.SGD(model.parameters(), lr=0.5, momentum=0.5)
         moves, wrong, results = [], [], {}
         optimizer.register_step_post_hook(lambda *_: moves.append(1))
-        batches = [(torch.randn(size, 3, 1, 1), torch.randint(4, (size,))) for size, _ in steps]
+        model.fc.weight.grad = torch.ones(4, 3)  # of an earlier batch
+        batches = [(5 * torch.randn(size, 3, 1, 1), torch.randint(4, (size,))) for size, _ in steps]
         for number, (images, labels) in enumerate(batches):
             model.forget()
             moves.clear()
@@ -248,6 +249,13 @@ the optimizer steps in the loop, so the next piece meets other weights: one step
     loss.backward() => loss.backward() ⏎ optimizer.step() ⏎ optimizer.zero_grad()
 gradients of the step before are still there: call optimizer.zero_grad() once, before the loop
     optimizer.zero_grad() =>
+    optimizer.zero_grad() => ;; optimizer.step() => optimizer.step() ⏎ optimizer.zero_grad()
+the gradients are clipped before the step; this step takes them as they are
+    optimizer.step() => nn.utils.clip_grad_norm_(model.parameters(), 1.0) ⏎ optimizer.step()
+backward runs on the sum so far, so the first pieces count again and again: call it on each piece's
+own loss
+    loss.backward() => ;; return whole => return whole.detach() ;;
+        whole += loss.detach() => whole = whole + loss ⏎ whole.backward(retain_graph=True)
 the weights do not move: `optimizer.step()` is missing, or without its parentheses
     optimizer.step() =>
 the optimizer finds no gradient: either `backward()` of each piece is missing, or without its
@@ -367,10 +375,12 @@ def merge_tokens(x, keys, sizes, r):  # (B, N, D), (B, N, d), (B, N)
         "same number of dimensions|Index tensor must have": "an index needs as many axes as what "
         "it picks from, three: gone[..., None]; scatter_add also wants it expanded to (B, r, "
         "width)",
-        "must match the size of tensor|Expected size .* but got size": "two shapes do not meet: A "
-        "has a token more than B where N is odd, and r of A are gone",
-        "out of bounds|out of range": "a place is larger than a set: the numbers of `partner` are "
-        "places within B, those of `order` places within A",
+        "must match the size of tensor": "two shapes do not meet: sizes (B, N) need a third axis "
+        "beside x, sizes[..., None]; A has a token more than B where N is odd, and r of A are gone",
+        "Expected size .* but got size": "torch.cat joins tensors that are alike in all axes but "
+        "one: the axis of the tokens is dim=1, that of the numbers dim=-1",
+        "index.* out of (bounds|range)": "a place is larger than a set: the numbers of "
+        "`partner` are places within B, those of `order` places within A",
         "inplace operation|leaf Variable": "something is written into a tensor that the gradient "
         "still needs: make a new one",
     },
@@ -387,6 +397,8 @@ the tokens themselves are compared; compare their keys
     F.normalize(keys => F.normalize(x
 the sign of the cosine is lost: opposite keys are not alike
     keys[:, 0::2] @ keys[:, 1::2].mT => (keys[:, 0::2] @ keys[:, 1::2].mT).abs()
+each token of B looks for its partner in A; A looks, so the largest is taken over B, dim=2
+    alike.max(dim=2) => alike.max(dim=1)
 the least alike pairs are merged; the most alike come first, descending=True
     -torch.inf => torch.inf ;; descending=True => descending=False
 cls is merged first: with descending=False its -inf is the smallest; the most alike come first,
@@ -409,6 +421,9 @@ go into B
     rows[:, 0::2], rows[:, 1::2] => rows[:, 1::2], rows[:, 0::2] ;;
         keys[:, 0::2] @ keys[:, 1::2].mT => keys[:, 1::2] @ keys[:, 0::2].mT ;;
         alike[:, 0] = -torch.inf =>
+    rows[:, 0::2], rows[:, 1::2] => rows[:, 1::2], rows[:, 0::2] ;;
+        keys[:, 0::2] @ keys[:, 1::2].mT => keys[:, 1::2] @ keys[:, 0::2].mT ;;
+        alike[:, 0] => alike[:, :, 0]
 what stays of A stands in the order of its likeness; put it back in its own: .sort(dim=1).values
     .sort(dim=1).values =>
 B comes first here; what is left of A comes first, then B
