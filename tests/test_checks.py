@@ -24,8 +24,18 @@ WRONG = {name: answers for answered in ANSWERS for name, answers in answered.WRO
 
 OLDER = [name for name, check in CHECKS.items() if not isinstance(check, Exercise)]
 
-each_check = pytest.mark.parametrize("name", CHECKS)
-each_older = pytest.mark.parametrize("name", OLDER)
+# Whose trials train, or examine whole models.
+HEAVY = ("beat_the_bar", "first_patient", "merge_schedule", "needed", "second_patient")
+HEAVY += ("templates", "third_patient", "unheard_blocks")
+
+
+def marked(name: str, *others):
+    """The values of a test on this check, which is slow where the check's trials are."""
+    return pytest.param(name, *others, marks=[pytest.mark.slow] if name in HEAVY else [])
+
+
+each_check = pytest.mark.parametrize("name", map(marked, CHECKS))
+each_older = pytest.mark.parametrize("name", map(marked, OLDER))
 
 
 def names(value) -> str:
@@ -72,7 +82,7 @@ def test_known_mistakes_get_their_own_messages(name):
     assert len(dict(check.mistakes)) >= 3
 
 
-wrong_answers = [(name, *pair) for name, pairs in WRONG.items() for pair in pairs]
+wrong_answers = [marked(name, *pair) for name, pairs in WRONG.items() for pair in pairs]
 
 
 @pytest.mark.parametrize(("name", "answer", "message"), wrong_answers, ids=names)
@@ -91,6 +101,7 @@ SYMPTOM = re.compile(
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("answers", ANSWERS, ids=lambda module: module.__name__.split(".")[1])
 def test_nine_in_ten_wrong_answers_are_named_not_only_told_a_symptom(answers):
     unnamed, count = [], 0
