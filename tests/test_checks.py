@@ -34,8 +34,8 @@ def marked(name: str, *others):
     return pytest.param(name, *others, marks=[pytest.mark.slow] if name in HEAVY else [])
 
 
-each_check = pytest.mark.parametrize("name", map(marked, CHECKS))
-each_older = pytest.mark.parametrize("name", map(marked, OLDER))
+each_check = pytest.mark.parametrize("name", [*map(marked, CHECKS)])
+each_older = pytest.mark.parametrize("name", [*map(marked, OLDER)])
 
 
 def names(value) -> str:
