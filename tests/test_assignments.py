@@ -235,6 +235,7 @@ HONEST = {
 }
 
 
+@pytest.mark.slow
 def test_an_answer_is_right_as_in_the_notebook_it_was_written_in():
     assert judged(HONEST) == dict.fromkeys(HONEST, "right")
 

@@ -64,7 +64,13 @@ def photo():
 B16 = dict(hidden_size=768, num_attention_heads=12, intermediate_size=3072, num_labels=1000)
 
 
-@pytest.mark.parametrize("sizes", [B16, dict(num_labels=1000)], ids=["B/16", "DeiT-Ti"])
+@pytest.mark.parametrize(
+    "sizes",
+    [
+        pytest.param(B16, marks=pytest.mark.slow, id="B/16"),
+        pytest.param(dict(num_labels=1000), id="DeiT-Ti"),
+    ],
+)
 def test_hugging_faces_classifiers_give_the_same_logits(sizes, tmp_path):
     theirs = published("ViTForImageClassification", tmp_path, **sizes)
     loaded = load(tmp_path)
@@ -1013,6 +1019,7 @@ print(time.monotonic() - start < 10)
 """
 
 
+@pytest.mark.slow
 def test_huggingface_hub_itself_brings_shards_revisions_and_its_cache(small_hub, tmp_path):
     """The real library, against a small hub of our own that falls silent in between."""
     home = tmp_path / "home"
