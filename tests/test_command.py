@@ -64,6 +64,7 @@ def test_the_command_trains_says_where_the_weights_are_and_goes_on(tmp_path, cap
 
     command.main(few(epochs=2, out=tmp_path / "other", lr=0.03))
     (tmp_path / "other" / "best.safetensors").replace(out / "best.safetensors")
+    capsys.readouterr()
     command.main(few(out=out))  # it is the best that is measured, not the last
     other = training.evaluate(training.load_model(out / "best.safetensors"), digits()[1])[1]
     assert f"measured once: {other:.1%}\n" in capsys.readouterr().out
