@@ -2,25 +2,32 @@
 
 import os
 import warnings
+from dataclasses import dataclass
+from math import isfinite
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 from PIL import Image, ImageOps
 from torch import Tensor
+from torch.nn import functional as F
 
-from .inputs import as_pair, check_images
+from .inputs import as_pair, check_choice, check_images, check_sizes
 
 # Formats that are read without running another program (EPS would start Ghostscript).
 FORMATS = ("AVIF", "BMP", "GIF", "JPEG", "JPEG2000", "PNG", "PPM", "TIFF", "WEBP")
 LARGE = 2_000_000  # pixels; a JPEG of more is decoded at a fraction, in a fraction of the time
+LUMA = (0.299, 0.587, 0.114)  # how bright red, green and blue are (ITU-R BT.601)
 MEAN = STD = 0.5  # maps 0…1 to -1…1, as the published ViT-B/16 was trained
 
 
 def sample_photo() -> Path:
     """The photo that matplotlib ships, of Grace Hopper: 600 × 512 pixels, in the public domain."""
-    from matplotlib import cbook
-
+    try:
+        from matplotlib import cbook
+    except ImportError:
+        raise ImportError("matplotlib brings the photo; `pip install matplotlib` first") from None
     return Path(cbook.get_sample_data("grace_hopper.jpg", asfileobj=False))
 
 
@@ -46,8 +53,16 @@ def load_image(path: str | Path, size: int | tuple[int, int] | None = 224) -> Te
 
 def open_rgb(path: str | Path, size: int | tuple[int, int] | None = 224) -> Image.Image:
     """As `load_image`, but give Pillow's picture, in 8-bit RGB."""
-    path = Path(path)
-    wanted = None if size is None else as_pair(size, "size")
+    if size is None:
+        return decode(path)
+    height, width = as_pair(size, "size")
+    picture = decode(path, max(height, width))
+    return ImageOps.fit(picture, (width, height), Image.Resampling.BICUBIC)
+
+
+def decode(path: str | Path, side: int | None = None) -> Image.Image:
+    """A file's picture in 8-bit RGB; of a large JPEG a smaller one, good for sides up to `side`."""
+    path = Path(path).expanduser()
     if os.path.isdir(path):
         raise ValueError(f"{path} is a folder; give a file in it")
     if not os.path.isfile(path):  # Path.is_file would raise where a name is too long
@@ -57,12 +72,11 @@ def open_rgb(path: str | Path, size: int | tuple[int, int] | None = 224) -> Imag
             warnings.simplefilter("ignore")  # of harmless oddities inside the file
             warnings.simplefilter("error", Image.DecompressionBombWarning)
             with Image.open(path, formats=heif() if is_heic(path) else FORMATS) as file:
-                if wanted is not None and file.width * file.height > LARGE:
+                if side is not None and file.width * file.height > LARGE:
                     # At 1/2, 1/4 or 1/8, but half as large again as wanted; other formats cannot.
-                    least = round(1.5 * max(wanted))
-                    file.draft(None, (least, least))
+                    file.draft(None, (round(1.5 * side), round(1.5 * side)))
                 # Pillow opens 16-bit PGM as 32 bits wide.
-                picture = to_rgb(ImageOps.exif_transpose(file), of_16_bits=file.format == "PPM")
+                return to_rgb(ImageOps.exif_transpose(file), of_16_bits=file.format == "PPM")
     except Image.UnidentifiedImageError:
         known = ", ".join(FORMATS)
         raise ValueError(f"{path} is not a picture in a known format ({known})") from None
@@ -71,10 +85,6 @@ def open_rgb(path: str | Path, size: int | tuple[int, int] | None = 224) -> Imag
         raise ValueError(f"{path} has more than {limit} pixels; make it smaller first") from None
     except Exception as error:  # decoders raise nearly anything on a broken file
         raise ValueError(f"{path} cannot be read as a picture: {error}") from error
-    if wanted is None:
-        return picture
-    height, width = wanted
-    return ImageOps.fit(picture, (width, height), Image.Resampling.BICUBIC)
 
 
 def is_heic(path: Path) -> bool:
@@ -125,7 +135,7 @@ def to_rgb(picture: Image.Image, of_16_bits: bool = False) -> Image.Image:
     return picture.convert("RGB")
 
 
-def normalize(images: Tensor, mean=MEAN, std=STD) -> Tensor:
+def normalize(images: Tensor, mean: Any = MEAN, std: Any = STD) -> Tensor:
     """Shift and scale each channel: (images - mean) / std.
 
     Args:
@@ -140,7 +150,7 @@ def normalize(images: Tensor, mean=MEAN, std=STD) -> Tensor:
     return (images - mean) / std
 
 
-def denormalize(images: Tensor, mean=MEAN, std=STD) -> Tensor:
+def denormalize(images: Tensor, mean: Any = MEAN, std: Any = STD) -> Tensor:
     """Undo `normalize`, ready to be shown: images · std + mean."""
     mean, std = per_channel(images, mean), per_channel(images, std)
     return images * std + mean
@@ -159,3 +169,81 @@ def per_channel(images: Tensor, values) -> Tensor:
             f"{values.tolist()}: give one number, or one for each of {channels} channels"
         )
     return values[:, None, None] if values.ndim else values
+
+
+@dataclass(frozen=True)
+class Preprocess:
+    """How a model wants its pictures, as it was trained. Calling it makes the batch from one.
+
+    Args:
+        size: (height, width) that goes into the model, in pixels.
+        shorter_side: resize the picture's shorter side to this (or to more, if it takes more to
+            cover `size`) and cut `size` from the middle; None resizes the whole picture straight
+            to `size`, whatever its proportions.
+        interpolation: "bilinear" or "bicubic", both antialiased.
+        mean, std: of each channel, for pixels from 0 to 1; a single one for grey pictures.
+        ink: whether 1 is dark, as sets of handwriting hold it: pictures are turned to negatives.
+
+    Raises:
+        ValueError: an unknown interpolation, or means and deviations that do not fit together.
+    """
+
+    size: tuple[int, int] = (224, 224)
+    shorter_side: int | None = None
+    interpolation: str = "bilinear"
+    mean: tuple[float, ...] = (MEAN,) * 3
+    std: tuple[float, ...] = (STD,) * 3
+    ink: bool = False
+
+    def __post_init__(self):
+        object.__setattr__(self, "size", as_pair(self.size, "size"))
+        check_choice("interpolation", self.interpolation, "bilinear", "bicubic")
+        check_choice("ink", self.ink, True, False)
+        if self.shorter_side is not None:
+            check_sizes(shorter_side=self.shorter_side)
+        mean, std = self.mean, self.std
+        sound = all(isinstance(v, (int, float)) and isfinite(v) for v in (*mean, *std))
+        if not sound or len(mean) != len(std) or not mean or min(std) <= 0:
+            said = f"mean is {mean}, std is {std}"
+            raise ValueError(f"{said}; give a number for each channel, and each std above 0")
+        object.__setattr__(self, "mean", tuple(mean))  # JSON has no tuples
+        object.__setattr__(self, "std", tuple(std))
+
+    def pixels(self, picture: str | Path | Image.Image | Tensor) -> Tensor:
+        """A picture, its path, or a tensor (C, H, W) from 0 to 1, as (C, H, W) of `size`, 0 to 1.
+
+        Raises:
+            TypeError: a tensor that does not hold floats.
+            ValueError: no picture that can be opened, or pixels that are not from 0 to 1.
+        """
+        height, width = self.size
+        if isinstance(picture, (str, Path)):
+            picture = decode(picture, max(height, width, self.shorter_side or 0))
+        if isinstance(picture, Image.Image):
+            array = np.array(to_rgb(ImageOps.exif_transpose(picture)))
+            picture = torch.from_numpy(array).permute(2, 0, 1).float().div_(255)
+        images = picture[None] if isinstance(picture, Tensor) and picture.ndim == 3 else picture
+        channels = len(self.mean)
+        if channels == 1 and isinstance(images, Tensor) and images.shape[1] == 3:
+            images = images.mul(torch.tensor(LUMA)[:, None, None]).sum(dim=1, keepdim=True)
+        check_images(images, channels)
+        low, high = images.aminmax()
+        if low < 0 or high > 1 + 1e-5:
+            said = f"pixels run from {low:g} to {high:g}"
+            raise ValueError(f"{said}; give them from 0 to 1 (bytes / 255), not normalised")
+        old_height, old_width = images.shape[2:]
+        rows, columns = self.size
+        if self.shorter_side is not None:
+            cover = max(height / old_height, width / old_width)
+            scale = max(self.shorter_side / min(old_height, old_width), cover)
+            rows, columns = round(old_height * scale), round(old_width * scale)
+        options: Any = dict(mode=self.interpolation, antialias=True)
+        images = F.interpolate(images, size=(rows, columns), **options)
+        top, left = (rows - height) // 2, (columns - width) // 2
+        image = images[0, :, top : top + height, left : left + width]
+        image = image.clamp(0, 1)  # bicubic overshoots
+        return 1 - image if self.ink else image
+
+    def __call__(self, picture: str | Path | Image.Image | Tensor) -> Tensor:
+        """Turn a picture, as `pixels` takes it, into a normalised batch (1, C, H, W)."""
+        return normalize(self.pixels(picture), self.mean, self.std)[None]

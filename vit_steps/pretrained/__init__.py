@@ -1,6 +1,6 @@
 """Lesson 10: weights that others trained, renamed into our ViT; nothing of theirs is run."""
 
+from ..images import Preprocess
 from .loading import Loaded, load, save_hugging_face
-from .preprocess import Preprocess
 
 __all__ = ["Loaded", "Preprocess", "load", "save_hugging_face"]

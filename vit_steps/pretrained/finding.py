@@ -23,7 +23,7 @@ def find(source: str | Path, revision: str | None = None) -> Path:
 
     ValueError where there is nothing, and for a revision where nothing comes from the hub.
     """
-    path = Path(source)
+    path = Path(source).expanduser()
     if revision is not None and path.exists():
         raise ValueError(f"revision is {revision!r}, but {source} is here, not on the hub")
     if path.is_file():

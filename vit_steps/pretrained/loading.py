@@ -1,19 +1,23 @@
 """Loading a published checkpoint, and writing one."""
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import torch
 from safetensors.torch import save
 from torch import nn
 
 from ..files import write_whole
-from ..inputs import check_sizes
+from ..images import Preprocess
+from ..inputs import as_pair, check_sizes
+from ..training import load_weights
+from ..training.checkpoints import check_plain
 from ..vit import ViT, ViTConfig, init_weights
 from . import layouts
 from .finding import find, read_settings
-from .preprocess import Preprocess, read_preprocess
+from .preprocess import RESAMPLING, read_preprocess
 from .reading import read
 from .sizes import read_classes, read_config
 
@@ -25,20 +29,23 @@ class Loaded:
     Args:
         model: in eval mode.
         config: the model's.
-        preprocess: how it wants its pictures: `model(loaded.preprocess("cat.jpg"))`.
-        classes: the classes' names, where a config.json says them; else empty.
-        layout: whose names the tensors had, a key of `layouts.LAYOUTS`.
+        preprocess: how it wants its pictures: `model(loaded.preprocess("cat.jpg"))`. None where
+            a file of this package does not say it.
+        classes: the classes' names, where the files say them; else empty.
+        layout: whose names the tensors had, a key of `layouts.LAYOUTS`, or "vit_steps".
         used: the names of the tensors that the model holds now.
         unused: those left over: Hugging Face's `pooler`, and a head that was replaced.
+        measured: what a file of this package says of its training, see `training.Weights`.
     """
 
     model: ViT
     config: ViTConfig
-    preprocess: Preprocess
+    preprocess: Preprocess | None
     classes: tuple[str, ...]
     layout: str
     used: tuple[str, ...]
     unused: tuple[str, ...]
+    measured: dict[str, Any] = field(default_factory=dict)
 
     def __str__(self) -> str:
         left = f"{len(self.unused)} left over"
@@ -53,14 +60,14 @@ def load(
     revision: str | None = None,
     preprocess: Preprocess | None = None,
 ) -> Loaded:
-    """Load published weights into our ViT, and check that each tensor has its place.
+    """Load weights into our ViT, published ones or our own, and check that each has its place.
 
     Args:
-        source: a file (.safetensors; Google's .npz; .pth, .pt or .bin, of which only tensors are
-            read), a folder with config.json and model.safetensors, that model.safetensors itself,
-            the model.safetensors.index.json of several shards, or the id of a model on
-            huggingface.co, such as "google/vit-base-patch16-224". What a hub id needs is downloaded
-            once and kept in huggingface_hub's cache.
+        source: a file (.safetensors, of this package's too; Google's .npz; .pth, .pt or .bin, of
+            which only tensors are read), a folder with config.json and model.safetensors, that
+            model.safetensors itself, or the id of a model on huggingface.co, such as
+            "google/vit-base-patch16-224". What a hub id needs is downloaded once and kept in
+            huggingface_hub's cache.
         num_classes: for a new, untrained head of so many classes; None keeps the checkpoint's own.
         num_heads: h, where neither the tensors (Google's do) nor a config.json say it. No shape
             tells it: known are B, L, H, g and G as they were published (`sizes.PUBLISHED_HEADS`).
@@ -88,6 +95,8 @@ def load(
     path = find(source, revision)
     settings, pictures = read_settings(path)
     tensors = read(path)
+    if "tokens.cls_token" in tensors:
+        return load_ours(path, num_classes, preprocess)
     layout, names = layouts.recognise(tensors, path)
     head = {*names["head.weight"], *names["head.bias"]}
     unused = [name for name in tensors if "pooler." in name]
@@ -117,17 +126,41 @@ def load(
     return Loaded(model.eval(), config, wanted, labels, layout, tuple(used), tuple(unused))
 
 
-def save_hugging_face(model: ViT, folder: str | Path, classes: tuple[str, ...] = ()) -> None:
-    """Write a model as Hugging Face's library does: config.json and model.safetensors.
+def load_ours(path: Path, num_classes: int | None, preprocess: Preprocess | None) -> Loaded:
+    """What `load` gives for a file of this package."""
+    found = load_weights(path)
+    model, classes, how = found.model, found.classes, preprocess or found.preprocess
+    if num_classes is not None:
+        model, classes = model.with_classes(num_classes), ()
+    used = tuple(found.model.state_dict())
+    unused = tuple(n for n in used if n.startswith("head.")) if num_classes is not None else ()
+    used = tuple(name for name in used if name not in unused)
+    return Loaded(model, model.config, how, classes, "vit_steps", used, unused, found.measured)
+
+
+def save_hugging_face(
+    model: ViT,
+    folder: str | Path,
+    classes: tuple[str, ...] = (),
+    preprocess: Preprocess | None = None,
+) -> None:
+    """Write a model as Hugging Face's library does: `pipeline("image-classification", folder)`.
+
+    The files are config.json, model.safetensors and, where `preprocess` is given (without it a
+    pipeline does not start), preprocessor_config.json.
 
     Args:
         folder: made if it is not there.
         classes: a name for each class; by default LABEL_0, LABEL_1, …, as theirs are.
+        preprocess: how the model wants its pictures, of three channels.
 
     Raises:
-        ValueError: a model that their class cannot hold (mean pooling), another number of names, or
-            a folder that cannot be made or written.
+        ValueError: a model that their class cannot hold (mean pooling, an exchanged part), another
+            number of names, preparation that theirs cannot do (grey, ink), or a folder that cannot
+            be made or written.
     """
+    check_plain(model)
+    pictures = None if preprocess is None else to_hugging_face(preprocess)
     c, weights = model.config, model.state_dict()
     if c.pool != "cls":
         raise ValueError("pool is 'mean'; Hugging Face's ViT reads the cls token")
@@ -161,3 +194,22 @@ def save_hugging_face(model: ViT, folder: str | Path, classes: tuple[str, ...] =
         raise ValueError(f"{folder} cannot be made: {error.strerror or error}") from error
     write_whole(Path(folder, "model.safetensors"), save(tensors, metadata={"format": "pt"}))
     write_whole(Path(folder, "config.json"), json.dumps(settings, indent=2).encode())
+    if pictures is not None:
+        said = json.dumps(pictures, indent=2).encode()
+        write_whole(Path(folder, "preprocessor_config.json"), said)
+
+
+def to_hugging_face(how: Preprocess) -> dict[str, Any]:
+    """What preprocessor_config.json says; ValueError for what their library cannot do."""
+    if len(how.mean) != 3 or how.ink:
+        raise ValueError(f"{how}: Hugging Face's pipeline gives three channels, dark as 0; leave "
+                         "preprocess out, and prepare the pictures yourself")  # fmt: skip
+    height, width = as_pair(how.size)
+    size: dict[str, int] = dict(height=height, width=width)
+    pictures: dict[str, Any] = dict(image_processor_type="ViTImageProcessor", size=size)
+    if how.shorter_side is not None:
+        cut = dict(size={"shortest_edge": how.shorter_side}, do_center_crop=True, crop_size=size)
+        pictures = dict(image_processor_type="CLIPImageProcessor", do_convert_rgb=True, **cut)
+    number = next(n for n, name in RESAMPLING.items() if name == how.interpolation)
+    scale = dict(do_resize=True, do_rescale=True, rescale_factor=1 / 255, resample=number)
+    return pictures | scale | dict(do_normalize=True, image_mean=how.mean, image_std=how.std)

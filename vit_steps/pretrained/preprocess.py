@@ -1,16 +1,10 @@
 """How a checkpoint wants its pictures, and where that is written."""
 
-from dataclasses import dataclass
-from math import isfinite
 from pathlib import Path
 from typing import Any
 
-import torch
-from torch import Tensor
-from torch.nn import functional as F
-
-from ..images import load_image, normalize
-from ..inputs import as_pair, check_images
+from ..images import Preprocess
+from ..inputs import as_pair
 from ..vit import ViTConfig
 
 IMAGENET: dict[str, Any] = dict(mean=(0.485, 0.456, 0.406), std=(0.229, 0.224, 0.225))
@@ -26,67 +20,6 @@ DEIT_AND_DINO = (
     "facebook/dino-vitb8",
     "facebook/dino-vitb16",
 )
-
-
-@dataclass(frozen=True)
-class Preprocess:
-    """How a checkpoint wants its pictures. Calling it makes the batch from a picture.
-
-    Args:
-        size: (height, width) that goes into the model, in pixels.
-        shorter_side: resize the picture's shorter side to this and cut `size` from the middle;
-            None resizes the whole picture straight to `size`, whatever its proportions.
-        interpolation: "bilinear" or "bicubic", both antialiased.
-        mean, std: of each channel, for pixels from 0 to 1.
-
-    Raises:
-        ValueError: an unknown interpolation, or a shorter side from which `size` cannot be cut.
-    """
-
-    size: tuple[int, int] = (224, 224)
-    shorter_side: int | None = None
-    interpolation: str = "bilinear"
-    mean: tuple[float, ...] = (0.5, 0.5, 0.5)
-    std: tuple[float, ...] = (0.5, 0.5, 0.5)
-
-    def __post_init__(self):
-        as_pair(self.size, "size")
-        if self.interpolation not in RESAMPLING.values():
-            known = " or ".join(f'"{name}"' for name in RESAMPLING.values())
-            raise ValueError(f"interpolation is {self.interpolation!r}; give {known}")
-        if self.shorter_side is not None and self.shorter_side < max(self.size):
-            raise ValueError(
-                f"shorter_side is {self.shorter_side}: {self.size[0]}×{self.size[1]} pixels "
-                "cannot be cut from it; make it larger, or None"
-            )
-        values = (*self.mean, *self.std)
-        numbers = all(isinstance(v, (int, float)) and isfinite(v) for v in values)
-        if not numbers or len(self.mean) != len(self.std) or not all(self.std):
-            raise ValueError(
-                f"mean is {self.mean}, std is {self.std}; give a number for each channel, and no "
-                "std of 0"
-            )
-
-    def __call__(self, picture: str | Path | Tensor) -> Tensor:
-        """Turn a picture's path, or a tensor (C, H, W) from 0 to 1, into a batch (1, C, H, W).
-
-        Raises:
-            ValueError: not a picture that `vit_steps.load_image` can open.
-        """
-        images = picture if isinstance(picture, Tensor) else load_image(picture, size=None)
-        images = images[None]
-        check_images(images, channels=len(self.mean))
-        height, width = target = as_pair(self.size)
-        old_height, old_width = images.shape[2:]
-        if self.shorter_side is not None:
-            scale = self.shorter_side / min(old_height, old_width)
-            target = round(old_height * scale), round(old_width * scale)
-        options: Any = dict(mode=self.interpolation, antialias=True)
-        images = F.interpolate(images, size=target, **options).clamp(0, 1)  # bicubic overshoots
-        top, left = (target[0] - height) // 2, (target[1] - width) // 2
-        images = images[:, :, top : top + height, left : left + width]
-        mean, std = map(torch.tensor, (self.mean, self.std))
-        return normalize(images, mean, std)  # pyright: ignore[reportArgumentType]
 
 
 def read_preprocess(

@@ -4,20 +4,24 @@
 """
 
 from .augment import augment_digits, augment_photos
-from .checkpoints import load_model, save_model
+from .checkpoints import Weights, load_model, load_weights, save_model
+from .data import load_data
 from .fitting import fit
-from .loader import batches
+from .loader import Batches
 from .loop import History, decay_groups, evaluate, train_step, warmup_cosine
 
 __all__ = [
+    "Batches",
     "History",
+    "Weights",
     "augment_digits",
     "augment_photos",
-    "batches",
     "decay_groups",
     "evaluate",
     "fit",
+    "load_data",
     "load_model",
+    "load_weights",
     "save_model",
     "train_step",
     "warmup_cosine",

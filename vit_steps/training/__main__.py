@@ -4,7 +4,9 @@ import argparse
 import os
 import sys
 import warnings
-from contextlib import redirect_stdout
+from contextlib import nullcontext, redirect_stdout
+from importlib.util import find_spec
+from inspect import signature
 from io import TextIOWrapper
 from pathlib import Path
 from typing import Any
@@ -12,34 +14,25 @@ from typing import Any
 import torch
 from tqdm import tqdm
 
-from ..vit import ViT, ViTConfig
-from .augment import augment_digits, augment_photos
-from .checkpoints import load_model, own_folder
+from ..images import Preprocess
+from ..pretrained import load
+from ..vit import ViTConfig
 from .data import load_data
-from .dataset import Pictures
 from .devices import pick_device
 from .fitting import fit
 from .folders import Parts
-from .loop import History, evaluate
-from .processes import ProcessLostError, first_alone, is_first, joined, my_share
+from .loop import History
+from .processes import ProcessLostError, first_alone, is_first, joined, launch, my_share
+from .recipes import AUGMENT, MODEL, ONWARD, augmentation, preparation, recipe, settings
+from .report import conclude, draw_history, measure, write_history
+from .resuming import own_folder
 
-# What suits each data set on a laptop's CPU. In these small models the patches start far louder
-# than positions of spread 0.02, and drown them: twelve epochs on digits, without augmentation,
-# gave 83%; from positions of spread 0.2 they gave 99%.
-RECIPES: dict[str, dict[str, Any]] = {
-    "digits": dict(patch_size=2, embed_dim=48, depth=3, epochs=30, augment="digits"),
-    "scattered": dict(patch_size=4, embed_dim=64, depth=4, epochs=6, augment="none"),
-    "folder": dict(patch_size=8, embed_dim=96, depth=4, epochs=40, augment="photos"),
-    "openml": dict(patch_size=4, embed_dim=64, depth=4, epochs=10, augment="photos"),
-    "openml:MNIST": dict(patch_size=4, embed_dim=64, depth=4, epochs=10, augment="digits"),
-}
 # Parameters. A smaller model does so little at a time that several threads wait for each other: two
 # of them gain a third at best, and beside other work took up to 24 times as long as one.
 SMALL = 1_000_000
-# The options that go on as they are, to `fit` and to `ViTConfig`.
-FIT = ["epochs", "batch_size", "lr", "weight_decay", "warmup", "label_smoothing", "seed", "amp"]
-MODEL = ["patch_size", "embed_dim", "depth", "num_heads", "dropout"]
-AUGMENT = {"none": None, "digits": augment_digits, "photos": augment_photos}
+# The options that go on as they are, to `fit`.
+FIT = ("epochs", "batch_size", "lr", "weight_decay", "warmup", "label_smoothing", "seed", "clip",
+       "average", "augment")  # fmt: skip
 
 
 def arguments() -> argparse.ArgumentParser:
@@ -57,55 +50,73 @@ examples:
   %(prog)s --data openml:Fashion-MNIST --out runs/fashion
       60,000 pictures of clothes to train on, 10,000 to test on, from openml.org
 
-  torchrun --nproc-per-node 2 -m vit_steps.training
-      the same in two processes, or on two graphics cards, --batch-size in all
+  %(prog)s --data folder:my_photos --from google/vit-base-patch16-224
+      the same from published weights, or from a file of your own, with a new head
+  %(prog)s --processes 2
+      in two processes, or on two graphics cards, --batch-size in all
 
 The best epoch is chosen on val: a folder's own, or a share of what there is to train
 on. The pictures to test on are used once, at the end. On the CPU a model of less than
 a million parameters trains in one thread: more would wait for each other.
-Stop it by Ctrl-C when you like: the same command goes on from the last finished epoch.
-In Python, vit_steps.training.load_model("runs/digits/best.safetensors") is the model.
+Stop it by Ctrl-C when you like: the same command goes on from the last finished epoch,
+with larger --epochs too. Beside the weights lie history.csv and classes.csv, and, where
+matplotlib is installed, curves.png and confusion.png.
+python -m vit_steps.predict runs/my_photos/best.safetensors photo.jpg names a picture; in
+Python, vit_steps.training.load_model("runs/my_photos/best.safetensors") is the model.
 """,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
 
-    def add(to, name: str, help: str, default=None, kind: type = int, metavar: str = "N") -> None:
-        if default is not None:
+    usual = {name: given.default for name, given in signature(fit).parameters.items()}
+
+    def add(to: Any, name: str, help: str, kind: Any = int, metavar: str = "N") -> None:
+        default = usual.get(name[2:].replace("-", "_"))
+        if default is not None and "default" not in help:
             help += f" (default: {default})"
-        to.add_argument(name, type=kind, default=default, metavar=metavar, help=help)
+        to.add_argument(name, type=kind, metavar=metavar, help=help)
 
     sources = "digits, scattered, folder:PATH, openml:MNIST, openml:Fashion-MNIST, openml:CIFAR-10"
-    add(parser, "--data", sources, "digits", str, "DATA")
+    parser.add_argument("--data", default="digits", help=f"{sources} (default: digits)")
+    parser.add_argument("--from", dest="start", metavar="WEIGHTS", help="start from these: a file "
+                        "of this command's, or published ones, by file, folder or "
+                        "huggingface.co's id")  # fmt: skip
     add(parser, "--out", "folder for the weights (default: runs/, then the name of the data)",
-        None, Path, "FOLDER")  # fmt: skip
+        Path, "FOLDER")  # fmt: skip
     parser.add_argument("--restart", action="store_true", help="forget what --out holds")
     parser.add_argument("--device", choices=("cpu", "cuda", "mps"), help="default: cuda or mps if "
                         "there is one, else cpu")  # fmt: skip
-
-    add(parser, "--val-fraction", "share to choose the best epoch by; 0: take the last epoch",
-        0.1, float, "X")  # fmt: skip
-    add(parser, "--workers", "processes that read pictures, where memory cannot hold them", 2)
+    add(parser, "--val-fraction", "share to choose the best epoch by; 0: take the last epoch "
+        "(default: 0.1)", float, "X")  # fmt: skip
+    add(parser, "--processes", "processes that train together (default: 1)")
 
     run = parser.add_argument_group("training (what has no default here suits the data)")
-    add(run, "--epochs", "how often each training image is seen")
-    add(run, "--batch-size", "images in a step", 64)
-    add(run, "--lr", "highest learning rate", 2e-3, float, "X")
-    add(run, "--weight-decay", "how strongly weights are pulled to 0", 0.05, float, "X")
-    add(run, "--warmup", "share of the steps in which the learning rate rises", 0.1, float, "X")
-    add(run, "--label-smoothing", "share of the target spread over all", 0.1, float, "X")
-    add(run, "--seed", "of the first weights, the order and the augmentation", 0)
+    add(run, "--epochs", "how often each training image is seen (default: of the data)")
+    add(run, "--batch-size", "images in a step (default: 64)")
+    add(run, "--lr", "highest learning rate", float, "X")
+    add(run, "--weight-decay", "how strongly weights are pulled to 0", float, "X")
+    add(run, "--warmup", "share of the steps in which the learning rate rises", float, "X")
+    add(run, "--label-smoothing", "share of the target spread over all", float, "X")
+    add(run, "--clip", "longest gradient of all weights together", float, "X")
+    add(
+        run,
+        "--average",
+        "measure and keep a running mean of the weights, such as 0.999",
+        float,
+        "X",
+    )
+    add(run, "--seed", "of the first weights, the order and the augmentation")
     run.add_argument("--augment", choices=AUGMENT, help="what is done to training images; digits: "
                      "turn, scale and shift a little; photos: mirror, zoom in")  # fmt: skip
     run.add_argument("--amp", action="store_true", help="mixed precision, 16 bits where they do")
 
-    model = parser.add_argument_group("model (what has no default here suits the data)")
+    model = parser.add_argument_group("model (suits the data; --from brings its own)")
     add(model, "--image-size", "side to which a folder's pictures are brought, in pixels (64)")
+    model.add_argument("--grey", action="store_true", help="make a folder's pictures grey")
     add(model, "--patch-size", "side of a patch in pixels; divides the image's")
     add(model, "--embed-dim", "width of a token")
     add(model, "--depth", "number of encoder blocks")
-    add(model, "--num-heads", "heads of attention; divides the width", 4)
-    add(model, "--dropout", "share of the numbers dropped in training", 0.0, float, "X")
-    add(model, "--position-std", "spread of the positions at the start", 0.2, float, "X")
+    add(model, "--num-heads", "heads of attention; divides the width (default: 4)")
+    add(model, "--dropout", "share of the numbers dropped in training", float, "X")
     return parser
 
 
@@ -116,6 +127,8 @@ def main(argv: list[str] | None = None) -> int:
     if isinstance(sys.stdout, TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
+        if options.processes not in (None, 1):
+            return launch(options.processes, sys.argv[1:] if argv is None else argv)
         with joined(pick_device(options.device)) as device:
             if is_first():
                 return train_as(options, device)
@@ -133,34 +146,38 @@ def main(argv: list[str] | None = None) -> int:
 def train_as(options: argparse.Namespace, device: torch.device) -> int:
     """Load the data, build the model, train it, measure it once, and say where the weights are."""
     kind, _, name = options.data.partition(":")
-    for key, value in (RECIPES.get(options.data) or RECIPES.get(kind, {})).items():
-        if getattr(options, key) is None:
-            setattr(options, key, value)
-    if options.image_size is not None and kind != "folder":
-        raise ValueError(f"--image-size is for folders; the pictures of {options.data} have theirs")
-    place = options.out or Path("runs") / (Path(name).resolve().name if name else kind)
+    place = (
+        options.out or Path("runs") / (Path(name).resolve().name if name else kind)
+    ).expanduser()
     last, best = place / "last.safetensors", place / "best.safetensors"
+    given = {key: value for key in (*MODEL, *FIT) if (value := getattr(options, key)) is not None}
 
-    with first_alone():
-        train, val, test = load_parts(options)
-    model = make_model(options, train)
+    with first_alone():  # what costs nothing comes first, the pictures last
+        said, loaded, how = prepared(options, kind, given)
+        with own_folder(place) if is_first() else nullcontext():
+            if options.restart:
+                for file in (last, best):
+                    file.unlink(missing_ok=True)
+        train, val, test = load_parts(options, how)
+    if loaded is None:
+        model, said = recipe(options.data, train, **given)
+    else:
+        torch.manual_seed(said["seed"])
+        model = loaded.model.with_classes(len(train.classes))
     size, processes = sum(p.numel() for p in model.parameters()), my_share()[1]
     if device.type == "cpu" and size < SMALL:
         torch.set_num_threads(1)
     many = f", in {processes} processes" if processes > 1 else ""
     print(f"ViT with {size:,} parameters, on {device}{many}")
-    if options.restart and place.exists() and is_first():
-        with own_folder(place):
-            last.unlink(missing_ok=True)
-            best.unlink(missing_ok=True)
-    elif last.exists():
+    if last.exists():
         print(f"going on from {last}")
 
     done = []  # the history after each epoch
 
     def report(history: History) -> None:
         done.append(history)
-        line = f"epoch {len(history):3} of {options.epochs}: "
+        write_history(place, history)
+        line = f"epoch {len(history):3} of {said['epochs']}: "
         line += f"training loss {history.train_loss[-1]:.3f}"
         if history.val_loss:
             line += f", val loss {history.val_loss[-1]:.3f}"
@@ -168,10 +185,9 @@ def train_as(options: argparse.Namespace, device: torch.device) -> int:
         with tqdm.external_write_mode():  # above the bar
             print(line, flush=True)
 
-    said = {name: getattr(options, name) for name in FIT}
-    said |= dict(augment=AUGMENT[options.augment], device=device, folder=place, report=report)
+    whole: Any = said | dict(device=device, folder=place, report=report, amp=options.amp)
     try:
-        history = fit(model, train, val, **said, progress=sys.stderr.isatty())
+        history = fit(model, train, val, **whole, best=True, progress=sys.stderr.isatty())
     except KeyboardInterrupt:
         if done or last.exists():
             epoch = f"after epoch {len(done[-1])}" if done else "before another epoch was finished"
@@ -179,46 +195,68 @@ def train_as(options: argparse.Namespace, device: torch.device) -> int:
         else:
             print("Stopped before the end of the first epoch: nothing is saved.")
         return 130
-    _, accuracy = evaluate(load_model(best).to(device), test, amp=options.amp)
     if history.val_accuracy:
         val_accuracy = history.val_accuracy[history.best - 1]
         print(f"best epoch: {history.best}, by its val accuracy of {val_accuracy:.1%}")
-    print(
-        f"test accuracy of epoch {history.best}, measured once: {accuracy:.1%}\n"
-        f"weights: {best} (epoch {history.best})\n"
-        f"         {last} (epoch {len(history)})"
-    )
+    part, data = ("test", test) if test is not None else ("val", val)
+    if data is not None:
+        measured = measure(model.to(device), data, amp=options.amp)
+        if is_first():
+            conclude(place, part, data, measured)
+        once = "measured once" if part == "test" else "by which it was chosen: too good"
+        print(f"{part} of epoch {history.best}, {once}: {measured}")
+    if is_first() and find_spec("matplotlib"):
+        draw_history(place / "curves.png", history)
+    print(f"weights: {best} (epoch {history.best})\n         {last} (epoch {len(history)})")
     return 0
 
 
-def load_parts(options: argparse.Namespace) -> Parts:
+def prepared(
+    options: argparse.Namespace, kind: str, given: dict[str, Any]
+) -> tuple[dict[str, Any], Any, Preprocess]:
+    """The options of `fit`, the weights to start from or None, and how pictures are prepared.
+
+    ValueError for sizes that do not fit together, before a picture is read.
+    """
+    folder_only = dict(image_size=options.image_size, grey=options.grey or None)
+    for name, value in folder_only.items():
+        if value is not None and kind != "folder":
+            said = f"the pictures of {options.data} have theirs"
+            raise ValueError(f"--{name.replace('_', '-')} is for folders; {said}")
+    if options.start is None:
+        how = preparation(options.data, options.image_size or 64, options.grey)
+        sizes, said = settings(options.data, **given)
+        ViTConfig(image_size=how.size, num_classes=2, **sizes)
+        return said, None, how
+    wrong = [n for n in (*MODEL, *folder_only) if n in given or folder_only.get(n) is not None]
+    if wrong:
+        raise ValueError(f"--from brings its own; leave out --{wrong[0].replace('_', '-')}")
+    loaded = load(options.start, num_classes=2)
+    if loaded.preprocess is None:
+        raise ValueError(f"{options.start} does not say how it wants its pictures")
+    if kind != "folder" and (own := preparation(options.data)) != loaded.preprocess:
+        raise ValueError(f"{options.start} wants {loaded.preprocess}; {options.data} is {own}")
+    said = dict(seed=0) | ONWARD | given
+    return said | {"augment": augmentation(said["augment"])}, loaded, loaded.preprocess
+
+
+def load_parts(options: argparse.Namespace, how: Preprocess) -> Parts:
     """Load the data that are asked for, and say what they are."""
-    size = options.image_size or 64
-    shares = dict(val_fraction=options.val_fraction, workers=options.workers)
+    val_fraction = 0.1 if options.val_fraction is None else options.val_fraction
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        parts = load_data(options.data, size=size, **shares)
+        known: Any = dict(val_fraction=val_fraction, preprocess=how)
+        parts = load_data(options.data, **known)
     for warning in caught:
         print(f"note: {warning.message}")
     _, height, width = parts.train.shape
-    val = "" if parts.val is None else f", {len(parts.val):,} for val"
+    others = [f", {len(data):,} {use}" for data, use in ((parts.val, "for val"),
+              (parts.test, "to test on")) if data is not None]  # fmt: skip
     print(
-        f"{options.data}: {len(parts.train):,} images to train on{val}, {len(parts.test):,} to "
-        f"test on; {len(parts.train.classes)} classes; {height}×{width} pixels"
+        f"{options.data}: {len(parts.train):,} images to train on{''.join(others)}; "
+        f"{len(parts.train.classes)} classes; {height}×{width} pixels"
     )
     return parts
-
-
-def make_model(options: argparse.Namespace, train: Pictures) -> ViT:
-    """An untrained ViT for these pictures."""
-    channels, height, width = train.shape
-    sizes = {name: getattr(options, name) for name in MODEL}
-    sizes |= dict(image_size=(height, width), in_channels=channels, num_classes=len(train.classes))
-    torch.manual_seed(options.seed)
-    model = ViT(ViTConfig(**sizes))
-    with torch.no_grad():
-        model.tokens.pos_embed.mul_(options.position_std / 0.02)
-    return model
 
 
 if __name__ == "__main__":

@@ -1,57 +1,103 @@
 """Lesson 07: weights in files that are whole, or not there; no pickle."""
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import asdict
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
 from operator import index
 from pathlib import Path
-from tempfile import TemporaryFile
 from typing import Any
 from zlib import crc32
 
 import torch
-from filelock import FileLock, Timeout
 from safetensors import SafetensorError
 from safetensors.torch import load, save
 from torch import Tensor, nn
-from torch.optim import Optimizer
 
 from ..files import write_whole
+from ..images import Preprocess
+from ..inputs import as_pair
 from ..vit import ViT, ViTConfig
 from .identity import crc
-from .loop import History
+from .loop import evaluating
 
 
-def save_model(model: nn.Module, path: str | Path) -> None:
+@dataclass(frozen=True, eq=False)
+class Weights:
+    """A trained ViT, and what its file says of it.
+
+    Args:
+        model: on the CPU, in evaluation mode.
+        classes: the name of each class; empty where the file does not say them.
+        preprocess: how it wants its pictures; None where the file does not say it.
+        measured: what it learned from, what was held out and how well it did on that: "train",
+            "val" and "test" by `identity.fingerprint`, and what `report.measure` found. JSON.
+    """
+
+    model: ViT
+    classes: tuple[str, ...] = ()
+    preprocess: Preprocess | None = None
+    measured: dict[str, Any] = field(default_factory=dict)
+
+
+def save_model(
+    model: nn.Module,
+    path: str | Path,
+    classes: Sequence[str] = (),
+    preprocess: Preprocess | None = None,
+    measured: dict[str, Any] | None = None,
+) -> None:
     """Write a ViT's weights as safetensors, with its `ViTConfig` as JSON in the metadata.
+
+    Args:
+        model: a `ViT`, or a class of your own with the same names of weights and the same answers.
+        path: of the file.
+        classes, preprocess, measured: see `Weights`; they lie in the file too.
 
     Raises:
         TypeError: the model's `config` is no `ViTConfig`.
-        ValueError: the file cannot be written; one that was there is as it was.
+        ValueError: a model that is not the ViT of its config, other classes than it has, or the
+            file cannot be written; one that was there is as it was.
     """
-    write_checkpoint(Path(path), weights_of(model), {"config": config_of(model)})
+    check_plain(model)
+    about = describe(config_of(model), classes, preprocess, measured or {})
+    write_checkpoint(Path(path).expanduser(), weights_of(model), about)
 
 
-def load_model(path: str | Path) -> ViT:
+def load_model(path: str | Path, num_classes: int | None = None) -> ViT:
     """Build the ViT that `save_model` or `fit` wrote: on the CPU, in evaluation mode.
+
+    Args:
+        path: of the file.
+        num_classes: for a new, untrained head of so many classes; None keeps the file's.
 
     Raises:
         ValueError: no such file, one that is not whole or was damaged, or not of a ViT of this
             package.
     """
-    tensors, info = read_checkpoint(Path(path))
+    model = load_weights(path).model
+    return model if num_classes is None else model.with_classes(num_classes)
+
+
+def load_weights(path: str | Path) -> Weights:
+    """As `load_model`, with all that the file says of the model."""
+    tensors, info = read_checkpoint(Path(path).expanduser())
     weights = {name: t for name, t in tensors.items() if not name.startswith("optimizer.")}
     try:
-        config = info["config"]
-        if isinstance(config["image_size"], list):  # JSON has no tuples
-            config["image_size"] = tuple(config["image_size"])
-        with torch.device("meta"):  # shapes alone; the numbers come from the file
-            model = ViT(ViTConfig(**config))
-        model.load_state_dict(weights, assign=True)
+        model = build(ViTConfig(**info["config"]), weights)
+        how = info.get("preprocess")  # files of before know neither this nor the classes
+        how = None if how is None else Preprocess(**how)
+        classes = tuple(info.get("classes", ()))
     except (KeyError, TypeError, ValueError, RuntimeError) as error:
         raise ValueError(f"{path} does not hold a ViT of vit_steps: {error}") from error
-    return model.eval()
+    return Weights(model.eval(), classes, how, info.get("measured", {}))
+
+
+def build(config: ViTConfig, weights: dict[str, Tensor]) -> ViT:
+    """The ViT of a config, with these tensors as its own; RuntimeError where they do not fit."""
+    with torch.device("meta"):  # shapes alone; the numbers are there already
+        model = ViT(config)
+    model.load_state_dict(weights, assign=True)
+    return model
 
 
 def config_of(model: nn.Module) -> dict[str, Any]:
@@ -61,6 +107,51 @@ def config_of(model: nn.Module) -> dict[str, Any]:
         said = f"{type(model).__name__}.config is {config!r}"
         raise TypeError(f"{said}; to be saved, a model needs a ViTConfig there")
     return asdict(config)
+
+
+def describe(
+    config: dict, classes: Sequence[str], preprocess: Preprocess | None, measured: dict
+) -> dict[str, Any]:
+    """What a file says of its weights; ValueError where the names are not one for each class."""
+    if classes and len(classes) != config["num_classes"]:
+        raise ValueError(f"classes is {list(classes)}; the model has {config['num_classes']}")
+    how = None if preprocess is None else asdict(preprocess)
+    return dict(config=config, classes=list(classes), preprocess=how, measured=measured)
+
+
+def check_plain(model: nn.Module) -> None:
+    """Refuse to save a model that would come back as another: one whose answers differ.
+
+    The ViT of its config gets its weights, and one image (of noise) goes through both: what the
+    head reads and what it gives must be the same. ValueError says where they are not.
+    """
+    original: Any = getattr(model, "_orig_mod", model)  # what torch.compile holds
+    config, weights = config_of(model), weights_of(model)
+    said = f"this {type(original).__name__} cannot be saved: "
+    try:
+        twin = build(ViTConfig(**config), weights)
+    except RuntimeError as error:
+        wrong = " ".join(str(error).split()).partition(": ")[2]
+        raise ValueError(f"{said}its weights are not those of its config: {wrong}") from error
+    first, c = next(original.parameters()), original.config
+    height, width = as_pair(c.image_size)
+    noise = torch.rand(1, c.in_channels, height, width, generator=torch.Generator().manual_seed(0))
+    noise, seen = noise.to(first), []
+    with evaluating(original), evaluating(twin):
+        for one in (original, twin):
+            hook = one.head.register_forward_pre_hook(lambda _, read: seen.append(read[0]))
+            try:
+                seen.append(one(noise))
+            finally:
+                hook.remove()
+    (read, logits), (its_read, its_logits) = seen[:2], seen[2:]
+    for mine, its in ((read, its_read), (logits, its_logits)):
+        off = (mine - its).abs().max() / its.abs().max().clamp(min=1e-12)
+        if not off <= 1e-2:  # 16 bits, and blocks that are compiled, round otherwise
+            raise ValueError(
+                f"{said}a ViT with its config and weights answers otherwise (off by {off:.1%}): a "
+                "part was exchanged, or its class computes something else; keep its state_dict"
+            )
 
 
 def bare(name: str) -> str:
@@ -109,94 +200,3 @@ def read_checkpoint(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     if sums != checksums(tensors, texts):
         raise ValueError(f"{path} is damaged: not all is as it was written; take a whole copy")
     return tensors, info
-
-
-# To stop, and to go on ---------------------------------------------------------------------------
-
-ADAMW = ("step", "exp_avg", "exp_avg_sq")  # what it remembers of each parameter
-ADVICE = "give another folder, or the model, data and options that it was trained with"
-
-
-@contextmanager
-def own_folder(folder: Path) -> Iterator[None]:
-    """Make the folder if it is not there, keep other runs out of it, and sweep it.
-
-    The lock is the system's, on a file `.lock` in it; a run that is killed leaves it open.
-    ValueError where it cannot be made or written to, or another run is at work in it.
-    """
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with TemporaryFile(dir=folder):
-            pass
-        lock = FileLock(folder / ".lock", timeout=0)
-        lock.acquire()
-    except Timeout:
-        use = "is in use by another training; wait for its end, or give another folder"
-        raise ValueError(f"{folder} {use}") from None
-    except (OSError, NotImplementedError) as error:  # the latter where nothing can be locked
-        reason = getattr(error, "strerror", None) or error
-        raise ValueError(f"{folder} cannot be written to: {reason}") from error
-    try:
-        for left in folder.glob("*.safetensors.*.half"):  # by a run that was killed
-            left.unlink(missing_ok=True)
-        yield
-    finally:
-        lock.release()
-
-
-def save_epoch(
-    folder: Path,
-    model: nn.Module,
-    optimizer: Optimizer,
-    scaler: torch.amp.GradScaler,
-    run: dict[str, Any],
-    history: History,
-) -> None:
-    """Write `best.safetensors`, if this epoch is the best so far, then `last.safetensors`.
-
-    In this order, so that a crash between the two loses nothing: resumed from the epoch before,
-    the training comes to the same best epoch again. `run` is what may not change until then."""
-    info = dict(config=config_of(model), run=run, history=asdict(history))
-    info["scaler"] = scaler.state_dict()
-    tensors = weights_of(model)
-    if history.best == len(history):
-        write_checkpoint(folder / "best.safetensors", tensors, info)
-    for name, p in model.named_parameters():
-        for key, tensor in optimizer.state.get(p, {}).items():
-            tensors[f"optimizer.{key}.{bare(name)}"] = tensor
-    write_checkpoint(folder / "last.safetensors", tensors, info)
-
-
-def resume(
-    folder: Path,
-    model: nn.Module,
-    optimizer: Optimizer,
-    scaler: torch.amp.GradScaler,
-    run: dict[str, Any],
-) -> History:
-    """Bring all to where `last.safetensors` was written, and give the history up to there.
-
-    Without that file nothing changes. ValueError where it cannot be read, or is of another run.
-    """
-    path = folder / "last.safetensors"
-    if not path.exists():
-        return History()
-    tensors, info = read_checkpoint(path)
-    if "run" not in info:
-        raise ValueError(f"{path} holds weights, but no run to go on with; give another folder")
-    was, now = info["run"], json.loads(json.dumps(run, default=index))
-    other = [
-        f"{key} was {was.get(key)!r}, is {now.get(key)!r}"
-        for key in {**now, **was}
-        if was.get(key) != now.get(key)
-    ]
-    if other:
-        raise ValueError(f"{path} is of another run ({'; '.join(other)}); {ADVICE}")
-    model.load_state_dict({name: tensors[bare(name)] for name in model.state_dict()})
-    for name, p in model.named_parameters():
-        remembered = {key: f"optimizer.{key}.{bare(name)}" for key in ADAMW}
-        if remembered["step"] in tensors:  # what is frozen, or never got a gradient, has none
-            optimizer.state[p] = {k: tensors[n].to(p.device) for k, n in remembered.items()}
-    if info["scaler"]:
-        scaler.load_state_dict(info["scaler"])
-    return History(**info["history"])

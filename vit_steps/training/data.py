@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from ..files import write_whole
+from ..images import Preprocess
 from ..inputs import check_choice, check_fraction, check_sizes
 from .dataset import ImageDataset, split
 from .folders import Parts, folder
@@ -29,6 +30,12 @@ OPENML = {  # OpenML's number, (C, H, W) of a row of its table, and the names of
 }
 
 
+def as_stored(side: int, channels: int = 1) -> Preprocess:
+    """How a picture is made one of a set of ink (grey) or of photos, of this side, -1 to 1."""
+    half = (0.5,) * channels
+    return Preprocess((side, side), side, "bicubic", half, half, ink=channels == 1)
+
+
 def digits(fraction: float = 0.2, seed: int = 0) -> tuple[ImageDataset, ImageDataset]:
     """The 1,797 handwritten digits that scikit-learn ships, of 8×8 pixels, split by class.
 
@@ -45,7 +52,8 @@ def digits(fraction: float = 0.2, seed: int = 0) -> tuple[ImageDataset, ImageDat
     bunch: Any = load_digits()
     pixels = torch.from_numpy(bunch.images).byte()[:, None]
     labels = torch.from_numpy(bunch.target).long()
-    return split(ImageDataset(pixels, labels, DIGITS, white=INK), fraction, seed)
+    whole = ImageDataset(pixels, labels, DIGITS, white=INK, preprocess=as_stored(DIGIT))
+    return split(whole, fraction, seed)
 
 
 def scattered(
@@ -103,7 +111,8 @@ def scattered(
         piece = source.pixels[draw(len(source), count), 0][cut]
         there = window(corner, FRAGMENT)
         canvas[there] = canvas[there].maximum(piece)  # where fragments meet, the darker ink
-    return ImageDataset(canvas[:, None], source.labels[chosen], DIGITS, places, INK)
+    labels, how = source.labels[chosen], as_stored(side)
+    return ImageDataset(canvas[:, None], labels, DIGITS, places, INK, how)
 
 
 def window(corners: Tensor, size: int) -> tuple[Tensor, Tensor, Tensor]:
@@ -156,7 +165,8 @@ def openml(name: str, data_home: str | Path | None = None) -> tuple[ImageDataset
         write_whole(kept, archive.getvalue())
     with np.load(kept) as arrays:
         pixels = torch.from_numpy(arrays["images"]).view(-1, *shape)
-        whole = ImageDataset(pixels, torch.from_numpy(arrays["labels"]), classes)
+        labels, how = torch.from_numpy(arrays["labels"]), as_stored(shape[1], shape[0])
+        whole = ImageDataset(pixels, labels, classes, preprocess=how)
     return whole.part(slice(-HELD_OUT)), whole.part(slice(-HELD_OUT, None))
 
 
@@ -167,31 +177,29 @@ def load_data(
     size: int | tuple[int, int] = 224,
     count: int = 100_000,
     val_fraction: float = 0.1,
-    workers: int = 0,
+    preprocess: Preprocess | None = None,
 ) -> Parts:
     """A data set by what stands after --data on the command line, in three parts.
 
     Args:
         source: "digits", "scattered", "folder:PATH" or "openml:NAME".
         fraction, seed: of the split, for digits and a folder; the seed draws scattered ones too.
-        size: of a folder's pictures, in pixels.
+        size, preprocess: of a folder's pictures, see `folder`.
         count: of scattered digits to train on (of fewer, a model learns the canvases by heart); a
             fiftieth as many are held out.
         val_fraction: the share of train, class by class, that becomes val; 0 for none. A folder
             that has its own val keeps it.
-        workers: how many processes read ahead, where a folder's files are read as they are needed.
 
     Returns:
-        (train, val, test); val is None where there is none.
+        (train, val, test); val and test are None where there is none.
 
     Raises:
         ValueError: an unknown source, or what the source itself raises.
     """
     check_fraction(val_fraction=val_fraction)
-    check_sizes(0, workers=workers)
     kind, _, rest = source.partition(":")
     if kind == "folder" and rest:
-        return folder(rest, size, fraction, seed, val_fraction, workers=workers)
+        return folder(rest, size, fraction, seed, val_fraction, preprocess=preprocess)
     if source == "digits":
         train, test = digits(fraction, seed)
     elif source == "scattered":

@@ -2,43 +2,51 @@
 
 from collections.abc import Callable, Iterable
 from contextlib import nullcontext
+from copy import deepcopy
 from functools import partial
-from math import ceil, inf, isfinite
+from math import inf, isfinite
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.optim import AdamW, Optimizer
+from torch.optim import Optimizer
 from tqdm import tqdm
 
 from ..inputs import check_choice, check_fraction, check_sizes
 from ..vit import ViTConfig
-from .checkpoints import config_of, own_folder, resume, save_epoch
-from .dataset import Pictures
-from .devices import bring, make_scaler, pick_device
-from .identity import fingerprint, fingerprint_model, name_augmentation
-from .loader import batches
-from .loop import History, decay_groups, evaluate, warmup_cosine
-from .processes import is_first, my_share, shared_step, totals, wait, wrap
+from .checkpoints import bare, check_plain, config_of, describe, read_checkpoint, weights_of
+from .devices import bring, pick_device
+from .identity import fingerprint, fingerprint_model, name_of
+from .learner import Learner
+from .loader import Batches, Source, evaluation_size
+from .loop import History, evaluate, warmup_cosine
+from .processes import is_first, my_share, totals, wait, wrap
+from .resuming import own_folder, resume, save_epoch
 
 
 def fit(
     model: nn.Module,
-    train: Pictures,
-    val: Pictures | None = None,
+    train: Source,
+    val: Source | None = None,
     *,
     epochs: int = 30,
-    batch_size: int = 64,
+    batch_size: int | None = None,
     lr: float = 2e-3,
     weight_decay: float = 0.05,
     warmup: float = 0.1,
-    label_smoothing: float = 0.0,
+    label_smoothing: float = 0.1,
     augment: Callable[[Tensor, torch.Generator], Tensor] | None = None,
+    clip: float | None = None,
+    average: float | None = None,
+    optimizer: Optimizer | None = None,
+    schedule: Callable[[int, int], float] | None = None,
     seed: int = 0,
     device: str | torch.device | None = None,
     folder: str | Path | None = None,
+    best: bool = False,
     progress: bool = True,
-    report: Callable[[History], None] | None = None,
+    report: Callable[[History], Any] | None = None,
     amp: bool = False,
 ) -> History:
     """Train a model in place, by AdamW with warm-up and cosine, and measure it after each epoch.
@@ -46,8 +54,9 @@ def fit(
     With a folder, each epoch ends with a checkpoint, `last.safetensors`, and the best epoch's
     weights are kept as `best.safetensors`; `load_model` reads both. The same call again goes on
     from there, and ends with the weights of a training that was never stopped, bit for bit (on a
-    CPU with as many threads; a GPU may differ in the last bits). A second training in the same
-    folder is refused while the first is at work.
+    CPU with as many threads; a GPU may differ in the last bits). With more epochs it goes on too,
+    by the schedule of the longer run. A second training in the same folder is refused while the
+    first is at work.
 
     Where torchrun started several processes, each calls this (`processes.joined`): they share each
     batch, and end with the weights that one process comes to, up to rounding. The first of them
@@ -59,103 +68,128 @@ def fit(
     Args:
         model: a ViT, or anything that turns images (B, C, H, W) into logits; compiled or not. It
             comes back to the device where it was, in evaluation mode, ready to be used.
-        train: what it learns from.
+        train: what it learns from: pictures of `vit_steps.training.data`, any other Dataset of
+            (image, label), or a DataLoader, see `Batches`.
         val: what it is measured on after each epoch, to choose the best; without, that is the last.
             Not what you report in the end: for that keep a test part, and measure it once.
         epochs: how often it sees each training image.
         batch_size: images in a step, over all processes; an epoch's last step has what is left.
+            None is 64, or the DataLoader's.
         lr: the highest learning rate.
         weight_decay: for the weights that decay, see `decay_groups`.
         warmup: share of all steps in which the learning rate rises, see `warmup_cosine`.
         label_smoothing: see `train_step`.
         augment: changes a batch of training images on the device, such as `augment_digits`; it
             must draw its random numbers from the generator that it is given, which is the CPU's.
-            A run goes on only with one of the same name (see `identity.name_augmentation`).
+            A run goes on only with one of the same name (see `identity.name_of`).
+        clip: the longest that the gradient of all weights together may be; a longer one is made
+            shorter (Pascanu et al. 2013). None leaves it.
+        average: how much of itself a running mean of the weights keeps at a step, such as 0.999
+            (Polyak and Juditsky 1992); less in the first steps. The mean is measured, saved, and in
+            the model afterwards.
+        optimizer: one of your own over the model's parameters, in place of AdamW with `lr` and
+            `weight_decay`; its groups keep the proportion of their learning rates.
+        schedule: the share of the learning rate in step i of n, `schedule(i, n)`, in place of
+            warm-up and cosine.
         seed: of the order, the augmentation and dropout; not of the model's first weights, which
             are there already. Torch's global generator is seeded anew at each epoch.
         device: where to train; None takes CUDA or MPS where there is one, else the CPU.
         folder: where the checkpoints go; it is made if it is not there.
+        best: whether the model has the best epoch's weights afterwards, not the last one's.
         progress: show a bar.
-        report: called with the history after each epoch, once it is saved.
+        report: called with the history after each epoch, once it is saved; where it gives True, the
+            training ends.
         amp: mixed precision, see `vit_steps.training.devices`; the weights stay in 32 bits.
 
     Raises:
         TypeError: a value of the wrong kind; a folder, but a model without a `ViTConfig`.
-        ValueError: a value out of its range, data that do not fit together or to the model, a
-            folder that holds another model's or another run's checkpoint, that another training
-            uses or that cannot be written, or a loss that is no longer a number.
+        ValueError: a value out of its range, data that do not fit together or to the model, a model
+            that cannot be saved, a folder that holds another model's or another run's checkpoint,
+            that another training uses or that cannot be written, or a loss that is no longer a
+            number.
         KeyboardInterrupt: it was stopped.
     """
-    check_sizes(epochs=epochs, batch_size=batch_size)
+    check_sizes(epochs=epochs)
     check_sizes(0, seed=seed)
-    check_fraction(warmup=warmup, label_smoothing=label_smoothing)
-    check_choice("amp", amp, True, False)
-    check_data(model, train, val)
-    check_rates(lr=lr, weight_decay=weight_decay)
-    share = my_share()
-    if batch_size < share[1]:
+    check_fraction(warmup=warmup, label_smoothing=label_smoothing, average=average or 0.0)
+    check_rates(lr=lr, weight_decay=weight_decay, clip=clip or 0.0)
+    for name, choice in (("amp", amp), ("best", best)):
+        check_choice(name, choice, True, False)
+    classes, logits, share = check_data(model, train, val), count_logits(model), my_share()
+    if batch_size is not None and batch_size < share[1]:
         raise ValueError(f"batch_size is {batch_size}, too few for {share[1]} processes")
     home, device = next(model.parameters()).device, pick_device(device)
-    place, history = None if folder is None else Path(folder), History()
-    run = {}  # what may not change when it is resumed
+    drawn = Batches(bring(train, device), batch_size, device, share, logits)
+    held = None
+    if val is not None:
+        held = Batches(bring(val, device), evaluation_size(val), device, share, logits)
+    steps = len(drawn)  # an epoch
+    schedule = schedule or partial(warmup_cosine, warmup=warmup)
+    rates = [schedule(i, epochs * steps) for i in range(epochs * steps)]
+    check_rates(**{f"schedule({i}, {len(rates)})": rate for i, rate in enumerate(rates)})
+
+    place, history, kept = None if folder is None else Path(folder).expanduser(), History(), {}
+    run, about = {}, {}  # what may not change when it is resumed, and what the files say
     if place is not None:
-        run = config_of(model) | dict(
-            epochs=epochs,
-            batch_size=batch_size,
-            lr=lr,
-            weight_decay=weight_decay,
-            warmup=warmup,
-            label_smoothing=label_smoothing,
-            augment=name_augmentation(augment),
-            seed=seed,
-            amp=amp,
-            model=fingerprint_model(model),
-            train=fingerprint(train),
-            val=None if val is None else fingerprint(val),
-        )
-    steps = ceil(len(train) / batch_size)  # an epoch
-    rates = [lr * warmup_cosine(step, epochs * steps, warmup) for step in range(epochs * steps)]
+        check_plain(model)
+        known = dict(train=fingerprint(train), val=None if val is None else fingerprint(val))
+        about = describe(config_of(model), classes, getattr(train, "preprocess", None), known)
+        run = config_of(model) | known | dict(batch_size=batch_size, lr=lr, seed=seed, amp=amp)
+        run |= dict(weight_decay=weight_decay, label_smoothing=label_smoothing, clip=clip)
+        run |= dict(average=average, augment=name_of(augment), optimizer=name_of(optimizer))
+        run |= dict(schedule=name_of(schedule), model=fingerprint_model(model))
+    learner = Learner.of(model.to(device), optimizer, lr, weight_decay, average, amp)
+    step = partial(learner.step, wrap(model), label_smoothing=label_smoothing, clip=clip)
     try:
-        optimizer = AdamW(decay_groups(model.to(device), weight_decay), lr=lr, fused=True)
-        scaler = make_scaler(device, amp)
-        options = dict(label_smoothing=label_smoothing, scaler=scaler, amp=amp)
-        step = partial(shared_step, wrap(model), optimizer, **options)
-        train, val = bring(train, device), bring(val, device)
         with own_folder(place) if place and is_first() else nullcontext():
             wait()  # until the first has made and swept it
             if place is not None:
-                history = resume(place, model, optimizer, scaler, run)
+                history = resume(place, learner, run, steps)
             done, hidden = len(history), not (progress and is_first())
+            if done > epochs:
+                raise ValueError(f"epochs is {epochs}, but {place} holds {done} finished ones")
             with tqdm(total=len(rates), initial=done * steps, unit="step", disable=hidden) as bar:
                 for epoch in range(done, epochs):
                     bar.set_description(f"epoch {epoch + 1}/{epochs}")
                     # A seed for each epoch: order, augmentation and dropout are the same, whether
                     # the training was stopped before it or not.
                     generator = torch.manual_seed(1_000_003 * seed + epoch)
-                    drawn = batches(train, batch_size, generator, augment, device, share)
                     now = rates[epoch * steps : (epoch + 1) * steps]
                     model.train()
-                    history.train_loss.append(train_epoch(step, optimizer, drawn, now, bar))
-                    history.learning_rate.append(now[-1])
-                    if val is not None:
-                        loss, accuracy = evaluate(model, val, amp=amp)
+                    images = drawn(generator, augment)
+                    history.train_loss.append(train_epoch(step, learner, images, now, bar))
+                    history.learning_rate.append(now[-1] * learner.peaks[0])
+                    if held is not None:
+                        loss, accuracy = evaluate(learner.measured, held, amp=amp)
                         history.val_loss.append(loss)
                         history.val_accuracy.append(accuracy)
                         bar.set_postfix(accuracy=f"{accuracy:.1%}")
                     check_epoch(model, history, lr)
                     if place is not None and is_first():
-                        save_epoch(place, model, optimizer, scaler, run, history)
-                    if report is not None and is_first():
-                        report(history)
+                        save_epoch(place, learner, run, about, history)
+                    if best and not place and history.best == len(history):
+                        kept = deepcopy(weights_of(learner.measured))
+                    if tell(report, history):
+                        break
             wait()  # for the last files
     finally:
+        learner.close()
         model.to(home).eval()
+    if best:
+        kept = read_checkpoint(place / "best.safetensors")[0] if place else kept
+        model.load_state_dict({name: kept[bare(name)] for name in model.state_dict()})
     return history
+
+
+def tell(report: Callable[[History], Any] | None, history: History) -> bool:
+    """Report an epoch, in the first process; whether the training is to end, in all of them."""
+    ends = report is not None and is_first() and report(history) is True
+    return bool(totals(ends)[0])
 
 
 def train_epoch(
     step: Callable[[Tensor, Tensor], Tensor],
-    optimizer: Optimizer,
+    learner: Learner,
     drawn: Iterable[tuple[Tensor, Tensor]],
     rates: list[float],
     bar: tqdm,
@@ -163,8 +197,8 @@ def train_epoch(
     """A step on each of the batches that are drawn, with its learning rate; the mean loss."""
     summed, seen = torch.zeros(()), 0
     for (images, labels), rate in zip(drawn, rates, strict=False):  # files may be unreadable
-        for group in optimizer.param_groups:
-            group["lr"] = rate
+        for group, peak in zip(learner.optimizer.param_groups, learner.peaks, strict=True):
+            group["lr"] = rate * peak
         summed = summed.to(images.device) + step(images, labels) * len(labels)
         seen += len(labels)
         bar.update()
@@ -183,18 +217,31 @@ def check_epoch(model: nn.Module, history: History, lr: float) -> None:
         raise ValueError(f"after epoch {len(history)} a weight is no longer a number: {cause}")
 
 
-def check_data(model: nn.Module, train: Pictures, val: Pictures | None) -> None:
-    """Refuse data that do not belong together or to the model."""
-    for name, data in (("train", train), ("val", train if val is None else val)):
-        if not isinstance(data, Pictures):
-            raise TypeError(f"{name} is a {type(data).__name__}; give a data.ImageDataset")
-    if val is not None and train.classes != val.classes:
-        raise ValueError(f"train has the classes {train.classes}, val {val.classes}")
+def check_data(model: nn.Module, train: Source, val: Source | None) -> tuple[str, ...]:
+    """Refuse data that do not belong together or to the model; give the classes' names.
+
+    Data sets that are not of this package may have them too, in `classes`, as torchvision's do.
+    """
+    names = [tuple(getattr(data, "classes", ())) for data in (train, val) if data is not None]
+    if all(names) and len({*names}) > 1:
+        raise ValueError(f"train has the classes {names[0]}, val {names[1]}")
+    logits, count = count_logits(model), len(names[0])
+    if logits is not None and count and logits != count:
+        said = f"the model gives {logits} logits for {count} classes"
+        raise ValueError(
+            f"{said}; make it with num_classes={count}, or give a trained one a new head by "
+            f"model.with_classes({count}) or load_model(path, num_classes={count})"
+        )
+    return names[0]
+
+
+def count_logits(model: nn.Module) -> int | None:
+    """How many logits the model gives: as its head says, else its config; None if neither does."""
+    model = getattr(model, "_orig_mod", model)
+    if isinstance(head := getattr(model, "head", None), nn.Linear):
+        return head.out_features
     config = getattr(model, "config", None)
-    if isinstance(config, ViTConfig) and config.num_classes != len(train.classes):
-        count = len(train.classes)
-        said = f"the model gives {config.num_classes} logits for {count} classes"
-        raise ValueError(f"{said}; make it with num_classes={count}")
+    return config.num_classes if isinstance(config, ViTConfig) else None
 
 
 def check_rates(**rates: float) -> None:

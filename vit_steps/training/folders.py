@@ -1,26 +1,33 @@
 """Lesson 07: a folder of the learner's own pictures."""
 
+import shutil
 import warnings
+from concurrent.futures import ThreadPoolExecutor
+from math import prod
 from pathlib import Path
-from typing import Any, NamedTuple
+from tempfile import TemporaryFile, gettempdir
+from typing import NamedTuple
 
+import numpy as np
 import torch
 from PIL import Image
+from torch import Tensor
+from tqdm import tqdm
 
-from ..images import FORMATS, heif, is_heic, open_rgb
+from ..images import FORMATS, Preprocess, decode, heif, is_heic
 from ..inputs import as_pair, check_fraction
-from .dataset import FileDataset, ImageDataset, check_enough, split
+from .dataset import ImageDataset, check_enough, hold_out
 
 VAL = ("val", "valid", "validation")  # what people call it
-HELD = 2_000_000_000  # bytes of pictures that are held in memory; more are read as they are needed
+HELD = 2_000_000_000  # bytes of pictures that are held in memory; more lie on the disk
 
 
 class Parts(NamedTuple):
     """Pictures to learn from, to choose the best epoch by, and to measure once at the end."""
 
-    train: Any  # each an ImageDataset or a FileDataset
-    val: Any  # or None
-    test: Any
+    train: ImageDataset
+    val: ImageDataset | None
+    test: ImageDataset | None
 
 
 def folder(
@@ -30,63 +37,69 @@ def folder(
     seed: int = 0,
     val_fraction: float = 0.1,
     limit: float = HELD,
-    workers: int = 0,
+    preprocess: Preprocess | None = None,
 ) -> Parts:
-    """Your own pictures: one sub-folder a class, or the same inside train, test and perhaps val.
+    """Your own pictures: one sub-folder a class, or the same inside train and val, test or both.
 
-    Hidden files, and files whose ending is not a picture's, are passed over; a picture that
-    cannot be read, or a folder inside a class, is named in a warning and skipped. The pictures are
-    held in memory as bytes, at 224×224 each 0.15 MB. If they would take more than `limit`, their
-    files stay where they are and each is read whenever it is needed.
+    Folders inside a class belong to it. Hidden files, and files whose ending is not a picture's,
+    are passed over; a picture that cannot be read is named in a warning and skipped. Each is read
+    once, cropped and resized, and held as bytes, at 224×224 each 0.15 MB: in memory, or, if they
+    take more than `limit`, in a file for temporary things, which goes when they are let go.
 
     Args:
         path: the folder.
-        size: to crop and resize to, in pixels (`vit_steps.images.load_image` does it).
-        fraction: the share of each class to test on, where there are no folders train and test.
+        size: to crop and resize to, in pixels; the pixels then run from -1 to 1.
+        fraction: the share of each class to test on, where there is no folder train.
         seed: the same seed draws the same split.
         val_fraction: the share of each class to take from train for val, where there is no folder
             val (also valid, validation); 0 for none.
-        limit: of the pictures' bytes, 2 GB.
-        workers: how many processes read ahead, where files are read as they are needed.
+        limit: of the pictures' bytes in memory, 2 GB.
+        preprocess: how a model that is trained on wants its pictures (`Loaded.preprocess`), in
+            place of `size`; with one mean they are made grey.
 
     Returns:
-        (train, val, test): pictures (3, H, W), from -1 to 1; the classes are the sub-folders'
-        names, sorted.
+        (train, val, test): pictures (C, H, W); the classes are the sub-folders' names, sorted.
+        Where there is train and val, but no test, test is None.
 
     Raises:
         ValueError: no such folder, fewer than two classes, a class without (or, to be split, with
-            too few) readable pictures, other classes in one part than in another, or train and
-            val without test.
+            too few) readable pictures, other classes in one part than in another, or too little
+            room on the disk.
     """
-    path = Path(path)
+    path = Path(path).expanduser()
     if not path.is_dir():
         raise ValueError(f"{path} is not a folder; give one that holds a sub-folder for each class")
     check_fraction(val_fraction=val_fraction)
-    height, width = as_pair(size, "size")
-    found: dict[str, Any] = {}
+    if preprocess is None:
+        height, width = as_pair(size, "size")
+        preprocess = Preprocess((height, width), min(height, width), "bicubic")
+    found: dict[str, tuple[list[Path], Tensor]] = {}
+    classes: tuple[str, ...] = ()
     for part, place in find_parts(path).items():
-        files, labels, classes = list_files(place)
-        found[part] = FileDataset(files, labels, classes, (height, width), workers)
-        if odd := set(classes) ^ set(found["train"].classes):
-            names = ", ".join(sorted(odd))
-            raise ValueError(f"{path}: train and {part} hold other classes; only one has {names}")
-    shares = {"test": fraction} if "test" not in found else {}
+        files, labels, names = list_files(place)
+        classes = classes or names
+        if odd := set(classes) ^ set(names):
+            only = ", ".join(sorted(odd))
+            raise ValueError(f"{path}: train and {part} hold other classes; only one has {only}")
+        found[part] = files, labels
+    shares = {"test": fraction} if len(found) == 1 else {}
     if "val" not in found and val_fraction:
         shares["val"] = val_fraction
     if len(shares) == 2:
         why = "one each for train, val and test (or set val_fraction to 0)"
-        check_enough(found["train"], 3, why)
-    needed = sum(map(len, found.values())) * 3 * height * width  # bytes
+        check_enough(found["train"][1], classes, 3, why)
     for part, share in shares.items():
-        found["train"], found[part] = split(found["train"], share, seed)
-    if needed <= limit:
-        for part, data in found.items():
-            found[part] = read_all(data)
-    return Parts(found["train"], found.get("val"), found["test"])
+        files, labels = found["train"]
+        held = hold_out(labels, classes, share, seed)
+        for name, chosen in (("train", ~held), (part, held)):
+            found[name] = [files[i] for i in chosen.nonzero()[:, 0].tolist()], labels[chosen]
+    in_memory = sum(len(files) for files, _ in found.values()) * size_of(preprocess) <= limit
+    read = {part: read_all(*pair, classes, preprocess, in_memory) for part, pair in found.items()}
+    return Parts(read["train"], read.get("val"), read.get("test"))
 
 
 def find_parts(path: Path) -> dict[str, Path]:
-    """The folders of train, test and val; or the whole folder as train, to be split."""
+    """The folders of train, val and test; or the whole folder as train, to be split."""
     subs = subfolders(path)
     vals = [name for name in VAL if name in subs]
     named = [name for name in ("train", "test", *vals) if name in subs]
@@ -94,15 +107,15 @@ def find_parts(path: Path) -> dict[str, Path]:
         return {"train": path}
     if len(vals) > 1:
         raise ValueError(f"{path} holds {' and '.join(vals)}, which mean the same; keep one")
-    for part in ("train", "test"):
-        if part not in subs:
-            raise ValueError(
-                f"{path} holds {' and '.join(named)}, but no {part}; name the pictures to learn "
-                "from train, and those to be measured once at the end test (val may be left out)"
-            )
+    if "train" not in named:
+        raise ValueError(
+            f"{path} holds {' and '.join(named)}, but no train; name the pictures to learn from so"
+        )
     for name in subs:
         if name not in named:
-            warnings.warn(f"{path / name} stands beside train and test; skipped", stacklevel=3)
+            warnings.warn(
+                f"{path / name} stands beside {' and '.join(named)}; skipped", stacklevel=3
+            )
     return {"val" if name in VAL else name: path / name for name in named}
 
 
@@ -113,7 +126,7 @@ def subfolders(path: Path) -> list[str]:
     )
 
 
-def list_files(path: Path) -> tuple[tuple[Path, ...], torch.Tensor, tuple[str, ...]]:
+def list_files(path: Path) -> tuple[list[Path], Tensor, tuple[str, ...]]:
     """The pictures in a folder's sub-folders, by their endings and first bytes: files and labels.
 
     Returns:
@@ -123,17 +136,9 @@ def list_files(path: Path) -> tuple[tuple[Path, ...], torch.Tensor, tuple[str, .
     if len(classes) < 2:
         found = f"only the sub-folder {classes[0]!r}" if classes else "no sub-folders"
         raise ValueError(f"{path} holds {found}; give it one for each of 2 classes or more")
-    endings = {end for end, kind in Image.registered_extensions().items() if kind in FORMATS}
-    endings |= {".heic", ".heif"}  # of phones: read where pillow-heif is, else named
     files, labels = [], []
     for label, name in enumerate(classes):
-        for inner in subfolders(path / name):
-            warnings.warn(
-                f"{path / name / inner} is a folder inside a class; skipped", stacklevel=3
-            )
-        for file in sorted((path / name).iterdir()):
-            if file.suffix.lower() not in endings or file.name.startswith(".") or file.is_dir():
-                continue
+        for file in picture_files(path / name):
             try:
                 check_header(file)
             except ValueError as error:
@@ -146,7 +151,20 @@ def list_files(path: Path) -> tuple[tuple[Path, ...], torch.Tensor, tuple[str, .
                 f"{path / name} holds no picture that can be read; each sub-folder is taken for a "
                 "class (unless they are train, test and val): put pictures in it, or take it away"
             )
-    return tuple(files), torch.tensor(labels), classes
+    return files, torch.tensor(labels), classes
+
+
+def picture_files(path: Path) -> list[Path]:
+    """The files in a folder, and in its folders, that end as pictures do; hidden ones left out."""
+    endings = {end for end, kind in Image.registered_extensions().items() if kind in FORMATS}
+    endings |= {".heic", ".heif"}  # of phones: read where pillow-heif is, else named
+    found = []
+    for file in sorted(path.rglob("*")):
+        inside = file.relative_to(path).parts
+        hidden = any(part.startswith((".", "__")) for part in inside)
+        if file.suffix.lower() in endings and not hidden and not file.is_dir():
+            found.append(file)
+    return found
 
 
 def check_header(file: Path) -> None:
@@ -157,16 +175,49 @@ def check_header(file: Path) -> None:
             warnings.simplefilter("error", Image.DecompressionBombWarning)
             with Image.open(file, formats=heif() if is_heic(file) else FORMATS):
                 return
-    except Exception:  # `open_rgb` has the words for it, and fails as soon
-        open_rgb(file)
+    except Exception:  # `decode` has the words for it, and fails as soon
+        decode(file)
 
 
-def read_all(data: FileDataset) -> ImageDataset:
-    """Hold in memory what can be read, name what cannot; ValueError for a class without any."""
-    pixels, labels, broken = data.take(slice(None))
-    for message in broken:
-        warnings.warn(f"{message}; skipped", stacklevel=3)
-    for label, name in enumerate(data.classes):
+def size_of(how: Preprocess) -> int:
+    """The bytes of a picture."""
+    return len(how.mean) * prod(how.size)
+
+
+def read_all(
+    files: list[Path], labels: Tensor, classes: tuple[str, ...], how: Preprocess, in_memory: bool
+) -> ImageDataset:
+    """Read what can be read, name what cannot; ValueError for a class without any."""
+    shape, needed = (len(files), len(how.mean), *how.size), len(files) * size_of(how)
+    if in_memory:
+        pixels = torch.empty(shape, dtype=torch.uint8)
+    else:
+        if shutil.disk_usage(gettempdir()).free < needed:
+            where = f"{gettempdir()} has less; make room, or set TMPDIR to another folder"
+            raise ValueError(f"the pictures take {needed / 1e9:.1f} GB on the disk; {where}")
+        file: Any = TemporaryFile()  # noqa: SIM115  it is to outlive this
+        pixels = torch.from_numpy(np.memmap(file, np.uint8, "w+", shape=shape))
+
+    def read(i: int) -> str | None:
+        try:
+            pixels[i] = how.pixels(files[i]).mul_(255).round_().byte()
+        except ValueError as error:
+            return str(error)
+
+    pool = ThreadPoolExecutor()
+    try:
+        reading = tqdm(pool.map(read, range(len(files))), "reading", len(files), disable=None)
+        broken = {i: said for i, said in enumerate(reading) if said is not None}
+    finally:
+        pool.shutdown(cancel_futures=True)
+    for said in broken.values():
+        warnings.warn(f"{said}; skipped", stacklevel=3)
+    good = [i for i in range(len(files)) if i not in broken]
+    for to, i in enumerate(good):
+        if to != i:
+            pixels[to] = pixels[i]
+    labels = labels[good]
+    for label, name in enumerate(classes):
         if label not in labels:
             raise ValueError(f"none of the pictures of class {name!r} can be read")
-    return ImageDataset(pixels, labels, data.classes)
+    return ImageDataset(pixels[: len(good)], labels, classes, preprocess=how)

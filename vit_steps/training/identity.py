@@ -7,22 +7,19 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from .dataset import FileDataset, Pictures
+from .dataset import ImageDataset
 
 
-def fingerprint(data: Pictures) -> str:
+def fingerprint(data: Any) -> str:
     """The number of images and a sum over all their bytes, so that other data are noticed.
 
-    Of pictures that are read as they are needed, over names, sizes and labels of the files.
+    Of other data sets and of DataLoaders, only the number and the class's name.
     """
-    total = crc(data.labels, zlib.crc32(repr(data.classes).encode("utf-8", "surrogatepass")))
-    if isinstance(data, FileDataset):
-        for file in data.files:
-            about = f"{file.parent.name}/{file.name} {file.stat().st_size}"
-            total = zlib.crc32(about.encode("utf-8", "surrogatepass"), total)
-    else:
-        total = crc(data.pixels, zlib.crc32(str(data.white).encode(), total))
-    return f"{len(data)} images, sum {total:08x}"
+    if not isinstance(data, ImageDataset):
+        return f"{len(data)} items of a {type(data).__name__}"
+    about = f"{data.classes} {data.preprocess} {data.white}"
+    total = crc(data.labels, zlib.crc32(about.encode("utf-8", "surrogatepass")))
+    return f"{len(data)} images, sum {crc(data.pixels, total):08x}"
 
 
 def fingerprint_model(model: nn.Module) -> str:
@@ -44,16 +41,16 @@ def crc(tensor: Tensor, start: int = 0) -> int:
     return zlib.crc32(flat.numpy().data, total)
 
 
-def name_augmentation(augment: Any) -> str | None:
+def name_of(given: Any) -> str | None:
     """The qualified name of a function, or of an object's class; None for none.
 
     Of a `partial` what it gives to the function counts too. What a function does is not looked
     into: where you change that, give it another name or the run another folder.
     """
-    if isinstance(augment, partial):
-        given = [*map(repr, augment.args)]
-        given += [f"{name}={value!r}" for name, value in sorted(augment.keywords.items())]
-        return f"{name_augmentation(augment.func)}({', '.join(given)})"
-    if augment is None:
+    if isinstance(given, partial):
+        values = [*map(repr, given.args)]
+        values += [f"{name}={value!r}" for name, value in sorted(given.keywords.items())]
+        return f"{name_of(given.func)}({', '.join(values)})"
+    if given is None:
         return None
-    return getattr(augment, "__qualname__", type(augment).__qualname__)
+    return getattr(given, "__qualname__", type(given).__qualname__)

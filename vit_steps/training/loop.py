@@ -1,5 +1,7 @@
 """Lesson 07: the pieces of the training loop, and what makes it work."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from math import cos, pi
 
@@ -8,10 +10,9 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.optim import Optimizer
 
-from ..inputs import check_sizes
-from .dataset import Pictures
+from ..inputs import check_labels
 from .devices import autocast
-from .loader import batches
+from .loader import Batches, Source, evaluation_size
 from .processes import my_share, totals
 
 
@@ -72,36 +73,56 @@ def train_step(
     return loss.detach()
 
 
-@torch.no_grad()
+@contextmanager
+def evaluating(model: nn.Module) -> Iterator[None]:
+    """Evaluation mode and no gradients within; each module is in the mode it was in afterwards."""
+    modes = [(module, module.training) for module in model.modules()]
+    model.eval()
+    try:
+        with torch.no_grad():
+            yield
+    finally:
+        for module, mode in modes:
+            module.training = mode
+
+
+def answers(
+    model: nn.Module, data: Source | Batches, batch_size: int | None = None, amp: bool = False
+) -> Iterator[tuple[Tensor, Tensor]]:
+    """The logits (B, classes) that the model gives for each batch, and its labels (B,)."""
+    device = next(model.parameters()).device
+    if not isinstance(data, Batches):
+        data = Batches(data, batch_size or evaluation_size(data), device, my_share())
+    for images, labels in data():
+        if len(labels):
+            with autocast(device, amp):
+                logits = model(images)
+            check_labels(labels, *logits.shape)
+            yield logits.float(), labels
+
+
 def evaluate(
-    model: nn.Module, data: Pictures, batch_size: int = 256, amp: bool = False
+    model: nn.Module, data: Source | Batches, batch_size: int | None = None, amp: bool = False
 ) -> tuple[float, float]:
     """How well the model does on data that it does not learn from, dropout off.
 
     Where several processes train together all must call it: each measures its share.
 
     Args:
-        data: moved to the model's device batch by batch.
-        batch_size: how many images go through at once.
+        data: as `fit` takes them; moved to the model's device batch by batch.
+        batch_size: how many images go through at once; None is 256, or the DataLoader's.
         amp: in mixed precision.
 
     Returns:
         The mean cross-entropy in nats, and the accuracy from 0 to 1.
     """
-    check_sizes(batch_size=batch_size)
-    device, was_training = next(model.parameters()).device, model.training
-    model.eval()
-    loss = right = torch.zeros((), device=device)
+    loss = right = torch.zeros((), device=next(model.parameters()).device)
     seen = 0
-    for images, labels in batches(data, batch_size, device=device, share=my_share()):
-        if not len(labels):
-            continue
-        with autocast(device, amp):
-            logits = model(images)  # (B, classes)
-        loss = loss + F.cross_entropy(logits.float(), labels, reduction="sum")
-        right = right + (logits.argmax(dim=1) == labels).sum()
-        seen += len(labels)
-    model.train(was_training)
+    with evaluating(model):
+        for logits, labels in answers(model, data, batch_size, amp):
+            loss = loss + F.cross_entropy(logits, labels, reduction="sum")
+            right = right + (logits.argmax(dim=1) == labels).sum()
+            seen += len(labels)
     loss, right, seen = totals(loss.item(), right.item(), seen)
     return loss / seen, right / seen
 

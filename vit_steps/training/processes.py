@@ -23,6 +23,7 @@ from torch.nn import functional as F
 from torch.nn.parallel import DistributedDataParallel
 from torch.optim import Optimizer
 
+from ..inputs import check_sizes
 from .devices import autocast
 
 LOST = "another process of this training has ended, so this one ends too"
@@ -42,6 +43,23 @@ def my_share() -> tuple[int, int]:
 def is_first() -> bool:
     """Whether this is the one process that writes files and tells what happens."""
     return my_share()[0] == 0
+
+
+def launch(count: int, argv: list[str]) -> int:
+    """Run the training's command in so many processes, as torchrun does; ValueError below 2."""
+    from torch.distributed.elastic.multiprocessing.api import SignalException
+    from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
+    from torch.distributed.run import main
+
+    check_sizes(2, processes=count)
+    own = ["--standalone", "--nproc-per-node", str(count), "-m", "vit_steps.training"]
+    try:
+        main([*own, *argv, "--processes", "1"])
+    except (SignalException, KeyboardInterrupt):
+        return 130
+    except ChildFailedError:
+        return 1  # it has said why
+    return 0
 
 
 @contextmanager
@@ -152,6 +170,7 @@ def shared_step(
     label_smoothing: float,
     scaler: torch.amp.GradScaler,
     amp: bool,
+    clip: float | None = None,
 ) -> Tensor:
     """As `train_step`, for this process's share of a batch; all take the step of the whole batch.
 
@@ -162,6 +181,7 @@ def shared_step(
         model: from `wrap`.
         images, labels: (B, C, H, W) and (B,); B may be 0.
         scaler, amp: see `vit_steps.training.devices`.
+        clip: the longest that the gradient of all weights together may be.
 
     Returns:
         The mean loss of the share, without a gradient.
@@ -177,6 +197,9 @@ def shared_step(
     loss = F.cross_entropy(logits, labels, label_smoothing=label_smoothing)
     optimizer.zero_grad()
     scaler.scale(loss * weight).backward()
+    if clip is not None:
+        scaler.unscale_(optimizer)
+        nn.utils.clip_grad_norm_(model.parameters(), clip)
     scaler.step(optimizer)
     scaler.update()
     return loss.detach()

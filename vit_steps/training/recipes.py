@@ -1,0 +1,89 @@
+"""Lesson 07: what suits each data set, for `fit` and for the command alike."""
+
+from typing import Any
+
+import torch
+
+from ..images import Preprocess
+from ..vit import ViT, ViTConfig
+from .augment import augment_digits, augment_photos
+from .data import OPENML, as_stored
+from .dataset import ImageDataset
+
+AUGMENT = {"none": None, "digits": augment_digits, "photos": augment_photos}
+MODEL = ("patch_size", "embed_dim", "depth", "num_heads", "dropout")  # what goes to `ViTConfig`
+# On a laptop's CPU, for a model that starts anew. The rest is what `fit` does by itself.
+RECIPES: dict[str, dict[str, Any]] = {
+    "digits": dict(patch_size=2, embed_dim=48, depth=3, epochs=30, augment="digits"),
+    "scattered": dict(patch_size=4, embed_dim=64, depth=4, epochs=6, augment="none"),
+    "folder": dict(patch_size=8, embed_dim=96, depth=4, epochs=40, augment="photos"),
+    "openml": dict(patch_size=4, embed_dim=64, depth=4, epochs=10, augment="photos"),
+    "openml:MNIST": dict(patch_size=4, embed_dim=64, depth=4, epochs=10, augment="digits"),
+}
+# For one that is trained on from weights: what it knows already is not to be shaken off.
+ONWARD = dict(epochs=10, lr=2e-4, augment="photos")
+
+
+def settings(source: str, **changes: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The sizes of a new model for a data set, and the options of `fit`.
+
+    Args:
+        source: as in `load_data`.
+        changes: in place of what the recipe says.
+
+    Raises:
+        ValueError: no such source or augmentation.
+    """
+    found = RECIPES.get(source) or RECIPES.get(source.partition(":")[0])
+    if found is None:
+        raise ValueError(f"no recipe for {source!r}; there are {', '.join(RECIPES)}")
+    chosen = dict(num_heads=4, seed=0) | found | changes
+    sizes = {name: chosen.pop(name) for name in MODEL if name in chosen}
+    return sizes, chosen | {"augment": augmentation(chosen["augment"])}
+
+
+def augmentation(name: Any) -> Any:
+    """The augmentation of that name, or None for "none"; ValueError for another name."""
+    if name not in AUGMENT:
+        raise ValueError(f"augment is {name!r}; give {', '.join(AUGMENT)}")
+    return AUGMENT[name]
+
+
+def recipe(source: str, train: ImageDataset, **changes: Any) -> tuple[ViT, dict[str, Any]]:
+    """An untrained ViT that suits a data set, and the options with which `fit` trains it well.
+
+    The command `python -m vit_steps.training` does the same, so this comes to the same weights:
+
+        train, val, test = load_data("digits")
+        model, options = recipe("digits", train)
+        fit(model, train, val, **options)
+
+    Args:
+        source: as in `load_data`.
+        train: tells the channels, the size and the number of classes.
+        changes: in place of what the recipe says: sizes of the model, or options of `fit`; an
+            augmentation by its name in `AUGMENT`; "seed" is that of the first weights too.
+
+    Raises:
+        ValueError: no such source or augmentation, or sizes that do not fit together.
+    """
+    sizes, options = settings(source, **changes)
+    channels, height, width = train.shape
+    sizes |= dict(image_size=(height, width), in_channels=channels, num_classes=len(train.classes))
+    torch.manual_seed(options["seed"])
+    return ViT(ViTConfig(**sizes)), options
+
+
+def preparation(source: str, size: int = 64, grey: bool = False) -> Preprocess:
+    """How the pictures of a source are prepared, known before any is read.
+
+    Args:
+        source: as in `load_data`.
+        size, grey: of a folder's pictures: their side in pixels, and whether in one channel.
+    """
+    kind, _, name = source.partition(":")
+    if kind == "folder":
+        half = (0.5,) * (1 if grey else 3)
+        return Preprocess((size, size), size, "bicubic", half, half)
+    channels, side, _ = OPENML[name][1] if name in OPENML else (1, {"digits": 8}.get(kind, 16), 0)
+    return as_stored(side, channels)

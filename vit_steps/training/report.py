@@ -1,0 +1,175 @@
+"""Lesson 07: what a training came to, class by class, in numbers and in pictures."""
+
+import csv
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from io import BytesIO, StringIO
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from ..files import write_whole
+from .checkpoints import read_checkpoint, write_checkpoint
+from .dataset import ImageDataset
+from .identity import fingerprint
+from .loader import Source
+from .loop import History, answers, evaluating
+from .processes import total, totals
+
+DRAWN = 30  # classes; the matrix of more cannot be read
+
+
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """How a model did on data that it did not learn from.
+
+    Args:
+        loss: mean cross-entropy in nats.
+        counts: (classes, classes): in row i, column j the images of class i that were taken for j.
+        classes: the classes' names.
+    """
+
+    loss: float
+    counts: Tensor
+    classes: tuple[str, ...]
+
+    @property
+    def accuracy(self) -> float:
+        """The share of images whose class was named correctly."""
+        return self.counts.diag().sum().item() / self.counts.sum().item()
+
+    @property
+    def majority(self) -> tuple[str, float]:
+        """The largest class, and its share: the accuracy of one who always names it."""
+        sizes = self.counts.sum(dim=1)
+        largest = int(sizes.argmax())
+        return self.classes[largest], sizes[largest].item() / sizes.sum().item()
+
+    def rows(self) -> list[tuple[str, int, int, str]]:
+        """For each class its name, images, how many of them were right, and what it was taken for.
+
+        The last is the class most often named where it was wrong; empty where it never was.
+        """
+        found = []
+        for i, (name, row) in enumerate(zip(self.classes, self.counts, strict=True)):
+            wrong = row.clone()
+            wrong[i] = 0
+            other = self.classes[int(wrong.argmax())] if wrong.any() else ""
+            found.append((name, int(row.sum()), int(row[i]), other))
+        return found
+
+    def __str__(self) -> str:
+        name, share = self.majority
+        lines = [f'accuracy {self.accuracy:.1%}; always naming "{name}" would be {share:.1%}']
+        rows = self.rows()
+        if len(rows) > DRAWN:
+            rows = sorted(rows, key=lambda row: row[2] / max(row[1], 1))[:5]
+            lines.append("the five classes with the lowest accuracy:")
+        wide = max(len(row[0]) for row in rows)
+        for name, images, right, other in rows:
+            taken = f", most often taken for {other}" if other else ""
+            share = f"{right / images:4.0%}" if images else "none"
+            lines.append(f"  {name:{wide}}  {share}  {right} of {images}{taken}")
+        return "\n".join(lines)
+
+
+def measure(
+    model: nn.Module,
+    data: Source,
+    classes: Sequence[str] = (),
+    batch_size: int | None = None,
+    amp: bool = False,
+) -> Measured:
+    """As `evaluate`, but class by class.
+
+    Args:
+        classes: their names; where none are given the data's, else numbers.
+    """
+    loss, counts = torch.zeros(()), torch.zeros(())
+    with evaluating(model):
+        for logits, labels in answers(model, data, batch_size, amp):
+            n = logits.shape[1]
+            pairs = labels * n + logits.argmax(dim=1)
+            loss = loss + F.cross_entropy(logits, labels, reduction="sum").cpu()
+            counts = counts + pairs.bincount(minlength=n * n).view(n, n).cpu()
+    counts = total(counts)
+    loss = totals(loss.item())[0] / counts.sum().item()
+    names = tuple(classes or getattr(data, "classes", ()) or map(str, range(len(counts))))
+    return Measured(loss, counts.long(), names)
+
+
+def conclude(folder: str | Path, part: str, data: ImageDataset, measured: Measured) -> None:
+    """Write what was measured into `best.safetensors`, as a table, and as a picture.
+
+    Args:
+        folder: of `fit`.
+        part: "test", or "val" where there is no test.
+        data: what it was measured on, so that others can tell whether theirs are the same.
+    """
+    path = Path(folder).expanduser() / "best.safetensors"
+    tensors, info = read_checkpoint(path)
+    rows = measured.rows()
+    info["measured"] |= {part: fingerprint(data)}
+    classes = [dict(images=images, right=right) for _, images, right, _ in rows]
+    result = dict(part=part, accuracy=measured.accuracy, loss=measured.loss, classes=classes)
+    info["measured"]["result"] = result
+    write_checkpoint(path, tensors, info)
+    write_table(path.with_name("classes.csv"), ["class", "images", "right", "taken for"], rows)
+    if len(rows) <= DRAWN:
+        draw_confusion(path.with_name("confusion.png"), measured)
+
+
+def write_history(folder: Path, history: History) -> None:
+    """Write `history.csv`, a row an epoch."""
+    columns = {name: numbers for name, numbers in asdict(history).items() if numbers}
+    rows = zip(range(1, len(history) + 1), *columns.values(), strict=True)
+    write_table(folder / "history.csv", ["epoch", *columns], rows)
+
+
+def write_table(path: Path, head: Sequence[str], rows: Any) -> None:
+    """Write a CSV file."""
+    text = StringIO(newline="")
+    csv.writer(text).writerows([head, *rows])
+    write_whole(path, text.getvalue().encode("utf-8", "surrogateescape"))
+
+
+def draw_history(path: Path, history: History) -> None:
+    """Draw loss and accuracy over the epochs, and mark the best epoch."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(8, 3), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    epochs = range(1, len(history) + 1)
+    left.plot(epochs, history.train_loss, color="#0072B2", marker=".", label="training")
+    if history.val_loss:
+        left.plot(epochs, history.val_loss, color="#E69F00", marker=".", ls="--", label="val")
+        right.plot(epochs, history.val_accuracy, color="#E69F00", marker=".", ls="--", label="val")
+        right.axvline(history.best, color="#000000", lw=1, ls=":", label="best epoch")
+        right.legend()
+    left.legend()
+    left.set(xlabel="epoch", ylabel="loss (training: smoothed, augmented)")
+    right.set(xlabel="epoch", ylabel="accuracy", ylim=(0, 1))
+    save(figure, path)
+
+
+def draw_confusion(path: Path, measured: Measured) -> None:
+    """Draw which class was taken for which, in counts; rows are the true classes."""
+    from matplotlib.figure import Figure
+    from sklearn.metrics import ConfusionMatrixDisplay
+
+    side = 2 + 0.45 * len(measured.classes)
+    figure = Figure(figsize=(side, side), layout="constrained")
+    shown = ConfusionMatrixDisplay(measured.counts.numpy(), display_labels=measured.classes)
+    shown.plot(ax=figure.subplots(), cmap="cividis", colorbar=False, xticks_rotation="vertical")
+    shown.ax_.set(xlabel="taken for", ylabel="is")
+    save(figure, path)
+
+
+def save(figure: Any, path: Path) -> None:
+    """Write a figure as PNG."""
+    picture = BytesIO()
+    figure.savefig(picture, format="png", dpi=120)
+    write_whole(path, picture.getvalue())
