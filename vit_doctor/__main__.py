@@ -31,6 +31,8 @@ examples:
   %(prog)s homework:ViT --image-size 32 --out results
       a class: each *.py of the folder, and of its sub-folders, in a process of its own;
       results/report.csv and results/report.html tell what was found
+  %(prog)s runs/digits/best.safetensors
+      weights that `python -m vit_steps.training` wrote, or published ones
 
 Files of a folder are kept apart by processes and limits, which is no prison: code that
 means harm, or a better report than it deserves, can have it. What you do not trust
@@ -126,6 +128,8 @@ def main(argv: list[str] | None = None) -> int:
 
 def single(path: Path, task: Task) -> int:
     """Examine one file, and print its report."""
+    if path.suffix == ".safetensors":
+        return weights(path)
     result = run(path, task, path.name)
     if result.report is None:
         said = f"{path.name}: {result.status}"
@@ -135,6 +139,18 @@ def single(path: Path, task: Task) -> int:
         if result.message:
             print(f"besides: {result.message}")
     return code([result])
+
+
+def weights(path: Path) -> int:
+    """Examine the ViT of a file of weights, and print its report."""
+    from vit_steps.pretrained import load  # alone here: the doctor needs nothing of the course
+
+    from . import examine
+
+    config = (model := load(path).model).config
+    report = examine(model, config.image_size, config.in_channels, fresh=False)
+    print(report)
+    return int(bool(report.names))
 
 
 def folder(path: Path, task: Task, out: Path) -> int:

@@ -5,9 +5,9 @@ import sys
 import webbrowser
 from pathlib import Path
 
-from vit_steps.training import load_model
-from vit_steps.training.data import load_data
-from vit_steps.training.dataset import Pictures
+from vit_steps.training import Weights, load_data, load_weights
+from vit_steps.training.dataset import ImageDataset
+from vit_steps.training.identity import fingerprint
 from vit_steps.weights import SCATTERED
 
 from .pages import write
@@ -50,11 +50,15 @@ def main(argv: list[str] | None = None) -> None:
     """Write the page, say where it is, open it."""
     options = arguments().parse_args(argv)
     try:
-        model = load_model(options.weights)
-        source = options.data or ("scattered" if options.weights == SCATTERED else None)
-        pictures = held_out(source, model.config.image_size, options.count) if source else None
-        about = ABOUT if options.weights == SCATTERED else ""
-        path = write(options.out, model, pictures, count=options.count, about=about)
+        weights, own = load_weights(options.weights), options.weights == SCATTERED
+        source, pictures = options.data or ("scattered" if own else None), None
+        # Of the course's own digits and places some are kept apart, whatever is drawn.
+        unseen = own and source == "scattered"
+        if source:
+            pictures = held_out(source, weights, options.count)
+            unseen = unseen or weights.measured.get("test") == fingerprint(pictures)
+        said = dict(about=ABOUT if own else "", unseen=unseen, count=options.count)
+        path = write(options.out, weights.model, pictures, weights.classes or None, **said)
     except (ValueError, TypeError, OSError) as error:
         sys.exit(f"vit_course.explorer: {error}")
     print(f"{path}, {path.stat().st_size / 1e6:.1f} MB")
@@ -62,9 +66,18 @@ def main(argv: list[str] | None = None) -> None:
         print("no browser opened; open the file yourself")
 
 
-def held_out(source: str, size: int | tuple[int, int], count: int) -> Pictures:
-    """The pictures of a data set that are kept for testing."""
-    return load_data(source, size=size, count=50 * count, val_fraction=0).test
+def held_out(source: str, weights: Weights, count: int) -> ImageDataset:
+    """The pictures of a data set that are kept for testing; ValueError where they do not fit."""
+    size, how = weights.model.config.image_size, weights.preprocess
+    options = dict(size=size, count=50 * count, val_fraction=0, preprocess=how)
+    test = load_data(source, **options).test
+    if test is None:
+        raise ValueError(f"{source} holds no pictures to test on; add a folder test")
+    if weights.classes and weights.classes != test.classes:
+        raise ValueError(f"the weights name {weights.classes}, but {source} {test.classes}")
+    if how is not None and how != test.preprocess:
+        raise ValueError(f"the weights want {how}, but {source} gives {test.preprocess}")
+    return test
 
 
 if __name__ == "__main__":

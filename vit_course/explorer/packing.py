@@ -12,8 +12,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from vit_steps.training.checkpoints import weights_of
-from vit_steps.vit import ViT, ViTConfig
+from vit_steps.training.checkpoints import check_plain, weights_of
+from vit_steps.vit import ViTConfig
 
 MOST = 8_000_000  # bytes of a page
 ROOMY = 2_000_000  # up to here the weights stay in 32 bits
@@ -44,15 +44,7 @@ def pack(
     """
     config = config_of(model)
     weights = {name: tensor.detach().cpu().float() for name, tensor in weights_of(model).items()}
-    with torch.device("meta"):
-        wanted = {name: tensor.shape for name, tensor in ViT(config).state_dict().items()}
-    got = {name: tensor.shape for name, tensor in weights.items()}
-    if differ := [name for name in wanted.keys() | got.keys() if wanted.get(name) != got.get(name)]:
-        name = min(differ)
-        raise ValueError(
-            f"the weights are not those of a ViT of this config: {name} is "
-            f"{shape(got.get(name))} where {shape(wanted.get(name))} is expected"
-        )
+    check_plain(model, config)
     for name, tensor in weights.items():
         if not tensor.isfinite().all():
             raise ValueError(f"{name} holds numbers that are not finite; nothing can be shown")
@@ -88,11 +80,6 @@ def config_of(model: nn.Module) -> ViTConfig:
             "vit_steps, or your own with `self.config = config`"
         )
     return ViTConfig(**given)
-
-
-def shape(sizes: torch.Size | None) -> str:
-    """A shape in words."""
-    return "missing" if sizes is None else "×".join(map(str, sizes))
 
 
 def numbers(tensor: Tensor, half: bool) -> dict[str, Any]:

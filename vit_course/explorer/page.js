@@ -13,7 +13,7 @@
   place("about").textContent =
     (vitState.about || `This model tells ${vitState.classes.length} classes apart${names}.`) +
     " " +
-    (examples.length ? `It was not trained on the ${examples.length} examples. ` : "") +
+    (vitState.unseen ? `It was not trained on the ${examples.length} examples. ` : "") +
     "Draw, or take a part out: it answers at once.";
   vitPicture.build(place("input"));
   vitParts.buildAnswer(place("output"));

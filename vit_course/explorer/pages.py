@@ -8,7 +8,7 @@ from torch import nn
 
 from vit_steps.files import write_whole
 from vit_steps.inputs import check_sizes
-from vit_steps.training.dataset import Pictures
+from vit_steps.training.dataset import ImageDataset
 
 from .packing import MOST, allowed, as_json, pack, quoted, text
 
@@ -18,10 +18,11 @@ SCRIPTS = ("model", "drawing", "state", "picture", "road", "looks", "parts", "to
 
 def page(
     model: nn.Module,
-    pictures: Pictures | None = None,
+    pictures: ImageDataset | None = None,
     classes: Sequence[str] | None = None,
     count: int = 24,
     about: str = "",
+    unseen: bool = False,
 ) -> str:
     """The page as HTML: a hundred kilobytes, and the weights.
 
@@ -29,16 +30,18 @@ def page(
 
     Args:
         model: a ViT of this package, or the learner's own with `self.config = config`.
-        pictures: a data set of `vit_steps.training.data` that the model was not trained on; without
-            it the page begins with an empty picture, and has no tour.
+        pictures: a data set of `vit_steps.training.data`, of pixels from -1 to 1; without it the
+            page begins with an empty picture, and has no tour.
         classes: a name for each class; without them the data set's, or their numbers.
         count: so many of the pictures go into the page, taken evenly from all.
         about: a sentence on what the model does, for the page's head; without it the page names the
             classes.
+        unseen: whether it is known that the model was not trained on these pictures; it is said.
 
     Raises:
         TypeError: no ViT of that kind.
-        ValueError: pictures or names that do not fit the model, weights that are not finite, or
+        ValueError: a model that computes something else than a ViT with its weights (the page would
+            show another), pictures that are not from -1 to 1, pictures or names that do not fit the model, weights that are not finite, or
             more of them than the 8 MB of a page hold.
     """
     check_sizes(count=count)
@@ -47,7 +50,11 @@ def page(
         chosen = range(0, len(pictures), max(1, len(pictures) // count))
         images, labels = pictures[list(chosen)[:count]]
         classes = classes or pictures.classes
-    given = as_json(pack(model, images, labels, classes) | {"about": about})
+        if images.abs().max() > 1 + 1e-5:
+            said = f"the pictures run from {images.min():.1f} to {images.max():.1f}"
+            raise ValueError(f"{said}; the page shows those of models that want -1 to 1")
+    said = {"about": about, "unseen": unseen and pictures is not None}
+    given = as_json(pack(model, images, labels, classes) | said)
     style = text("page.css")
     scripts = [text(f"{name}.js") for name in SCRIPTS]
     policy = "; ".join((
@@ -77,14 +84,15 @@ def page(
 def write(
     path: str | Path,
     model: nn.Module,
-    pictures: Pictures | None = None,
+    pictures: ImageDataset | None = None,
     classes: Sequence[str] | None = None,
     count: int = 24,
     about: str = "",
+    unseen: bool = False,
 ) -> Path:
     """Write the page to a file, whole or not at all; all but the path is as for `page`."""
     path = Path(path)
-    write_whole(path, page(model, pictures, classes, count, about).encode())
+    write_whole(path, page(model, pictures, classes, count, about, unseen).encode())
     return path
 
 
@@ -105,7 +113,7 @@ class Shown:
 
 def show(
     model: nn.Module,
-    pictures: Pictures | None = None,
+    pictures: ImageDataset | None = None,
     classes: Sequence[str] | None = None,
     count: int = 24,
     about: str = "",

@@ -6,7 +6,7 @@ the model again, at most once a frame, and then all that listen are told.
 const vitState = (() => {
   const { matrix, vit } = vitModel;
   const given = JSON.parse(document.getElementById("given").textContent);
-  const { config, classes, labels, about } = given;
+  const { config, classes, labels, about, unseen } = given;
   const weights = {};
   for (const [name, { shape, kind, data }] of Object.entries(given.weights)) {
     // A convolution's weight (D, C, P, P) as D rows, a bias as one row, tokens (1, N, D) as N rows.
@@ -201,6 +201,7 @@ const vitState = (() => {
     config,
     weights,
     classes,
+    unseen,
     labels,
     about,
     examples,

@@ -119,21 +119,21 @@ def describe(
     return dict(config=config, classes=list(classes), preprocess=how, measured=measured)
 
 
-def check_plain(model: nn.Module) -> None:
+def check_plain(model: nn.Module, config: ViTConfig | None = None) -> None:
     """Refuse to save a model that would come back as another: one whose answers differ.
 
-    The ViT of its config gets its weights, and one image (of noise) goes through both: what the
+    The ViT of its config (or of the one given) gets its weights, and one image (of noise) goes through both: what the
     head reads and what it gives must be the same. ValueError says where they are not.
     """
     original: Any = getattr(model, "_orig_mod", model)  # what torch.compile holds
-    config, weights = config_of(model), weights_of(model)
-    said = f"this {type(original).__name__} cannot be saved: "
+    c, weights = config or ViTConfig(**config_of(model)), weights_of(model)
+    said = f"this {type(original).__name__} is not the ViT of its config: "
     try:
-        twin = build(ViTConfig(**config), weights)
+        twin = build(c, weights)
     except RuntimeError as error:
         wrong = " ".join(str(error).split()).partition(": ")[2]
-        raise ValueError(f"{said}its weights are not those of its config: {wrong}") from error
-    first, c = next(original.parameters()), original.config
+        raise ValueError(f"{said}{wrong}") from error
+    first = next(original.parameters())
     height, width = as_pair(c.image_size)
     noise = torch.rand(1, c.in_channels, height, width, generator=torch.Generator().manual_seed(0))
     noise, seen = noise.to(first), []
