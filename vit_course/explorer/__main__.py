@@ -4,6 +4,7 @@ import argparse
 import sys
 import webbrowser
 from pathlib import Path
+from typing import Any
 
 from vit_steps.training import Weights, load_data, load_weights
 from vit_steps.training.dataset import ImageDataset
@@ -57,7 +58,7 @@ def main(argv: list[str] | None = None) -> None:
         if source:
             pictures = held_out(source, weights, options.count)
             unseen = unseen or weights.measured.get("test") == fingerprint(pictures)
-        said = dict(about=ABOUT if own else "", unseen=unseen, count=options.count)
+        said: Any = dict(about=ABOUT if own else "", unseen=unseen, count=options.count)
         path = write(options.out, weights.model, pictures, weights.classes or None, **said)
     except (ValueError, TypeError, OSError) as error:
         sys.exit(f"vit_course.explorer: {error}")
@@ -69,7 +70,7 @@ def main(argv: list[str] | None = None) -> None:
 def held_out(source: str, weights: Weights, count: int) -> ImageDataset:
     """The pictures of a data set that are kept for testing; ValueError where they do not fit."""
     size, how = weights.model.config.image_size, weights.preprocess
-    options = dict(size=size, count=50 * count, val_fraction=0, preprocess=how)
+    options: Any = dict(size=size, count=50 * count, val_fraction=0, preprocess=how)
     test = load_data(source, **options).test
     if test is None:
         raise ValueError(f"{source} holds no pictures to test on; add a folder test")

@@ -44,10 +44,10 @@ def pack(
     """
     config = config_of(model)
     weights = {name: tensor.detach().cpu().float() for name, tensor in weights_of(model).items()}
-    check_plain(model, config)
     for name, tensor in weights.items():
         if not tensor.isfinite().all():
             raise ValueError(f"{name} holds numbers that are not finite; nothing can be shown")
+    check_plain(model, config)
     half = sum(4 * tensor.numel() * 4 / 3 for tensor in weights.values()) > ROOMY  # base64: 4 for 3
     packed = {name: numbers(tensor, half) for name, tensor in weights.items()}
     size = sum(len(entry["data"]) for entry in packed.values())

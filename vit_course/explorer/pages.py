@@ -41,8 +41,8 @@ def page(
     Raises:
         TypeError: no ViT of that kind.
         ValueError: a model that computes something else than a ViT with its weights (the page would
-            show another), pictures that are not from -1 to 1, pictures or names that do not fit the model, weights that are not finite, or
-            more of them than the 8 MB of a page hold.
+            show another), pictures that are not from -1 to 1, pictures or names that do not fit
+            the model, weights that are not finite, or more of them than the 8 MB of a page hold.
     """
     check_sizes(count=count)
     images = labels = None

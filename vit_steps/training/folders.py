@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from math import prod
 from pathlib import Path
 from tempfile import TemporaryFile, gettempdir
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -26,8 +26,8 @@ class Parts(NamedTuple):
     """Pictures to learn from, to choose the best epoch by, and to measure once at the end."""
 
     train: ImageDataset
-    val: ImageDataset | None
-    test: ImageDataset | None
+    val: Any  # an ImageDataset, or None
+    test: Any  # or None
 
 
 def folder(
