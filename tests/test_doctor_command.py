@@ -23,6 +23,9 @@ from vit_doctor.command.arguments import USUAL, Task, UnfitError, make
 from vit_doctor.command.each_file import Result, files_in
 from vit_doctor.command.one_file import find, load, look
 from vit_doctor.command.page import harmless, page, table, whole, write
+from vit_steps import ViT
+from vit_steps.training import load_model, save_model
+from vit_steps.weights import SCATTERED
 
 ROOT = Path(__file__).parent.parent
 
@@ -228,6 +231,18 @@ def test_one_file_gives_its_report_and_an_exit_code(tmp_path, capfd):
     assert "scale missing\n  measured: " in out
     assert "my_vit" not in out
     assert err.split() == ["loading"]  # what it prints is shown, beside the report
+
+
+def test_a_file_of_weights_is_examined_as_the_model_in_it(tmp_path, capfd):
+    assert command.main([str(SCATTERED)]) == 0
+    model = ViT(load_model(SCATTERED).config)
+    model.tokens.pos_embed.data.mul_(1000)
+    save_model(model, tmp_path / "loud.safetensors")
+    assert command.main([str(tmp_path / "loud.safetensors")]) == 1
+    assert "positions large" in capfd.readouterr().out
+    (tmp_path / "broken.safetensors").write_bytes(b"no weights")
+    assert command.main([str(tmp_path / "broken.safetensors")]) == 2
+    assert "broken.safetensors" in capfd.readouterr().err
 
 
 def test_the_exit_code_is_that_of_the_worst():

@@ -4,6 +4,7 @@ import base64
 import html
 import json
 import re
+from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from vit_course.explorer import packing, pages
 from vit_steps import ViT, ViTConfig
 from vit_steps.training import load_model, save_model
 from vit_steps.training.data import ImageDataset, digits, scattered
+from vit_steps.training.identity import fingerprint
 
 STORED = Path(vit_steps.__file__).parent / "weights" / "scattered.safetensors"
 SMALL = ViTConfig(8, 4, 1, 3, embed_dim=12, depth=2, num_heads=3)
@@ -214,6 +216,28 @@ def test_the_command_opens_the_page_of_any_weights(tmp_path, monkeypatch, capsys
     command.main(["mine.safetensors", "--no-browser"])  # of pictures nothing is known
     found = given((tmp_path / "explorer.html").read_text(encoding="utf-8"))
     assert (found["images"], found["about"]) == ([], "")
+
+
+def test_the_page_says_of_weights_and_pictures_only_what_the_file_says(tmp_path):
+    model = ViT(ViTConfig(8, 4, 1, 10, embed_dim=12, depth=1, num_heads=3))
+    test, file, out = digits()[1], tmp_path / "mine.safetensors", tmp_path / "page.html"
+    words = [str(file), "--data", "digits", "--count", "3", "--no-browser", "--out", str(out)]
+    for measured, unseen in ((fingerprint(test), True), ("another split", False)):
+        save_model(model, file, test.classes, test.preprocess, {"test": measured})
+        command.main(words)
+        assert given(out.read_text(encoding="utf-8"))["unseen"] is unseen
+    renamed = ["zero", *test.classes[1:]]
+    for about in ((renamed, test.preprocess), (test.classes, replace(test.preprocess, ink=False))):
+        save_model(model, file, *about)
+        with pytest.raises(SystemExit, match=r"the weights (name|want) .*but digits"):
+            command.main(words)
+
+
+def test_a_model_that_computes_something_else_than_a_plain_vit_is_refused():
+    model = ViT(SMALL)
+    model.blocks[0].mlp.act = nn.ReLU()
+    with pytest.raises(ValueError, match="a part was exchanged"):
+        explorer.page(model)
 
 
 @pytest.mark.parametrize(

@@ -148,7 +148,7 @@ def weights(path: Path) -> int:
     from . import examine
 
     config = (model := load(path).model).config
-    report = examine(model, config.image_size, config.in_channels, fresh=False)
+    report = examine(model, config.image_size, config.in_channels)
     print(report)
     return int(bool(report.names))
 
