@@ -88,10 +88,10 @@ def load(
     if num_heads is not None:
         check_sizes(num_heads=num_heads)
     path = find(source, revision)
+    tensors = read(path)
+    if "tokens.cls_token" in tensors:
+        return load_ours(path, num_classes, preprocess)
     try:
-        tensors = read(path)
-        if "tokens.cls_token" in tensors:
-            return load_ours(path, num_classes, preprocess)
         settings, pictures = read_settings(path)
         layout, names = layouts.recognise(tensors)
         head = {*names["head.weight"], *names["head.bias"]}
@@ -105,12 +105,15 @@ def load(
         layouts.check_names(used, names)
         turn = layouts.from_flax if layout == "Google" else layouts.unchanged
         weights = layouts.rename(used, names, turn)
-        config = read_config(weights, layout, used, settings, num_heads)
+        if layout == "Google":  # its heads have an axis of their own
+            shapes = (tensor.shape for name, tensor in used.items() if "/query/kernel" in name)
+            settings["num_attention_heads"] = next(shapes, (0, None))[1]
+        config = read_config(weights, layout, settings, num_heads)
         with torch.device("meta"):  # shapes without numbers: the weights are about to come
             model = ViT(config)
         model.load_state_dict(weights, assign=True)
         how = preprocess or read_preprocess(layout, config, settings, pictures)
-    except (TypeError, ValueError, RuntimeError) as error:
+    except (TypeError, ValueError, LookupError, RuntimeError) as error:
         raise ValueError(f"{path}: {' '.join(str(error).split())}") from error
     classes = read_classes(settings, config.num_classes)
     if num_classes is not None:

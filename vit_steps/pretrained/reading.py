@@ -63,10 +63,9 @@ def download(repo: str, revision: str | None = None) -> Path:
         return Path(huggingface_hub.snapshot_download(repo, revision=revision, **known))
     except Exception as error:
         reason = " ".join(str(problem or error).split()) or repr(problem or error)
-        which = repo if revision is None else f"{repo} at revision {revision!r}"
         raise ValueError(
-            f"{which} is not in the cache, and huggingface.co does not give it; check the id and "
-            f"the network, or give a file ({reason})"
+            f"{repo} (revision {revision or 'main'}) is not in the cache, and huggingface.co does "
+            f"not give it; check the id and the network, or give a file ({reason})"
         ) from error
 
 
@@ -93,9 +92,9 @@ def read(path: Path) -> dict[str, Tensor]:
     """The tensors of a file by name; ValueError where it is broken, or holds more than them."""
     kind = path.suffix.lower()
     if re.search(r"\.index\.json$|-of-(?!00001\.)\d{5}\.", path.name):
-        raise ValueError("it is one of several files (shards), which are not read; get one file")
+        raise ValueError(f"{path} is one of several (shards), which are not read; get one file")
     if kind not in ENDINGS:
-        raise ValueError(f"its ending is not {', '.join(ENDINGS)}")
+        raise ValueError(f"{path} is refused: its ending is not {', '.join(ENDINGS)}")
     try:
         if kind == ".safetensors":
             tensors: Any = load_file(path)
@@ -111,13 +110,13 @@ def read(path: Path) -> dict[str, Tensor]:
                 "it holds more than weights, or is broken. A pickle can run any program while it "
                 "is opened, so nothing of it was; ask for a .safetensors"
             )
-        raise ValueError(f"the file is refused: {reason}") from error
+        raise ValueError(f"{path} is refused: {reason}") from error
     for wrapper in ("model", "state_dict"):  # as training scripts store them
         if isinstance(tensors, dict) and isinstance(tensors.get(wrapper), dict):
             tensors = tensors[wrapper]
     if not isinstance(tensors, dict) or not all(isinstance(name, str) for name in tensors):
-        raise ValueError("it does not hold tensors by name")
+        raise ValueError(f"{path} is refused: it does not hold tensors by name")
     good = {n for n, t in tensors.items() if isinstance(t, Tensor) and t.is_floating_point()}
     if odd := [name for name in tensors if name not in good]:
-        raise ValueError(f"it holds more than tensors of floats: {listed(odd)}")
+        raise ValueError(f"{path} is refused: not tensors of floats: {listed(odd)}")
     return {newer_name(name): tensor for name, tensor in tensors.items()}

@@ -18,16 +18,12 @@ RESAMPLING = {2: "bilinear", 3: "bicubic"}  # Pillow's numbers, which Hugging Fa
 
 
 def read_config(
-    weights: dict[str, Tensor],
-    layout: str,
-    tensors: dict[str, Tensor],
-    settings: dict,
-    num_heads: int | None = None,
+    weights: dict[str, Tensor], layout: str, settings: dict, num_heads: int | None
 ) -> ViTConfig:
     """The model's sizes, from the shapes of its tensors; what no shape tells, from config.json.
 
-    The weights are under our names, the tensors as they were in the file. ValueError where no ViT
-    of ours has such shapes, activation or pooling, and where nothing says the number of heads.
+    The weights are under our names. ValueError where no ViT of ours has such shapes, activation or
+    pooling, and where nothing says the number of heads.
     """
     shapes = {name: tuple(tensor.shape) for name, tensor in weights.items()}
     patch, positions = shapes["patch_embed.proj.weight"], shapes["tokens.pos_embed"]
@@ -47,7 +43,9 @@ def read_config(
     pool = options.get("global_pool", settings.get("global_pool", "token"))
     if not isinstance(pool, str) or pool not in POOLS:
         raise ValueError(f"its head reads the tokens by {pool!r}; ours reads cls or their mean")
-    said = said_heads(layout, tensors, settings, options, embed_dim)
+    said = settings.get("num_attention_heads") or options.get("num_heads")
+    if re.match(r"(vit|deit)_(tiny|small)_patch", str(settings.get("architecture"))):
+        said = said or {192: 3, 384: 6}.get(embed_dim)  # timm's, which leaves it to the name
     if said and num_heads and said != num_heads:
         raise ValueError(f"num_heads is {num_heads}, but the checkpoint says {said}")
     num_heads = said or num_heads or PUBLISHED_HEADS.get((embed_dim, depth, hidden))
@@ -70,18 +68,6 @@ def read_config(
         pool=POOLS[pool],
         norm_eps=settings.get("layer_norm_eps", 1e-12 if layout == "Hugging Face" else 1e-6),
     )
-
-
-def said_heads(
-    layout: str, tensors: dict[str, Tensor], settings: dict, options: dict, embed_dim: int
-) -> Any:
-    """The number of heads that the checkpoint itself says, in whatever way; None if it does not."""
-    if layout == "Google":
-        return next((t.shape[1] for n, t in tensors.items() if n.endswith("query/kernel")), None)
-    if said := settings.get("num_attention_heads") or options.get("num_heads"):
-        return said
-    timms = re.match(r"(vit|deit)_(tiny|small)_patch", str(settings.get("architecture")))
-    return {192: 3, 384: 6}.get(embed_dim) if timms else None
 
 
 def read_image_size(
