@@ -162,40 +162,36 @@ def test_distances_of_patches_are_the_nearest_floats_to_the_true_ones(rows, cols
     assert torch.equal(maps.patch_distances((rows, cols), size), expected)
 
 
-# Positions, filters, tokens ----------------------------------------------------------------------
+# Tokens in few directions ------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("shape", [(20, 6), (6, 20), (9, 9)])
 def test_pca_equals_numpys_eigenvectors_up_to_sign(shape):
     x = torch.randn(shape) * torch.linspace(1, 5, shape[1])
-    coordinates, directions, shares = maps.pca(x, 4)
     values, vectors = np.linalg.eigh(np.cov(x.double().numpy(), rowvar=False))
-    order = values.argsort()[::-1][:4]
-    np.testing.assert_allclose(shares, values[order] / values.sum(), atol=1e-5)
-    cosines = np.abs(directions.double().numpy() @ vectors[:, order])
-    np.testing.assert_allclose(cosines, np.eye(4), atol=1e-4)
-    close(coordinates, (x - x.mean(dim=0)) @ directions.T, atol=1e-4)
+    first = torch.from_numpy(vectors[:, values.argsort()[::-1][:4]].copy()).float()
+    coordinates = maps.token_pca(x[None], 4)[0]
+    close(coordinates.abs(), ((x - x.mean(dim=0)) @ first).abs(), atol=1e-4)
 
 
 def test_pca_finds_the_one_direction_along_which_points_lie():
     x = torch.linspace(-1, 1, 9)[:, None] * torch.tensor([[3.0, -4.0]]) + 7
-    coordinates, directions, shares = maps.pca(x, 2)
-    close(directions[0], torch.tensor([-0.6, 0.8]))  # the largest number positive
-    close(shares, torch.tensor([1.0, 0.0]))
-    close(coordinates[:, 0], torch.linspace(5, -5, 9))
+    wanted = torch.stack([torch.linspace(5, -5, 9), torch.zeros(9)], dim=1)
+    close(maps.token_pca(x[None], 2)[0], wanted)  # along (-0.6, 0.8): the largest number positive
 
 
 def test_the_signs_of_pca_do_not_depend_on_the_order_or_sign_of_the_data():
     x = torch.randn(30, 6)
-    for other in (x.flip(0), -x):
-        close(maps.pca(other, 3)[1], maps.pca(x, 3)[1], atol=1e-4)
+    found, flipped, negative = (maps.token_pca(y[None], 3)[0] for y in (x, x.flip(0), -x))
+    close(flipped, found.flip(0), atol=1e-4)
+    close(negative, -found, atol=1e-4)
 
 
 def test_token_pca_is_that_of_all_tokens_of_the_batch():
     tokens = torch.randn(3, 6, 8)
     coordinates = maps.token_pca(tokens, 3)
     assert coordinates.shape == (3, 6, 3)
-    close(coordinates.flatten(0, 1), maps.pca(tokens.flatten(0, 1), 3)[0])
+    close(coordinates.flatten(0, 1), maps.token_pca(tokens.flatten(0, 1)[None], 3)[0])
     assert torch.all(coordinates.std((0, 1)).diff() <= 0)
 
 
@@ -323,7 +319,6 @@ USES = {
     "cls_map": lambda g: maps.cls_map(g["attention"][0], (2, 3)),
     "patch_distances": lambda g: maps.patch_distances((2, 3), 4),
     "attention_distance": lambda g: maps.attention_distance(g["attention"], (2, 3), 4),
-    "pca": lambda g: maps.pca(g["tokens"][0], 2),
     "token_pca": lambda g: maps.token_pca(g["tokens"], 2),
     "touched": lambda g: maps.touched(g["places"], 3, (2, 3), 4),
     "blinded": lambda g: maps.blinded(g["model"], g["images"], g["images"][:, 0, ::4, ::4] > 0),
@@ -397,14 +392,15 @@ BAD = [
     (lambda: maps.cls_map(WEIGHTS, (2, 0)), ValueError, "grid"),
     (lambda: maps.attention_distance([WEIGHTS], (2, 3), 4), ValueError, "6 patches"),
     (lambda: maps.attention_distance([WEIGHTS], 2, 0), ValueError, "patch_size is 0"),
-    (lambda: maps.pca(torch.zeros(4, 3), 4), ValueError, "it has 3 components, not 4"),
-    (lambda: maps.pca(torch.zeros(4, 3).long(), 1), TypeError, "not floats"),
-    (lambda: maps.pca(torch.zeros(4), 1), ValueError, "axes"),
+    (lambda: maps.token_pca(torch.zeros(2, 2, 3), 4), ValueError, "4 tokens 3 wide have no 4 comp"),
+    (lambda: maps.token_pca(torch.zeros(1, 4, 3).long(), 1), TypeError, "not floats"),
     (lambda: maps.token_pca(torch.zeros(4, 3), 2), ValueError, "axes"),
     (lambda: maps.touched(torch.zeros(2, 3), 8, 4, 4), ValueError, r"give \(B, 2\)"),
     (lambda: maps.cover(IMAGES, torch.zeros(2, 2, 3), 4), TypeError, "booleans"),
     (lambda: maps.cover(IMAGES, torch.ones(2, 3, 2).bool(), 4), ValueError, r"give \(2, 2, 3\)"),
     (lambda: maps.cover(IMAGES, torch.ones(1, 2, 3).bool(), 4), ValueError, r"give \(2, 2, 3\)"),
+    (lambda: maps.cover(IMAGES, torch.ones(2, 2, 3).bool(), 3), ValueError, "height is not a mult"),
+    (lambda: maps.cover(IMAGES, torch.ones(2, 2, 3).bool(), 0), ValueError, "patch_size is 0"),
     (lambda: delete(order=ORDER[:, :5]), ValueError, r"give \(2, 6\)"),
     (lambda: delete(order=torch.zeros(2, 6).long()), ValueError, "all the patches' numbers"),
     (lambda: delete(steps=7), ValueError, "there are 6 patches"),
@@ -495,6 +491,7 @@ def test_only_cls_is_blind():
         (torch.ones(2, 2, 3), None, TypeError, "give booleans"),
         (torch.ones(2, 3, 3).bool(), None, ValueError, "each of the 6 patches of 2 images"),
         (torch.ones(1, 2, 3).bool(), None, ValueError, "each of the 6 patches of 2 images"),
+        (torch.ones(2, 3, 2).bool(), None, ValueError, r"give \(2, 2, 3\)"),  # 6, but lying
         (torch.ones(2, 6).bool(), None, ValueError, "rows"),
         (torch.ones(2, 2, 3).bool(), [3], ValueError, "no block 3; the model has blocks 0 to 2"),
     ],

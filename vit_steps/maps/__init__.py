@@ -4,9 +4,8 @@ All functions take what `model(images, return_attention=True)` gives, or the mod
 mode; none of them keeps anything or draws. They work under torch.no_grad and torch.inference_mode.
 """
 
-from .components import pca, token_pca
 from .covering import area_under, blinded, cover, deletion, gradient_map, touched
-from .shares import attention_distance, cls_map, patch_distances, rollout
+from .shares import attention_distance, cls_map, patch_distances, rollout, token_pca
 
 __all__ = [
     "area_under",
@@ -17,7 +16,6 @@ __all__ = [
     "deletion",
     "gradient_map",
     "patch_distances",
-    "pca",
     "rollout",
     "token_pca",
     "touched",

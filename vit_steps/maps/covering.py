@@ -2,6 +2,7 @@
 
 from collections.abc import Collection
 from copy import deepcopy
+from math import prod
 
 import torch
 from einops import reduce
@@ -13,28 +14,18 @@ from ..vit import ViT
 
 
 def touched(places: Tensor, side: int, grid: int | tuple[int, int], patch_size: int) -> Tensor:
-    """Which patches a square thing touches, where it is known to stand.
+    """Which patches a square thing touches that stands at a known place: (B, rows, cols), boolean.
 
-    Args:
-        places: (B, 2), row and column of its top left pixel.
-        side: its height and width in pixels.
-        grid: (rows, cols) of patches, or one number for a square.
-        patch_size: P, in pixels.
-
-    Returns:
-        (B, rows, cols), boolean.
-
-    Raises:
-        ValueError: places are not pairs.
+    `places` (B, 2) holds the row and column of its top left pixel, `side` is its height and width
+    in pixels; the grid is (rows, cols) of patches of P pixels, or one number for a square.
     """
     check_axes("places", places, "B 2")
     check_sizes(side=side, patch_size=patch_size)
     if places.shape[1] != 2:
         raise ValueError(f"places is {tuple(places.shape)}; give (B, 2), each a row and a column")
     hits = []
-    for start, count in zip(places.T, as_pair(grid, "grid"), strict=True):
+    for start, count in zip(places.T[..., None], as_pair(grid, "grid"), strict=True):
         edge = torch.arange(count, device=places.device) * patch_size  # a patch's first pixel
-        start = start[:, None]
         hits.append((edge + patch_size > start) & (edge < start + side))  # (B, count)
     down, across = hits
     return down[:, :, None] & across[:, None, :]
@@ -43,19 +34,9 @@ def touched(places: Tensor, side: int, grid: int | tuple[int, int], patch_size: 
 def gradient_map(model: ViT, images: Tensor, labels: Tensor, fill: float = 0.0) -> Tensor:
     """How much each patch speaks for the label: gradient × input, summed over the patch.
 
-    The input is counted from `fill`, so that this is, to first order, by how much the label's
-    logit falls when the patch is covered with `fill`.
-
-    Args:
-        images: (B, C, H, W).
-        labels: (B,), whole numbers: the class whose logit is asked about.
-        fill: the value of a pixel that says nothing.
-
-    Returns:
-        (B, rows, cols); negative where a patch speaks against the label.
-
-    Raises:
-        TypeError, ValueError: images or labels that the model does not take.
+    The input is counted from `fill`, the value of a pixel that says nothing. So this is, to first
+    order, by how much the label's logit falls when the patch is covered with `fill`. Images
+    (B, C, H, W) and their labels (B,) give (B, rows, cols), negative where a patch speaks against.
     """
     check_images(images)
     check_labels(labels, len(images), model.config.num_classes)
@@ -72,34 +53,25 @@ def gradient_map(model: ViT, images: Tensor, labels: Tensor, fill: float = 0.0) 
 
 
 def cover(images: Tensor, hidden: Tensor, patch_size: int, fill: float = 0.0) -> Tensor:
-    """Paint patches over.
+    """Paint patches over with `fill`: images (B, C, H, W) become a new tensor (B, C, H, W).
 
-    Args:
-        images: (B, C, H, W).
-        hidden: (B, rows, cols), boolean, True where a patch is painted over.
-        patch_size: P, in pixels.
-        fill: with what.
-
-    Returns:
-        (B, C, H, W), a new tensor.
-
-    Raises:
-        TypeError: hidden is not boolean.
-        ValueError: hidden has not one place for each patch.
+    `hidden` (B, rows, cols), boolean, is True for each patch, of P pixels a side, to paint over.
     """
     check_images(images)
-    check_axes("hidden", hidden, "B rows cols")
-    if hidden.dtype != torch.bool:
-        raise TypeError(f"hidden holds {hidden.dtype}; give booleans, True where to paint")
-    batch, _, height, width = images.shape
-    rows, cols = hidden.shape[1:]
-    if hidden.shape[0] != batch or (rows * patch_size, cols * patch_size) != (height, width):
-        raise ValueError(
-            f"hidden is {tuple(hidden.shape)} where images are {tuple(images.shape)} with patches "
-            f"of {patch_size}: give ({batch}, {height // patch_size}, {width // patch_size})"
-        )
+    grid = grid_size((images.shape[2], images.shape[3]), patch_size)
+    check_hidden(hidden, len(images), grid)
     pixels = hidden.repeat_interleave(patch_size, 1).repeat_interleave(patch_size, 2)
     return images.masked_fill(pixels[:, None], fill)
+
+
+def check_hidden(hidden: Tensor, batch: int, grid: tuple[int, int]) -> None:
+    """Hidden must be booleans, one for each patch of each image."""
+    check_axes("hidden", hidden, "B rows cols")
+    if hidden.dtype != torch.bool:
+        raise TypeError(f"hidden holds {hidden.dtype}; give booleans, True for a hidden patch")
+    if hidden.shape != (batch, *grid):
+        places = f"a place for each of the {prod(grid)} patches of {batch} images"
+        raise ValueError(f"hidden is {tuple(hidden.shape)}; give {(batch, *grid)}, {places}")
 
 
 def deletion(
@@ -107,20 +79,9 @@ def deletion(
 ) -> Tensor:
     """Accuracy as more and more patches are covered (the deletion curve of Petsiuk et al. 2018).
 
-    Args:
-        images: (B, C, H, W).
-        labels: (B,), whole numbers: the right classes.
-        order: (B, rows·cols), each row the patches of an image, the one covered first in front:
-            `scores.flatten(1).argsort(dim=1, descending=True)`.
-        steps: in how many steps, at most one a patch.
-        fill: with what they are covered.
-
-    Returns:
-        (steps + 1,): accuracy with 0, 1/steps, …, all of the patches covered.
-
-    Raises:
-        TypeError, ValueError: images or labels that the model does not take, an order that is
-            none, or more steps than patches.
+    `order` (B, rows·cols) holds in each row the patches of an image, the one covered first in
+    front: `scores.flatten(1).argsort(dim=1, descending=True)`. Gives (steps + 1,): the accuracy on
+    images (B, C, H, W) and labels (B,) with 0, 1/steps, …, all of the patches covered by `fill`.
     """
     check_images(images)
     check_labels(labels, len(images), model.config.num_classes)
@@ -130,10 +91,8 @@ def deletion(
     check_axes("order", order, "B patches")
     wanted = (len(images), len(patches))
     if order.shape != wanted or not order.sort(dim=1).values.eq(patches).all():
-        raise ValueError(
-            f"order is {tuple(order.shape)}; give {wanted}, each row with all the patches' numbers "
-            "once, as argsort gives them"
-        )
+        said = f"order is {tuple(order.shape)}; give {wanted}"
+        raise ValueError(f"{said}, each row with all the patches' numbers once, as from argsort")
     check_sizes(steps=steps)
     if steps > len(patches):
         raise ValueError(f"steps is {steps}; there are {len(patches)} patches to cover")
@@ -148,11 +107,7 @@ def deletion(
 
 
 def area_under(accuracy: Tensor) -> float:
-    """The area under a curve of equal steps from 0 to 1, by trapezoids: its mean height.
-
-    Args:
-        accuracy: (steps + 1,), as `deletion` gives it.
-    """
+    """The area under `deletion`'s curve (steps + 1,), by trapezoids: its mean height."""
     check_axes("accuracy", accuracy, "steps")
     return torch.trapezoid(accuracy).item() / (len(accuracy) - 1)
 
@@ -161,7 +116,7 @@ def area_under(accuracy: Tensor) -> float:
 def blinded(
     model: ViT, images: Tensor, hidden: Tensor, blocks: Collection[int] | None = None
 ) -> Tensor:
-    """The logits where the cls token may not look at some of the patches.
+    """The logits (B, classes) where the cls token may not look at some of the patches.
 
     Nothing of the picture is changed, and the other tokens look where they like: what the hidden
     patches told them before, the cls token can still hear from them.
@@ -171,26 +126,12 @@ def blinded(
         images: (B, C, H, W).
         hidden: (B, rows, cols), boolean, True for each patch that cls is blind to.
         blocks: the blocks, counted from 0, in which it is blind; None for all.
-
-    Returns:
-        (B, classes).
-
-    Raises:
-        TypeError: another model, or `hidden` does not hold booleans.
-        ValueError: `hidden` does not belong to these images, or there is no such block.
     """
     if not isinstance(model, ViT) or type(model).forward is not ViT.forward:
         raise TypeError(f"model is a {type(model).__name__}; give a vit_steps.ViT's own forward")
-    check_axes("hidden", hidden, "B rows cols")
-    if hidden.dtype != torch.bool:
-        raise TypeError(f"hidden holds {hidden.dtype}; give booleans, True where cls is blind")
     x = model.tokens(model.patch_embed(images))  # (B, N, D)
     B, N, _ = x.shape
-    if len(hidden) != B or hidden[0].numel() != N - 1:
-        raise ValueError(
-            f"hidden is {tuple(hidden.shape)}; give one place for each of the {N - 1} patches of "
-            f"{B} images"
-        )
+    check_hidden(hidden, B, model.patch_embed.grid)
     count = len(model.blocks)
     chosen = set(range(count)) if blocks is None else set(blocks)
     if unknown := chosen - set(range(count)):

@@ -1,11 +1,11 @@
-"""What attention says: whose share of what a token becomes, and how far each head looks."""
+"""What attention and tokens say: who has a share in whom, how far heads look, how tokens vary."""
 
 from collections.abc import Sequence
 
 import torch
 from torch import Tensor
 
-from ..inputs import as_pair, check_axes, check_sizes
+from ..inputs import as_pair, check_axes, check_sizes, check_tokens
 
 
 def rollout(attention: Sequence[Tensor]) -> Tensor:
@@ -13,17 +13,8 @@ def rollout(attention: Sequence[Tensor]) -> Tensor:
 
     A block is read as the mean of its heads and, for the residual, as much of the token itself;
     the blocks are multiplied, the last one leftmost. The MLPs, and what the heads' values hold,
-    play no part.
-
-    Args:
-        attention: the weights of each block (B, h, N, N), first block first.
-
-    Returns:
-        (B, N, N): row i says in which shares token i at the end was mixed from the tokens at the
-        start. Rows sum to 1.
-
-    Raises:
-        TypeError, ValueError: not the list that a ViT returns.
+    play no part. Of each block's weights (B, h, N, N), the first block's first, it makes (B, N, N):
+    row i says in which shares token i at the end was mixed from the tokens at the start.
     """
     check_layers(attention)
     itself = torch.eye(attention[0].shape[-1]).to(attention[0])
@@ -37,15 +28,8 @@ def rollout(attention: Sequence[Tensor]) -> Tensor:
 def cls_map(weights: Tensor, grid: int | tuple[int, int]) -> Tensor:
     """How much the cls token takes from each patch, laid out as the patches lie.
 
-    Args:
-        weights: (…, N, N), cls first: one block's (B, h, N, N), or a `rollout` (B, N, N).
-        grid: (rows, cols) of patches, or one number for a square.
-
-    Returns:
-        (…, rows, cols). What is missing to a sum of 1 the cls token takes from itself.
-
-    Raises:
-        ValueError: the weights do not belong to that grid.
+    One block's weights (B, h, N, N), or a `rollout` (B, N, N), become (…, rows, cols). What is
+    missing to a sum of 1 the cls token takes from itself.
     """
     rows, cols = as_pair(grid, "grid")
     check_weights(weights, 1 + rows * cols)
@@ -53,15 +37,7 @@ def cls_map(weights: Tensor, grid: int | tuple[int, int]) -> Tensor:
 
 
 def patch_distances(grid: int | tuple[int, int], patch_size: int) -> Tensor:
-    """How far the centres of any two patches are apart, in pixels.
-
-    Args:
-        grid: (rows, cols) of patches, or one number for a square.
-        patch_size: P, in pixels.
-
-    Returns:
-        (rows·cols, rows·cols).
-    """
+    """How far the centres of any two patches are apart, in pixels: (rows·cols, rows·cols)."""
     rows, cols = as_pair(grid, "grid")
     check_sizes(patch_size=patch_size)
     patch = torch.arange(rows * cols)
@@ -77,18 +53,7 @@ def attention_distance(
 
     For each patch, the distance to every patch, weighted by how much it looks there; then the mean
     over patches and images. The cls token has no place: it is left out, and what a patch gives to
-    the patches counts as its whole weight.
-
-    Args:
-        attention: the weights of each block (B, h, N, N), cls first.
-        grid: (rows, cols) of patches, or one number for a square.
-        patch_size: P, in pixels.
-
-    Returns:
-        (L, h), in pixels.
-
-    Raises:
-        TypeError, ValueError: not the list that a ViT returns, or of another grid.
+    the patches counts as its whole weight. L blocks' weights (B, h, N, N) give (L, h), in pixels.
     """
     apart = patch_distances(grid, patch_size)  # (N - 1, N - 1)
     check_layers(attention, 1 + len(apart))
@@ -100,13 +65,31 @@ def attention_distance(
     return torch.stack(means)
 
 
+def token_pca(tokens: Tensor, count: int) -> Tensor:
+    """Tokens in their first principal components, over the whole batch: (B, N, D) to (B, N, count).
+
+    Tokens such as `model.features(images)[:, 1:]`, in 3 components, can be drawn as colours. A
+    direction's sign is arbitrary: its largest number is made positive.
+    """
+    check_tokens(tokens)
+    check_sizes(count=count)
+    if not tokens.is_floating_point():
+        raise TypeError(f"tokens holds {tokens.dtype}, not floats")
+    x = tokens.detach().flatten(0, 1)  # (B·N, D)
+    if count > min(x.shape):
+        raise ValueError(f"{len(x)} tokens {x.shape[1]} wide have no {count} components; give less")
+    x = x - x.mean(dim=0)
+    directions = torch.linalg.svd(x, full_matrices=False).Vh[:count]  # (count, D), of length 1
+    largest = directions.gather(1, directions.abs().argmax(dim=1, keepdim=True))
+    directions = directions * torch.where(largest < 0, -1.0, 1.0)
+    return (x @ directions.T).unflatten(0, tokens.shape[:2])
+
+
 def check_layers(attention: Sequence[Tensor], tokens: int | None = None) -> None:
     """Attention must be a list with the weights (B, h, N, N) of each block."""
     if not isinstance(attention, (list, tuple)):
-        raise TypeError(
-            f"attention is a {type(attention).__name__}; give the list that "
-            "model(images, return_attention=True) returns beside the logits"
-        )
+        wanted = "give the list that model(images, return_attention=True) returns"
+        raise TypeError(f"attention is a {type(attention).__name__}; {wanted}")
     if not attention:
         raise ValueError("attention is an empty list; give the weights of at least one block")
     for weights in attention:
@@ -125,8 +108,6 @@ def check_weights(weights: Tensor, tokens: int | None = None) -> None:
         raise TypeError(f"weights holds {weights.dtype}, not floats")
     if len(shape) < 2 or shape[-1] != shape[-2]:
         raise ValueError(f"weights is {shape}; give the axes (…, N, N), queries, then keys")
-    if tokens is not None and shape[-1] != tokens:
-        raise ValueError(
-            f"weights is {shape}: {shape[-1]} tokens where the grid has {tokens - 1} patches and "
-            "a cls token"
-        )
+    if tokens not in (None, shape[-1]):
+        grid = f"the grid has {tokens - 1} patches and a cls token"
+        raise ValueError(f"weights is {shape}: {shape[-1]} tokens where {grid}")
