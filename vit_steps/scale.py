@@ -24,7 +24,6 @@ def multiply_adds(config: ViTConfig) -> dict[str, int]:
     """The multiply-adds of one image's forward pass, by part; norms, softmax and GELU have none.
 
     "scores" are queries · keys, "mixture" is weights · values; each part is over all blocks.
-    TypeError where config is no ViTConfig.
     """
     if not isinstance(config, ViTConfig):
         raise TypeError(f'config is {config!r}; give one, such as ViTConfig.preset("B/16")')
@@ -66,7 +65,7 @@ def training_memory(config: ViTConfig, batch: int, checkpointing: bool = False) 
 
     "optimizer" is two numbers a weight, "activations" what autograd keeps of so many images: with
     checkpointing each block's input, and all of one block, while that is computed again.
-    TypeError where config is no ViTConfig; ValueError for dropout, whose masks are not counted.
+    ValueError for dropout, whose masks are not counted.
     """
     check_sizes(batch=batch)
     with torch.device("meta"):  # shapes alone
@@ -86,34 +85,13 @@ def training_memory(config: ViTConfig, batch: int, checkpointing: bool = False) 
     return dict(weights=weights, gradients=weights, optimizer=2 * weights, activations=activations)
 
 
-def training_days(
-    multiply_adds_an_image: float, images: float, peak: float, utilisation: float, devices: int = 1
-) -> float:
-    """The days that a training takes, on paper, in which so many images are shown.
-
-    Each multiply-add of the forward pass is two operations, and backward takes twice as many. A
-    device does `peak` operations a second, and reaches the share `utilisation` of them.
-    ValueError for a number that is not above 0, and for a utilisation above 1.
-    """
-    check_sizes(devices=devices)
-    given = dict(work=multiply_adds_an_image, images=images, peak=peak, utilisation=utilisation)
-    if not min(given.values()) > 0 or utilisation > 1:
-        raise ValueError(f"{given}; give numbers above 0, and a utilisation of at most 1")
-    seconds = 3 * 2 * multiply_adds_an_image * images / (peak * utilisation * devices)
-    return seconds / (24 * 60 * 60)
-
-
 def accumulated_step(
     model: nn.Module, optimizer: Optimizer, images: Tensor, labels: Tensor, parts: int
 ) -> Tensor:
     """One step on a whole batch that goes through the model in pieces, their gradients summed.
 
-    Args:
-        images, labels: (B, C, H, W), and whole numbers (B,).
-        parts: how many pieces, from 1 to B; they differ by at most one image.
-
-    Gives the mean loss of the batch before the step, a scalar without a gradient. ValueError for
-    another number of parts, and where images and labels differ in number.
+    Images (B, C, H, W) and labels (B,) are cut into 1 to B pieces, which differ by at most one
+    image. Gives the mean loss of the batch before the step, a scalar without a gradient.
     """
     check_images(images)
     check_axes("labels", labels, "B")
@@ -160,18 +138,11 @@ def checkpoint_blocks(model: ViT) -> ViT:
 def merge_tokens(x: Tensor, keys: Tensor, sizes: Tensor, r: int) -> tuple[Tensor, Tensor]:
     """Merge the r most alike pairs of tokens (Bolya et al. 2023, section 3).
 
-    Tokens 0, 2, 4, … are set A, the others set B. Each of A has one partner, the token of B whose
-    key is most alike by the cosine. The r best matches are merged into their partners, weighted by
-    size. Token 0, cls, never is.
-
-    Args:
-        x: (B, N, D), at least 2 tokens.
-        keys: (B, N, d), by which they are compared: the mean over heads.
-        sizes: (B, N), how many tokens each one stands for.
-        r: how many to merge, from 0 to (N - 1) // 2.
-
-    Returns:
-        The tokens (B, N - r, D): what is left of A, in order, then B; and their sizes (B, N - r).
+    Tokens 0, 2, 4, … of x (B, N, D) are set A, the others set B. Each of A has one partner, the
+    token of B whose key, a mean over heads (B, N, d), is most alike by the cosine. The r best
+    matches, from 0 to (N - 1) // 2, are merged into their partners, weighted by size (B, N): how
+    many tokens each one stands for. Token 0, cls, never is. Gives the tokens (B, N - r, D), what is
+    left of A, in order, then B; and their sizes (B, N - r).
     """
     check_merging(x, keys, sizes, r)
     unit = F.normalize(keys.detach(), dim=-1)
@@ -245,8 +216,8 @@ def merging(model: ViT, r: int | Sequence[int]) -> MergingViT:
 
     In each block, between attention and MLP, up to r tokens are merged, as many as can be. A
     token's size is heeded in the scores (their eq. 1) and in the mean that a head may read.
-    `r` is one number for all blocks or a list of one a block; ValueError for another length.
-    TypeError where the model, a block or its attention has a class with a forward of its own.
+    `r` is one number for all blocks or a list of one a block. TypeError where the model, a block or
+    its attention has a class with a forward of its own.
     """
     blocks = list(getattr(model, "blocks", []))
     parts = [model, *blocks, *(getattr(block, "attn", block) for block in blocks)]
