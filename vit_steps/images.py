@@ -30,21 +30,14 @@ def sample_photo() -> Path:
 
 
 def load_image(path: str | Path, size: int | tuple[int, int] | None = 224) -> Tensor:
-    """Open a picture file as an RGB tensor, cropped to its centre and resized.
+    """Open a picture file as (3, H, W), RGB from 0 to 1, cropped to its centre and resized.
 
     Turned as its EXIF data says; transparency is laid on white; of an animation, the first frame.
+    ValueError also where there are more than `PIL.Image.MAX_IMAGE_PIXELS`, 89 million.
 
     Args:
         path: a file in one of `FORMATS`; HEIC too, where the package pillow-heif is installed.
-        size: wanted, in pixels, one number for a square or (height, width); None keeps the
-            picture's own.
-
-    Returns:
-        (3, H, W), floats from 0 to 1.
-
-    Raises:
-        ValueError: no such file, not a picture, broken, or too large to open safely (more pixels
-            than `PIL.Image.MAX_IMAGE_PIXELS`, 89 million).
+        size: in pixels, one number for a square or (height, width); None keeps the picture's own.
     """
     if size is None:
         return to_tensor(decode(path))
@@ -67,7 +60,7 @@ def decode(path: str | Path, side: int | None = None) -> Image.Image:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of harmless oddities inside the file
             warnings.simplefilter("error", Image.DecompressionBombWarning)
-            with Image.open(path, formats=heif() if is_heic(path) else FORMATS) as file:
+            with Image.open(path, formats=formats(path)) as file:
                 if side is not None and file.width * file.height > LARGE:
                     # At 1/2, 1/4 or 1/8, but half as large again as wanted; other formats cannot.
                     file.draft(None, (round(1.5 * side), round(1.5 * side)))
@@ -83,6 +76,11 @@ def decode(path: str | Path, side: int | None = None) -> Image.Image:
         raise ValueError(f"{path} cannot be read as a picture: {error}") from error
 
 
+def formats(path: Path) -> tuple[str, ...]:
+    """The formats to try on a file: HEIC, if it is that, else `FORMATS`."""
+    return heif() if is_heic(path) else FORMATS
+
+
 def is_heic(path: Path) -> bool:
     """Whether the file's first bytes say that it is HEIC, as iPhones store photos."""
     with path.open("rb") as file:
@@ -95,10 +93,8 @@ def heif() -> tuple[str]:
     try:
         from pillow_heif import register_heif_opener  # pyright: ignore[reportMissingImports]
     except ImportError:
-        raise ValueError(
-            "it is HEIC, the format of iPhone photos; `pip install pillow-heif` to have it read, "
-            "or save it as JPEG"
-        ) from None
+        wanted = "`pip install pillow-heif` to have it read, or save it as JPEG"
+        raise ValueError(f"it is HEIC, the format of iPhone photos; {wanted}") from None
     register_heif_opener()
     return ("HEIF",)
 
@@ -126,9 +122,7 @@ def to_rgb(picture: Image.Image, of_16_bits: bool = False) -> Image.Image:
 def normalize(images: Tensor, mean: Any = MEAN, std: Any = STD) -> Tensor:
     """Shift and scale each channel: (images - mean) / std.
 
-    Args:
-        images: (C, H, W) or (B, C, H, W), floats from 0 to 1; TypeError for others.
-        mean, std: one number, or one for each channel; ValueError for another number of them.
+    Images are (C, H, W) or (B, C, H, W), floats; mean and std one number, or one for each channel.
     """
     mean, std = per_channel(images, mean), per_channel(images, std)  # (C, 1, 1)
     return (images - mean) / std
@@ -145,9 +139,9 @@ def per_channel(images: Tensor, values) -> Tensor:
     one = isinstance(images, Tensor) and images.ndim == 3
     batch = images[None] if one else images
     check_images(batch)
-    check_images(batch, channels=batch.shape[1])  # any number of them, but in floats
-    values = torch.as_tensor(values, dtype=images.dtype, device=images.device)
     channels = batch.shape[1]
+    check_images(batch, channels)  # any number of them, but in floats
+    values = torch.as_tensor(values, dtype=images.dtype, device=images.device)
     if values.ndim and values.shape != (channels,):
         wanted = f"give one number, or one for each of {channels} channels"
         raise ValueError(f"{values.tolist()}: {wanted}")
@@ -165,9 +159,6 @@ class Preprocess:
         interpolation: "bilinear" or "bicubic", both antialiased.
         mean, std: of each channel, for pixels from 0 to 1; a single one for grey pictures.
         ink: whether 1 is dark, as sets of handwriting hold it: pictures are turned to negatives.
-
-    Raises:
-        ValueError: an unknown interpolation, or means and deviations that do not fit together.
     """
 
     size: tuple[int, int] = (224, 224)
@@ -192,12 +183,7 @@ class Preprocess:
         object.__setattr__(self, "std", tuple(std))
 
     def pixels(self, picture: str | Path | Image.Image | Tensor) -> Tensor:
-        """A picture, its path, or a tensor (C, H, W) from 0 to 1, as (C, H, W) of `size`, 0 to 1.
-
-        Raises:
-            TypeError: a tensor that does not hold floats.
-            ValueError: no picture that can be opened, or pixels that are not from 0 to 1.
-        """
+        """A picture, its path, or a tensor (C, H, W) from 0 to 1, as such a tensor of `size`."""
         height, width = self.size
         if isinstance(picture, (str, Path)):
             picture = decode(picture, max(height, width, self.shorter_side or 0))
@@ -219,8 +205,7 @@ class Preprocess:
             ratios = (self.shorter_side, min(old)), (height, old[0]), (width, old[1])
             to, of = max(ratios, key=lambda ratio: ratio[0] / ratio[1])  # the last two to cover
             rows, columns = old[0] * to // of, old[1] * to // of
-        options: Any = dict(mode=self.interpolation, antialias=True)
-        images = F.interpolate(images, size=(rows, columns), **options)
+        images = F.interpolate(images, (rows, columns), mode=self.interpolation, antialias=True)
         top, left = (rows - height) // 2, (columns - width) // 2
         image = images[0, :, top : top + height, left : left + width]
         image = image.clamp(0, 1)  # bicubic overshoots
