@@ -23,17 +23,11 @@ def scaled_dot_product_attention(
         q, k, v: (B, h, N, d).
         mask: boolean, True where a query may look: one table (N, N) for all, or all four axes, as
             (B, 1, 1, N) for keys that are hidden in a sample; each side is 1 or the full size.
-        dropout: share of the weights set to zero before they mix the values; give it in training
-            only.
+        dropout: share of the weights set to zero before they mix the values; in training alone.
 
-    Returns:
-        The mixed values (B, h, N, d), and the weights (B, h, N, N) before dropout, whose rows sum
-        to 1.
-
-    Raises:
-        TypeError: the mask is not boolean.
-        ValueError: shapes that do not belong together, a mask that could mean two things, or (seen
-            on the CPU alone) a query that may look nowhere.
+    Gives the mixed values (B, h, N, d), and the weights (B, h, N, N) before dropout, whose rows sum
+    to 1. ValueError also for a mask that could mean two things, and (seen on the CPU alone) for a
+    query that may look nowhere.
     """
     check_attention(q, k, v, mask, dropout)
     scaled = q / q.shape[-1] ** 0.5  # the same as scaling the scores, but fewer numbers
@@ -51,12 +45,8 @@ def check_attention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, dropou
     for name, value in (("q", q), ("k", k), ("v", v)):
         check_axes(name, value, "")
     flat = min(q.ndim, k.ndim, v.ndim) < 2 or q.shape[-1] == 0
-    if (
-        flat
-        or q.shape[:-2] != k.shape[:-2]
-        or q.shape[-1] != k.shape[-1]
-        or k.shape[:-1] != v.shape[:-1]
-    ):
+    meet = q.shape[:-2] == k.shape[:-2] and q.shape[-1:] == k.shape[-1:]
+    if flat or not meet or k.shape[:-1] != v.shape[:-1]:
         raise ValueError(
             f"q is {tuple(q.shape)}, k is {tuple(k.shape)}, v is {tuple(v.shape)}; give the same "
             "batch and heads to all, the same width to q and k, the same length to k and v"
@@ -68,13 +58,9 @@ def check_attention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, dropou
 def check_mask(mask: Tensor, shape: tuple[int, ...]) -> None:
     """A mask must be boolean, fit weights of this shape, in one way, and leave no query blind.
 
-    The last is looked at on the CPU alone: elsewhere the values would have to be waited for, and a
-    query that may look nowhere gives NaN, or zeros where the attention is fused.
-
-    Raises:
-        TypeError: not a tensor of booleans.
-        ValueError: axes that are neither all of the weights' nor the last two, or a table that
-            could be one of samples and keys as well; a query that may look nowhere.
+    It fits with all their axes or the last two, but not as a table that could be one of samples and
+    keys as well. A blind query, which gives NaN, or zeros where the attention is fused, is looked
+    for on the CPU alone: elsewhere the values would have to be waited for.
     """
     if not isinstance(mask, Tensor) or mask.dtype != torch.bool:
         kind = mask.dtype if isinstance(mask, Tensor) else type(mask).__name__
@@ -94,9 +80,7 @@ def check_mask(mask: Tensor, shape: tuple[int, ...]) -> None:
     except RuntimeError:  # a fake tensor, or one under vmap, has no values to look at
         blind = False
     if blind:
-        raise ValueError(
-            "mask has a row without True: that query may look nowhere; let it see itself"
-        )
+        raise ValueError("mask has a row of False: that query may look nowhere; let it see itself")
 
 
 class MultiHeadAttention(nn.Module):
@@ -107,9 +91,6 @@ class MultiHeadAttention(nn.Module):
         num_heads: h; divides D.
         qkv_bias: whether the query, key and value projections add a bias.
         dropout: share of the weights, and of the output, set to zero in training.
-
-    Raises:
-        ValueError: a size below 1, h does not divide D, or a dropout outside [0, 1).
     """
 
     def __init__(self, embed_dim: int, num_heads: int, qkv_bias: bool = True, dropout: float = 0.0):
@@ -124,15 +105,8 @@ class MultiHeadAttention(nn.Module):
     def forward(self, x: Tensor, mask: Tensor | None = None, return_attention: bool = False):
         """Mix tokens (B, N, D) by fused attention, or, to return the weights, by the equation.
 
-        Args:
-            x: the tokens.
-            mask: as in `scaled_dot_product_attention`.
-            return_attention: also give the weights, which the fused form (without dropout) never
-                stores.
-
-        Returns:
-            The mixed tokens (B, N, D); with `return_attention`, a tuple of them and the weights
-            (B, h, N, N).
+        The mask is as in `scaled_dot_product_attention`. With `return_attention` it gives a tuple:
+        the mixed tokens (B, N, D) and the weights (B, h, N, N), which the fused form does not give.
         """
         check_tokens(x, self.embed_dim)
         q, k, v = split_qkv(self.qkv(x), self.num_heads)  # each (B, h, N, d)

@@ -9,10 +9,8 @@ from .inputs import check_fraction, check_sizes, check_tokens, mlp_width
 class MLP(nn.Module):
     """Two Linears with a GELU between, the same for every token (Dosovitskiy et al. 2021, eq. 3).
 
-    Args:
-        embed_dim: D.
-        hidden_dim: the width between the two.
-        dropout: share of the numbers set to zero in training, after each Linear.
+    `embed_dim` is D, `hidden_dim` the width between the two, `dropout` the share of the numbers set
+    to zero in training, after each Linear.
     """
 
     def __init__(self, embed_dim: int, hidden_dim: int, dropout: float = 0.0):
@@ -35,13 +33,8 @@ class MLP(nn.Module):
 class EncoderBlock(nn.Module):
     """Pre-norm attention and pre-norm MLP, each added to what came in (eq. 2 and 3, figure 1).
 
-    Args:
-        embed_dim: D.
-        num_heads: h; divides D.
-        mlp_ratio: width of the MLP's hidden layer over D.
-        qkv_bias: whether the query, key and value projections add a bias.
-        dropout: as in `MultiHeadAttention` and `MLP`.
-        norm_eps: what LayerNorm adds to the variance.
+    `mlp_ratio` is the width of the MLP's hidden layer over D, `norm_eps` what LayerNorm adds to the
+    variance; the rest is as in `MultiHeadAttention`, and `MLP`.
     """
 
     def __init__(
@@ -82,8 +75,7 @@ class Encoder(nn.ModuleList):
     def forward(self, x: Tensor, mask: Tensor | None = None, return_attention: bool = False):
         """Turn tokens (B, N, D) into tokens (B, N, D); the mask is the same for all blocks.
 
-        With `return_attention`, it gives a tuple of them and a list of each block's weights
-        (B, h, N, N).
+        With `return_attention` it gives a tuple: these, and a list of each block's (B, h, N, N).
         """
         attention = []
         for block in self:

@@ -7,22 +7,14 @@ from .inputs import check_axes, check_heads, check_sizes, check_tokens
 
 
 def split_heads(x: Tensor, num_heads: int) -> Tensor:
-    """Give each head its share of the width: (B, N, D) becomes (B, h, N, d), d = D / h.
-
-    Raises:
-        ValueError: not three axes, or h does not divide D.
-    """
+    """Give each head its share of the width: (B, N, D) becomes (B, h, N, d), d = D / h."""
     check_tokens(x)
     check_heads(x.shape[-1], num_heads)
     return rearrange(x, "b n (h d) -> b h n d", h=num_heads)
 
 
 def merge_heads(x: Tensor) -> Tensor:
-    """Put the heads side by side again: (B, h, N, d) becomes (B, N, D), D = h·d.
-
-    Raises:
-        ValueError: not four axes.
-    """
+    """Put the heads side by side again: (B, h, N, d) becomes (B, N, D), D = h·d."""
     check_axes("heads", x, "B h N d")
     return rearrange(x, "b h n d -> b n (h d)")
 
@@ -30,16 +22,9 @@ def merge_heads(x: Tensor) -> Tensor:
 def split_qkv(qkv: Tensor, num_heads: int) -> tuple[Tensor, Tensor, Tensor]:
     """Cut what one Linear made into q, k and v of all heads (Vaswani et al. 2017, 3.2.2).
 
-    Args:
-        qkv: (B, N, 3·D), its width in the order (qkv h d): all queries head by head, then all keys,
-            then all values, as timm, DeiT and torchvision publish them.
-        num_heads: h; divides D.
-
-    Returns:
-        q, k and v, each (B, h, N, d).
-
-    Raises:
-        ValueError: not three axes, or a width that is not three times h equal parts.
+    (B, N, 3·D) becomes three tensors (B, h, N, d); h must divide D. The width stands in the order
+    (qkv h d): all queries head by head, then all keys, then all values, as timm, DeiT and
+    torchvision publish them.
     """
     check_axes("qkv", qkv, "B N 3·D")
     check_sizes(num_heads=num_heads)

@@ -2,8 +2,9 @@
 
 Each function returns quietly or raises: a TypeError for a value of the wrong kind, a ValueError for
 one that is out of its range or does not fit. The message says what came, what was expected, what to
-do. All but `check_labels` look at types and shapes alone, not at a tensor's values, for which a GPU
-would have to be waited.
+do. The whole package refuses what it cannot take in this way; its docstrings name an error only
+where more is to be said of it. All but `check_labels` look at types and shapes alone, not at a
+tensor's values, for which a GPU would have to be waited.
 """
 
 from math import isfinite, isqrt
@@ -75,10 +76,8 @@ def mlp_width(embed_dim: int, mlp_ratio: float) -> int:
     width = embed_dim * mlp_ratio
     # Floats do not hold every ratio exactly: 116 / 56 · 56 is a little off 116.
     if not isfinite(width) or round(width) < 1 or abs(width - round(width)) > 1e-6:
-        raise ValueError(
-            f"mlp_ratio {mlp_ratio} makes the MLP {width} wide with embed_dim {embed_dim}; "
-            "choose one that gives a whole number of at least 1"
-        )
+        wide = f"mlp_ratio {mlp_ratio} makes the MLP {width} wide with embed_dim {embed_dim}"
+        raise ValueError(f"{wide}; choose one that gives a whole number of at least 1")
     return round(width)
 
 
@@ -89,19 +88,15 @@ def check_heads(embed_dim: int, num_heads: int) -> None:
         small = [h for h in range(1, isqrt(embed_dim) + 1) if embed_dim % h == 0]
         fits = [*small, *(embed_dim // h for h in small)]
         near = sorted(sorted(set(fits), key=lambda h: abs(h - num_heads))[:3])
-        raise ValueError(
-            f"embed_dim {embed_dim} does not divide into {num_heads} heads of equal width; "
-            f"nearest head counts that do: {', '.join(map(str, near))}"
-        )
+        said = f"embed_dim {embed_dim} does not divide into {num_heads} heads of equal width"
+        raise ValueError(f"{said}; nearest head counts that do: {', '.join(map(str, near))}")
 
 
 def check_axes(name: str, value: Any, axes: str) -> None:
     """The named value must be a tensor with these axes, such as "B N D"; "" for any."""
     if isinstance(value, torch.fx.Proxy):
-        raise TypeError(
-            f"{name} is a Proxy of torch.fx.symbolic_trace, which has no shape to check; "
-            "torch.export.export(model, (images,)).module() gives a torch.fx graph"
-        )
+        other = "torch.export.export(model, (images,)).module() gives a torch.fx graph"
+        raise TypeError(f"{name} is a Proxy of torch.fx.symbolic_trace, without a shape; {other}")
     if not isinstance(value, Tensor):
         load = "; vit_steps.images.load_image makes one from a picture file"
         hint = load if name == "images" else ""
@@ -125,22 +120,16 @@ def check_images(
     if channels is None:
         return
     if not images.is_floating_point():
-        raise TypeError(
-            f"images holds {images.dtype}, not floats; use images.float() / 255 for bytes, "
-            "then vit_steps.images.normalize"
-        )
+        wanted = "use images.float() / 255 for bytes, then vit_steps.images.normalize"
+        raise TypeError(f"images holds {images.dtype}, not floats; {wanted}")
     if shape[1] != channels:
         last = "; are the channels last? then use images.permute(0, 3, 1, 2)"
-        raise ValueError(
-            f"images is {shape}: {shape[1]} channels where the model takes {channels}"
-            + (last if shape[3] == channels else "")
-        )
+        said = f"images is {shape}: {shape[1]} channels where the model takes {channels}"
+        raise ValueError(said + (last if shape[3] == channels else ""))
     if size is not None and shape[2:] != size:
-        raise ValueError(
-            f"images are {shape[2]}×{shape[3]} (height × width) where the model takes "
-            f"{size[0]}×{size[1]}; resize them (vit_steps.images.load_image), "
-            "or the model (ViT.at_size)"
-        )
+        sizes = f"{shape[2]}×{shape[3]} (height × width) where the model takes {size[0]}×{size[1]}"
+        wanted = "resize them (vit_steps.images.load_image), or the model (ViT.at_size)"
+        raise ValueError(f"images are {sizes}; {wanted}")
 
 
 def check_dtype(images: Tensor, module: nn.Module) -> None:

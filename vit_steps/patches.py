@@ -7,17 +7,10 @@ from .inputs import as_pair, check_axes, check_dtype, check_images, check_sizes
 
 
 def grid_size(image_size: int | tuple[int, int], patch_size: int) -> tuple[int, int]:
-    """How many rows and columns of patches an image holds.
+    """How many rows and columns of patches an image holds; H·W / P² in all.
 
-    Args:
-        image_size: in pixels, one number for a square or (height, width).
-        patch_size: P, the side of a patch in pixels.
-
-    Returns:
-        (rows, columns); their product is the number of patches, H·W / P².
-
-    Raises:
-        ValueError: the patch size does not divide both sides.
+    The image's size is one number for a square, or (height, width); P is the side of a patch. Both
+    are in pixels. ValueError where P does not divide both sides.
     """
     check_sizes(patch_size=patch_size)
     height, width = as_pair(image_size)
@@ -34,16 +27,8 @@ def grid_size(image_size: int | tuple[int, int], patch_size: int) -> tuple[int, 
 def patchify(images: Tensor, patch_size: int) -> Tensor:
     """Cut images into flat patches, row by row (Dosovitskiy et al. 2021, section 3.1).
 
-    Args:
-        images: (B, C, H, W), of any type of number.
-        patch_size: P, in pixels.
-
-    Returns:
-        (B, n, P·P·C), n = H·W / P². Inside a patch the pixels run row by row, and each pixel's
-        channels stand together.
-
-    Raises:
-        ValueError: not four axes, or P does not divide H and W.
+    Images (B, C, H, W), of any type of number, become (B, n, P·P·C), n = H·W / P²; P must divide H
+    and W. In a patch the pixels run row by row too, and each pixel's channels stand together.
     """
     check_images(images)
     grid_size((images.shape[2], images.shape[3]), patch_size)
@@ -52,18 +37,10 @@ def patchify(images: Tensor, patch_size: int) -> Tensor:
 
 
 def unpatchify(patches: Tensor, patch_size: int, image_size: int | tuple[int, int]) -> Tensor:
-    """Put the patches of `patchify` back together, without loss.
+    """Put the patches of `patchify` back together: (B, n, P·P·C) becomes (B, C, H, W) again.
 
-    Args:
-        patches: (B, n, P·P·C).
-        patch_size: P, in pixels.
-        image_size: of the images to make; patches alone do not say how many stand in a row.
-
-    Returns:
-        (B, C, H, W).
-
-    Raises:
-        ValueError: n or P·P·C does not belong to that image and patch size.
+    `image_size` is that of the images: patches alone do not say how many stand in a row. ValueError
+    where n or P·P·C does not belong to it.
     """
     rows, cols = grid_size(image_size, patch_size)
     check_axes("patches", patches, "B n P·P·C")
@@ -87,9 +64,6 @@ class PatchEmbedding(nn.Module):
         patch_size: P, in pixels; divides both sides.
         in_channels: C, 3 for RGB.
         embed_dim: D, the width of a token.
-
-    Raises:
-        ValueError: a size below 1, or an image that does not divide into patches.
     """
 
     def __init__(
@@ -107,12 +81,7 @@ class PatchEmbedding(nn.Module):
         self.proj = nn.Conv2d(in_channels, embed_dim, patch_size, stride=patch_size)
 
     def forward(self, images: Tensor) -> Tensor:
-        """Turn images (B, C, H, W), floats, into patch tokens (B, n, D).
-
-        Raises:
-            TypeError: not a tensor of floats, or of other floats than the weights.
-            ValueError: other channels or another size than this embedding was made for.
-        """
+        """Turn images (B, C, H, W), floats as the weights are, into patch tokens (B, n, D)."""
         check_images(images, self.in_channels, self.image_size)
         check_dtype(images, self)
         x = self.proj(images)  # (B, D, rows, cols)

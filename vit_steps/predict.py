@@ -26,15 +26,12 @@ Picture = str | Path | Image.Image | Tensor
 
 @dataclass(frozen=True)
 class Prediction:
-    """What a model says of one picture.
+    """What a model says of one picture: the classes by name, each with its share, largest first.
 
-    Args:
-        picture: its path; its number where it came without one.
-        shares: the classes by name, each with its share from 0 to 1, the largest first. They sum to
-            1 and are no promise: of a picture of something else they may look as sure.
+    The shares sum to 1 and are no promise: of a picture of something else they may look as sure.
     """
 
-    picture: str
+    picture: str  # its path, or its number where it came without one
     shares: tuple[tuple[str, float], ...]
 
     @property
@@ -54,7 +51,9 @@ def predict(
     batch_size: int = 32,
     device: str | torch.device | None = None,
 ) -> list[Prediction]:
-    """Name pictures by a trained ViT, each prepared as the model learned from them.
+    """Name pictures by a trained ViT, each prepared as the model learned from them, in order.
+
+    In a folder, a file that cannot be read is named in a warning and skipped.
 
     Args:
         weights: a file of this package's training, a published checkpoint (a file, a folder or
@@ -65,14 +64,6 @@ def predict(
         classes: the classes' names, where the weights do not say them; else they are numbers.
         batch_size: how many pictures go through at once.
         device: where to compute; None takes CUDA or MPS where there is one, else the CPU.
-
-    Returns:
-        A `Prediction` for each picture, in order. In a folder, a file that cannot be read is named
-        in a warning and skipped.
-
-    Raises:
-        ValueError: weights that cannot be read or do not say how they want their pictures, another
-            number of names than classes, or a picture that cannot be read.
     """
     check_sizes(batch_size=batch_size)
     loaded = weights if isinstance(weights, Loaded) else load(weights)

@@ -14,13 +14,8 @@ class TokenEmbedding(nn.Module):
     0.57, which costs a narrow model that trains briefly (96% or 79% of 8×8 digits, after 12 epochs
     at width 48). Published checkpoints bring their own.
 
-    Args:
-        num_patches: tokens that come in.
-        embed_dim: D.
-        dropout: share of the numbers set to zero in training, after the positions are added.
-
-    Raises:
-        ValueError: a size below 1, or a dropout outside [0, 1).
+    `num_patches` tokens of width D come in; `dropout` is the share of the numbers set to zero in
+    training, after the positions are added.
     """
 
     def __init__(self, num_patches: int, embed_dim: int, dropout: float = 0.0):
@@ -34,11 +29,7 @@ class TokenEmbedding(nn.Module):
         nn.init.trunc_normal_(self.pos_embed, std=0.2)
 
     def forward(self, patches: Tensor) -> Tensor:
-        """Turn patch tokens (B, n, D) into all tokens (B, N, D), N = n + 1, cls first.
-
-        Raises:
-            ValueError: another number or width of patches than this embedding was made for.
-        """
+        """Turn patch tokens (B, n, D) into all tokens (B, N, D), N = n + 1, cls first."""
         _, tokens, embed_dim = self.pos_embed.shape
         check_tokens(patches, embed_dim, count=tokens - 1)
         cls = self.cls_token.expand(patches.shape[0], -1, -1)  # (B, 1, D)

@@ -48,7 +48,6 @@ def fuse_qkv(
 
     Its rows run in the order "qkv h d" as `split_qkv` reads them, "h d qkv" as the einops tutorial
     does, or "h qkv d". All have the shape (3·h·d, D): in a wrong order they load in silence.
-    ValueError for another order, and for Linears that differ in shape or bias.
     """
     inputs.check_choice("order", order, "qkv h d", "h d qkv", "h qkv d")
     inputs.check_heads(queries.out_features, num_heads)
@@ -106,7 +105,7 @@ def kept_count(length: int, ratio: float) -> int:
     """How many of `length` tokens stay when that share is masked, rounded; a half counts up.
 
     `int(10 * (1 - 0.9))` is 0, since floats do not hold 0.9: it is read here as it is written.
-    ValueError where no token would stay, or for a length or ratio out of range.
+    ValueError where no token would stay.
     """
     inputs.check_sizes(length=length)
     inputs.check_fraction(ratio=ratio)
@@ -121,14 +120,10 @@ def random_masking(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Keep a random part of each sample's tokens (He et al. 2022, section 3).
 
-    Args:
-        tokens: (B, N, D), their positions already added.
-        ratio: the share to leave out; see `kept_count`, which also raises.
-        generator: of the random numbers, on the tokens' device; None is torch's own.
-
-    Returns:
-        The tokens kept (B, K, D), shuffled; the order (B, N), where each token went, by which
-        `unmask` puts them back; and the mask (B, N), True where one is left out.
+    Of tokens (B, N, D), their positions already added, the share `ratio` is left out; `kept_count`
+    says how many stay. Gives these (B, K, D), shuffled; the order (B, N), where each token went, by
+    which `unmask` puts them back; and the mask (B, N), True where one is left out. The generator of
+    the random numbers is on the tokens' device.
     """
     inputs.check_tokens(tokens)
     batch, length, _ = tokens.shape
@@ -143,11 +138,9 @@ def random_masking(
 def unmask(kept: Tensor, order: Tensor, mask_token: Tensor, positions: Tensor) -> Tensor:
     """Put tokens back where they stood, and into each gap the mask token plus the gap's position.
 
-    Args:
-        kept, order: (B, K, D) and (B, N), from `random_masking`; in between comes the encoder.
-        mask_token, positions: (1, 1, D) and (1, N, D); without positions all gaps are alike.
-
-    Gives (B, N, D); ValueError where the shapes do not belong together.
+    `kept` (B, K, D) and `order` (B, N) are from `random_masking`; in between comes the encoder.
+    `mask_token` is (1, 1, D), `positions` (1, N, D): without these all gaps would be alike. Gives
+    (B, N, D).
     """
     inputs.check_tokens(kept)
     inputs.check_axes("order", order, "B N")
@@ -300,10 +293,8 @@ class FaceViT(nn.Module):
         """Turn images (B, C, H, W), in training at least 2 of them, into features."""
         x = self.patch_embed(images) + self.pos_embed  # (B, n, D)
         if self.training and x.shape[0] == 1:
-            raise ValueError(
-                "a training batch of 1 has no spread for the head's batch norms; "
-                "give at least 2 images, or call model.eval() first"
-            )
+            said = "a training batch of 1 has no spread for the head's batch norms"
+            raise ValueError(f"{said}; give at least 2 images, or call model.eval() first")
         order, twice = None, self.training and self.config.checkpointing
         if self.training and self.config.mask_ratio > 0:
             x, order, _ = random_masking(x, self.config.mask_ratio)  # (B, K, D): less to compute

@@ -55,10 +55,6 @@ class ViTConfig:
         dropout: share of the numbers set to zero in training.
         pool: what the head reads: "cls", the cls token, or "mean", the mean of the patch tokens.
         norm_eps: what LayerNorm adds to the variance.
-
-    Raises:
-        TypeError: an unknown option, or a value of the wrong kind.
-        ValueError: a value out of its range, or sizes that do not fit together.
     """
 
     image_size: int | tuple[int, int] = 224
@@ -90,12 +86,7 @@ class ViTConfig:
 
     @classmethod
     def preset(cls, name: str, **changes) -> "ViTConfig":
-        """A published size by its name, such as "B/16", with any option changed.
-
-        Raises:
-            ValueError: an unknown name.
-            TypeError: an unknown option.
-        """
+        """A published size by its name, such as "B/16", with any option changed."""
         if name not in PRESETS:
             raise ValueError(f"no preset {name!r}; there are {', '.join(PRESETS)}")
         return replace(cls(**PRESETS[name]), **changes)
@@ -112,12 +103,7 @@ def init_weights(module: nn.Module) -> None:
 def pool_tokens(tokens: Tensor, pool: str = "cls") -> Tensor:
     """What the head reads of the tokens (Dosovitskiy et al. 2021, eq. 4 and appendix D.3).
 
-    Args:
-        tokens: (B, N, D), cls first.
-        pool: "cls" for the cls token, "mean" for the mean of the patch tokens.
-
-    Returns:
-        (B, D).
+    Of (B, N, D), cls first, "cls" gives the cls token, "mean" the mean of the patch tokens: (B, D).
     """
     check_tokens(tokens)
     check_choice("pool", pool, "cls", "mean")
@@ -127,11 +113,7 @@ def pool_tokens(tokens: Tensor, pool: str = "cls") -> Tensor:
 class ViT(nn.Module):
     """The Vision Transformer (Dosovitskiy et al. 2021, figure 1 and eq. 1 to 4).
 
-    Args:
-        config: its sizes; `ViTConfig.preset("B/16")` gives a published one.
-
-    Raises:
-        TypeError: config is something else, such as a preset's name.
+    Its config holds the sizes; `ViTConfig.preset("B/16")` gives a published one.
     """
 
     def __init__(self, config: ViTConfig):
@@ -163,10 +145,7 @@ class ViT(nn.Module):
         return self.read(self.blocks(self.tokens(self.patch_embed(images))))
 
     def features(self, images: Tensor, return_attention: bool = False) -> Any:
-        """Turn images (B, C, H, W) into normalised tokens (B, N, D), cls first.
-
-        With `return_attention` it gives the weights too, as `forward` does.
-        """
+        """Turn images (B, C, H, W) into normed tokens (B, N, D), cls first; else as `forward`."""
         x = self.tokens(self.patch_embed(images))  # (B, N, D)
         x = self.blocks(x, return_attention=return_attention)
         x, attention = x if return_attention else (x, [])
@@ -175,13 +154,7 @@ class ViT(nn.Module):
     def forward(self, images: Tensor, return_attention: bool = False):
         """Turn images (B, C, H, W) into logits (B, classes); without a head into (B, D).
 
-        Returns:
-            The logits; with `return_attention`, a tuple of the logits and a list of the weights of
-            each block (B, h, N, N).
-
-        Raises:
-            TypeError: images are not a tensor of floats.
-            ValueError: images have other channels or another size than the config says.
+        With `return_attention` it gives a tuple: these, and a list of each block's (B, h, N, N).
         """
         x = self.tokens(self.patch_embed(images))  # (B, N, D)
         x = self.blocks(x, return_attention=return_attention)
@@ -214,20 +187,9 @@ def resize_positions(
 ) -> Tensor:
     """Fit learned positions to another grid of patches (Dosovitskiy et al. 2021, section 3.2).
 
-    The positions of the patches are read as a picture of `grid` pixels with D channels and resized
-    (bicubic, antialiased); the cls token has no place in that picture, and keeps its own.
-
-    Args:
-        pos_embed: (1, 1 + rows·cols, D), cls first.
-        grid: (rows, cols) that they were made for, or one number for a square.
-        new_grid: (rows, cols) wanted.
-
-    Returns:
-        (1, 1 + new rows·new cols, D).
-
-    Raises:
-        TypeError: pos_embed does not hold floats.
-        ValueError: pos_embed does not belong to `grid`.
+    Those of the patches are read as a picture of `grid` pixels with D channels and resized
+    (bicubic, antialiased); that of cls, the first, has no place in that picture, and stays. From
+    (1, 1 + rows·cols, D) to (1, 1 + new rows·new cols, D); one number means a square grid.
     """
     (rows, cols), new = as_pair(grid, "grid"), as_pair(new_grid, "new_grid")
     check_tokens(pos_embed, count=1 + rows * cols)
