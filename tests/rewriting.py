@@ -64,7 +64,15 @@ OTHERS = {
     "GELU": ("ReLU", "Tanh"),
 }
 LIBRARIES = {"self", "nn", "nn.init", "torch", "F"}  # what stands before a dot and is no tensor
-NUMBERS = {0: (1, -1), 1: (0, 2, -1), 2: (1, 3), -1: (-2, 0, 1), 0.02: (1.0, 0.0), 0.5: (1.0, 2.0)}
+NUMBERS = {
+    0: (1, -1),
+    1: (0, 2, -1),
+    2: (1, 3),
+    -1: (-2, 0, 1),
+    0.02: (1.0, 0.0),
+    0.2: (1.0, 0.0),
+    0.5: (1.0, 2.0),
+}
 
 
 def value(node: ast.expr) -> object:

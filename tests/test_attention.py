@@ -9,9 +9,10 @@ from helpers import close, mask_of, shake
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
+from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.nn import functional as F
 
-from vit_steps import MultiHeadAttention, scaled_dot_product_attention
+from vit_steps import MultiHeadAttention, causal_mask, scaled_dot_product_attention
 
 QUICK = settings(deadline=None, max_examples=40, derandomize=True, database=None)
 small = st.integers(1, 4)
@@ -145,7 +146,7 @@ def test_true_in_a_mask_means_may_look():
 
 def test_what_may_not_be_seen_does_not_matter():
     q, k, v = qkv(1, 2, 4, 3)
-    mask = torch.ones(4, 4, dtype=torch.bool).tril()
+    mask = causal_mask(4)
     k2, v2 = k.clone(), v.clone()
     k2[:, :, 3], v2[:, :, 3] = 100.0, -100.0
     before, after = (
@@ -166,21 +167,12 @@ def test_a_mask_of_all_true_changes_nothing():
         assert torch.equal(result, wanted)
 
 
-@pytest.mark.parametrize("shape", [(5, 5), (3, 5, 5), (1, 1, 5, 5), (2, 1, 5, 5), (1, 3, 5, 5)])
+@pytest.mark.parametrize("shape", [(5, 5), (2, 1, 1, 5), (1, 1, 5, 5), (2, 1, 5, 5), (1, 3, 5, 5)])
 def test_a_mask_reaches_all_batches_and_heads_that_it_does_not_name(shape):
     q, k, v = qkv()
     mask = some_mask(*shape)
     wanted = F.scaled_dot_product_attention(q, k, v, attn_mask=mask.expand(2, 3, 5, 5))
     close(scaled_dot_product_attention(q, k, v, mask)[0], wanted)
-
-
-def test_a_mask_over_keys_alone_holds_for_every_query():
-    q, k, v = qkv()
-    weights = scaled_dot_product_attention(q, k, v, torch.tensor([True, True, False, True, False]))[
-        1
-    ]
-    assert (weights[..., [2, 4]] == 0).all()
-    assert (weights[..., [0, 1, 3]] > 0).all()
 
 
 # Dropout -----------------------------------------------------------------------------------------
@@ -262,16 +254,30 @@ def test_a_query_that_may_look_nowhere_is_refused(shape):
         scaled_dot_product_attention(*qkv(), mask)
 
 
-@pytest.mark.parametrize("shape", [(4, 4), (5, 4), (3, 3, 5, 5), (2, 2, 5, 5)])
-def test_a_mask_of_another_size_is_refused(shape):
-    with pytest.raises(ValueError, match=r"mask"):
-        scaled_dot_product_attention(*qkv(), torch.ones(shape, dtype=torch.bool))
+WAYS = r"mask\[None, None\] of one table .*\(B, 1, 1, N\) for tokens .*\(1, h, N, N\) for a table"
 
 
-@pytest.mark.parametrize("shape", [(7, 1, 5, 5), (1, 3, 5, 5), (2, 1, 1, 5, 5)])
-def test_a_mask_that_would_stretch_the_result_is_refused(shape):
-    with pytest.raises(ValueError, match=r"mask"):
-        scaled_dot_product_attention(*qkv(1, 1), torch.ones(shape, dtype=torch.bool))
+@pytest.mark.parametrize(
+    ("shape", "b", "h"),
+    [
+        *[((4, 4), 2, 3), ((5, 4), 2, 3), ((3, 3, 5, 5), 2, 3), ((2, 2, 5, 5), 2, 3)],
+        *[((7, 1, 5, 5), 1, 1), ((1, 3, 5, 5), 1, 1), ((1, 1, 1, 5, 5), 1, 1)],  # would stretch it
+        # tables of heads, or of samples? of queries and keys, or of samples and keys?
+        *[((3, 5, 5), 2, 3), ((3, 5, 5), 3, 3), ((3, 1, 5), 3, 3), ((1, 5, 5), 2, 3)],
+        *[((5, 5), 5, 3), ((2, 5), 2, 3), ((1, 5), 2, 3), ((5, 1), 5, 3), ((5,), 2, 3), ((), 2, 3)],
+    ],
+)
+def test_a_mask_that_does_not_fit_or_could_mean_two_things_is_refused(shape, b, h):
+    with pytest.raises(ValueError, match=WAYS):
+        scaled_dot_product_attention(*qkv(b, h), torch.ones(shape, dtype=torch.bool))
+
+
+def test_a_table_is_one_for_all_where_it_cannot_be_anything_else():
+    mask = some_mask(5, 5)
+    for shape in ((1, 3, 5, 4), (5, 4)):  # one sample, and neither samples nor heads
+        q, k, v = (torch.randn(shape) for _ in range(3))
+        wanted = F.scaled_dot_product_attention(q, k, v, mask)
+        close(scaled_dot_product_attention(q, k, v, mask)[0], wanted)
 
 
 # MultiHeadAttention ------------------------------------------------------------------------------
@@ -361,9 +367,8 @@ def test_parameters_of_b16():
 
 # Two ways, one result ----------------------------------------------------------------------------
 
-# None, and masks that name some of the axes of (B, h, N, N) = (2, 3, 7, 7)
-MASKS = [None, (7,), (1, 7), (7, 7), (3, 1, 7), (1, 1, 7, 7), (2, 1, 1, 7), (1, 3, 7, 7)]
-MASKS += [(2, 3, 7, 7)]
+# None, and masks of weights (B, h, N, N) = (2, 3, 7, 7)
+MASKS = [None, (7, 7), (1, 1, 7, 7), (2, 1, 1, 7), (1, 3, 7, 7), (2, 3, 7, 7)]
 each_mask = pytest.mark.parametrize("shape", MASKS, ids=str)
 both_ways = pytest.mark.parametrize("return_attention", [False, True], ids=["fused", "explicit"])
 
@@ -448,8 +453,8 @@ def test_dropout_changes_neither_the_mean_nor_its_spread_from_one_way_to_the_oth
     assert fused.std(0).min() > 0.05  # so that equal means are not those of no dropout at all
 
 
-def tokens_of(module, x, return_attention):
-    out = module(x, return_attention=return_attention)
+def tokens_of(module, x, return_attention, mask=None):
+    out = module(x, mask, return_attention)
     return out[0] if return_attention else out
 
 
@@ -521,11 +526,11 @@ def test_tokens_of_another_shape_are_refused(shape, return_attention):
         (torch.ones(7, 7), TypeError, "torch.float32; give booleans"),
         (torch.ones(7, 7, dtype=torch.long), TypeError, "torch.int64; give booleans"),
         ([[True]], TypeError, "mask holds list; give booleans"),
-        (torch.ones(6, 6, dtype=torch.bool), ValueError, r"broadcasts to \(2, 3, 7, 7\)"),
+        (torch.ones(6, 6, dtype=torch.bool), ValueError, r"the weights are \(2, 3, 7, 7\); give"),
         (torch.ones(4, 1, 7, 7, dtype=torch.bool), ValueError, r"mask is \(4, 1, 7, 7\)"),
-        (torch.ones(1, 2, 3, 7, 7, dtype=torch.bool), ValueError, "give one that broadcasts"),
+        (torch.ones(3, 7, 7, dtype=torch.bool), ValueError, WAYS),
     ],
-    ids=["floats", "whole numbers", "a list", "another size", "another batch", "too many axes"],
+    ids=["floats", "whole numbers", "a list", "another size", "another batch", "three axes"],
 )
 def test_a_masks_type_and_shape_are_looked_at_on_every_device(
     mask, error, message, device, return_attention
@@ -561,3 +566,79 @@ def test_a_masks_content_is_not_looked_at_where_one_would_have_to_wait(return_at
     out, wanted = (run(x, mask, return_attention) for run in (traced, module))
     for one, other in zip(out, wanted, strict=True):
         close(one, other)
+    with FakeTensorMode(allow_non_fake_inputs=True):
+        module(x, mask, return_attention)
+        MultiHeadAttention(12, 3)(torch.zeros(2, 7, 12), torch.ones(7, 7).bool(), return_attention)
+
+
+@both_ways
+def test_a_batch_of_any_size_is_exported_with_a_table_of_queries_and_keys(return_attention):
+    module, mask = MultiHeadAttention(12, 3), some_mask(7, 7)
+    given = torch.zeros(2, 7, 12), mask, return_attention
+    shapes = {0: torch.export.Dim("batch", min=1, max=64)}, None, None
+    traced = torch.export.export(module, given, dynamic_shapes=shapes).module()
+    x = torch.randn(7, 7, 12)
+    close(
+        tokens_of(traced, x, return_attention, mask),
+        tokens_of(module, x, return_attention, mask[None, None]),
+    )
+
+
+@both_ways
+@pytest.mark.filterwarnings("ignore:There is a performance drop")
+def test_attention_with_a_mask_can_be_mapped_over_a_further_axis(return_attention):
+    module, x = MultiHeadAttention(12, 3), torch.randn(4, 2, 7, 12)
+    masks = some_mask(4, 2, 1, 1, 7)
+
+    def run(x, mask):
+        return tokens_of(module, x, return_attention, mask)
+
+    wanted = torch.stack([run(*given) for given in zip(x, masks, strict=True)])
+    close(torch.vmap(run)(x, masks), wanted)
+
+
+# Text --------------------------------------------------------------------------------------------
+
+TEXT = "a token asks, a token answers; what it asks it asks of those that came before it. "
+
+
+class Writer(nn.Module):
+    """What comes next in a text? One layer of attention between an embedding and a head."""
+
+    def __init__(self, letters):
+        super().__init__()
+        self.letters, self.places = nn.Embedding(letters, 48), nn.Embedding(32, 48)
+        self.attention, self.head = MultiHeadAttention(48, 4), nn.Linear(48, letters)
+
+    def forward(self, text, return_attention=False):
+        x = self.letters(text) + self.places.weight[: text.shape[1]]  # (B, N, D)
+        mask = causal_mask(text.shape[1], text.device)
+        return self.head(x + tokens_of(self.attention, x, return_attention, mask))
+
+
+def test_attention_alone_learns_a_text_by_a_causal_mask():
+    letters = sorted(set(TEXT))
+    numbers = torch.tensor([letters.index(letter) for letter in TEXT])
+    windows = numbers.unfold(0, 33, 1)  # what is read, and one place on what is to be said
+    text, following = windows[:, :-1], windows[:, 1:]
+    model = Writer(len(letters))
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
+    for _ in range(150):
+        loss = F.cross_entropy(model(text).mT, following)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    right = (model(text).argmax(dim=-1) == following)[:, 8:]  # after some letters
+    assert right.float().mean() > 0.95
+    other = text.clone()
+    other[:, 20:] = text[:, 20:].flip(1)
+    for return_attention in (False, True):
+        before, after = (model(x, return_attention) for x in (text, other))
+        assert torch.equal(before[:, :20], after[:, :20])
+        assert not torch.equal(before[:, 20:], after[:, 20:])
+
+
+@pytest.mark.parametrize(("length", "error"), [(0, ValueError), (2.0, TypeError)])
+def test_a_causal_mask_wants_a_length(length, error):
+    with pytest.raises(error, match="length is"):
+        causal_mask(length)

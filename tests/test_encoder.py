@@ -251,7 +251,7 @@ def test_tokens_must_be_a_tensor(make):
 # Two ways, one result ----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("shape", [None, (7,), (7, 7), (3, 1, 7), (2, 1, 1, 7), (2, 3, 7, 7)])
+@pytest.mark.parametrize("shape", [None, (7, 7), (2, 1, 1, 7), (2, 3, 7, 7)])
 @pytest.mark.parametrize("make", [lambda: EncoderBlock(12, 3), stack], ids=["block", "encoder"])
 def test_with_and_without_weights_values_and_gradients_are_equal(make, shape):
     module, mask = shake(make()), mask_of(shape)

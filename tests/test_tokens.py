@@ -72,12 +72,12 @@ def test_the_input_is_left_alone():
     assert torch.equal(patches, before)
 
 
-def test_both_start_from_a_truncated_normal_of_std_002():
+def test_the_positions_start_ten_times_as_large_as_cls():
     embed = TokenEmbedding(196, 768)
+    assert embed.cls_token.std().item() == pytest.approx(0.02, rel=0.1)
+    assert embed.pos_embed.std().item() == pytest.approx(0.2, rel=0.01)
     for values in (embed.pos_embed, embed.cls_token):
-        assert values.std().item() == pytest.approx(0.02, rel=0.1)
         assert abs(values.mean().item()) < 0.003
-    assert embed.pos_embed.std().item() == pytest.approx(0.02, rel=0.01)
     assert embed.pos_embed[0, 1].ne(embed.pos_embed[0, 2]).all()  # each place has its own
 
 

@@ -5,7 +5,13 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from .heads import merge_heads, split_qkv
-from .inputs import check_axes, check_fraction, check_heads, check_tokens
+from .inputs import check_axes, check_fraction, check_heads, check_sizes, check_tokens
+
+
+def causal_mask(length: int, device: torch.device | str | None = None) -> Tensor:
+    """The mask (1, 1, N, N) of a text of so many tokens: each sees itself and what came before."""
+    check_sizes(length=length)
+    return torch.ones(1, 1, length, length, dtype=torch.bool, device=device).tril()
 
 
 def scaled_dot_product_attention(
@@ -15,7 +21,8 @@ def scaled_dot_product_attention(
 
     Args:
         q, k, v: (B, h, N, d).
-        mask: boolean, broadcastable to (B, h, N, N); True where a query may look.
+        mask: boolean, True where a query may look: one table (N, N) for all, or all four axes,
+            each of size 1 or in full, as (B, 1, 1, N) for keys that are hidden in a sample.
         dropout: share of the weights set to zero before they mix the values; give it in training
             only.
 
@@ -25,8 +32,8 @@ def scaled_dot_product_attention(
 
     Raises:
         TypeError: the mask is not boolean.
-        ValueError: shapes that do not belong together, or (seen on the CPU alone) a query that may
-            look nowhere.
+        ValueError: shapes that do not belong together, a mask that could mean two things, or (seen
+            on the CPU alone) a query that may look nowhere.
     """
     check_attention(q, k, v, mask, dropout)
     scaled = q / q.shape[-1] ** 0.5  # the same as scaling the scores, but fewer numbers
@@ -59,25 +66,35 @@ def check_attention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, dropou
 
 
 def check_mask(mask: Tensor, shape: tuple[int, ...]) -> None:
-    """A mask must be boolean, fit weights of this shape, and let each query look somewhere.
+    """A mask must be boolean, fit weights of this shape, in one way, and leave no query blind.
 
     The last is looked at on the CPU alone: elsewhere the values would have to be waited for, and a
     query that may look nowhere gives NaN, or zeros where the attention is fused.
 
     Raises:
         TypeError: not a tensor of booleans.
-        ValueError: it does not broadcast to the weights, or a query may look nowhere.
+        ValueError: axes that are neither all of the weights' nor the last two, or a table that
+            could be one of samples and keys as well; a query that may look nowhere.
     """
     if not isinstance(mask, Tensor) or mask.dtype != torch.bool:
         kind = mask.dtype if isinstance(mask, Tensor) else type(mask).__name__
         raise TypeError(f"mask holds {kind}; give booleans, True where a query may look")
-    last = shape[len(shape) - mask.ndim :]
-    if mask.ndim > len(shape) or any(
-        side not in (1, wanted) for side, wanted in zip(mask.shape, last, strict=True)
-    ):
-        raise ValueError(f"mask is {tuple(mask.shape)}; give one that broadcasts to {shape}")
-    readable = mask.device.type == "cpu" and not torch.compiler.is_compiling()
-    if readable and not mask.any(dim=-1).all():
+    traced = torch.compiler.is_compiling()  # where the batch may be of any size
+    if mask.ndim == len(shape):
+        fits = all(side in (1, full) for side, full in zip(mask.shape, shape, strict=True))
+    else:
+        fits = mask.shape == shape[-2:] and (traced or not mask.shape[0] == shape[0] > 1)
+    if not fits:
+        raise ValueError(
+            f"mask is {tuple(mask.shape)} where the weights are {shape}; give mask[None, None] of "
+            "one table (N, N) for all, (B, 1, 1, N) for tokens hidden in each sample, "
+            "or (1, h, N, N) for a table a head"
+        )
+    try:
+        blind = not traced and mask.device.type == "cpu" and not mask.any(dim=-1).all()
+    except RuntimeError:  # a fake tensor, or one under vmap, has no values to look at
+        blind = False
+    if blind:
         raise ValueError(
             "mask has a row without True: that query may look nowhere; let it see itself"
         )
@@ -126,6 +143,5 @@ class MultiHeadAttention(nn.Module):
             return self.dropout(self.proj(merge_heads(mixed))), weights
         if mask is not None:
             check_mask(mask, (*q.shape[:-1], k.shape[-2]))
-            mask = torch.atleast_2d(mask)  # the fused form takes no fewer axes
         mixed = F.scaled_dot_product_attention(q, k, v, mask, rate)
         return self.dropout(self.proj(merge_heads(mixed)))  # (B, N, D)

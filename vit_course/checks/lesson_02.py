@@ -35,7 +35,7 @@ def starting_numbers(answer: Callable) -> Any:
     own = [p.detach() for name, p in made.named_parameters() if name in given]
     if all(torch.equal(p, q) for p, q in zip(own, given.values(), strict=False)):
         return FINE
-    if any(p.std() > 0.1 for p in own):
+    if any(p.std() > 0.5 for p in own):
         return Verdict("they start too large")
     return Verdict("they are zeros" if any((p == 0).all() for p in own) else "they are others")
 
@@ -48,7 +48,7 @@ class TokenEmbedding(nn.Module):
         self.cls_token = nn.Parameter(torch.empty(1, 1, embed_dim))
         self.pos_embed = nn.Parameter(torch.empty(1, num_patches + 1, embed_dim))
         nn.init.trunc_normal_(self.cls_token, std=0.02)
-        nn.init.trunc_normal_(self.pos_embed, std=0.02)
+        nn.init.trunc_normal_(self.pos_embed, std=0.2)
 
     def forward(self, patches):  # (B, n, D)
         cls = self.cls_token.expand(patches.shape[0], -1, -1)  # (B, 1, D)
@@ -121,13 +121,13 @@ pos_embed has a row for each patch and no row for cls: there are num_patches + 1
         return x + self.pos_embed => return x
 the parameters start too large (std 1?): they would drown the patches
 (section 7); leave `__init__` as it is given
-    (self.pos_embed, std=0.02) => (self.pos_embed)
+    (self.pos_embed, std=0.2) => (self.pos_embed)
 the parameters start from zeros; leave `__init__` as it is given, so that your model starts as the
 course's does
-    nn.init.trunc_normal_(self.pos_embed, std=0.02) => nn.init.zeros_(self.pos_embed)
+    nn.init.trunc_normal_(self.pos_embed, std=0.2) => nn.init.zeros_(self.pos_embed)
 the parameters start from other numbers; leave `__init__` as it is given (first cls_token, then
 pos_embed), so that your model starts as the course's does
-    (self.pos_embed, std=0.02) => (self.pos_embed, std=0.01)
+    (self.pos_embed, std=0.2) => (self.pos_embed, std=0.02)
 every token got position 0, that of cls; add all of pos_embed
     x + self.pos_embed => x + self.pos_embed[:, :1]
 """,
