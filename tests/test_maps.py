@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from vit_steps import ViT, ViTConfig, maps
+from vit_steps.variants import EinopsViT, FaceConfig, face_vit
 
 QUICK = settings(deadline=None, max_examples=30, derandomize=True, database=None)
 small = st.integers(1, 4)
@@ -21,9 +22,9 @@ def some_attention(depth=3, b=2, h=2, n=7):
     return [(2 * torch.randn(b, h, n, n)).softmax(dim=-1) for _ in range(depth)]
 
 
-def small_vit(image_size=(8, 12), **changes):
+def small_vit(image_size=(8, 12), kind=ViT, **changes):
     """A ViT whose images are 2×3 patches, with weights large enough for its answers to differ."""
-    model = ViT(ViTConfig(image_size=image_size, **{**SIZES, **changes})).eval()
+    model = kind(ViTConfig(image_size=image_size, **{**SIZES, **changes})).eval()
     with torch.no_grad():
         for weights in model.parameters():
             weights.add_(0.2 * torch.randn_like(weights))
@@ -479,12 +480,26 @@ def test_blind_cls_attends_as_if_the_hidden_patches_were_not_there():
         close(maps.blinded(model, images, hidden), expected)
 
 
-def test_blind_to_nothing_is_the_model_and_in_no_block_too():
-    model, images = small_vit(), torch.randn(2, 2, 8, 12)
+@pytest.mark.parametrize(("kind", "pool"), [(ViT, "cls"), (ViT, "mean"), (EinopsViT, "mean")])
+def test_blind_to_nothing_is_the_model_and_in_no_block_too(kind, pool):
+    model, images = small_vit(kind=kind, pool=pool), torch.randn(2, 2, 8, 12)
     nothing, everything = torch.zeros(2, 2, 3).bool(), torch.ones(2, 2, 3).bool()
     with torch.no_grad():
         close(maps.blinded(model, images, nothing), model(images))
-        close(maps.blinded(model, images, everything, blocks=[]), model(images))
+        assert torch.equal(maps.blinded(model, images, everything, blocks=[]), model(images))
+
+
+class OwnForward(ViT):
+    def forward(self, images, return_attention=False):
+        return self.head(self.features(images)[:, 1])
+
+
+@pytest.mark.parametrize(
+    "make", [lambda: small_vit(kind=OwnForward), lambda: face_vit(FaceConfig(8, 4, 2, depth=1))]
+)
+def test_blinding_takes_no_model_that_computes_in_its_own_way(make):
+    with pytest.raises(TypeError, match=r"model is a .*; give a vit_steps\.ViT"):
+        maps.blinded(make(), torch.randn(2, 2, 8, 8), torch.zeros(2, 2, 2).bool())
 
 
 def test_blind_to_everything_sees_no_picture_unless_it_looked_before():

@@ -90,7 +90,7 @@ def test_a_size_below_one_is_refused_by_name(size, patch, named):
     [
         ("224", 16, "image_size"),
         (224.0, 16, "image_size"),
-        ([224, 224], 16, "image_size"),
+        ([224], 16, "image_size"),
         ((224,), 16, "image_size"),
         ((224, 224, 3), 16, "image_size"),
         ((224, 2.0), 16, r"image_size\[1\]"),

@@ -121,7 +121,7 @@ def test_positions_must_be_floats():
         (3, 0, ValueError, "new_grid is 0"),
         (3, (4, -1), ValueError, r"new_grid\[1\] is -1"),
         (3.0, 4, TypeError, "grid"),
-        (3, [4, 4], TypeError, "new_grid"),
+        (3, [4, 4, 4], TypeError, "new_grid"),
         (3, "4", TypeError, "new_grid"),
     ],
 )

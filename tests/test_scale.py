@@ -1,7 +1,9 @@
 """vit_steps.scale: counts, memory, merging, eight bits and sharding, each against a reference."""
 
 import copy
+import io
 import os
+import pickle
 import subprocess
 import sys
 from dataclasses import replace
@@ -17,12 +19,12 @@ from torch.nn import functional as F
 from torch.utils.flop_counter import FlopCounterMode
 
 import vit_steps
-from vit_steps import ViT, ViTConfig, scale
+from vit_steps import EncoderBlock, ViT, ViTConfig, scale
 from vit_steps.inputs import as_pair
 from vit_steps.training import evaluate, load_model
 from vit_steps.training.data import digits, scattered
 from vit_steps.training.loop import decay_groups, train_step
-from vit_steps.variants import EINOPS, einops_vit
+from vit_steps.variants import EinopsViT, Float32Attention, separate_qkv
 
 WEIGHTS = Path(vit_steps.__file__).parent / "weights" / "scattered.safetensors"
 SMALL = ViTConfig(8, 2, 1, 10, embed_dim=24, depth=3, num_heads=4)
@@ -194,16 +196,15 @@ def descent(model):
     return torch.optim.SGD([p for p in model.parameters() if p.requires_grad], 0.1, momentum=0.9)
 
 
-@pytest.mark.parametrize("label_smoothing", [0.0, 0.2])
 @pytest.mark.parametrize("parts", [1, 2, 3, 5, 7])
-def test_pieces_give_the_step_of_the_whole_batch(parts, label_smoothing):
+def test_pieces_give_the_step_of_the_whole_batch(parts):
     model, images, labels = exact()
     model.patch_embed.requires_grad_(False)
     whole, first = copy.deepcopy(model), copy.deepcopy(model)
     theirs, ours = descent(whole), descent(model)
     for _ in range(2):  # the second finds gradients of the first
-        wanted = train_step(whole, theirs, images, labels, label_smoothing)
-        loss = scale.accumulated_step(model, ours, images, labels, parts, label_smoothing)
+        wanted = train_step(whole, theirs, images, labels)
+        loss = scale.accumulated_step(model, ours, images, labels, parts)
         assert not loss.requires_grad
         assert loss.shape == ()
         close(loss, wanted, atol=1e-12)
@@ -315,55 +316,74 @@ def test_a_checkpointed_model_still_gives_its_attention():
     assert all(torch.equal(a, b) for a, b in zip(attention, weights, strict=True))
 
 
-def test_a_deep_copy_computes_with_its_own_weights():
+def through_pickle(model):
+    return pickle.loads(pickle.dumps(model))
+
+
+def through_a_file(model):
+    torch.save(model, file := io.BytesIO())
+    file.seek(0)
+    return torch.load(file, weights_only=False)
+
+
+def as_a_replica(model):
+    """As nn.DataParallel copies a module to each device: its attributes, and other weights."""
+    copies = {module: module._replicate_for_data_parallel() for module in model.modules()}
+    for module, replica in copies.items():
+        for name, child in module.named_children():
+            setattr(replica, name, copies[child])
+        for name, weight in module.named_parameters(recurse=False):
+            setattr(replica, name, nn.Parameter(weight.detach().clone()))
+    return copies[model]
+
+
+@pytest.mark.parametrize("make", [copy.deepcopy, through_pickle, through_a_file, as_a_replica])
+def test_a_copy_computes_twice_too_and_with_its_own_weights(make):
     model, images, _ = exact()
-    other = shake(copy.deepcopy(scale.checkpoint_blocks(model)))
+    other = shake(make(scale.checkpoint_blocks(model)))
     plain = tiny(depth=2).double()
     plain.load_state_dict(other.state_dict())
-    assert torch.equal(other(images), plain(images))
     seen = calls(other.blocks[0].mlp)
-    gradients(other, images)
+    out, wanted = other(images), plain(images)
+    assert torch.equal(out, wanted)
+    for logits in (out, wanted):
+        logits.sum().backward()
     assert len(seen) == 2
+    for one, p in zip(other.parameters(), plain.parameters(), strict=True):
+        assert torch.equal(one.grad, p.grad)
 
 
-class OwnBlock(nn.Module):
-    """A block as a learner may write it."""
+def test_a_checkpointed_model_is_compiled():
+    model, images, _ = exact()
+    wanted = gradients(scale.checkpoint_blocks(model), images)
+    compiled = torch.compile(model, fullgraph=True, backend="aot_eager")
+    for one, other in zip(gradients(compiled, images), wanted, strict=True):
+        close(one, other, atol=1e-9)
 
-    def __init__(self):
-        super().__init__()
-        self.fc1, self.fc2 = nn.Linear(4, 16), nn.Linear(16, 4)
+
+class OwnBlock(EncoderBlock):
+    """A block as a learner may write it: its first LayerNorm stands after attention."""
 
     def forward(self, x, mask=None, return_attention=False):
-        x = x + self.fc2(F.gelu(self.fc1(x)))
-        return (x, None) if return_attention else x
+        x = x + self.norm1(self.attn(x, mask))
+        return x + self.mlp(self.norm2(x))
 
 
-class OwnViT(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.blocks = nn.ModuleList(OwnBlock() for _ in range(3))
-
-    def forward(self, x, return_attention=False):
-        for block in self.blocks:
-            if return_attention:
-                x, _ = block(x, return_attention=True)
-            else:
-                x = block(x)
-        return x
+def with_own_block(model):
+    model.blocks[1] = OwnBlock(8, 2)
+    return model
 
 
-def test_a_learners_list_of_blocks_will_do():
-    model, x = OwnViT(), torch.randn(3, 4)
-    wanted, kept = gradients(model, x), scale.kept_bytes(model, x)
-    for one, other in zip(gradients(scale.checkpoint_blocks(model), x), wanted, strict=True):
-        assert torch.equal(one, other)
-    assert scale.kept_bytes(model, x) < 0.5 * kept
-    assert torch.equal(model(x, return_attention=True), wanted[0])
+def with_own_method(model):
+    model.blocks[1].forward = lambda x, mask, return_attention: x
+    return model
 
 
-def test_a_model_without_blocks_is_refused():
-    with pytest.raises(TypeError, match="Linear without a list `blocks`; give a ViT"):
-        scale.checkpoint_blocks(nn.Linear(2, 2))
+@pytest.mark.parametrize("change", [with_own_block, with_own_method, lambda m: nn.Linear(2, 2)])
+def test_checkpointing_refuses_blocks_that_it_does_not_know(change):
+    model = change(tiny(depth=2))
+    with pytest.raises(TypeError, match=r"model is a .*; give a ViT of plain EncoderBlocks"):
+        scale.checkpoint_blocks(model)
 
 
 # Fewer tokens ------------------------------------------------------------------------------------
@@ -578,11 +598,36 @@ def test_another_r_is_refused(r, error, words):
         scale.merging(ViT(SMALL), r)
 
 
-def test_a_model_whose_forward_is_not_known_is_refused():
-    small = replace(EINOPS, **{k: getattr(SMALL, k) for k in ("image_size", "patch_size")})
-    for model in (nn.Linear(2, 2), einops_vit(replace(small, embed_dim=24, depth=1))):
-        with pytest.raises(TypeError, match=r"give a vit_steps\.ViT"):
-            scale.merging(model, 1)
+def with_32_bits(model):
+    model.blocks[1].attn = Float32Attention(24, 4)
+    return model
+
+
+class OwnForward(ViT):
+    def forward(self, images, return_attention=False):
+        return self.head(self.features(images)[:, 1])
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        lambda: nn.Linear(2, 2),
+        lambda: EncoderBlock(24, 4),
+        lambda: EinopsViT(replace(SMALL, pool="mean")),
+        lambda: OwnForward(SMALL),
+        lambda: with_own_block(ViT(SMALL)),
+        lambda: with_32_bits(ViT(SMALL)),
+    ],
+)
+def test_merging_refuses_a_model_that_computes_in_another_way(model):
+    with pytest.raises(TypeError, match=r"has methods of its own; give a vit_steps\.ViT"):
+        scale.merging(model(), 1)
+
+
+def test_what_changes_no_forward_merges():
+    images = images_of(SMALL)
+    for model in (scale.checkpoint_blocks(random_vit()), shake(separate_qkv(ViT(SMALL))).eval()):
+        close(scale.merging(model, 0)(images), model(images), atol=1e-6)
 
 
 # Eight bits --------------------------------------------------------------------------------------
@@ -656,6 +701,27 @@ def test_int8_weights_take_a_quarter():
     assert held == 256 * 512 + 4 * 512
     x = torch.randn(3, 256)
     close(small(x), linear(x), atol=0.02)
+
+
+def test_a_linear_in_two_places_stays_one():
+    tied, shared = nn.Linear(6, 6), nn.Sequential(nn.Linear(6, 6))
+    model = nn.ModuleDict(dict(a=tied, b=nn.ModuleList([tied, shared]), c=tied, d=shared))
+    small = scale.int8_weights(model)
+    assert small.a is small.b[0] is small.c
+    assert small.b[1] is small.d
+    assert sum(type(module) is scale.Int8Linear for module in small.modules()) == 2
+    assert not any(type(module) is nn.Linear for module in small.modules())
+
+
+@torch.no_grad()
+def test_a_parent_that_reads_the_weight_itself_gets_the_rounded_one():
+    model, x = nn.TransformerEncoderLayer(12, 2, 24, batch_first=True).eval(), torch.randn(2, 5, 12)
+    small, wanted = scale.int8_weights(model), copy.deepcopy(model)
+    for name in ("linear1", "linear2"):  # the fast path of that class reads theirs
+        wanted.set_submodule(name, rounded(model.get_submodule(name)))
+    assert isinstance(small.linear1, scale.Int8Linear)
+    close(small(x), wanted(x), atol=1e-6)
+    assert (small(x) - model(x)).abs().max() > 1e-5
 
 
 def test_int8_weights_are_saved_loaded_and_cast():

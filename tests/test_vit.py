@@ -327,6 +327,31 @@ def test_the_model_pools_as_its_config_says(pool):
     assert torch.equal(model(images), model.head(pool_tokens(features, pool)))
     other = pool_tokens(features, "mean" if pool == "cls" else "cls")
     assert (model(images) - model.head(other)).abs().max() > 1e-3
+    assert torch.equal(model.pre_logits(images), pool_tokens(features, pool))
+
+
+class LastRead(ViT):
+    """A ViT of somebody's own whose head reads the last patch, without a norm."""
+
+    def read(self, x):
+        return x[:, -1]
+
+
+def test_a_subclass_says_in_one_place_what_its_head_reads():
+    model, images = shake(LastRead(tiny())).eval(), torch.randn(2, 3, 16, 16)
+    x = model.blocks(model.tokens(model.patch_embed(images)))
+    assert torch.equal(model.pre_logits(images), x[:, -1])
+    assert torch.equal(model(images), model.head(x[:, -1]))
+    close(model(images, return_attention=True)[0], model(images))
+    assert torch.equal(model.features(images), model.norm(x))
+
+
+def test_without_classes_the_model_gives_what_a_head_would_read():
+    model, images = shake(ViT(tiny(num_classes=0))).eval(), torch.randn(2, 3, 16, 16)
+    assert torch.equal(model(images), model.pre_logits(images))
+    assert [out.shape for out in model(images, return_attention=True)[1]] == [(2, 3, 17, 17)] * 2
+    names = [name for name in ViT(tiny()).state_dict() if not name.startswith("head.")]
+    assert list(model.state_dict()) == names
 
 
 @pytest.mark.parametrize("pool", ["max", "CLS", "", None, True, 0])
@@ -431,6 +456,43 @@ def test_at_size_keeps_the_class_its_buffers_and_attributes():
     assert model.note == ["mine"]
 
 
+def test_another_head_is_new_and_all_else_is_as_it_was():
+    model, images = shake(WithMemory(tiny(pool="mean"))).eval(), torch.randn(2, 3, 16, 16)
+    model.to(torch.bfloat16).requires_grad_(False)
+    before, wanted = model(images.bfloat16()), model.pre_logits(images.bfloat16())
+    other, without = model.with_classes(500), model.with_classes(0)
+    assert torch.equal(without(images.bfloat16()), wanted)
+    for one, classes in ((other, 500), (without, 0)):
+        assert type(one) is WithMemory
+        assert one.config == tiny(pool="mean", num_classes=classes)
+        assert torch.equal(one.pre_logits(images.bfloat16()), wanted)
+        shake(one)
+    assert torch.equal(model(images.bfloat16()), before)
+    assert [name for name, p in other.named_parameters() if p.requires_grad] == [
+        "head.weight",
+        "head.bias",
+    ]
+    head = other.with_classes(500).head
+    assert head.weight.std().item() == pytest.approx(0.02, rel=0.05)
+    assert not head.bias.any()
+    assert head.weight.dtype == torch.bfloat16
+    assert not any(part.training for part in other.modules())
+    again = without.with_classes(5)
+    assert {n: p.shape for n, p in again.state_dict().items()} == {
+        n: p.shape for n, p in model.state_dict().items()
+    }
+
+
+def test_another_head_on_paper():
+    assert on_paper(tiny()).with_classes(np.int64(7)).head.weight.is_meta
+
+
+@pytest.mark.parametrize(("number", "error"), [(-1, ValueError), (2.0, TypeError)])
+def test_another_head_of_no_number_is_refused(number, error):
+    with pytest.raises(error, match="num_classes is"):
+        ViT(tiny()).with_classes(number)
+
+
 def test_at_size_keeps_another_head():
     model = ViT(tiny())
     model.head = nn.Identity()
@@ -524,6 +586,16 @@ def test_a_config_is_frozen_and_hashable():
     assert config != ViTConfig()
 
 
+@pytest.mark.parametrize("size", [(32, 48), (224, 224)])
+def test_a_config_comes_back_from_json_and_equal_sizes_are_equal(size):
+    config = ViTConfig(image_size=size)
+    again = ViTConfig(**json.loads(json.dumps(dataclasses.asdict(config))))
+    assert again == config == ViTConfig(image_size=list(size))
+    assert hash(again) == hash(config)
+    assert ViTConfig(image_size=(224, 224)) == ViTConfig(image_size=224)
+    assert ViT(tiny()).at_size([16, 16]).config == tiny()
+
+
 def test_the_fields_and_their_defaults():
     wanted = dict(
         image_size=224,
@@ -601,7 +673,7 @@ def test_a_misspelt_option_is_refused_by_name(make):
 SIZES = ["patch_size", "in_channels", "num_classes", "embed_dim", "depth", "num_heads"]
 NAN, INFINITE = float("nan"), float("inf")
 BAD = [
-    *[(name, 0, ValueError) for name in [*SIZES, "image_size"]],
+    *[(name, 0, ValueError) for name in [*SIZES, "image_size"] if name != "num_classes"],
     *[(name, -1, ValueError) for name in [*SIZES, "image_size"]],
     *[
         (name, value, TypeError)
@@ -609,7 +681,7 @@ BAD = [
         for value in (1.0, "1", None, True, NAN, (1, 1), [1])
     ],
     *[("image_size", size, ValueError) for size in [(0, 16), (16, -16)]],
-    *[("image_size", s, TypeError) for s in [16.0, "16", None, True, (16,), (16,) * 3, [16, 16]]],
+    *[("image_size", s, TypeError) for s in [16.0, "16", None, True, (16,), (16,) * 3, [16]]],
     *[("image_size", size, TypeError) for size in [(16.0, 16), (16, "16"), (True, 16), {16}]],
     *[("mlp_ratio", ratio, ValueError) for ratio in [0, -4.0, NAN, INFINITE, -INFINITE, 1.3, 0.01]],
     *[("mlp_ratio", ratio, TypeError) for ratio in ["4", None, True, (4,), 4j]],
@@ -672,7 +744,7 @@ def test_any_value_makes_a_right_config_or_a_message(name, value):
             model = ViT(config)
             height, width = model.patch_embed.image_size
             logits = model(torch.empty(1, config.in_channels, height, width))
-        assert logits.shape == (1, config.num_classes)
+        assert logits.shape == (1, config.num_classes or config.embed_dim)
         return
     assert len(message) > 20
 

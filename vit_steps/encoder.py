@@ -63,16 +63,7 @@ class EncoderBlock(nn.Module):
         self.mlp = MLP(embed_dim, hidden_dim, dropout)
 
     def forward(self, x: Tensor, mask: Tensor | None = None, return_attention: bool = False):
-        """Turn tokens (B, N, D) into tokens (B, N, D).
-
-        Args:
-            x: the tokens.
-            mask: as in `scaled_dot_product_attention`.
-            return_attention: also give the attention weights.
-
-        Returns:
-            The tokens; with `return_attention`, a tuple of them and the weights (B, h, N, N).
-        """
+        """Turn tokens (B, N, D) into tokens (B, N, D), called as `MultiHeadAttention` is."""
         check_tokens(x, self.embed_dim)
         mixed = self.attn(self.norm1(x), mask, return_attention)
         mixed, weights = mixed if return_attention else (mixed, None)
@@ -89,16 +80,10 @@ class Encoder(nn.ModuleList):
     """
 
     def forward(self, x: Tensor, mask: Tensor | None = None, return_attention: bool = False):
-        """Turn tokens (B, N, D) into tokens (B, N, D).
+        """Turn tokens (B, N, D) into tokens (B, N, D); the mask is the same for all blocks.
 
-        Args:
-            x: the tokens.
-            mask: as in `scaled_dot_product_attention`, the same for all blocks.
-            return_attention: also give the attention weights.
-
-        Returns:
-            The tokens; with `return_attention`, a tuple of them and a list of each block's weights
-            (B, h, N, N).
+        With `return_attention`, it gives a tuple of them and a list of each block's weights
+        (B, h, N, N).
         """
         attention = []
         for block in self:

@@ -51,14 +51,20 @@ def check_choice(name: str, value: Any, *choices: Any) -> None:
 
 
 def as_pair(size: int | tuple[int, int], name: str = "image_size") -> tuple[int, int]:
-    """Read a size as (height, width): 224 means (224, 224)."""
-    if isinstance(size, tuple) and len(size) == 2:
+    """Read a size as (height, width), a list of JSON too: 224 means (224, 224)."""
+    if isinstance(size, (tuple, list)) and len(size) == 2:
         check_sizes(**{f"{name}[0]": size[0], f"{name}[1]": size[1]})
         return index(size[0]), index(size[1])
     if not is_whole(size):
-        raise TypeError(f"{name} is {size!r}; give one whole number, or a tuple (height, width)")
+        raise TypeError(f"{name} is {size!r}; give one whole number, or a pair (height, width)")
     check_sizes(**{name: size})
     return index(size), index(size)
+
+
+def as_size(size: int | tuple[int, int]) -> int | tuple[int, int]:
+    """Read a size as configs keep it: one number for a square, else (height, width)."""
+    height, width = as_pair(size)
+    return height if height == width else (height, width)
 
 
 def mlp_width(embed_dim: int, mlp_ratio: float) -> int:

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from copy import deepcopy
 from math import prod
-from types import MethodType
 from typing import Any
 
 import torch
@@ -13,6 +12,8 @@ from torch.nn import functional as F
 from torch.optim import Optimizer
 from torch.utils.checkpoint import checkpoint
 
+from .attention import MultiHeadAttention
+from .encoder import EncoderBlock
 from .heads import merge_heads, split_qkv
 from .inputs import check_axes, check_images, check_sizes, check_tokens, is_whole, mlp_width
 from .patches import grid_size
@@ -88,14 +89,10 @@ def training_memory(config: ViTConfig, batch: int, checkpointing: bool = False) 
 def training_days(
     multiply_adds_an_image: float, images: float, peak: float, utilisation: float, devices: int = 1
 ) -> float:
-    """The days that a training takes, on paper.
+    """The days that a training takes, on paper, in which so many images are shown.
 
-    Args:
-        multiply_adds_an_image: of a forward pass; each is two operations, backward twice as many.
-        images: how many are shown, each time counted.
-        peak, utilisation: operations a second of a device, and the share of them that is reached.
-        devices: how many share the work.
-
+    Each multiply-add of the forward pass is two operations, and backward takes twice as many. A
+    device does `peak` operations a second, and reaches the share `utilisation` of them.
     ValueError for a number that is not above 0, and for a utilisation above 1.
     """
     check_sizes(devices=devices)
@@ -107,19 +104,13 @@ def training_days(
 
 
 def accumulated_step(
-    model: nn.Module,
-    optimizer: Optimizer,
-    images: Tensor,
-    labels: Tensor,
-    parts: int,
-    label_smoothing: float = 0.0,
+    model: nn.Module, optimizer: Optimizer, images: Tensor, labels: Tensor, parts: int
 ) -> Tensor:
     """One step on a whole batch that goes through the model in pieces, their gradients summed.
 
     Args:
         images, labels: (B, C, H, W), and whole numbers (B,).
         parts: how many pieces, from 1 to B; they differ by at most one image.
-        label_smoothing: share of the target that is spread over all classes.
 
     Gives the mean loss of the batch before the step, a scalar without a gradient. ValueError for
     another number of parts, and where images and labels differ in number.
@@ -134,32 +125,35 @@ def accumulated_step(
     optimizer.zero_grad()
     losses = []
     for some, theirs in zip(images.tensor_split(parts), labels.tensor_split(parts), strict=True):
-        loss = F.cross_entropy(model(some), theirs, label_smoothing=label_smoothing)
-        loss = loss * len(some) / len(images)  # a smaller piece counts less
+        loss = F.cross_entropy(model(some), theirs) * len(some) / len(images)  # by its share
         loss.backward()  # adds to the gradients, and frees what was kept
         losses.append(loss.detach())
     optimizer.step()
     return torch.stack(losses).sum()
 
 
-def recomputed(
-    block: nn.Module, x: Tensor, mask: Tensor | None = None, return_attention: bool = False
-) -> Any:
-    """A block's forward; in training it keeps only what comes in, and computes the rest again."""
-    if not block.training:
-        return type(block).forward(block, x, mask, return_attention)
-    return checkpoint(type(block).forward, block, x, mask, return_attention, use_reentrant=False)
+class Recomputed(EncoderBlock):
+    """An `EncoderBlock` that in training keeps only its input, and computes the rest again."""
+
+    def forward(self, x: Tensor, mask: Tensor | None = None, return_attention: bool = False):
+        """Turn tokens (B, N, D) into tokens (B, N, D), as `EncoderBlock` does."""
+        if not self.training:
+            return super().forward(x, mask, return_attention)
+        return checkpoint(super().forward, x, mask, return_attention, use_reentrant=False)
 
 
 def checkpoint_blocks(model: ViT) -> ViT:
     """Keep only each block's input for backward, in training (Chen et al. 2016); in place.
 
-    The rest is computed again; numbers and names stay. TypeError for a model without `blocks`.
+    The rest is computed again; numbers and names stay. TypeError where `blocks` does not hold plain
+    `EncoderBlock`s: others call torch.utils.checkpoint in their own forward.
     """
-    if not isinstance(getattr(model, "blocks", None), nn.ModuleList):
-        raise TypeError(f"model is a {type(model).__name__} without a list `blocks`; give a ViT")
-    for block in model.blocks:
-        block.forward = MethodType(recomputed, block)  # of this block: a deep copy has its own
+    blocks = list(getattr(model, "blocks", []))
+    own = [b for b in blocks if type(b) not in (EncoderBlock, Recomputed) or "forward" in vars(b)]
+    if own or not blocks:
+        raise TypeError(f"model is a {type(model).__name__}; give a ViT of plain EncoderBlocks")
+    for block in blocks:
+        block.__class__ = Recomputed  # its forward; a method of the block would stay that of copies
     return model
 
 
@@ -251,13 +245,15 @@ def merging(model: ViT, r: int | Sequence[int]) -> MergingViT:
 
     In each block, between attention and MLP, up to r tokens are merged, as many as can be. A
     token's size is heeded in the scores (their eq. 1) and in the mean that a head may read.
-
-    Args:
-        model: a `ViT`; TypeError for another class, and for one with a forward of its own.
-        r: one number for all blocks, or a list of one a block; ValueError for another length.
+    `r` is one number for all blocks or a list of one a block; ValueError for another length.
+    TypeError where the model, a block or its attention has a class with a forward of its own.
     """
-    if not isinstance(model, ViT) or type(model).forward is not ViT.forward:
-        raise TypeError(f"model is a {type(model)}; give a vit_steps.ViT, whose forward is known")
+    blocks = list(getattr(model, "blocks", []))
+    parts = [model, *blocks, *(getattr(block, "attn", block) for block in blocks)]
+    ways = {type(part).forward for part in parts} | {getattr(type(model), "read", None)}
+    ours = {c.forward for c in (ViT, EncoderBlock, Recomputed, MultiHeadAttention)} | {ViT.read}
+    if ways - ours:
+        raise TypeError(f"{type(model).__name__} has methods of its own; give a vit_steps.ViT")
     counts = list(r) if isinstance(r, Sequence) else [r] * len(model.blocks)
     if not all(map(is_whole, counts)):
         raise TypeError(f"r is {r!r}; give whole numbers")
@@ -269,9 +265,8 @@ def merging(model: ViT, r: int | Sequence[int]) -> MergingViT:
 def int8_rows(weight: Tensor) -> tuple[Tensor, Tensor]:
     """Round a weight (rows, columns), each row by a scale of its own, to -127 … 127.
 
-    Returns:
-        The whole numbers (rows, columns) in int8, and the scales (rows, 1) in floats. Their product
-        is off by half a scale at most. A row of zeros has the scale 1.
+    Gives the whole numbers (rows, columns) in int8, and the scales (rows, 1) in floats. Their
+    product is off by half a scale at most. A row of zeros has the scale 1.
     """
     check_axes("weight", weight, "rows columns")
     if not weight.is_floating_point():
@@ -291,9 +286,14 @@ class Int8Linear(nn.Module):
         self.rows, self.scales = nn.Buffer(rows), nn.Buffer(scales)  # (out, in), (out, 1)
         self.bias = linear.bias
 
+    @property
+    def weight(self) -> Tensor:
+        """The rounded weight (out, in), in floats, for whoever reads it as a Linear's."""
+        return self.rows * self.scales
+
     def forward(self, x: Tensor) -> Tensor:
         """Turn (…, in) into (…, out)."""
-        return F.linear(x, (self.rows * self.scales).to(x.dtype), self.bias)
+        return F.linear(x, self.weight.to(x.dtype), self.bias)
 
 
 def int8_weights(model: nn.Module) -> nn.Module:
@@ -302,10 +302,10 @@ def int8_weights(model: nn.Module) -> nn.Module:
     It saves memory, not time: each Linear makes its floats anew whenever it is called.
     """
     holder = nn.ModuleList([deepcopy(model)])  # for a model that is itself a Linear
-    for parent in list(holder.modules()):
-        for name, child in parent.named_children():
-            if type(child) is nn.Linear:
-                setattr(parent, name, Int8Linear(child))
+    small: dict[nn.Module, Int8Linear] = {}  # a Linear that stands in two places stays one
+    for name, module in list(holder.named_modules(remove_duplicate=False)):
+        if type(module) is nn.Linear:
+            holder.set_submodule(name, small.setdefault(module, Int8Linear(module)))
     return holder[0]
 
 

@@ -174,12 +174,9 @@ PROJECT = ViTConfig(depth=15, num_heads=3, pool="mean")
 class EinopsViT(ViT):
     """A ViT whose head reads LayerNorm(mean of all tokens, cls too), not the mean of the norms."""
 
-    def forward(self, images: Tensor, return_attention: bool = False):
-        """Turn images (B, C, H, W) into logits (B, classes), as `ViT` does."""
-        x = self.blocks(self.tokens(self.patch_embed(images)), return_attention=return_attention)
-        x, attention = x if return_attention else (x, [])
-        logits = self.head(self.norm(x.mean(dim=1)))
-        return (logits, attention) if return_attention else logits
+    def read(self, x: Tensor) -> Tensor:
+        """What the head reads, (B, D), of the last block's tokens (B, N, D)."""
+        return self.norm(x.mean(dim=1))
 
 
 def separate_qkv(model: ViT) -> ViT:
@@ -238,6 +235,7 @@ class FaceConfig:
     checkpointing: bool = False
 
     def __post_init__(self):
+        object.__setattr__(self, "image_size", inputs.as_size(self.image_size))
         n = prod(grid_size(self.image_size, self.patch_size))
         sizes = dict(in_channels=self.in_channels, num_features=self.num_features)
         inputs.check_sizes(**sizes, depth=self.depth)

@@ -14,6 +14,7 @@ from torch.nn import functional as F
 from .encoder import Encoder, EncoderBlock
 from .inputs import (
     as_pair,
+    as_size,
     check_choice,
     check_fraction,
     check_heads,
@@ -45,7 +46,7 @@ class ViTConfig:
         image_size: in pixels, one number for a square or (height, width).
         patch_size: P, in pixels; divides both sides.
         in_channels: C, 3 for RGB.
-        num_classes: how many logits the head gives.
+        num_classes: how many logits the head gives; 0 leaves the head out.
         embed_dim: D, the width of a token.
         depth: L, the number of encoder blocks.
         num_heads: h; divides D.
@@ -77,10 +78,10 @@ class ViTConfig:
         for name, value in vars(self).items():  # NumPy's whole numbers become Python's
             if is_whole(value):
                 object.__setattr__(self, name, index(value))
-        if isinstance(self.image_size, tuple):
-            object.__setattr__(self, "image_size", as_pair(self.image_size))
+        object.__setattr__(self, "image_size", as_size(self.image_size))
         grid_size(self.image_size, self.patch_size)
-        check_sizes(in_channels=self.in_channels, num_classes=self.num_classes, depth=self.depth)
+        check_sizes(in_channels=self.in_channels, depth=self.depth)
+        check_sizes(0, num_classes=self.num_classes)
         check_heads(self.embed_dim, self.num_heads)
         check_fraction(dropout=self.dropout, norm_eps=self.norm_eps)
         mlp_width(self.embed_dim, self.mlp_ratio)
@@ -147,24 +148,25 @@ class ViT(nn.Module):
             for _ in range(c.depth)
         )
         self.norm = nn.LayerNorm(c.embed_dim, eps=c.norm_eps)
-        self.head = nn.Linear(c.embed_dim, c.num_classes)
+        self.head = nn.Linear(c.embed_dim, c.num_classes) if c.num_classes else nn.Identity()
         self.apply(init_weights)
 
-    def features(self, images: Tensor, return_attention: bool = False) -> Any:
-        """Turn images (B, C, H, W) into normalised tokens (B, N, D), cls first.
+    def read(self, x: Tensor) -> Tensor:
+        """What the head reads, (B, D), of the last block's tokens (B, N, D): for subclasses."""
+        return pool_tokens(self.norm(x), self.config.pool)
 
-        Returns:
-            The tokens; with `return_attention`, a tuple of them and a list of the weights of each
-            block (B, h, N, N).
-        """
-        x = self.tokens(self.patch_embed(images))  # (B, N, D)
-        x = self.blocks(x, return_attention=return_attention)
+    def pre_logits(self, images: Tensor) -> Tensor:
+        """Turn images (B, C, H, W) into what the head reads, (B, D)."""
+        return self.read(self.blocks(self.tokens(self.patch_embed(images))))
+
+    def features(self, images: Tensor, return_attention: bool = False) -> Any:
+        """Turn images (B, C, H, W) into normalised tokens (B, N, D), else as `forward`."""
+        x = self.blocks(self.tokens(self.patch_embed(images)), return_attention=return_attention)
         x, attention = x if return_attention else (x, [])
-        x = self.norm(x)
-        return (x, attention) if return_attention else x
+        return (self.norm(x), attention) if return_attention else self.norm(x)
 
     def forward(self, images: Tensor, return_attention: bool = False):
-        """Turn images (B, C, H, W) into logits (B, classes).
+        """Turn images (B, C, H, W) into logits (B, classes); without a head into (B, D).
 
         Returns:
             The logits; with `return_attention`, a tuple of the logits and a list of the weights of
@@ -174,16 +176,23 @@ class ViT(nn.Module):
             TypeError: images are not a tensor of floats.
             ValueError: images have other channels or another size than the config says.
         """
-        tokens = self.features(images, return_attention)
-        tokens, attention = tokens if return_attention else (tokens, [])
-        logits = self.head(pool_tokens(tokens, self.config.pool))
+        x = self.blocks(self.tokens(self.patch_embed(images)), return_attention=return_attention)
+        x, attention = x if return_attention else (x, [])
+        logits = self.head(self.read(x))
         return (logits, attention) if return_attention else logits
+
+    def with_classes(self, num_classes: int) -> "ViT":
+        """A copy of this model with a new, untrained head for so many classes; 0 takes it off."""
+        model = deepcopy(self)
+        c = model.config = replace(self.config, num_classes=num_classes)
+        head = nn.Linear(c.embed_dim, c.num_classes) if c.num_classes else nn.Identity()
+        model.head = head.apply(init_weights).to(self.norm.weight).train(self.training)
+        return model
 
     def at_size(self, image_size: int | tuple[int, int]) -> "ViT":
         """A copy of this model for images of another size, its positions resized.
 
-        Raises:
-            ValueError: the patch size does not divide the new size.
+        ValueError where the patch size does not divide it.
         """
         model = deepcopy(self)
         model.config = replace(self.config, image_size=image_size)

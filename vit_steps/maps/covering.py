@@ -9,7 +9,7 @@ from torch import Tensor
 
 from ..inputs import as_pair, check_axes, check_images, check_labels, check_sizes
 from ..patches import grid_size
-from ..vit import ViT, pool_tokens
+from ..vit import ViT
 
 
 def touched(places: Tensor, side: int, grid: int | tuple[int, int], patch_size: int) -> Tensor:
@@ -167,7 +167,7 @@ def blinded(
     patches told them before, the cls token can still hear from them.
 
     Args:
-        model: any ViT with the pieces of ours: patch_embed, tokens, blocks, norm, head.
+        model: a `ViT`, or a subclass that changes no more than what the head reads.
         images: (B, C, H, W).
         hidden: (B, rows, cols), boolean, True for each patch that cls is blind to.
         blocks: the blocks, counted from 0, in which it is blind; None for all.
@@ -176,9 +176,11 @@ def blinded(
         (B, classes).
 
     Raises:
-        TypeError: `hidden` does not hold booleans.
+        TypeError: another model, or `hidden` does not hold booleans.
         ValueError: `hidden` does not belong to these images, or there is no such block.
     """
+    if not isinstance(model, ViT) or type(model).forward is not ViT.forward:
+        raise TypeError(f"model is a {type(model).__name__}; give a vit_steps.ViT's own forward")
     check_axes("hidden", hidden, "B rows cols")
     if hidden.dtype != torch.bool:
         raise TypeError(f"hidden holds {hidden.dtype}; give booleans, True where cls is blind")
@@ -197,4 +199,4 @@ def blinded(
     may_look[:, 0, 0, 1:] = ~hidden.flatten(1)  # the row of the query cls
     for number, block in enumerate(model.blocks):
         x = block(x, may_look if number in chosen else None)
-    return model.head(pool_tokens(model.norm(x)))
+    return model.head(model.read(x))
