@@ -75,8 +75,8 @@ def predict(
             number of names than classes, or a picture that cannot be read.
     """
     check_sizes(batch_size=batch_size)
-    loaded = weights if isinstance(weights, Loaded) else load(weights)
-    how, count = preprocess or loaded.preprocess, loaded.config.num_classes
+    loaded = load(weights) if isinstance(weights, str | Path) else weights
+    how, count = preprocess or loaded.preprocess, loaded.model.config.num_classes
     if how is None:
         raise ValueError("the weights do not say how they want their pictures; give preprocess")
     names = list(classes or loaded.classes or map(str, range(count)))

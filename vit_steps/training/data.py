@@ -16,6 +16,7 @@ from ..inputs import check_choice, check_fraction, check_sizes
 from .dataset import ImageDataset, split
 from .folders import Parts, folder
 
+SOURCES = '"digits", "scattered", "folder:PATH" or "openml:NAME"'
 DIGITS = tuple("0123456789")
 INK = 16  # the byte of the darkest ink in scikit-learn's digits
 DIGIT = 8  # side of scikit-learn's digits, in pixels
@@ -207,7 +208,7 @@ def load_data(
     elif kind == "openml" and rest:
         train, test = openml(rest)
     else:
-        raise ValueError(f'{source!r}: give "digits", "scattered", "folder:PATH" or "openml:NAME"')
+        raise ValueError(f"{source!r}: give {SOURCES}")
     val = None
     if val_fraction:
         train, val = split(train, val_fraction, seed)

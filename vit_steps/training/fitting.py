@@ -16,11 +16,12 @@ from tqdm import tqdm
 from ..inputs import check_choice, check_fraction, check_sizes
 from ..vit import ViTConfig
 from .checkpoints import bare, check_plain, config_of, describe, read_checkpoint, weights_of
+from .dataset import ImageDataset
 from .devices import bring, pick_device
 from .identity import fingerprint, fingerprint_model, name_of
 from .learner import Learner
-from .loader import Batches, Source, evaluation_size
-from .loop import History, evaluate, warmup_cosine
+from .loader import Batches, Source, classes_of
+from .loop import EVALUATED, History, evaluate, warmup_cosine
 from .processes import is_first, my_share, totals, wait, wrap
 from .resuming import own_folder, resume, save_epoch
 
@@ -109,20 +110,14 @@ def fit(
             number.
         KeyboardInterrupt: it was stopped.
     """
-    check_sizes(epochs=epochs)
-    check_sizes(0, seed=seed)
-    check_fraction(warmup=warmup, label_smoothing=label_smoothing, average=average or 0.0)
-    check_rates(lr=lr, weight_decay=weight_decay, clip=clip or 0.0)
-    for name, choice in (("amp", amp), ("best", best)):
-        check_choice(name, choice, True, False)
+    check_options(locals())
     classes, logits, share = check_data(model, train, val), count_logits(model), my_share()
-    if batch_size is not None and batch_size < share[1]:
-        raise ValueError(f"batch_size is {batch_size}, too few for {share[1]} processes")
     home, device = next(model.parameters()).device, pick_device(device)
-    drawn = Batches(bring(train, device), batch_size, device, share, logits)
-    held = None
+    drawn, held = Batches(bring(train, device), batch_size, device, share, logits), None
     if val is not None:
-        held = Batches(bring(val, device), evaluation_size(val), device, share, logits)
+        held = Batches(bring(val, device), None, device, share, logits, usual=EVALUATED)
+    if drawn.batch_size < share[1]:
+        raise ValueError(f"batch_size is {drawn.batch_size}, too few for {share[1]} processes")
     steps = len(drawn)  # an epoch
     schedule = schedule or partial(warmup_cosine, warmup=warmup)
     rates = [schedule(i, epochs * steps) for i in range(epochs * steps)]
@@ -133,18 +128,20 @@ def fit(
     if place is not None:
         check_plain(model)
         known = dict(train=fingerprint(train), val=None if val is None else fingerprint(val))
-        about = describe(config_of(model), classes, getattr(train, "preprocess", None), known)
-        run = config_of(model) | known | dict(batch_size=batch_size, lr=lr, seed=seed, amp=amp)
+        how = train.preprocess if isinstance(train, ImageDataset) else None
+        about = describe(config_of(model), classes, how, known)
+        run = config_of(model) | known | dict(classes=classes, batch_size=drawn.batch_size, lr=lr)
         run |= dict(weight_decay=weight_decay, label_smoothing=label_smoothing, clip=clip)
-        run |= dict(average=average, augment=name_of(augment), optimizer=name_of(optimizer))
+        run |= dict(average=average, augment=name_of(augment), seed=seed, amp=amp)
         run |= dict(schedule=name_of(schedule), model=fingerprint_model(model))
+        run["optimizer"] = None if optimizer is None else " ".join(repr(optimizer).split())
     learner = Learner.of(model.to(device), optimizer, lr, weight_decay, average, amp)
     step = partial(learner.step, wrap(model), label_smoothing=label_smoothing, clip=clip)
     try:
         with own_folder(place) if place and is_first() else nullcontext():
             wait()  # until the first has made and swept it
             if place is not None:
-                history = resume(place, learner, run, steps)
+                history = resume(place, learner, run)
             done, hidden = len(history), not (progress and is_first())
             if done > epochs:
                 raise ValueError(f"epochs is {epochs}, but {place} holds {done} finished ones")
@@ -196,7 +193,7 @@ def train_epoch(
 ) -> float:
     """A step on each of the batches that are drawn, with its learning rate; the mean loss."""
     summed, seen = torch.zeros(()), 0
-    for (images, labels), rate in zip(drawn, rates, strict=False):  # files may be unreadable
+    for (images, labels), rate in zip(drawn, rates, strict=False):
         for group, peak in zip(learner.optimizer.param_groups, learner.peaks, strict=True):
             group["lr"] = rate * peak
         summed = summed.to(images.device) + step(images, labels) * len(labels)
@@ -218,11 +215,8 @@ def check_epoch(model: nn.Module, history: History, lr: float) -> None:
 
 
 def check_data(model: nn.Module, train: Source, val: Source | None) -> tuple[str, ...]:
-    """Refuse data that do not belong together or to the model; give the classes' names.
-
-    Data sets that are not of this package may have them too, in `classes`, as torchvision's do.
-    """
-    names = [tuple(getattr(data, "classes", ())) for data in (train, val) if data is not None]
+    """Refuse data that do not belong together or to the model; give the classes' names."""
+    names = [classes_of(data) for data in (train, val) if data is not None]
     if all(names) and len({*names}) > 1:
         raise ValueError(f"train has the classes {names[0]}, val {names[1]}")
     logits, count = count_logits(model), len(names[0])
@@ -251,3 +245,23 @@ def check_rates(**rates: float) -> None:
             raise TypeError(f"{name} is {value!r}; give a number")
         if not 0 <= value < inf:
             raise ValueError(f"{name} is {value}; give a number of at least 0")
+
+
+RANGES = {
+    check_sizes: ("epochs", "batch_size"),
+    partial(check_sizes, 0): ("seed",),
+    check_fraction: ("warmup", "label_smoothing", "average"),
+    check_rates: ("lr", "weight_decay", "clip"),
+}
+
+
+def check_options(options: dict[str, Any]) -> None:
+    """Refuse options of `fit` that are out of their range, by their names."""
+    for check, names in RANGES.items():
+        for name in names:
+            if options.get(name) is not None:
+                check(**{name: options[name]})
+    if options.get("clip") == 0:
+        raise ValueError("clip is 0: nothing would be learned; give a number above 0, or None")
+    for name in ("amp", "best"):
+        check_choice(name, options.get(name, False), True, False)

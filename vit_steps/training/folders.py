@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from math import prod
 from pathlib import Path
 from tempfile import TemporaryFile, gettempdir
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -94,8 +94,10 @@ def folder(
         for name, chosen in (("train", ~held), (part, held)):
             found[name] = [files[i] for i in chosen.nonzero()[:, 0].tolist()], labels[chosen]
     in_memory = sum(len(files) for files, _ in found.values()) * size_of(preprocess) <= limit
-    read = {part: read_all(*pair, classes, preprocess, in_memory) for part, pair in found.items()}
-    return Parts(read["train"], read.get("val"), read.get("test"))
+    read: dict[str, Any] = dict(val=None, test=None)
+    for part, (files, labels) in found.items():
+        read[part] = read_all(files, labels, classes, preprocess, in_memory)
+    return Parts(**read)
 
 
 def find_parts(path: Path) -> dict[str, Path]:

@@ -7,7 +7,7 @@ import torch
 from ..images import Preprocess
 from ..vit import ViT, ViTConfig
 from .augment import augment_digits, augment_photos
-from .data import OPENML, as_stored
+from .data import OPENML, SOURCES, as_stored
 from .dataset import ImageDataset
 
 AUGMENT = {"none": None, "digits": augment_digits, "photos": augment_photos}
@@ -36,7 +36,7 @@ def settings(source: str, **changes: Any) -> tuple[dict[str, Any], dict[str, Any
     """
     found = RECIPES.get(source) or RECIPES.get(source.partition(":")[0])
     if found is None:
-        raise ValueError(f"no recipe for {source!r}; there are {', '.join(RECIPES)}")
+        raise ValueError(f"{source!r}: give {SOURCES}")
     chosen = dict(num_heads=4, seed=0) | found | changes
     sizes = {name: chosen.pop(name) for name in MODEL if name in chosen}
     return sizes, chosen | {"augment": augmentation(chosen["augment"])}

@@ -60,6 +60,7 @@ def save_epoch(
     optimizer remembers, the weights themselves too.
     """
     info = about | dict(run=run, history=asdict(history), scaler=learner.scaler.state_dict())
+    info["averaged"] = 0 if learner.mean is None else int(learner.mean.n_averaged)
     tensors = weights_of(learner.measured)
     if history.best == len(history):
         write_checkpoint(folder / "best.safetensors", tensors, info)
@@ -75,11 +76,10 @@ def save_epoch(
     write_checkpoint(folder / "last.safetensors", tensors, info)
 
 
-def resume(folder: Path, learner: Learner, run: dict[str, Any], steps: int) -> History:
+def resume(folder: Path, learner: Learner, run: dict[str, Any]) -> History:
     """Bring all to where `last.safetensors` was written, and give the history up to there.
 
-    Without that file nothing changes. `steps` are those of an epoch. ValueError where it cannot be
-    read, or is of another run.
+    Without that file nothing changes. ValueError where it cannot be read, or is of another run.
     """
     path = folder / "last.safetensors"
     if not path.exists():
@@ -99,7 +99,7 @@ def resume(folder: Path, learner: Learner, run: dict[str, Any], steps: int) -> H
     state = {name: tensors[bare(name)] for name in model.state_dict()}
     if learner.mean is not None:
         learner.mean.module.load_state_dict(state)
-        learner.mean.n_averaged.fill_(len(history) * steps)
+        learner.mean.n_averaged.fill_(info["averaged"])
     names, remembered = {p: name for name, p in model.named_parameters()}, {}
     for number, p in enumerate(p for group in optimizer.param_groups for p in group["params"]):
         name = names[p]  # what is frozen, or never got a gradient, has nothing remembered
