@@ -205,7 +205,7 @@ def shared_step(
         model: from `wrap`.
         images, labels: (B, C, H, W) and (B,); B may be 0.
         scaler, amp: see `vit_steps.training.devices`.
-        clip: the longest that the gradient of all weights together may be.
+        clip: the longest that the gradient of all weights that are moved may be.
 
     Returns:
         The mean loss of the share, without a gradient.
@@ -213,17 +213,19 @@ def shared_step(
     mine = torch.tensor(float(len(labels)), device=labels.device)
     weight = mine * my_share()[1] / total(mine)
     if not len(labels):  # all must take part: one black image, which counts nothing
-        images, labels = images.new_zeros(1, *images.shape[1:]), labels.new_zeros(1)
+        images = images.new_zeros(1, *images.shape[1:])
+        labels = labels.new_zeros(1, *labels.shape[1:])
     with autocast(images.device, amp):
         logits = model(images)
     if amp:
         logits = logits.float()
     loss = F.cross_entropy(logits, labels, label_smoothing=label_smoothing)
-    optimizer.zero_grad()
+    model.zero_grad()
     scaler.scale(loss * weight).backward()
     if clip is not None:
         scaler.unscale_(optimizer)
-        nn.utils.clip_grad_norm_(model.parameters(), clip)
+        moved = [p for group in optimizer.param_groups for p in group["params"]]
+        nn.utils.clip_grad_norm_(moved, clip)
     scaler.step(optimizer)
     scaler.update()
     return loss.detach()
