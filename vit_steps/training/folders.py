@@ -1,5 +1,6 @@
 """Lesson 07: a folder of the learner's own pictures."""
 
+import os
 import shutil
 import warnings
 from concurrent.futures import ThreadPoolExecutor
@@ -197,8 +198,8 @@ def read_all(
         if shutil.disk_usage(gettempdir()).free < needed:
             where = f"{gettempdir()} has less; make room, or set TMPDIR to another folder"
             raise ValueError(f"the pictures take {needed / 1e9:.1f} GB on the disk; {where}")
-        file: Any = TemporaryFile()  # noqa: SIM115  it is to outlive this
-        pixels = torch.from_numpy(np.memmap(file, np.uint8, "w+", shape=shape))
+        with TemporaryFile() as file:  # what is mapped lives on
+            pixels = torch.from_numpy(np.memmap(file, np.uint8, "w+", shape=shape))
 
     def read(i: int) -> str | None:
         try:
@@ -206,7 +207,8 @@ def read_all(
         except ValueError as error:
             return str(error)
 
-    pool = ThreadPoolExecutor()
+    # Each holds a picture in floats, as large as its file has it.
+    pool = ThreadPoolExecutor(min(os.cpu_count() or 1, 8))
     try:
         reading = tqdm(pool.map(read, range(len(files))), "reading", len(files), disable=None)
         broken = {i: said for i, said in enumerate(reading) if said is not None}
