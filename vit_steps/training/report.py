@@ -102,25 +102,28 @@ def measure(
     return Measured(loss, counts.long(), names)
 
 
-def conclude(folder: str | Path, part: str, data: ImageDataset, measured: Measured) -> None:
-    """Write what was measured into `best.safetensors`, as a table, and as a picture.
+def told(part: str, data: ImageDataset, measured: Measured) -> dict[str, Any]:
+    """What a file of weights says of this, see `Weights.measured`.
 
     Args:
-        folder: of `fit`.
         part: "test", or "val" where there is no test.
         data: what it was measured on, so that others can tell whether theirs are the same.
     """
-    path = Path(folder).expanduser() / "best.safetensors"
-    tensors, info = read_checkpoint(path)
-    rows = measured.rows()
-    info["measured"] |= {part: fingerprint(data)}
-    classes = [dict(images=images, right=right) for _, images, right, _ in rows]
+    classes = [dict(images=images, right=right) for _, images, right, _ in measured.rows()]
     result = dict(part=part, accuracy=measured.accuracy, loss=measured.loss, classes=classes)
-    info["measured"]["result"] = result
+    return {part: fingerprint(data), "result": result}
+
+
+def conclude(folder: Path, part: str, data: ImageDataset, measured: Measured) -> None:
+    """Write what was measured into `best.safetensors` of `fit`, as a table, and as a picture."""
+    path = folder / "best.safetensors"
+    tensors, info = read_checkpoint(path)
+    info["measured"] |= told(part, data, measured)
     write_checkpoint(path, tensors, info)
-    write_table(path.with_name("classes.csv"), ["class", "images", "right", "taken for"], rows)
+    rows = measured.rows()
+    write_table(folder / "classes.csv", ["class", "images", "right", "taken for"], rows)
     if len(rows) <= DRAWN and find_spec("matplotlib"):
-        draw_confusion(path.with_name("confusion.png"), measured)
+        draw_confusion(folder / "confusion.png", measured)
 
 
 def write_history(folder: Path, history: History) -> None:
