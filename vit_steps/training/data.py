@@ -175,7 +175,7 @@ def load_data(
     source: str,
     fraction: float = 0.2,
     seed: int = 0,
-    size: int | tuple[int, int] = 224,
+    size: int | tuple[int, int] = 64,
     count: int = 100_000,
     val_fraction: float = 0.1,
     preprocess: Preprocess | None = None,

@@ -1,10 +1,12 @@
 """Lesson 07: what suits each data set, for `fit` and for the command alike."""
 
+from dataclasses import replace
 from typing import Any
 
 import torch
 
 from ..images import Preprocess
+from ..inputs import check_sizes
 from ..vit import ViT, ViTConfig
 from .augment import augment_digits, augment_photos
 from .data import OPENML, SOURCES, as_stored
@@ -83,7 +85,7 @@ def preparation(source: str, size: int = 64, grey: bool = False) -> Preprocess:
     """
     kind, _, name = source.partition(":")
     if kind == "folder":
-        half = (0.5,) * (1 if grey else 3)
-        return Preprocess((size, size), size, "bicubic", half, half)
+        check_sizes(image_size=size)
+        return replace(as_stored(size, 1 if grey else 3), ink=False)
     channels, side, _ = OPENML[name][1] if name in OPENML else (1, {"digits": 8}.get(kind, 16), 0)
     return as_stored(side, channels)
