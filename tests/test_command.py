@@ -154,7 +154,7 @@ def test_the_options_of_a_training_are_passed_on(tmp_path):
         (dict(dropout=1), "dropout is 1"),
         (dict(seed=-5), "seed is -5"),
         (dict(val_fraction=1), "val_fraction is 1"),
-        (dict(clip=0), "clip is 0.0: nothing would be learned"),
+        (dict(clip=0), "clip is 0: nothing would be learned"),
         (dict(processes=0), "processes is 0"),
         (dict(image_size=0, data="folder:x"), "size is 0"),
         ({"data": "folder:x", "from": "x"}, "--from brings its own; leave out --patch-size"),

@@ -16,6 +16,7 @@ from torch import Tensor
 from .images import Preprocess
 from .inputs import check_sizes
 from .pretrained import Loaded, load
+from .training import Weights
 from .training.devices import pick_device
 from .training.folders import picture_files
 from .training.loop import evaluating
@@ -47,7 +48,7 @@ class Prediction:
 
 
 def predict(
-    weights: str | Path | Loaded,
+    weights: str | Path | Loaded | Weights,
     pictures: Picture | Sequence[Picture],
     preprocess: Preprocess | None = None,
     classes: Sequence[str] = (),
@@ -58,7 +59,7 @@ def predict(
 
     Args:
         weights: a file of this package's training, a published checkpoint (a file, a folder or
-            huggingface.co's id), or what `pretrained.load` made of one.
+            huggingface.co's id), or what `pretrained.load` or `training.load_weights` made of one.
         pictures: one or a list of: a file, a folder (with all that is in it), Pillow's picture, or
             a tensor (C, H, W) from 0 to 1; or a tensor (B, C, H, W) of several.
         preprocess: how the model wants its pictures, where the weights do not say it.
@@ -119,7 +120,7 @@ def listed(pictures: Any) -> Iterator[tuple[str, Any, bool]]:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Print what the weights say of each picture, and perhaps write it as CSV; give 0."""
+    """Print what the weights say of each picture, and perhaps write it as CSV; give 0, or 130."""
     parser = argparse.ArgumentParser(
         prog="python -m vit_steps.predict", description="Name pictures by a trained ViT."
     )
@@ -138,9 +139,11 @@ def main(argv: list[str] | None = None) -> int:
             found = predict(loaded, options.pictures, device=options.device)
         if options.csv is not None:
             rows = [[one.picture, name, share] for one in found for name, share in one.shares]
-            write_table(options.csv, ["picture", "class", "share"], rows)
+            write_table(options.csv.expanduser(), ["picture", "class", "share"], rows)
     except (ValueError, OSError) as error:
         sys.exit(f"vit_steps.predict: {error}")
+    except KeyboardInterrupt:
+        return 130
     for warning in caught:
         print(f"note: {warning.message}")
     for one in found:
