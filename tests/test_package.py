@@ -41,7 +41,7 @@ PUBLIC = {  # what lessons, solutions and learners build on
     *("ViTConfig", "ViT", "MLP", "EncoderBlock", "Encoder", "MultiHeadAttention", "pool_tokens"),
     *("scaled_dot_product_attention", "split_heads", "merge_heads", "split_qkv", "TokenEmbedding"),
     *("resize_positions", "PatchEmbedding", "patchify", "unpatchify", "load_image", "normalize"),
-    "denormalize",
+    *("denormalize", "causal_mask"),
 }
 each_file = pytest.mark.parametrize("file", FILES)
 
