@@ -23,7 +23,7 @@ from .fitting import check_options, fit
 from .folders import Parts
 from .loop import History
 from .processes import ProcessLostError, first_alone, is_first, joined, launch, my_share
-from .recipes import AUGMENT, MODEL, ONWARD, augmentation, preparation, recipe, settings
+from .recipes import AUGMENT, MODEL, ONWARD, completed, preparation, recipe, settings
 from .report import conclude, draw_history, measure, write_history
 from .resuming import own_folder
 
@@ -57,11 +57,10 @@ examples:
       in two processes, or on two graphics cards, --batch-size in all
 
 The best epoch is chosen on val: a folder's own, or a share of what there is to train
-on. The pictures to test on are used once, at the end. On the CPU a model of less than
-a million parameters trains in one thread: more would wait for each other.
-Stop it by Ctrl-C when you like: the same command goes on from the last finished epoch,
-with larger --epochs too. Beside the weights lie history.csv and classes.csv, and, where
-matplotlib is installed, curves.png and confusion.png.
+on. The pictures to test on are used once, at the end. Stop it by Ctrl-C when you like:
+the same command goes on from the last finished epoch, with larger --epochs too. Beside
+the weights lie history.csv and classes.csv, and, where matplotlib is installed,
+curves.png and confusion.png.
 python -m vit_steps.predict runs/my_photos/best.safetensors photo.jpg names a picture; in
 Python, vit_steps.training.load_model("runs/my_photos/best.safetensors") is the model.
 """,
@@ -172,9 +171,8 @@ def train_as(options: argparse.Namespace, device: torch.device) -> int:
         write_history(place, history)
         line = f"epoch {len(history):3} of {said['epochs']}: "
         line += f"training loss {history.train_loss[-1]:.3f}"
-        if history.val_loss:
-            line += f", val loss {history.val_loss[-1]:.3f}"
-            line += f", val accuracy {history.val_accuracy[-1]:.1%}"
+        for loss, accuracy in zip(history.val_loss[-1:], history.val_accuracy[-1:], strict=True):
+            line += f", val loss {loss:.3f}, val accuracy {accuracy:.1%}"
         with tqdm.external_write_mode():  # above the bar
             print(line, flush=True)
 
@@ -182,11 +180,9 @@ def train_as(options: argparse.Namespace, device: torch.device) -> int:
     try:
         history = fit(model, train, val, **whole, best=True, progress=sys.stderr.isatty())
     except KeyboardInterrupt:
-        if done or last.exists():
-            epoch = f"after epoch {len(done[-1])}" if done else "before another epoch was finished"
-            print(f"Stopped {epoch}; the same command goes on from there.")
-        else:
-            print("Stopped before the end of the first epoch: nothing is saved.")
+        epoch = f"after epoch {len(done[-1])}" if done else "before an epoch was finished"
+        on = "goes on from there" if done or last.exists() else "starts anew"
+        print(f"Stopped {epoch}; the same command {on}.")
         return 130
     if history.val_accuracy:
         val_accuracy = history.val_accuracy[history.best - 1]
@@ -213,8 +209,7 @@ def prepared(
     """
     of_folders = [name for name in ("image_size", "grey") if getattr(options, name) is not None]
     if of_folders and not options.data.startswith("folder:"):
-        said = f"the pictures of {options.data} have theirs"
-        raise ValueError(f"{written(of_folders[0])} is for folders; {said}")
+        raise ValueError(f"{written(of_folders[0])} is for folders, not for {options.data}")
     if options.start is None:
         sizes, said = settings(options.data, **given)
         size = 64 if options.image_size is None else options.image_size
@@ -223,8 +218,7 @@ def prepared(
     else:
         if wrong := [*of_folders, *(name for name in MODEL if name in given)]:
             raise ValueError(f"--from brings its own; leave out {written(wrong[0])}")
-        said = dict(seed=0) | ONWARD | given
-        said |= {"augment": augmentation(said["augment"])}
+        said = completed(ONWARD | given)
         loaded = load(options.start, num_classes=2)
         how = loaded.preprocess
         if how is None:
@@ -248,12 +242,10 @@ def load_parts(options: argparse.Namespace, how: Preprocess) -> Parts:
     for warning in caught:
         print(f"note: {warning.message}")
     _, height, width = parts.train.shape
-    uses = ((parts.val, "for val"), (parts.test, "to test on"))
-    others = [f", {len(data):,} {use}" for data, use in uses if data is not None]
-    print(
-        f"{options.data}: {len(parts.train):,} images to train on{''.join(others)}; "
-        f"{len(parts.train.classes)} classes; {height}×{width} pixels"
-    )
+    said = f"{options.data}: {len(parts.train):,} images to train on"
+    for data, use in ((parts.val, "for val"), (parts.test, "to test on")):
+        said += f", {len(data):,} {use}" if data is not None else ""
+    print(f"{said}; {len(parts.train.classes)} classes; {height}×{width} pixels")
     return parts
 
 

@@ -55,13 +55,12 @@ def fit(
     With a folder, each epoch ends with a checkpoint, `last.safetensors`, and the best epoch's
     weights are kept as `best.safetensors`; `load_model` reads both. The same call again goes on
     from there, and ends with the weights of a training that was never stopped, bit for bit (on a
-    CPU with as many threads; a GPU may differ in the last bits). With more epochs it goes on too,
-    by the schedule of the longer run. A second training in the same folder is refused while the
-    first is at work.
+    CPU with as many threads; a GPU may differ in the last bits). With more epochs it goes on by the
+    schedule of the longer run. A second training in the folder is refused while one is at work.
 
-    Where torchrun started several processes, each calls this (`processes.joined`): they share each
-    batch, and end with the weights that one process comes to, up to rounding. The first of them
-    writes, and shows the bar. A checkpoint goes on in any number of processes.
+    Where torchrun started several processes, each calls this within `processes.joined`: they share
+    each batch, and end with the weights that one process comes to, up to rounding. The first of
+    them writes, and shows the bar. A checkpoint goes on in any number of processes.
 
     Ctrl-C, a notebook's stop button, ends it early: the folder holds the last finished epoch, the
     model keeps what it learned up to that moment, and the KeyboardInterrupt goes on to the caller.
@@ -82,9 +81,8 @@ def fit(
         label_smoothing: see `train_step`.
         augment: changes a batch of training images on the device, such as `augment_digits`; it
             must draw its random numbers from the generator that it is given, which is the CPU's.
-            A run goes on only with one of the same name (see `identity.name_of`).
         clip: the longest that the gradient of all weights together may be; a longer one is made
-            shorter (Pascanu et al. 2013). None leaves it.
+            shorter (Pascanu et al. 2013).
         average: how much of itself a running mean of the weights keeps at a step, such as 0.999
             (Polyak and Juditsky 1992); less in the first steps. The mean is measured, saved, and in
             the model afterwards.
@@ -135,7 +133,7 @@ def fit(
         run |= dict(average=average, augment=name_of(augment), seed=seed, amp=amp)
         run |= dict(schedule=name_of(schedule), model=fingerprint_model(model))
         run["optimizer"] = None if optimizer is None else " ".join(repr(optimizer).split())
-    learner = Learner.of(model.to(device), optimizer, lr, weight_decay, average, amp)
+    learner = Learner(model.to(device), optimizer, lr, weight_decay, average, amp)
     step = partial(learner.step, wrap(model), label_smoothing=label_smoothing, clip=clip)
     try:
         with own_folder(place) if place and is_first() else nullcontext():
@@ -166,7 +164,8 @@ def fit(
                         save_epoch(place, learner, run, about, history)
                     if best and not place and history.best == len(history):
                         kept = deepcopy(weights_of(learner.measured))
-                    if tell(report, history):
+                    ends = report is not None and is_first() and report(history) is True
+                    if totals(ends) != [0]:
                         break
             wait()  # for the last files
     finally:
@@ -176,12 +175,6 @@ def fit(
         kept = read_checkpoint(place / "best.safetensors")[0] if place else kept
         model.load_state_dict({name: kept[bare(name)] for name in model.state_dict()})
     return history
-
-
-def tell(report: Callable[[History], Any] | None, history: History) -> bool:
-    """Report an epoch, in the first process; whether the training is to end, in all of them."""
-    ends = report is not None and is_first() and report(history) is True
-    return bool(totals(ends)[0])
 
 
 def train_epoch(
@@ -247,21 +240,17 @@ def check_rates(**rates: float) -> None:
             raise ValueError(f"{name} is {value}; give a number of at least 0")
 
 
-RANGES = {
-    check_sizes: ("epochs", "batch_size"),
-    partial(check_sizes, 0): ("seed",),
-    check_fraction: ("warmup", "label_smoothing", "average"),
-    check_rates: ("lr", "weight_decay", "clip"),
-}
-
-
 def check_options(options: dict[str, Any]) -> None:
-    """Refuse options of `fit` that are out of their range, by their names."""
-    for check, names in RANGES.items():
-        for name in names:
-            if options.get(name) is not None:
-                check(**{name: options[name]})
+    """Refuse options of `fit` that are out of their range, by their names; None is fine."""
+
+    def given(*names: str) -> dict[str, Any]:
+        return {name: options[name] for name in names if options.get(name) is not None}
+
+    check_sizes(**given("epochs", "batch_size"))
+    check_sizes(0, **given("seed"))
+    check_fraction(**given("warmup", "label_smoothing", "average"))
+    check_rates(**given("lr", "weight_decay", "clip"))
     if options.get("clip") == 0:
         raise ValueError("clip is 0: nothing would be learned; give a number above 0, or None")
-    for name in ("amp", "best"):
-        check_choice(name, options.get(name, False), True, False)
+    for name, value in given("amp", "best").items():
+        check_choice(name, value, True, False)

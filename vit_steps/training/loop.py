@@ -91,10 +91,7 @@ def evaluating(model: nn.Module) -> Iterator[None]:
 def answers(
     model: nn.Module, data: Source | Batches, batch_size: int | None = None, amp: bool = False
 ) -> Iterator[tuple[Tensor, Tensor]]:
-    """The logits (B, classes) that the model gives for each batch, and its labels (B,); B may be 0.
-
-    Where several processes train together, of this one's share.
-    """
+    """For each batch of this process the logits (B, classes) and labels (B,); B may be 0."""
     device = next(model.parameters()).device
     if not isinstance(data, Batches):
         data = Batches(data, batch_size, device, my_share(), usual=EVALUATED)
@@ -111,7 +108,7 @@ def answers(
 def evaluate(
     model: nn.Module, data: Source | Batches, batch_size: int | None = None, amp: bool = False
 ) -> tuple[float, float]:
-    """How well the model does on data that it does not learn from, dropout off.
+    """The mean cross-entropy in nats, and the accuracy from 0 to 1, dropout off.
 
     Where several processes train together all must call it: each measures its share.
 
@@ -119,9 +116,6 @@ def evaluate(
         data: as `fit` takes them; moved to the model's device batch by batch.
         batch_size: how many images go through at once; None is 256, or the DataLoader's.
         amp: in mixed precision.
-
-    Returns:
-        The mean cross-entropy in nats, and the accuracy from 0 to 1.
     """
     loss = right = torch.zeros((), device=next(model.parameters()).device)
     seen = 0

@@ -27,28 +27,20 @@ ONWARD = dict(epochs=10, lr=2e-4, augment="photos")
 
 
 def settings(source: str, **changes: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The sizes of a new model for a data set, and the options of `fit`.
-
-    Args:
-        source: as in `load_data`.
-        changes: in place of what the recipe says.
-
-    Raises:
-        ValueError: no such source or augmentation.
-    """
+    """The sizes of a new model for a data set, and the options of `fit`; see `recipe`."""
     found = RECIPES.get(source) or RECIPES.get(source.partition(":")[0])
     if found is None:
         raise ValueError(f"{source!r}: give {SOURCES}")
-    chosen = dict(num_heads=4, seed=0) | found | changes
+    chosen = dict(num_heads=4) | found | changes
     sizes = {name: chosen.pop(name) for name in MODEL if name in chosen}
-    return sizes, chosen | {"augment": augmentation(chosen["augment"])}
+    return sizes, completed(chosen)
 
 
-def augmentation(name: Any) -> Any:
-    """The augmentation of that name, or None for "none"; ValueError for another name."""
-    if name not in AUGMENT:
+def completed(options: dict[str, Any]) -> dict[str, Any]:
+    """These options of `fit` with a seed, and with the augmentation of that name."""
+    if (name := options["augment"]) not in AUGMENT:
         raise ValueError(f"augment is {name!r}; give {', '.join(AUGMENT)}")
-    return AUGMENT[name]
+    return dict(seed=0) | options | dict(augment=AUGMENT[name])
 
 
 def recipe(source: str, train: ImageDataset, **changes: Any) -> tuple[ViT, dict[str, Any]]:
@@ -77,12 +69,7 @@ def recipe(source: str, train: ImageDataset, **changes: Any) -> tuple[ViT, dict[
 
 
 def preparation(source: str, size: int = 64, grey: bool = False) -> Preprocess:
-    """How the pictures of a source are prepared, known before any is read.
-
-    Args:
-        source: as in `load_data`.
-        size, grey: of a folder's pictures: their side in pixels, and whether in one channel.
-    """
+    """How the pictures of a source are prepared; a folder's in this size, grey or in colours."""
     kind, _, name = source.partition(":")
     if kind == "folder":
         check_sizes(image_size=size)
