@@ -18,7 +18,7 @@ from tiny_training import pictures, tiny
 
 from vit_steps import files, training
 from vit_steps.training import processes
-from vit_steps.training.report import measure
+from vit_steps.training.measuring import measure
 
 folder, lifetime = Path(sys.argv[1]), int(sys.argv[2])
 torch.set_default_dtype(torch.float64)

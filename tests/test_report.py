@@ -10,9 +10,9 @@ from tiny_training import Plain, pictures, tiny
 from torch import nn
 
 from vit_steps import training
-from vit_steps.training import report
+from vit_steps.training import measuring
 from vit_steps.training.identity import fingerprint
-from vit_steps.training.report import Measured, measure
+from vit_steps.training.measuring import Measured, measure
 
 # 8 cats, of which one is taken for a fox; 2 dogs, both taken for cats; no fox.
 COUNTS = torch.tensor([[7, 0, 1], [2, 0, 0], [0, 0, 0]])
@@ -72,7 +72,7 @@ def test_a_conclusion_is_in_the_weights_and_beside_them(tmp_path):
     names = ("고양이", "$a$ $", "K\udce4se")  # the font lacks one, one is no mathematics
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        report.conclude(tmp_path, "test", pictures(), Measured(0.5, COUNTS, names))
+        measuring.conclude(tmp_path, "test", pictures(), Measured(0.5, COUNTS, names))
     measured = training.load_weights(best).measured
     assert measured["train"] == "some"
     assert measured["test"] == fingerprint(pictures())
@@ -92,13 +92,13 @@ def test_a_history_is_a_table_and_a_picture(tmp_path, with_val):
     history = training.History([3, 2], [2, 1], [0.5, 0.75], [0.1, 0.2])
     if not with_val:
         history.val_loss, history.val_accuracy = [], []
-    report.write_history(tmp_path, history)
+    measuring.write_history(tmp_path, history)
     rows = [*csv.DictReader((tmp_path / "history.csv").read_text().splitlines())]
     assert [row["epoch"] for row in rows] == ["1", "2"]
     assert [row["learning_rate"] for row in rows] == ["0.1", "0.2"]
     assert [row.get("val_accuracy") for row in rows] == (
         ["0.5", "0.75"] if with_val else [None] * 2
     )
-    report.draw_history(tmp_path / "curves.png", history)
+    measuring.draw_history(tmp_path / "curves.png", history)
     with Image.open(tmp_path / "curves.png") as picture:
         assert picture.size == (960, 360)

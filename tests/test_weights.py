@@ -12,7 +12,7 @@ from vit_steps import ViT
 from vit_steps.training import evaluate, load_weights
 from vit_steps.training.__main__ import arguments
 from vit_steps.training.data import DIGITS, scattered
-from vit_steps.training.report import measure, told
+from vit_steps.training.measuring import measure, told
 
 FOLDER = Path(vit_steps.__file__).parent / "weights"
 FILE = FOLDER / "scattered.safetensors"

@@ -20,7 +20,7 @@ from .training import Weights
 from .training.devices import pick_device
 from .training.folders import picture_files
 from .training.loop import evaluating
-from .training.report import write_table
+from .training.measuring import write_table
 
 Picture = str | Path | Image.Image | Tensor
 

@@ -24,7 +24,7 @@ from .folders import Parts
 from .loop import History
 from .processes import ProcessLostError, first_alone, is_first, joined, launch, my_share
 from .recipes import AUGMENT, MODEL, ONWARD, completed, preparation, recipe, settings
-from .report import conclude, draw_history, measure, write_history
+from .measuring import conclude, draw_history, measure, write_history
 from .resuming import own_folder
 
 # Parameters. A smaller model does so little at a time that several threads wait for each other: two
@@ -68,24 +68,25 @@ Python, vit_steps.training.load_model("runs/my_photos/best.safetensors") is the 
     )
     usual = {name: given.default for name, given in signature(fit).parameters.items()}
 
-    def add(to: Any, name: str, help: str, kind: Any = int, metavar: str = "N", **more: Any):
+    def add(to: Any, name: str, help: str, kind: Any = int, metavar: str = "N") -> None:
         default = usual.get(name[2:].replace("-", "_"))
         if default is not None and "default" not in help:
             help += f" (default: {default})"
-        to.add_argument(name, type=kind, metavar=metavar, help=help, **more)
+        to.add_argument(name, type=kind, metavar=metavar, help=help)
 
+    parser.set_defaults(val_fraction=0.1, processes=1)
     sources = "digits, scattered, folder:PATH, openml:MNIST, openml:Fashion-MNIST, openml:CIFAR-10"
     parser.add_argument("--data", default="digits", help=f"{sources} (default: digits)")
     published = "a file of this command's, or published ones: a file, a folder, huggingface.co's id"
-    add(parser, "--from", f"start from these: {published}", str, "WEIGHTS", dest="start")
+    add(parser, "--from", f"start from these: {published}", str, "WEIGHTS")
     place = "folder for the weights (default: runs/, then the name of the data)"
     add(parser, "--out", place, Path, "FOLDER")
     parser.add_argument("--restart", action="store_true", help="forget what --out holds")
     kinds = ("cpu", "cuda", "mps")
     parser.add_argument("--device", choices=kinds, help="default: cuda or mps if there is one")
     share = "share to choose the best epoch by; 0: take the last epoch (default: 0.1)"
-    add(parser, "--val-fraction", share, float, "X", default=0.1)
-    add(parser, "--processes", "processes that train together (default: 1)", default=1)
+    add(parser, "--val-fraction", share, float, "X")
+    add(parser, "--processes", "processes that train together (default: 1)")
 
     run = parser.add_argument_group("training (what has no default here suits the data)")
     add(run, "--epochs", "how often each training image is seen (default: of the data)")
@@ -207,31 +208,27 @@ def prepared(
 
     ValueError for what does not fit together, before a picture is read.
     """
+    start, data = getattr(options, "from"), options.data
     of_folders = [name for name in ("image_size", "grey") if getattr(options, name) is not None]
-    if of_folders and not options.data.startswith("folder:"):
-        raise ValueError(f"{written(of_folders[0])} is for folders, not for {options.data}")
-    if options.start is None:
-        sizes, said = settings(options.data, **given)
+    own = [*of_folders, *(name for name in MODEL if name in given)]
+    if of_folders and not data.startswith("folder:"):
+        raise ValueError(f"--{own[0].replace('_', '-')} is for folders, not for {data}")
+    if start is None:
+        sizes, said = settings(data, given)
         size = 64 if options.image_size is None else options.image_size
-        how, loaded = preparation(options.data, size, bool(options.grey)), None
+        how, loaded = preparation(data, size, bool(options.grey)), None
         ViTConfig(image_size=how.size, num_classes=2, **sizes)
+    elif own:
+        raise ValueError(f"--from brings its own; leave out --{own[0].replace('_', '-')}")
     else:
-        if wrong := [*of_folders, *(name for name in MODEL if name in given)]:
-            raise ValueError(f"--from brings its own; leave out {written(wrong[0])}")
-        said = completed(ONWARD | given)
-        loaded = load(options.start, num_classes=2)
+        said, loaded = completed(ONWARD | given), load(start, num_classes=2)
         how = loaded.preprocess
         if how is None:
-            raise ValueError(f"{options.start} does not say how it wants its pictures")
-        if not options.data.startswith("folder:") and how != (own := preparation(options.data)):
-            raise ValueError(f"{options.start} wants {how}; {options.data} is {own}")
+            raise ValueError(f"{start} does not say how it wants its pictures")
+        if not data.startswith("folder:") and how != (stored := preparation(data)):
+            raise ValueError(f"{start} wants {how}; {data} is {stored}")
     check_options(said)
     return said, loaded, how
-
-
-def written(name: str) -> str:
-    """An option as it is typed."""
-    return f"--{name.replace('_', '-')}"
 
 
 def load_parts(options: argparse.Namespace, how: Preprocess) -> Parts:

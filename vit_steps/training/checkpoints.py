@@ -30,7 +30,7 @@ class Weights:
         classes: the name of each class; empty where the file does not say them.
         preprocess: how it wants its pictures; None where the file does not say it.
         measured: what it learned from, what was held out and how well it did on that: "train",
-            "val" and "test" by `identity.fingerprint`, and what `report.measure` found. JSON.
+            "val" and "test" by `identity.fingerprint`, and what `measuring.measure` found. JSON.
     """
 
     model: ViT
@@ -46,12 +46,12 @@ def save_model(
     preprocess: Preprocess | None = None,
     measured: dict[str, Any] | None = None,
 ) -> None:
-    """Write a ViT's weights as safetensors, with its `ViTConfig` as JSON in the metadata.
+    """Write a ViT as safetensors, with its `ViTConfig` as JSON in the metadata.
 
     Args:
         model: a `ViT`, or a class of your own with the same names of weights and the same answers.
         path: of the file.
-        classes, preprocess, measured: see `Weights`; they lie in the file too.
+        classes, preprocess, measured: see `Weights`.
 
     Raises:
         TypeError: the model's `config` is no `ViTConfig`.
@@ -64,15 +64,10 @@ def save_model(
 
 
 def load_model(path: str | Path, num_classes: int | None = None) -> ViT:
-    """Build the ViT that `save_model` or `fit` wrote: on the CPU, in evaluation mode.
+    """The ViT that `save_model` or `fit` wrote, on the CPU and in evaluation mode.
 
-    Args:
-        path: of the file.
-        num_classes: for a new, untrained head of so many classes; None keeps the file's.
-
-    Raises:
-        ValueError: no such file, one that is not whole or was damaged, or not of a ViT of this
-            package.
+    With `num_classes`, it has a new, untrained head of so many. ValueError for no such file, one
+    that is not whole or was damaged, or not of a ViT of this package.
     """
     model = load_weights(path).model
     return model if num_classes is None else model.with_classes(num_classes)
@@ -120,10 +115,10 @@ def describe(
 
 
 def check_plain(model: nn.Module) -> None:
-    """Refuse to save a model that would come back as another: one whose answers differ.
+    """ValueError for a model that would come back as another.
 
-    The ViT of its config gets its weights, and one image (of noise) goes through both: what the
-    head reads and what it gives must be the same. ValueError says where they are not.
+    The ViT of its config gets its weights, and an image of noise goes through both: what the head
+    reads and what it gives must be the same.
     """
     original: Any = getattr(model, "_orig_mod", model)  # what torch.compile holds
     config, weights = config_of(model), weights_of(model)
@@ -166,9 +161,6 @@ def bare(name: str) -> str:
 def weights_of(model: nn.Module) -> dict[str, Tensor]:
     """The model's weights by their names, the same whether it is compiled or not."""
     return {bare(name): tensor for name, tensor in model.state_dict().items()}
-
-
-# A file ------------------------------------------------------------------------------------------
 
 
 def write_checkpoint(path: Path, tensors: dict[str, Tensor], info: dict[str, Any]) -> None:

@@ -134,7 +134,7 @@ def fit(
         run |= dict(schedule=name_of(schedule), model=fingerprint_model(model))
         run["optimizer"] = None if optimizer is None else " ".join(repr(optimizer).split())
     learner = Learner(model.to(device), optimizer, lr, weight_decay, average, amp)
-    step = partial(learner.step, wrap(model), label_smoothing=label_smoothing, clip=clip)
+    step = partial(learner.step, wrap(model), label_smoothing, clip)
     try:
         with own_folder(place) if place and is_first() else nullcontext():
             wait()  # until the first has made and swept it

@@ -39,10 +39,17 @@ class Learner:
         states = (one.state_dict().values() for one in (self.measured, model))
         self.pairs = [*zip(*states, strict=True)]  # of the mean, and of now
 
-    def step(self, wrapped: nn.Module, images: Tensor, labels: Tensor, **options: Any) -> Tensor:
+    def step(
+        self,
+        wrapped: nn.Module,
+        label_smoothing: float,
+        clip: float | None,
+        images: Tensor,
+        labels: Tensor,
+    ) -> Tensor:
         """`shared_step` of this model, as `processes.wrap` gives it."""
-        known: Any = dict(scaler=self.scaler, amp=self.amp, **options)
-        loss = shared_step(wrapped, self.optimizer, images, labels, **known)
+        known: Any = dict(scaler=self.scaler, amp=self.amp, clip=clip)
+        loss = shared_step(wrapped, self.optimizer, images, labels, label_smoothing, **known)
         if self.average is not None:
             # So that it soon forgets the weights in which nothing was learned, as in TensorFlow.
             kept = min(self.average, (1 + self.averaged) / (10 + self.averaged))

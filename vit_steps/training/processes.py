@@ -54,10 +54,7 @@ def is_first() -> bool:
 def launch(count: int, argv: list[str]) -> int:
     """Run the training's command in so many processes of this machine, as torchrun does.
 
-    Ctrl-C, or the end of one of them, ends all. ValueError for a count below 1.
-
-    Returns:
-        0, or 130 after Ctrl-C, or 1 where one has failed.
+    Ctrl-C, or the end of one of them, ends all. Gives 0, 130 after Ctrl-C, or 1 where one failed.
     """
     check_sizes(processes=count)
     with socket() as free:
@@ -96,12 +93,7 @@ def launch(count: int, argv: list[str]) -> int:
 
 @contextmanager
 def joined(device: torch.device) -> Iterator[torch.device]:
-    """Join the processes that torchrun started, and leave them at the end.
-
-    Started in another way, it does nothing.
-
-    Args:
-        device: where to train.
+    """Join the processes that torchrun started, and leave them at the end; else do nothing.
 
     Yields:
         The device of this process: of CUDA's each has its own.
@@ -203,18 +195,14 @@ def shared_step(
 
     Args:
         model: from `wrap`.
-        images, labels: (B, C, H, W) and (B,); B may be 0.
+        images, labels: B may be 0.
         scaler, amp: see `vit_steps.training.devices`.
         clip: the longest that the gradient of all weights that are moved may be.
-
-    Returns:
-        The mean loss of the share, without a gradient.
     """
     mine = torch.tensor(float(len(labels)), device=labels.device)
     weight = mine * my_share()[1] / total(mine)
     if not len(labels):  # all must take part: one black image, which counts nothing
-        images = images.new_zeros(1, *images.shape[1:])
-        labels = labels.new_zeros(1, *labels.shape[1:])
+        images, labels = (part.new_zeros(1, *part.shape[1:]) for part in (images, labels))
     with autocast(images.device, amp):
         logits = model(images)
     if amp:

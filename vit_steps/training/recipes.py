@@ -1,6 +1,7 @@
 """Lesson 07: what suits each data set, for `fit` and for the command alike."""
 
 from dataclasses import replace
+from inspect import signature
 from typing import Any
 
 import torch
@@ -11,6 +12,7 @@ from ..vit import ViT, ViTConfig
 from .augment import augment_digits, augment_photos
 from .data import OPENML, SOURCES, as_stored
 from .dataset import ImageDataset
+from .fitting import fit
 
 AUGMENT = {"none": None, "digits": augment_digits, "photos": augment_photos}
 MODEL = ("patch_size", "embed_dim", "depth", "num_heads", "dropout")  # what goes to `ViTConfig`
@@ -26,7 +28,7 @@ RECIPES: dict[str, dict[str, Any]] = {
 ONWARD = dict(epochs=10, lr=2e-4, augment="photos")
 
 
-def settings(source: str, **changes: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+def settings(source: str, changes: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """The sizes of a new model for a data set, and the options of `fit`; see `recipe`."""
     found = RECIPES.get(source) or RECIPES.get(source.partition(":")[0])
     if found is None:
@@ -59,9 +61,12 @@ def recipe(source: str, train: ImageDataset, **changes: Any) -> tuple[ViT, dict[
             augmentation by its name in `AUGMENT`; "seed" is that of the first weights too.
 
     Raises:
+        TypeError: a change of something that is not there.
         ValueError: no such source or augmentation, or sizes that do not fit together.
     """
-    sizes, options = settings(source, **changes)
+    if wrong := changes.keys() - {*MODEL, *signature(fit).parameters}:
+        raise TypeError(f"{min(wrong)} is neither a size of the model nor an option of fit")
+    sizes, options = settings(source, changes)
     channels, height, width = train.shape
     sizes |= dict(image_size=(height, width), in_channels=channels, num_classes=len(train.classes))
     torch.manual_seed(options["seed"])

@@ -50,10 +50,7 @@ class Measured:
         return self.classes[largest], sizes[largest].item() / sizes.sum().item()
 
     def rows(self) -> list[tuple[str, int, int, str]]:
-        """For each class its name, images, how many of them were right, and what it was taken for.
-
-        The last is the class most often named where it was wrong; empty where it never was.
-        """
+        """Of each class name, images, how many were right, and what the others looked like most."""
         found = []
         for i, (name, row) in enumerate(zip(self.classes, self.counts, strict=True)):
             wrong = row.clone()
@@ -80,15 +77,10 @@ class Measured:
 def measure(
     model: nn.Module,
     data: Source,
-    classes: Sequence[str] = (),
     batch_size: int | None = None,
     amp: bool = False,
 ) -> Measured:
-    """As `evaluate`, but class by class.
-
-    Args:
-        classes: their names; where none are given the data's, else numbers.
-    """
+    """As `evaluate`, but class by class; their names are the data's, else numbers."""
     loss, counts = torch.zeros(()), torch.zeros(())
     with evaluating(model):
         for logits, labels in answers(model, data, batch_size, amp):
@@ -98,7 +90,7 @@ def measure(
             counts = counts + pairs.bincount(minlength=n * n).view(n, n).cpu()
     counts = total(counts)
     loss = totals(loss.item())[0] / counts.sum().item()
-    names = tuple(classes or classes_of(data) or map(str, range(len(counts))))
+    names = classes_of(data) or tuple(map(str, range(len(counts))))
     return Measured(loss, counts.long(), names)
 
 
