@@ -11,7 +11,6 @@ import os
 import platform
 import random
 import tempfile
-from dataclasses import replace
 from pathlib import Path
 from statistics import median
 
@@ -20,6 +19,7 @@ from PIL import Image
 from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.optim import AdamW
+from torch.utils.data import DataLoader, Dataset
 from torch.utils.flop_counter import FlopCounterMode
 
 import vit_steps
@@ -27,10 +27,10 @@ from tests import bench_processes
 from tests.bench_forward import by_batch, by_part, by_tokens, calls, small_changes
 from tests.bench_runs import Run, keep_memory, peak, some_images, spread, take_turns, whole_step
 from vit_steps import ViT, ViTConfig
+from vit_steps.images import load_image, normalize
 from vit_steps.scale import accumulated_step, checkpoint_blocks, kept_bytes, merging
-from vit_steps.training import batches, decay_groups, evaluate, load_model, train_step
+from vit_steps.training import decay_groups, evaluate, load_model, train_step
 from vit_steps.training.data import scattered
-from vit_steps.training.folders import folder as photos
 
 PACKAGE = Path(vit_steps.__file__).parent
 DIGITS = 4  # of each number that is kept
@@ -97,6 +97,19 @@ def in_processes(turns: int, batch: int = bench_processes.BATCH) -> dict:
     return {"what": f"digits training step, batch {batch}", "rows": {"two processes": ratio}}
 
 
+class Photos(Dataset):
+    """Files of pictures, each opened when it is asked for."""
+
+    def __init__(self, folder: Path):
+        self.files = sorted(folder.glob("*.jpg"))
+
+    def __len__(self) -> int:
+        return len(self.files)
+
+    def __getitem__(self, i: int) -> tuple[Tensor, int]:
+        return normalize(load_image(self.files[i], 224)), i % 2
+
+
 def by_workers(turns: int, pictures: int = 512, batch: int = 32) -> dict:
     """An epoch on a folder of photos, read ahead by one and by two processes or when needed.
 
@@ -107,21 +120,19 @@ def by_workers(turns: int, pictures: int = 512, batch: int = 32) -> dict:
     optimizer = AdamW(decay_groups(model, weight_decay=0.05), lr=1e-3, fused=True)
     with tempfile.TemporaryDirectory() as place:
         for number in range(pictures):
-            inside = Path(place) / "ab"[number % 2]
-            inside.mkdir(exist_ok=True)
             pixels = torch.randint(256, (12, 16, 3), dtype=torch.uint8).numpy()
-            Image.fromarray(pixels).resize((512, 384)).save(inside / f"{number}.jpg")
-        data = photos(place, 224, val_fraction=0, limit=0).train  # limit: hold none in memory
+            Image.fromarray(pixels).resize((512, 384)).save(Path(place) / f"{number:03}.jpg")
+        data = Photos(Path(place))
 
         def epoch(workers: int) -> Run:
             def run() -> None:
-                for images, labels in batches(replace(data, workers=workers), batch):
+                for images, labels in DataLoader(data, batch, num_workers=workers):
                     train_step(model, optimizer, images, labels)
 
             return run
 
         def reading() -> None:
-            for _ in batches(data, batch):
+            for _ in DataLoader(data, batch):
                 pass
 
         names = {0: "no worker", 1: "one worker", 2: "two workers"}

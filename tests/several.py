@@ -7,6 +7,7 @@ image, and so not one for each process. After LIFETIME epochs the last process i
 machine may do; 0 lets it live, and so does a restart.
 """
 
+import json
 import os
 import signal
 import sys
@@ -17,6 +18,7 @@ from tiny_training import pictures, tiny
 
 from vit_steps import files, training
 from vit_steps.training import processes
+from vit_steps.training.measuring import measure
 
 folder, lifetime = Path(sys.argv[1]), int(sys.argv[2])
 torch.set_default_dtype(torch.float64)
@@ -43,8 +45,9 @@ with processes.joined(torch.device("cpu")):
     model = tiny(seed=number)  # the first one's weights count
     options = dict(epochs=4, batch_size=8, progress=False, device="cpu", report=told)
     training.fit(model, pictures(17), pictures(9, 1), folder=folder / "run", **options)
-    loss, _ = training.evaluate(model, pictures(30, 2), batch_size=7)
-    (folder / f"loss_{number}").write_text(repr(loss))
+    found = measure(model, pictures(29, 2), batch_size=7)  # the last batch has one image
+    assert training.evaluate(model, pictures(29, 2), 7) == (found.loss, found.accuracy)
+    (folder / f"measured_{number}").write_text(json.dumps([found.loss, found.counts.tolist()]))
     (folder / f"writes_{number}").write_text(str(len(writes)))
 threads = [file.read_text() for file in Path("/proc/self/task").glob("*/comm")]  # on Linux
 (folder / f"threads_{number}").write_text("".join(threads))

@@ -402,7 +402,7 @@ def test_less_memory_is_less_memory():
 @pytest.mark.filterwarnings("ignore:This DataLoader will create")  # on a machine of one core
 def test_workers_are_held_against_none():
     found = bench_lesson.by_workers(turns=1, pictures=10)
-    assert re.fullmatch(r"an epoch on 8 photos, of which reading takes \d+%", found["what"])
+    assert re.fullmatch(r"an epoch on 10 photos, of which reading takes \d+%", found["what"])
     assert list(found["rows"]) == ["one worker", "two workers"]
 
 

@@ -6,7 +6,6 @@ import os
 import pickle
 import subprocess
 import sys
-from copy import deepcopy
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -15,14 +14,15 @@ import numpy as np
 import pytest
 import torch
 from safetensors import safe_open
-from test_folders import plain
 from tiny_training import fit, pictures, same, tiny
 from torch import nn
 
 from vit_steps import ViT, training
-from vit_steps.training import checkpoints
-from vit_steps.training.data import ImageDataset, digits, folder
-from vit_steps.training.identity import fingerprint, name_augmentation
+from vit_steps.images import Preprocess
+from vit_steps.training import checkpoints, resuming
+from vit_steps.training.data import ImageDataset, as_stored, digits
+from vit_steps.training.identity import fingerprint, name_of
+from vit_steps.variants import einops_vit
 
 ROOT = Path(__file__).parent.parent
 PATHS = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "tests")])}
@@ -52,6 +52,27 @@ def test_a_model_comes_back_from_its_file(tmp_path, changes):
         assert set(file.keys()) == set(model.state_dict())
 
 
+@pytest.mark.parametrize("how", [as_stored(4), Preprocess((4, 4), 5, mean=(0.4,), std=(0.2,))])
+def test_a_file_says_classes_preparation_and_what_was_measured(tmp_path, how):
+    path, measured = tmp_path / "model", {"train": "20 images", "result": {"accuracy": 0.9}}
+    training.save_model(tiny(), path, ["개", "K\udce4se", "c"], how, measured)
+    found = training.load_weights(path)
+    assert same(found.model, tiny())
+    assert (found.classes, found.preprocess) == (("개", "K\udce4se", "c"), how)
+    assert found.measured == measured
+    assert training.load_model(path, num_classes=7).head.out_features == 7
+    with pytest.raises(ValueError, match=r"classes is \['a', 'b'\]; the model has 3"):
+        training.save_model(tiny(), path, ("a", "b"))
+
+
+def test_a_file_of_before_that_says_its_config_alone_is_read(tmp_path):
+    config = dict(config=checkpoints.config_of(tiny()))
+    checkpoints.write_checkpoint(tmp_path / "old", tiny().state_dict(), config)
+    found = training.load_weights(tmp_path / "old")
+    assert same(found.model, tiny())
+    assert (found.classes, found.preprocess, found.measured) == ((), None, {})
+
+
 def test_half_precision_stays_half(tmp_path):
     model = tiny().to(torch.bfloat16)
     training.save_model(model, tmp_path / "m")
@@ -72,18 +93,8 @@ def not_checkpoints(folder):
     odd = dict(config=checkpoints.config_of(tiny()) | {"colour": "red"})
     checkpoints.write_checkpoint(folder / "odd", tiny().state_dict(), odd)
     (folder / "folder").mkdir()
-    return [
-        "cut",
-        "header",
-        "length",
-        "empty",
-        "torch",
-        "pickle",
-        "plain",
-        "other",
-        "odd",
-        "folder",
-    ]
+    names = "cut header length empty torch pickle plain other odd folder"
+    return names.split()
 
 
 class Bomb:
@@ -113,6 +124,76 @@ def test_a_model_without_a_config_cannot_be_saved(tmp_path):
     with pytest.raises(TypeError, match="needs a ViTConfig"):
         fit(nn.Sequential(nn.Flatten(), nn.Linear(16, 3)), tmp_path)
     assert list(tmp_path.iterdir()) == []
+
+
+class MyViT(nn.Module):
+    """A learner's own, with the same names."""
+
+    def __init__(self, config):
+        super().__init__()
+        vit = ViT(config)
+        self.config, self.patch_embed, self.tokens = config, vit.patch_embed, vit.tokens
+        self.blocks, self.norm, self.head = vit.blocks, vit.norm, vit.head
+
+    def forward(self, images):
+        x = self.tokens(self.patch_embed(images))
+        for block in self.blocks:
+            x = block(x)
+        return self.head(self.norm(x))[:, 0]  # of all tokens, then the first
+
+
+class ByHand(MyViT):
+    def forward(self, images):  # the head is not called, but multiplied by
+        x = self.norm(self.blocks(self.tokens(self.patch_embed(images))))[:, 0]
+        return x @ self.head.weight.T + self.head.bias
+
+
+class Mean(MyViT):
+    def forward(self, images):
+        return self.head(self.norm(self.blocks(self.tokens(self.patch_embed(images)))).mean(1))
+
+
+@pytest.mark.parametrize("own", [MyViT, ByHand])
+def test_a_class_of_ones_own_that_computes_the_same_is_saved(tmp_path, own):
+    torch.manual_seed(0)
+    model = own(tiny().config)
+    training.save_model(model, tmp_path / "model")
+    assert same(training.load_model(tmp_path / "model"), model)
+
+
+def with_relu(model):
+    model.blocks[0].mlp.act = nn.ReLU()
+    return model
+
+
+def with_wide_head(model):
+    model.head = nn.Linear(8, 3)
+    return model
+
+
+def with_zero_head(model):
+    for p in model.head.parameters():
+        nn.init.zeros_(p)
+    return model
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: einops_vit(tiny(pool="mean").config), "EinopsViT cannot be saved: a ViT with"),
+        (lambda: with_wide_head(tiny(num_classes=7)), "weights are not those of its config: .*hea"),
+        (lambda: with_relu(tiny()), "answers otherwise"),
+        (lambda: with_relu(tiny().bfloat16()), "answers otherwise"),
+        (lambda: with_relu(with_zero_head(tiny())), "answers otherwise"),
+        (lambda: Mean(tiny().config), "this Mean cannot be saved: a ViT with its config and"),
+    ],
+)
+def test_a_model_that_would_come_back_as_another_is_refused(tmp_path, make, message):
+    for save in (training.save_model, fit):
+        with pytest.raises(ValueError, match=message):
+            save(make(), tmp_path / "model")
+    assert list(tmp_path.iterdir()) == []
+    training.save_model(with_zero_head(tiny()), tmp_path / "model")  # that alone is no fault
 
 
 def full(*args, **kwargs):
@@ -175,16 +256,14 @@ def test_a_folder_that_cannot_be_written_to_is_refused_before_the_training(tmp_p
         def denied(dir):
             raise PermissionError(errno.EACCES, "Permission denied")
 
-        monkeypatch.setattr(checkpoints, "TemporaryFile", denied)
+        monkeypatch.setattr(resuming, "TemporaryFile", denied)
     with pytest.raises(ValueError, match="closed cannot be written to: Permission denied"):
         fit(tiny(), closed, report=never)
 
 
 # To stop, and to go on ---------------------------------------------------------------------------
 
-ALL = dict(
-    epochs=6, lr=1e-2, label_smoothing=0.1, augment=training.augment_photos, weight_decay=0.1
-)
+ALL = dict(epochs=6, lr=1e-2, augment=training.augment_photos, weight_decay=0.1)
 
 
 class StopError(Exception):
@@ -225,12 +304,56 @@ def test_resumed_at_every_epoch_it_ends_like_an_unbroken_run(tmp_path):
     assert names == {"last.safetensors", "best.safetensors"}
 
 
-def test_the_best_weights_stay_when_later_epochs_are_worse(tmp_path):
-    history = fit(tiny(dropout=0.1), tmp_path, epochs=6, lr=3e-2)
+class Warming:
+    def __call__(self, i, n):
+        return (i + 1) / n
+
+
+def momentum(model):  # all but the head stays as it is
+    return dict(optimizer=torch.optim.SGD(model.head.parameters(), 0.1, momentum=0.9), clip=0.1)
+
+
+@pytest.mark.parametrize(
+    ("options", "named"), [(lambda _: dict(average=0.9), "average"), (momentum, "clip")]
+)
+def test_an_own_optimizer_and_a_running_mean_go_on_bit_for_bit(tmp_path, options, named):
+    def trained(seed, folder=None, last=4):
+        model = tiny(seed, dropout=0.1)
+        known = dict(epochs=4, schedule=Warming(), report=lambda history: len(history) == last)
+        return fit(model, folder, **known, **options(model)), model
+
+    whole, unbroken = trained(0)
+    for epoch in (1, 3):
+        assert len(trained(0, tmp_path, epoch)[0]) == epoch
+    resumed = trained(9, tmp_path)
+    assert resumed[0] == whole
+    assert same(resumed[1], unbroken)
+    assert same(training.load_model(tmp_path / "last.safetensors"), unbroken)
+    with pytest.raises(ValueError, match=rf"another run \(.*{named} was 0\.\d, is None"):
+        fit(tiny(dropout=0.1), tmp_path, epochs=4, schedule=Warming())
+
+
+@pytest.mark.parametrize("average", [None, 0.5])
+def test_the_best_epochs_weights_are_kept_and_given_back(tmp_path, average):
+    best = dict(epochs=6, lr=0.5, average=average, best=True)  # which is too high
+    model, resumed = tiny(dropout=0.1), tiny(dropout=0.1)
+    history = fit(model, **best)
     assert history.best < 6
-    best = training.load_model(tmp_path / "best.safetensors")
-    assert training.evaluate(best, pictures(9, 1))[1] == max(history.val_accuracy)
+    assert training.evaluate(model, pictures(9, 1))[1] == max(history.val_accuracy)
+    fit(tiny(dropout=0.1), tmp_path, report=lambda h: len(h) == history.best + 1, **best)
+    assert fit(resumed, tmp_path, **best) == history
+    assert same(resumed, model)
+    assert same(training.load_model(tmp_path / "best.safetensors"), model)
     assert len(history_in(tmp_path, "best")) == history.best
+
+
+def test_more_epochs_go_on_by_the_longer_schedule_and_fewer_are_refused(tmp_path):
+    fit(tiny(), tmp_path)
+    history = fit(tiny(), tmp_path, epochs=5)
+    rates = [training.warmup_cosine(step, 15, 0.1) for step in (11, 14)]
+    assert history.learning_rate[3:] == [2e-3 * rate for rate in rates]
+    with pytest.raises(ValueError, match=r"epochs is 4, but .* holds 5 finished ones"):
+        fit(tiny(), tmp_path, epochs=4)
 
 
 def test_a_finished_run_is_not_trained_again(tmp_path):
@@ -324,24 +447,6 @@ def test_frozen_parameters_are_resumed_too(tmp_path):
         fit(tiny(), tmp_path)
 
 
-def test_a_weight_that_never_gets_a_gradient_does_not_stop_a_resumption(tmp_path):
-    class Spare(ViT):
-        def __init__(self, config):
-            super().__init__(config)
-            self.spare = nn.Linear(2, 2)
-
-    def stop(history):
-        raise StopError
-
-    unbroken, resumed = Spare(tiny().config), Spare(tiny().config)
-    resumed.load_state_dict(unbroken.state_dict())
-    fit(unbroken)
-    with pytest.raises(StopError):
-        fit(resumed, tmp_path, report=stop)
-    fit(resumed, tmp_path)
-    assert same(unbroken, resumed)
-
-
 @pytest.mark.parametrize("with_val", [False, True])
 def test_weights_that_are_no_longer_numbers_are_not_saved(tmp_path, with_val):
     val = pictures(9, 1) if with_val else None
@@ -354,12 +459,13 @@ def test_weights_that_are_no_longer_numbers_are_not_saved(tmp_path, with_val):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        (dict(epochs=7), "epochs was 3, is 7"),
         (dict(batch_size=4), "batch_size was 8, is 4"),
         (dict(lr=1e-3), "lr was 0.002, is 0.001"),
         (dict(weight_decay=0.0), "weight_decay was 0.05, is 0.0"),
-        (dict(warmup=0.2), "warmup was 0.1, is 0.2"),
-        (dict(label_smoothing=0.1), "label_smoothing was 0.0, is 0.1"),
+        (dict(warmup=0.2), r"schedule was 'warmup_cosine\(warmup=0.1\)', is '.*=0.2\)'"),
+        (dict(label_smoothing=0.0), "label_smoothing was 0.1, is 0.0"),
+        (dict(clip=1.0), "clip was None, is 1.0"),
+        (dict(average=0.9), "average was None, is 0.9"),
         (dict(augment=training.augment_photos), "augment was None, is 'augment_photos'"),
         (dict(seed=1), "seed was 0, is 1"),
         (dict(amp=True), "amp was False, is True"),
@@ -379,37 +485,12 @@ def test_another_models_and_other_datas_checkpoint_is_refused(tmp_path):
     before = (tmp_path / "last.safetensors").read_bytes()
     with pytest.raises(ValueError, match=r"another run \(embed_dim was 8, is 16; model was"):
         fit(tiny(embed_dim=16), tmp_path)
-    with pytest.raises(ValueError, match=r"another run \(image_size was 4, is \[4, 4\]\)"):
-        fit(tiny(image_size=(4, 4)), tmp_path)
-    other = pictures(seed=2)
     with pytest.raises(ValueError, match=r"another run \(train was '20 images, .*'\);"):
-        training.fit(
-            tiny(), other, pictures(9, 1), epochs=3, batch_size=8, folder=tmp_path, device="cpu"
-        )
+        fit(tiny(), tmp_path, train=pictures(seed=2))
+    one, other = (pictures(n, classes=("a", "b", "x")) for n in (20, 9))
+    with pytest.raises(ValueError, match=r"classes was \['a', 'b', 'c'\], is \['a', 'b', 'x'\]"):
+        fit(tiny(), tmp_path, train=one, val=other)
     assert (tmp_path / "last.safetensors").read_bytes() == before
-
-
-class Renamed(ViT):
-    def __init__(self, config):
-        super().__init__(config)
-        self.final = self.norm
-        del self.norm
-
-
-class Wider(ViT):
-    def __init__(self, config):
-        super().__init__(config)
-        self.head = nn.Linear(config.embed_dim, 7)
-
-
-@pytest.mark.parametrize("kind", [Renamed, Wider])
-def test_a_model_of_the_same_config_and_other_tensors_is_refused_and_stays(tmp_path, kind):
-    fit(tiny(), tmp_path)
-    model = kind(tiny().config)
-    before = deepcopy(model)
-    with pytest.raises(ValueError, match=r"another run .model was '20 tensors.*', is '20"):
-        fit(model, tmp_path)
-    assert same(model, before)
 
 
 def test_resuming_from_what_is_no_checkpoint_is_refused(tmp_path):
@@ -440,8 +521,8 @@ def test_a_run_with_a_key_too_many_or_too_few_is_named(tmp_path):
         fit(tiny(), tmp_path)
     rewrite(last, lambda run: run.pop("colour"))
     fit(tiny(), tmp_path)
-    rewrite(last, lambda run: run.pop("warmup"))
-    with pytest.raises(ValueError, match=r"run \(warmup was None, is 0.1\); give"):
+    rewrite(last, lambda run: run.pop("lr"))
+    with pytest.raises(ValueError, match=r"run \(lr was None, is 0.002\); give"):
         fit(tiny(), tmp_path)
 
 
@@ -474,7 +555,7 @@ def test_an_augmentation_goes_by_its_name_and_by_what_is_given_to_it():
         (Adding(), "Adding"),
         (Adding().forward, "Adding.forward"),
     ):
-        assert name_augmentation(augment) == name
+        assert name_of(augment) == name
 
 
 def test_another_augmentation_does_not_go_on_with_a_run(tmp_path):
@@ -502,15 +583,6 @@ def test_other_data_have_another_fingerprint():
     assert fingerprint(one) not in map(fingerprint, others)
     darker = replace(digits()[0], white=255)  # the same bytes, normalised otherwise
     assert fingerprint(darker) != fingerprint(digits()[0])
-
-
-def test_files_that_were_exchanged_are_noticed(tmp_path):
-    plain(tmp_path, a=4, b=4)
-    one = folder(tmp_path, 8, limit=0).train
-    before = fingerprint(one)
-    assert fingerprint(folder(tmp_path, 8, limit=0).train) == before
-    one.files[0].write_bytes(one.files[0].read_bytes() + b"more")
-    assert fingerprint(one) != before
 
 
 # Damaged -----------------------------------------------------------------------------------------
@@ -554,7 +626,7 @@ def test_a_damaged_file_is_refused_and_named(tmp_path):
     for damaged in (
         whole.replace(weight, weight[:-1] + bytes([weight[-1] ^ 1])),
         whole.replace(b'"dtype":"F32"', b'"dtype":"I32"', 1),  # of as many bytes
-        whole.replace(b"epochs", b"ehochs", 1),
+        whole.replace(b"decay", b"delay", 1),
         whole.replace(b'"checksums"', b'"checkrums"', 1),
     ):
         assert damaged != whole
@@ -572,16 +644,16 @@ def test_a_compiled_model_is_saved_by_its_own_names_and_goes_on_in_either_form(t
     def compiled(model):
         return torch.compile(model, backend="eager")
 
-    unbroken = tiny()
-    fit(unbroken, epochs=4)
+    unbroken, options = tiny(), dict(epochs=4, average=0.5, best=True)
+    fit(unbroken, **options)
     for number, forms in enumerate([(compiled, as_it_is), (as_it_is, compiled)]):
         folder = tmp_path / str(number)
         first, second = tiny(), tiny(seed=9)
         with pytest.raises(StopError):
-            stop_compiled(forms[0](first), folder)
+            stop_compiled(forms[0](first), folder, **options)
         half = training.load_model(folder / "last.safetensors")
         assert same(half, first)
-        fit(forms[1](second), folder, epochs=4)
+        fit(forms[1](second), folder, **options)
         assert same(second, unbroken)
     training.save_model(compiled(unbroken), tmp_path / "saved")
     assert same(training.load_model(tmp_path / "saved"), unbroken)
@@ -591,12 +663,12 @@ def as_it_is(model):
     return model
 
 
-def stop_compiled(model, folder):
+def stop_compiled(model, folder, **options):
     def stop(history):
         if len(history) == 2:
             raise StopError
 
-    fit(model, folder, epochs=4, report=stop)
+    fit(model, folder, report=stop, **options)
 
 
 @pytest.mark.slow

@@ -9,21 +9,32 @@ from pathlib import Path
 
 import pytest
 import torch
+from safetensors.torch import load_file
 from test_folders import plain
+from tiny_training import same
 
 from vit_steps import ViT, ViTConfig, training
+from vit_steps.images import Preprocess
+from vit_steps.pretrained import save_hugging_face
 from vit_steps.training import __main__ as command
 from vit_steps.training import checkpoints
-from vit_steps.training.data import digits
+from vit_steps.training.data import digits, load_data
+from vit_steps.training.identity import fingerprint
+from vit_steps.training.recipes import AUGMENT, RECIPES, recipe
+from vit_steps.training.resuming import own_folder
 
 ROOT = Path(__file__).parent.parent
 
 
 def few(**options):
     """Arguments for a training of a second."""
-    small = dict(epochs=1, embed_dim=8, depth=1, num_heads=2, patch_size=4, device="cpu")
-    pairs = ((f"--{k.replace('_', '-')}", str(v)) for k, v in (small | options).items())
-    return [word for pair in pairs for word in pair]
+    return words(dict(epochs=1, embed_dim=8, depth=1, num_heads=2, patch_size=4) | options)
+
+
+def words(options):
+    options = dict(device="cpu") | options
+    pairs = ((f"--{k.replace('_', '-')}", v) for k, v in options.items())
+    return [str(word) for pair in pairs for word in pair if word is not True]
 
 
 def epochs_in(folder):
@@ -42,11 +53,14 @@ def test_the_command_trains_says_where_the_weights_are_and_goes_on(tmp_path, cap
     )
     assert len(re.findall(r", val loss \d\.\d{3}, val accuracy \d+\.\d%\n", text)) == 2
     best = training.load_model(out / "best.safetensors")
-    assert best.config == ViTConfig((8, 8), 4, 1, 10, 8, 1, 2)
+    assert best.config == ViTConfig(8, 4, 1, 10, 8, 1, 2)
     epoch = re.search(r"best epoch: (\d), by its val accuracy of \d+\.\d%\n", text)[1]
     test = f"{training.evaluate(best, digits()[1])[1]:.1%}"
+    said = (
+        f'test of epoch {epoch}, measured once: accuracy {test}; always naming "3" would be 10.3%'
+    )
+    assert said in text
     assert text.endswith(
-        f"test accuracy of epoch {epoch}, measured once: {test}\n"
         f"weights: {out / 'best.safetensors'} (epoch {epoch})\n"
         f"         {out / 'last.safetensors'} (epoch 2)\n"
     )
@@ -55,11 +69,16 @@ def test_the_command_trains_says_where_the_weights_are_and_goes_on(tmp_path, cap
     text = capsys.readouterr().out
     assert f"going on from {out / 'last.safetensors'}" in text
     assert "val accuracy" not in text.partition("best epoch")[0]
-    assert text.count("test accuracy") == 1
+    assert text.count("measured once") == 1
 
-    with pytest.raises(SystemExit, match=r"of another run \(epochs was 2, is 1\)"):
+    with pytest.raises(SystemExit, match=r"epochs is 1, but .* holds 2 finished ones"):
         command.main(few(out=out))
-    assert command.main([*few(out=out), "--restart"]) == 0
+    (out / "confusion.png").write_text("of the run before")
+    with pytest.raises(SystemExit, match="lr is inf"):
+        command.main(few(out=out, lr="inf", restart=True))
+    assert epochs_in(out) == 2  # nothing is forgotten for a mistake
+    assert command.main(few(out=out, restart=True)) == 0
+    assert (out / "confusion.png").read_bytes()[:4] == b"\x89PNG"
     assert epochs_in(out) == 1
 
     command.main(few(epochs=2, out=tmp_path / "other", lr=0.03))
@@ -67,16 +86,31 @@ def test_the_command_trains_says_where_the_weights_are_and_goes_on(tmp_path, cap
     capsys.readouterr()
     command.main(few(out=out))  # it is the best that is measured, not the last
     other = training.evaluate(training.load_model(out / "best.safetensors"), digits()[1])[1]
-    assert f"measured once: {other:.1%}\n" in capsys.readouterr().out
+    assert f"measured once: accuracy {other:.1%};" in capsys.readouterr().out
     assert f"{other:.1%}" != test
 
 
-def test_a_small_model_starts_from_spread_positions_and_trains_in_one_thread(tmp_path):
+def test_a_small_model_trains_in_one_thread(tmp_path):
     torch.set_num_threads(2)
-    model = command.make_model(command.arguments().parse_args(few(embed_dim=64)), digits()[0])
-    assert model.tokens.pos_embed.std().item() == pytest.approx(0.2, rel=0.2)
     assert command.main(few(out=tmp_path)) == 0
     assert torch.get_num_threads() == 1
+
+
+@pytest.mark.parametrize("source", ["digits", "folder"])
+def test_the_recipe_in_python_comes_to_the_weights_of_the_command(tmp_path, source):
+    if source == "folder":
+        source += f":{plain(tmp_path / 'pets', cat=6, dog=6)}"
+    options = dict(epochs=2, depth=1, embed_dim=8, label_smoothing=0.2, seed=4)
+    command.main(words(dict(data=source, out=tmp_path / "out", **options)))
+    train, val, test = load_data(source)
+    model, known = recipe(source, train, **options)
+    training.fit(model, train, val, **known, best=True, progress=False, device="cpu")
+    found = training.load_weights(tmp_path / "out" / "best.safetensors")
+    assert same(found.model, model)
+    assert (found.classes, found.preprocess) == (train.classes, train.preprocess)
+    assert found.measured["result"]["accuracy"] == training.evaluate(model, test)[1]
+    names = ("train", "val", "test")
+    assert [found.measured[name] for name in names] == [*map(fingerprint, (train, val, test))]
 
 
 def test_without_val_the_last_epoch_is_the_one_that_is_tested(tmp_path, capsys):
@@ -84,31 +118,25 @@ def test_without_val_the_last_epoch_is_the_one_that_is_tested(tmp_path, capsys):
     text = capsys.readouterr().out
     assert text.startswith("digits: 1,438 images to train on, 359 to test on; 10 classes;")
     assert "val accuracy" not in text
-    assert "test accuracy of epoch 2, measured once:" in text
+    assert "test of epoch 2, measured once:" in text
 
 
 def test_a_restart_leaves_the_folder_of_a_run_at_work_alone(tmp_path):
     command.main(few(out=tmp_path))
     before = (tmp_path / "last.safetensors").read_bytes()
     with (
-        checkpoints.own_folder(tmp_path),
+        own_folder(tmp_path),
         pytest.raises(SystemExit, match="is in use by another training"),
     ):
-        command.main([*few(out=tmp_path), "--restart"])
+        command.main(few(out=tmp_path, restart=True))
     assert (tmp_path / "last.safetensors").read_bytes() == before
 
 
-def test_mixed_precision_and_workers_are_passed_on(tmp_path, monkeypatch):
-    given = {}
-
-    def fit(model, train, val, **options):
-        given.update(options)
-        return training.fit(model, train, val, **options)
-
-    monkeypatch.setattr(command, "fit", fit)
-    command.main([*few(out=tmp_path), "--amp", "--workers", "3"])
-    assert given["amp"] is True
-    assert checkpoints.read_checkpoint(tmp_path / "last.safetensors")[1]["run"]["amp"] is True
+def test_the_options_of_a_training_are_passed_on(tmp_path):
+    wanted = dict(amp=True, clip=0.5, average=0.9, lr=0.001, weight_decay=0.2, batch_size=99)
+    command.main(few(out=tmp_path, **wanted))
+    run = checkpoints.read_checkpoint(tmp_path / "last.safetensors")[1]["run"]
+    assert wanted.items() <= run.items()
 
 
 @pytest.mark.parametrize(
@@ -126,16 +154,23 @@ def test_mixed_precision_and_workers_are_passed_on(tmp_path, monkeypatch):
         (dict(dropout=1), "dropout is 1"),
         (dict(seed=-5), "seed is -5"),
         (dict(val_fraction=1), "val_fraction is 1"),
-        (dict(workers=-1), "workers is -1"),
+        (dict(clip=0), "clip is 0: nothing would be learned"),
+        (dict(processes=0), "processes is 0"),
+        (dict(image_size=0, data="folder:x"), "size is 0"),
+        ({"data": "folder:x", "from": "x"}, "--from brings its own; leave out --patch-size"),
     ],
 )
-def test_a_bad_option_gives_one_line(tmp_path, options, message):
+def test_a_bad_option_gives_one_line_before_a_picture_is_read(
+    tmp_path, monkeypatch, options, message
+):
+    if "val_fraction" not in options and "/nowhere" not in message and "Cats" not in message:
+        monkeypatch.setattr(command, "load_data", None)
     with pytest.raises(SystemExit) as error:
         command.main(few(**(dict(out=tmp_path / "run") | options)))
     assert str(error.value).startswith("vit_steps.training: ")
     assert message in str(error.value)
     assert "\n" not in str(error.value)
-    assert not (tmp_path / "run").exists() or not any((tmp_path / "run").iterdir())
+    assert [*(tmp_path / "run").glob("*")] in ([], [tmp_path / "run" / ".lock"])
 
 
 @pytest.mark.parametrize("words", [["--epochs", "many"], ["--augment", "cats"], ["--colour"]])
@@ -146,31 +181,47 @@ def test_an_unknown_option_is_named(words, capsys):
     assert words[0] in capsys.readouterr().err
 
 
-def test_the_command_trains_on_a_folder_of_any_pictures(tmp_path, capsys):
-    from PIL import Image
+def test_the_command_trains_on_a_folder_and_goes_on_from_any_weights(tmp_path, capsys):
+    pets = plain(tmp_path / "pets", **{"고양이": 6, "강아지": 6, "$x$": 6})
+    (pets / "고양이" / "broken.jpg").write_bytes(b"\xff\xd8\xff not a picture")
+    data, out = f"folder:{pets}", tmp_path / "run"
+    assert command.main(few(data=data, image_size=16, grey=True, out=out)) == 0
+    text, err = capsys.readouterr()
+    assert err == ""  # of a font without these letters too
+    assert re.match(r"note: .*broken\.jpg", text)
+    assert "12 images to train on, 3 for val, 3 to test on; 3 classes; 16×16 pixels" in text
+    assert (out / "classes.csv").read_text("utf-8").startswith("class,images,right,taken for\n$x$")
+    first = training.load_weights(out / "best.safetensors")
+    assert (first.classes, first.model.config.in_channels) == (("$x$", "강아지", "고양이"), 1)
 
-    for name, colour in (("red", (200, 30, 30)), ("blue", (30, 30, 200))):
-        (tmp_path / "mine" / name).mkdir(parents=True)
-        for i in range(6):
-            Image.new("RGB", (50 + 7 * i, 90 - 11 * i), colour).save(
-                tmp_path / "mine" / name / f"{i}.jpg"
-            )
-    (tmp_path / "mine" / "red" / "broken.jpg").write_bytes(b"\xff\xd8\xff not a picture")
-    options = few(data=f"folder:{tmp_path / 'mine'}", image_size=16, epochs=3, out=tmp_path / "run")
-    assert command.main(options) == 0
+    theirs = Preprocess((16, 16), 20, "bicubic", (0.4, 0.5, 0.6), (0.2, 0.3, 0.4))
+    save_hugging_face(ViT(ViTConfig(16, 4, 3, 9, 8, 1, 2)), tmp_path / "hf", preprocess=theirs)
+    for start, how in ((out / "best.safetensors", first.preprocess), (tmp_path / "hf", theirs)):
+        onward = words({"data": data, "from": start, "epochs": 1, "out": tmp_path / "on"})
+        assert command.main([*onward, "--restart"]) == 0
+        found = training.load_weights(tmp_path / "on" / "best.safetensors")
+        assert (found.classes, found.preprocess) == (first.classes, how)
+        assert found.model.config.embed_dim == 8
+    body = training.load_model(tmp_path / "on" / "last.safetensors").state_dict()
+    was = load_file(tmp_path / "hf" / "model.safetensors")["vit.layernorm.weight"]
+    assert 0 < (body["norm.weight"] - was).abs().max() < 1e-3  # it went on, by small steps
+    with pytest.raises(TypeError, match="epoch is neither a size of the model nor an option of"):
+        recipe(data, load_data(data).train, epoch=3)
+    with pytest.raises(SystemExit, match=r"hf wants .*; digits is .*ink=True"):
+        command.main(words({"from": tmp_path / "hf"}))
+
+
+def test_a_folder_of_train_and_val_is_measured_on_val_and_says_so(tmp_path, capsys, monkeypatch):
+    for part, count in (("train", 3), ("val", 2)):
+        plain(tmp_path / "pets" / part, a=count, b=count)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    assert command.main(few(data="folder:~/pets", image_size=16)) == 0
     text = capsys.readouterr().out
-    assert text.startswith("note: ")
-    assert "broken.jpg" in text
-    assert "8 images to train on, 2 for val, 2 to test on; 2 classes; 16×16 pixels" in text
-    assert training.load_model(tmp_path / "run" / "last.safetensors").config.in_channels == 3
-
-
-def test_a_folder_with_its_own_val_keeps_it(tmp_path, capsys):
-    for part, count in (("train", 3), ("val", 2), ("test", 1)):
-        plain(tmp_path / part, a=count, b=count)
-    out = tmp_path / "run"
-    assert command.main(few(data=f"folder:{tmp_path}", image_size=16, out=out)) == 0
-    assert "6 images to train on, 4 for val, 2 to test on" in capsys.readouterr().out
+    assert "6 images to train on, 4 for val; 2 classes" in text
+    assert "val of epoch 1, by which it was chosen: too good: accuracy" in text
+    found = training.load_weights("~/runs/pets/best.safetensors").measured
+    assert found["result"]["part"] == "val"
 
 
 @pytest.mark.slow
@@ -185,9 +236,9 @@ def test_names_that_a_terminal_cannot_print_do_not_end_the_training(tmp_path, en
         pytest.skip("this system's names are Unicode")
     broken = f"kaputt {name}.jpg"
     (mine / name / broken).write_bytes(b"no picture")
-    words = few(data=f"folder:{mine}", image_size=16, out=tmp_path / name)
+    line = few(data=f"folder:{mine}", image_size=16, out=tmp_path / name)
     result = subprocess.run(
-        [sys.executable, "-m", "vit_steps.training", *words],
+        [sys.executable, "-m", "vit_steps.training", *line],
         capture_output=True,
         text=True,
         encoding="utf-8",
@@ -196,16 +247,17 @@ def test_names_that_a_terminal_cannot_print_do_not_end_the_training(tmp_path, en
     )
     assert (result.returncode, result.stderr) == (0, "")
     assert broken.encode(encoding, "backslashreplace").decode() in result.stdout
-    assert "test accuracy of epoch 1" in result.stdout
+    assert "test of epoch 1" in result.stdout
 
 
 def test_each_recipe_makes_a_model():
     sides = {"digits": (1, 8), "scattered": (1, 16), "folder": (3, 64), "openml": (3, 32)}
-    for name, recipe in command.RECIPES.items():
+    for name in RECIPES:
         channels, side = sides[name.partition(":")[0]]
-        sizes = {key: recipe[key] for key in ("patch_size", "embed_dim", "depth")}
-        ViT(ViTConfig(image_size=side, in_channels=channels, num_heads=4, **sizes))
-        assert recipe["augment"] in command.AUGMENT
+        pixels, labels = torch.zeros(2, channels, side, side), torch.arange(2)
+        model, options = recipe(name, training.data.ImageDataset(pixels, labels, ("a", "b")))
+        assert model(pixels).shape == (2, 2)
+        assert options["augment"] in AUGMENT.values()
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has another Ctrl-C")
@@ -223,7 +275,7 @@ def test_ctrl_c_at_the_command_saves_and_says_how_to_go_on(tmp_path):
     assert (process.returncode, err) == (130, "")
     stopped = re.search(r"Stopped after epoch (\d+); the same command goes on from there", text)
     assert stopped
-    assert "test accuracy" not in text  # it is measured once, at the end
+    assert "measured once" not in text  # it is measured once, at the end
     # The signal may come while an epoch is saved: the file then holds it, or the one before.
     assert int(stopped[1]) - epochs_in(tmp_path) in (-1, 0, 1)
 

@@ -1,17 +1,19 @@
 """A training in several processes: what one process comes to, whatever becomes of the others."""
 
+import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 import torch
-from tiny_training import fit, pictures, tiny
+from tiny_training import Plain, fit, pictures, tiny
 
 from vit_steps import training
 from vit_steps.training import checkpoints, fitting, processes
-from vit_steps.training.loader import batches
+from vit_steps.training.loader import Batches
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="torchrun's stores need Linux or macOS")
 SEVERAL = Path(__file__).with_name("several.py")
@@ -37,9 +39,9 @@ def trained(size, folder, lifetime=0, restarts=0):
     return torchrun(size, SEVERAL, folder, lifetime, restarts=restarts)
 
 
-def weights(folder, name="last"):
+def weights(folder, name="last", run="run"):
     """All numbers of a checkpoint, and its history."""
-    tensors, info = checkpoints.read_checkpoint(folder / "run" / f"{name}.safetensors")
+    tensors, info = checkpoints.read_checkpoint(folder / run / f"{name}.safetensors")
     return torch.cat([tensors[key].flatten().double() for key in sorted(tensors)]), info["history"]
 
 
@@ -69,9 +71,12 @@ def test_several_processes_come_to_the_weights_of_one(alone, tmp_path):
     done = trained(size, tmp_path)
     assert done.returncode == 0, done.stderr
     assert_same(alone, tmp_path)
-    losses = {float((tmp_path / f"loss_{n}").read_text()) for n in range(size)}
-    assert max(losses) - min(losses) == 0
-    assert losses.pop() == pytest.approx(float((alone / "loss_0").read_text()), abs=1e-6)
+    told = {(tmp_path / f"measured_{n}").read_text() for n in range(size)}
+    assert len(told) == 1
+    (loss, counts), (wanted, same_counts) = map(
+        json.loads, (told.pop(), (alone / "measured_0").read_text())
+    )
+    assert (loss, counts) == (pytest.approx(wanted, abs=1e-6), same_counts)
     # One tells and writes, as if it were alone.
     assert done.stdout.count("epoch ") == 4
     assert (tmp_path / "writes_0").read_text() == (alone / "writes_0").read_text()
@@ -100,15 +105,48 @@ def test_torchrun_restarts_and_goes_on_from_the_checkpoint(alone, tmp_path):
     assert_same(alone, tmp_path)
 
 
+SMALL = "--device cpu --embed-dim 8 --depth 1 --num-heads 2 --patch-size 4 --processes 2".split()
+
+
+def command(*words):
+    line = [sys.executable, "-m", "vit_steps.training", *SMALL, *map(str, words)]
+    pipes = dict(stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    return subprocess.Popen(line, **pipes, start_new_session=True)
+
+
 @pytest.mark.slow
-def test_the_command_runs_under_torchrun_and_tells_all_once(tmp_path):
-    options = "--epochs 1 --device cpu --embed-dim 8 --depth 1 --num-heads 2 --patch-size 4"
-    done = torchrun(2, "-m", "vit_steps.training", *options.split(), "--out", tmp_path / "run")
-    assert done.returncode == 0, done.stderr
-    lines = done.stdout.splitlines()
-    assert lines[1].endswith("on cpu, in 2 processes")
-    assert [line.split(" of ")[0] for line in lines].count("epoch   1") == 1
-    assert done.stdout.count("measured once") == 1
+def test_the_command_trains_in_several_processes_and_ends_in_one_line(tmp_path):
+    process = command("--out", tmp_path, "--epochs", 3000)
+    while not (line := process.stdout.readline()).startswith("epoch   2"):
+        assert process.poll() is None
+        if line.startswith("ViT"):
+            assert line.endswith("on cpu, in 2 processes\n")
+    os.killpg(process.pid, signal.SIGINT)  # Ctrl-C
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, err) == (130, "")
+    assert out.count("Stopped after epoch ") == out.count("go") == 1
+    epochs = len(weights(tmp_path, run=".")[1]["train_loss"])
+    process = command("--out", tmp_path, "--epochs", epochs + 1)
+    out, err = process.communicate(timeout=120)
+    assert (process.returncode, err) == (0, "")
+    assert out.count("measured once") == out.count("\nepoch ") == 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--num-heads", 3], "embed_dim 8 does not divide into 3 heads"),
+        (["--batch-size", 1], "batch_size is 1, too few for 2 processes"),
+    ],
+)
+def test_several_processes_say_in_one_line_what_is_wrong(tmp_path, words, message):
+    process = command("--out", tmp_path, *words)
+    err = process.communicate(timeout=60)[1]
+    assert process.returncode == 1
+    assert err.startswith("vit_steps.training: ")
+    assert message in err
+    assert err.count("\n") == 1
 
 
 def test_a_batch_too_small_to_be_shared_is_refused(monkeypatch):
@@ -117,14 +155,14 @@ def test_a_batch_too_small_to_be_shared_is_refused(monkeypatch):
         fit(tiny(), batch_size=1)
 
 
+@pytest.mark.parametrize("data", [pictures(17), Plain(pictures(17))])
 @pytest.mark.parametrize("size", [1, 2, 3, 20])
-def test_each_image_is_drawn_once_and_each_batch_is_the_same(size):
-    data = pictures(17)
+def test_each_image_is_drawn_once_and_each_batch_is_the_same(data, size):
     parts = [
-        list(batches(data, 8, torch.Generator().manual_seed(3), share=(n, size)))
+        list(Batches(data, 8, share=(n, size))(torch.Generator().manual_seed(3)))
         for n in range(size)
     ]
-    whole = list(batches(data, 8, torch.Generator().manual_seed(3)))
+    whole = list(Batches(data, 8)(torch.Generator().manual_seed(3)))
     assert {len(part) for part in parts} == {3}
     for step, (images, labels) in enumerate(whole):
         shares = [part[step] for part in parts]
@@ -140,7 +178,7 @@ def test_shares_are_augmented_each_in_its_own_way():
         return images * 0 + torch.rand(1, generator=generator)
 
     first = [
-        next(batches(pictures(4), 4, torch.Generator().manual_seed(3), noise, share=(n, 2)))[0]
+        next(Batches(pictures(4), 4, share=(n, 2))(torch.Generator().manual_seed(3), noise))[0]
         for n in (0, 1)
     ]
     assert not torch.equal(first[0], first[1])

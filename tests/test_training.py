@@ -6,14 +6,15 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tiny_training import fit, pictures, same, tiny
+from tiny_training import Plain, fit, pictures, same, tiny
 from torch import nn
 from torch.nn import functional as F
+from torch.utils.data import DataLoader, Subset
 
-from vit_steps import ViT, ViTConfig, training
-from vit_steps.training import __main__ as command
+from vit_steps import training
 from vit_steps.training import data
 from vit_steps.training.data import ImageDataset
+from vit_steps.training.recipes import recipe
 
 QUICK = settings(deadline=None, max_examples=50, derandomize=True, database=None)
 
@@ -89,8 +90,18 @@ def test_evaluation_is_over_all_images_and_without_dropout(batch_size):
     logits = model.eval()(held_out.images)
     assert loss == pytest.approx(F.cross_entropy(logits, held_out.labels).item(), abs=1e-6)
     assert accuracy == (logits.argmax(1) == held_out.labels).sum().item() / 9
-    training.evaluate(model, held_out)
-    assert not model.training
+
+
+def test_evaluation_leaves_each_module_in_its_mode_even_after_an_error():
+    model = tiny().train()
+    model.blocks.eval()  # as one who trains the head alone
+    modes = [module.training for module in model.modules()]
+    training.evaluate(model, pictures())
+    with pytest.raises(ValueError, match="from 0 to 3; 3 classes have the numbers 0 to 2"):
+        training.evaluate(model, Plain([(torch.zeros(1, 4, 4), 3), (torch.zeros(1, 4, 4), 0)]))
+    assert modes == [module.training for module in model.modules()]
+    assert True in modes
+    assert False in modes
 
 
 # Augmentation ------------------------------------------------------------------------------------
@@ -162,15 +173,87 @@ def test_each_image_comes_once_an_epoch_with_its_own_label():
     )
     generator, orders = torch.Generator().manual_seed(0), []
     for _ in range(2):
-        drawn = list(training.batches(train, 8, generator))
+        drawn = list(training.Batches(train, 8)(generator))
         assert [len(labels) for _, labels in drawn] == [8, 8, 4]
         for images, labels in drawn:
             assert torch.equal(images.flatten(), labels.float())
         orders.append(torch.cat([labels for _, labels in drawn]).tolist())
     assert sorted(orders[0]) == sorted(orders[1]) == list(range(20))
     assert orders[0] != orders[1]
-    again = training.batches(train, 8, torch.Generator().manual_seed(0))
+    again = training.Batches(train, 8)(torch.Generator().manual_seed(0))
     assert torch.cat([labels for _, labels in again]).tolist() == orders[0]
+
+
+# Anyone's data -----------------------------------------------------------------------------------
+
+
+class AsFit:
+    """Draws the order as `fit` does."""
+
+    def __iter__(self):
+        return iter(torch.randperm(20).tolist())
+
+    def __len__(self):
+        return 20
+
+
+def loader(train):
+    # What the loader draws for its workers would change what follows, unless it draws elsewhere.
+    return DataLoader(Plain(train), 8, sampler=AsFit(), generator=torch.Generator())
+
+
+@pytest.mark.parametrize(("form", "batch_size"), [(Plain, 8), (loader, None)])
+def test_a_fit_on_any_data_set_or_loader_is_that_on_an_image_dataset(form, batch_size):
+    options = dict(augment=training.augment_photos, epochs=2)
+    model, twin = tiny(dropout=0.1), tiny(dropout=0.1)
+    history = fit(model, **options)
+    val = DataLoader(pictures(9, 1), 9)
+    found = fit(twin, train=form(pictures()), val=val, batch_size=batch_size, **options)
+    assert found == history
+    assert same(model, twin)
+
+
+def test_labels_may_be_the_shares_of_the_classes():
+    model, twin, train = tiny(), tiny(), pictures()
+    shares = F.one_hot(train.labels, 3).float()
+    options = dict(epochs=1, batch_size=8, device="cpu", progress=False)
+    training.fit(model, Plain([*zip(train.images, shares, strict=True)]), **options)
+    training.fit(twin, train, **options)
+    for a, b in zip(model.parameters(), twin.parameters(), strict=True):
+        torch.testing.assert_close(a, b, atol=1e-4, rtol=0)
+
+
+IMAGE = torch.zeros(1, 4, 4)
+BATCHES = DataLoader(Plain([(torch.zeros(8, 1, 4, 4), torch.zeros(7).long())]), batch_size=None)
+SHARES = DataLoader(Plain([(torch.zeros(8, 1, 4, 4), torch.zeros(7, 3))]), batch_size=None)
+
+
+@pytest.mark.parametrize(
+    ("train", "error", "message"),
+    [
+        ([(IMAGE, 0)], TypeError, "the data are a list; give what"),
+        (Plain([]), ValueError, "the data hold nothing"),
+        (Plain([(IMAGE, 0, 1)]), TypeError, "a batch holds Tensor, Tensor, Tensor; give pairs"),
+        (Plain([dict(image=IMAGE, label=0)]), TypeError, "a batch holds dict; give pairs"),
+        (Plain([(IMAGE, "cat")]), TypeError, "a batch holds Tensor, tuple; give pairs"),
+        (Plain([(IMAGE, 0.5)]), TypeError, "labels holds torch.float64; use labels.long"),
+        (Plain([(IMAGE, 3)]), ValueError, "labels run from 3 to 3; 3 classes have"),
+        (Plain([(IMAGE, -1)]), ValueError, "labels run from -1 to -1"),
+        (Plain([(IMAGE[0], 0)]), ValueError, r"images is \(1, 4, 4\): the batch axis is missing"),
+        (BATCHES, ValueError, r"labels is \(7,\); 8 images need \(8,\)"),
+        (SHARES, ValueError, "a batch holds 8 images and 7 labels"),
+    ],
+)
+def test_data_that_give_no_batches_are_refused(train, error, message):
+    with pytest.raises(error, match=message):
+        training.fit(tiny(), train, progress=False, device="cpu")
+
+
+def test_a_loader_has_its_own_batches_and_cannot_be_shared():
+    with pytest.raises(ValueError, match="batch_size is 8, but a DataLoader has its own"):
+        fit(tiny(), train=loader(pictures()), batch_size=8)
+    with pytest.raises(ValueError, match="a DataLoader cannot be shared by processes"):
+        training.Batches(loader(pictures()), share=(0, 2))
 
 
 # The whole training ------------------------------------------------------------------------------
@@ -204,6 +287,63 @@ def test_a_fit_is_adamw_with_torchs_own_scheduler():
     assert history.learning_rate == pytest.approx(rates[2::3])
     loss, accuracy = training.evaluate(model, pictures(9, 1))
     assert (history.val_loss[-1], history.val_accuracy[-1]) == (loss, accuracy)
+
+
+def test_an_own_optimizer_goes_by_an_own_schedule_and_is_given_back():
+    model, twin, train = tiny(), tiny(), pictures()
+
+    def optimizer(model):
+        head = [{"params": model.head.parameters(), "lr": 0.5}]
+        return torch.optim.SGD([{"params": model.blocks.parameters()}, *head], 0.1, momentum=0.9)
+
+    own, by_hand = optimizer(model), optimizer(twin)
+    history = fit(model, optimizer=own, schedule=lambda i, n: (i + 1) / n, epochs=1)
+    order = torch.randperm(20, generator=torch.manual_seed(0))
+    for i, batch in enumerate(order.split(8)):
+        for group, lr in zip(by_hand.param_groups, (0.1, 0.5), strict=True):
+            group["lr"] = lr * (i + 1) / 3
+        training.train_step(twin, by_hand, train.images[batch], train.labels[batch], 0.1)
+    assert same(model, twin)
+    assert history.learning_rate == [0.1]
+    assert [group["lr"] for group in own.param_groups] == [0.1, 0.5]
+
+
+def test_a_clipped_gradient_is_as_long_as_said():
+    def moved(**options):
+        model, before = tiny(), torch.cat([p.flatten() for p in tiny().parameters()])
+        sgd = torch.optim.SGD(model.parameters(), 1.0)
+        fit(model, epochs=1, batch_size=20, optimizer=sgd, schedule=lambda *_: 1.0, **options)
+        return torch.cat([p.flatten() for p in model.parameters()]).sub(before).norm().item()
+
+    assert moved(clip=1e-3) == pytest.approx(1e-3, rel=1e-3)
+    assert moved(clip=1e3) == moved() > 1e-2
+
+
+@pytest.mark.parametrize("most", [0.5, 0.2])
+def test_the_running_mean_is_that_of_the_steps_and_is_measured_and_kept(tmp_path, most):
+    model, seen = tiny(), []
+    sgd = torch.optim.SGD(model.parameters(), 0.5)
+    sgd.register_step_post_hook(lambda *_: seen.append([p.detach().clone() for p in mine]))
+    mine = list(model.parameters())
+    history = fit(model, tmp_path, optimizer=sgd, average=most)
+    assert len(seen) == 9
+    mean = list(tiny().parameters())
+    for n, weights in enumerate(seen):
+        kept = min(most, (1 + n) / (10 + n))  # from 1/10 to 1/2
+        mean = [kept * a + (1 - kept) * b for a, b in zip(mean, weights, strict=True)]
+    for a, b in zip(model.parameters(), mean, strict=True):
+        torch.testing.assert_close(a, b, atol=1e-6, rtol=0)
+    assert (mean[-1] - seen[-1][-1]).abs().max() > 1e-4  # the head's bias
+    measured = training.evaluate(model, pictures(9, 1))
+    assert (history.val_loss[-1], history.val_accuracy[-1]) == measured
+    assert same(training.load_model(tmp_path / "last.safetensors"), model)
+
+
+def test_a_report_that_gives_true_ends_the_training(tmp_path):
+    whole, model = tiny(), tiny()
+    assert len(fit(model, tmp_path, report=lambda history: len(history) == 2)) == 2
+    assert fit(model, tmp_path) == fit(whole)
+    assert same(model, whole)
 
 
 def test_it_learns_and_leaves_the_model_ready():
@@ -265,6 +405,13 @@ def test_progress_goes_to_stderr_and_only_if_wanted(capsys):
         (dict(seed=-1), ValueError, "seed is -1"),
         (dict(seed=0.5), TypeError, "seed is 0.5"),
         (dict(amp="yes"), ValueError, "amp is 'yes'"),
+        (dict(best="yes"), ValueError, "best is 'yes'"),
+        (dict(clip=0), ValueError, "clip is 0: nothing would be learned"),
+        (dict(clip=-1), ValueError, "clip is -1"),
+        (dict(average=1), ValueError, "average is 1"),
+        (dict(schedule=lambda i, n: 1 - i), ValueError, r"schedule\(2, 9\) is -1"),
+        (dict(schedule=lambda i, n: "low"), TypeError, r"schedule\(0, 9\) is 'low'"),
+        (dict(optimizer=torch.optim.SGD(tiny().parameters())), ValueError, "holds other weights"),
         (dict(device="nowhere"), ValueError, "device 'nowhere' cannot be used"),
         (dict(lr=1e20), ValueError, "the loss of epoch 1 is nan"),
     ],
@@ -278,36 +425,23 @@ def test_data_of_other_classes_are_refused():
     train, test = pictures(), pictures(9, 1, classes=("a", "b"))
     with pytest.raises(ValueError, match=r"train has the classes .*, val"):
         training.fit(tiny(), train, test)
-    with pytest.raises(ValueError, match="gives 5 logits for 3 classes"):
-        training.fit(tiny(num_classes=5), train, train)
+    named = Plain(train)
+    named.classes = ["a", "b", "c"]  # as torchvision's have them
+    for known in (train, named, DataLoader(train), Subset(named, [0, 1])):
+        with pytest.raises(ValueError, match="gives 5 logits for 3 classes; make it with"):
+            training.fit(tiny(num_classes=5), known)
 
 
 # The bars ----------------------------------------------------------------------------------------
 
 
-def digits_model(seed):
-    torch.manual_seed(seed)
-    model = ViT(ViTConfig(8, 2, 1, 10, 48, 3, 4))
-    with torch.no_grad():
-        model.tokens.pos_embed.mul_(10)
-    return model
-
-
 @pytest.mark.slow
 def test_digits_to_97_percent_and_more(tmp_path):
     """The command's own recipe, its best epoch; one seed here, three in the project's notes."""
-    assert command.RECIPES["digits"]["epochs"] == 30
     train, val, test = data.load_data("digits")
-    history = training.fit(
-        digits_model(0),
-        train,
-        val,
-        augment=training.augment_digits,
-        label_smoothing=0.1,
-        progress=False,
-        device="cpu",
-        folder=tmp_path,
-    )
+    model, options = recipe("digits", train)
+    assert options["epochs"] == 30
+    options |= dict(progress=False, device="cpu", folder=tmp_path)
+    history = training.fit(model, train, val, best=True, **options)
     assert history.val_accuracy[-1] >= 0.97
-    best = training.load_model(tmp_path / "best.safetensors")
-    assert training.evaluate(best, test)[1] >= 0.97
+    assert training.evaluate(model, test)[1] >= 0.97

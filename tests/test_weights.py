@@ -9,9 +9,10 @@ from safetensors import safe_open
 
 import vit_steps
 from vit_steps import ViT
-from vit_steps.training import evaluate, load_model
+from vit_steps.training import evaluate, load_weights
 from vit_steps.training.__main__ import arguments
-from vit_steps.training.data import scattered
+from vit_steps.training.data import DIGITS, scattered
+from vit_steps.training.measuring import measure, told
 
 FOLDER = Path(vit_steps.__file__).parent / "weights"
 FILE = FOLDER / "scattered.safetensors"
@@ -19,8 +20,8 @@ README = (FOLDER / "README.md").read_text("utf-8")
 
 
 @pytest.fixture(scope="module")
-def model():
-    return load_model(FILE)
+def weights():
+    return load_weights(FILE)
 
 
 @pytest.fixture(scope="module")
@@ -32,27 +33,30 @@ def test_the_file_is_small_and_holds_the_weights_alone():
     assert FILE.stat().st_size <= 1_000_000
     with safe_open(FILE, framework="pt") as file:
         names = set(file.keys())
-    assert names == set(load_model(FILE).state_dict())
+    assert names == set(load_weights(FILE).model.state_dict())
 
 
-def test_the_model_is_the_one_that_lesson_08_looks_into(model):
-    assert isinstance(model, ViT)
-    assert not model.training
-    config = model.config
+def test_the_model_is_the_one_that_the_lessons_look_into(weights, held_out):
+    assert isinstance(weights.model, ViT)
+    assert not weights.model.training
+    assert (weights.classes, weights.preprocess) == (DIGITS, held_out.preprocess)
+    config = weights.model.config
     assert (config.image_size, config.patch_size, config.in_channels) == (16, 4, 1)
     assert (config.num_classes, config.pool) == (10, "cls")
 
 
-def test_it_knows_held_out_digits_at_held_out_places(model, held_out):
-    _, accuracy = evaluate(model, held_out)
+def test_it_knows_held_out_digits_at_held_out_places(weights, held_out):
+    found = told("test", held_out, measure(weights.model, held_out))
+    assert weights.measured["test"] == found["test"]
+    accuracy, said = (where["result"]["accuracy"] for where in (found, weights.measured))
     assert accuracy >= 0.95
-    claimed = float(re.search(r"\*\*(\d+\.\d)%\*\*", README)[1]) / 100
-    assert abs(accuracy - claimed) < 0.003  # of the same canvases; processors round differently
+    assert abs(accuracy - said) < 0.003  # of the same canvases; processors round differently
+    assert f"**{said:.1%}**" in README
 
 
-def test_the_bar_is_one_that_a_model_can_miss(model, held_out):
+def test_the_bar_is_one_that_a_model_can_miss(weights, held_out):
     torch.manual_seed(0)
-    untrained = ViT(model.config).eval()
+    untrained = ViT(weights.model.config).eval()
     assert evaluate(untrained, held_out)[1] < 0.3
 
 
@@ -60,4 +64,4 @@ def test_the_readme_gives_the_command_that_trains_it_again():
     command = re.search(r"python -m vit_steps\.training .*", README)[0]
     options = arguments().parse_args(command.split()[3:])
     assert options.data == "scattered"
-    assert (options.val_fraction, options.seed) == (0, 0)  # all canvases are trained on
+    assert (options.val_fraction, options.seed) == (0, None)  # all canvases are trained on

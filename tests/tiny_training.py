@@ -1,6 +1,7 @@
 """A model and pictures so small that a whole training takes a moment."""
 
 import torch
+from torch.utils.data import Dataset
 
 from vit_steps import ViT, ViTConfig, training
 from vit_steps.training.data import ImageDataset
@@ -21,9 +22,23 @@ def pictures(n=20, seed=0, classes=("a", "b", "c")):
     return ImageDataset(images + labels[:, None, None, None] - 1, labels, classes)
 
 
-def fit(model, folder=None, **options):
+def fit(model, folder=None, train=None, val=None, **options):
     options = dict(epochs=3, batch_size=8, progress=False, device="cpu") | options
-    return training.fit(model, pictures(), pictures(9, 1), folder=folder, **options)
+    train, val = train or pictures(), val or pictures(9, 1)
+    return training.fit(model, train, val, folder=folder, **options)
+
+
+class Plain(Dataset):
+    """Items, as anyone's own data set gives them."""
+
+    def __init__(self, items):
+        self.items = items
+
+    def __len__(self):
+        return len(self.items)
+
+    def __getitem__(self, i):
+        return self.items[i]
 
 
 def same(a, b):

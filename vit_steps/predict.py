@@ -16,10 +16,11 @@ from torch import Tensor
 from .images import Preprocess
 from .inputs import check_sizes
 from .pretrained import Loaded, load
+from .training import Weights
 from .training.devices import pick_device
 from .training.folders import picture_files
 from .training.loop import evaluating
-from .training.report import write_table
+from .training.measuring import write_table
 
 Picture = str | Path | Image.Image | Tensor
 
@@ -44,7 +45,7 @@ class Prediction:
 
 
 def predict(
-    weights: str | Path | Loaded,
+    weights: str | Path | Loaded | Weights,
     pictures: Picture | Sequence[Picture],
     preprocess: Preprocess | None = None,
     classes: Sequence[str] = (),
@@ -57,7 +58,7 @@ def predict(
 
     Args:
         weights: a file of this package's training, a published checkpoint (a file, a folder or
-            huggingface.co's id), or what `pretrained.load` made of one.
+            huggingface.co's id), or what `pretrained.load` or `training.load_weights` made of one.
         pictures: one or a list of: a file, a folder (with all that is in it), Pillow's picture, or
             a tensor (C, H, W) from 0 to 1; or a tensor (B, C, H, W) of several.
         preprocess: how the model wants its pictures, where the weights do not say it.
@@ -66,8 +67,8 @@ def predict(
         device: where to compute; None takes CUDA or MPS where there is one, else the CPU.
     """
     check_sizes(batch_size=batch_size)
-    loaded = weights if isinstance(weights, Loaded) else load(weights)
-    how, count = preprocess or loaded.preprocess, loaded.config.num_classes
+    loaded = load(weights) if isinstance(weights, str | Path) else weights
+    how, count = preprocess or loaded.preprocess, loaded.model.config.num_classes
     if how is None:
         raise ValueError("the weights do not say how they want their pictures; give preprocess")
     names = list(classes or loaded.classes or map(str, range(count)))
@@ -110,7 +111,7 @@ def listed(pictures: Any) -> Iterator[tuple[str, Any, bool]]:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Print what the weights say of each picture, and perhaps write it as CSV; give 0."""
+    """Print what the weights say of each picture, and perhaps write it as CSV; give 0, or 130."""
     parser = argparse.ArgumentParser(
         prog="python -m vit_steps.predict", description="Name pictures by a trained ViT."
     )
@@ -129,9 +130,11 @@ def main(argv: list[str] | None = None) -> int:
             found = predict(loaded, options.pictures, device=options.device)
         if options.csv is not None:
             rows = [[one.picture, name, share] for one in found for name, share in one.shares]
-            write_table(options.csv, ["picture", "class", "share"], rows)
+            write_table(options.csv.expanduser(), ["picture", "class", "share"], rows)
     except (ValueError, OSError) as error:
         sys.exit(f"vit_steps.predict: {error}")
+    except KeyboardInterrupt:
+        return 130
     for warning in caught:
         print(f"note: {warning.message}")
     for one in found:

@@ -19,12 +19,12 @@ from ..pretrained import load
 from ..vit import ViTConfig
 from .data import load_data
 from .devices import pick_device
-from .fitting import fit
+from .fitting import check_options, fit
 from .folders import Parts
 from .loop import History
 from .processes import ProcessLostError, first_alone, is_first, joined, launch, my_share
-from .recipes import AUGMENT, MODEL, ONWARD, augmentation, preparation, recipe, settings
-from .report import conclude, draw_history, measure, write_history
+from .recipes import AUGMENT, MODEL, ONWARD, completed, preparation, recipe, settings
+from .measuring import conclude, draw_history, measure, write_history
 from .resuming import own_folder
 
 # Parameters. A smaller model does so little at a time that several threads wait for each other: two
@@ -33,6 +33,8 @@ SMALL = 1_000_000
 # The options that go on as they are, to `fit`.
 FIT = ("epochs", "batch_size", "lr", "weight_decay", "warmup", "label_smoothing", "seed", "clip",
        "average", "augment")  # fmt: skip
+WEIGHTS = ("last.safetensors", "best.safetensors")
+TABLES = ("history.csv", "classes.csv", "curves.png", "confusion.png")
 
 
 def arguments() -> argparse.ArgumentParser:
@@ -40,33 +42,30 @@ def arguments() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m vit_steps.training",
         usage="%(prog)s [--data DATA] [options]",
-        description="Train a Vision Transformer from scratch, and keep its weights.",
+        description="Train a Vision Transformer, and keep its weights.",
         epilog="""\
 examples:
   %(prog)s
       handwritten digits, in half a minute
   %(prog)s --data folder:my_photos --epochs 20
       your own pictures, one sub-folder a class
-  %(prog)s --data openml:Fashion-MNIST --out runs/fashion
-      60,000 pictures of clothes to train on, 10,000 to test on, from openml.org
-
   %(prog)s --data folder:my_photos --from google/vit-base-patch16-224
       the same from published weights, or from a file of your own, with a new head
+  %(prog)s --data openml:Fashion-MNIST --out runs/fashion
+      60,000 pictures of clothes to train on, 10,000 to test on, from openml.org
   %(prog)s --processes 2
       in two processes, or on two graphics cards, --batch-size in all
 
 The best epoch is chosen on val: a folder's own, or a share of what there is to train
-on. The pictures to test on are used once, at the end. On the CPU a model of less than
-a million parameters trains in one thread: more would wait for each other.
-Stop it by Ctrl-C when you like: the same command goes on from the last finished epoch,
-with larger --epochs too. Beside the weights lie history.csv and classes.csv, and, where
-matplotlib is installed, curves.png and confusion.png.
+on. The pictures to test on are used once, at the end. Stop it by Ctrl-C when you like:
+the same command goes on from the last finished epoch, with larger --epochs too. Beside
+the weights lie history.csv and classes.csv, and, where matplotlib is installed,
+curves.png and confusion.png.
 python -m vit_steps.predict runs/my_photos/best.safetensors photo.jpg names a picture; in
 Python, vit_steps.training.load_model("runs/my_photos/best.safetensors") is the model.
 """,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-
     usual = {name: given.default for name, given in signature(fit).parameters.items()}
 
     def add(to: Any, name: str, help: str, kind: Any = int, metavar: str = "N") -> None:
@@ -75,18 +74,18 @@ Python, vit_steps.training.load_model("runs/my_photos/best.safetensors") is the 
             help += f" (default: {default})"
         to.add_argument(name, type=kind, metavar=metavar, help=help)
 
+    parser.set_defaults(val_fraction=0.1, processes=1)
     sources = "digits, scattered, folder:PATH, openml:MNIST, openml:Fashion-MNIST, openml:CIFAR-10"
     parser.add_argument("--data", default="digits", help=f"{sources} (default: digits)")
-    parser.add_argument("--from", dest="start", metavar="WEIGHTS", help="start from these: a file "
-                        "of this command's, or published ones, by file, folder or "
-                        "huggingface.co's id")  # fmt: skip
-    add(parser, "--out", "folder for the weights (default: runs/, then the name of the data)",
-        Path, "FOLDER")  # fmt: skip
+    published = "a file of this command's, or published ones: a file, a folder, huggingface.co's id"
+    add(parser, "--from", f"start from these: {published}", str, "WEIGHTS")
+    place = "folder for the weights (default: runs/, then the name of the data)"
+    add(parser, "--out", place, Path, "FOLDER")
     parser.add_argument("--restart", action="store_true", help="forget what --out holds")
-    parser.add_argument("--device", choices=("cpu", "cuda", "mps"), help="default: cuda or mps if "
-                        "there is one, else cpu")  # fmt: skip
-    add(parser, "--val-fraction", "share to choose the best epoch by; 0: take the last epoch "
-        "(default: 0.1)", float, "X")  # fmt: skip
+    kinds = ("cpu", "cuda", "mps")
+    parser.add_argument("--device", choices=kinds, help="default: cuda or mps if there is one")
+    share = "share to choose the best epoch by; 0: take the last epoch (default: 0.1)"
+    add(parser, "--val-fraction", share, float, "X")
     add(parser, "--processes", "processes that train together (default: 1)")
 
     run = parser.add_argument_group("training (what has no default here suits the data)")
@@ -97,21 +96,16 @@ Python, vit_steps.training.load_model("runs/my_photos/best.safetensors") is the 
     add(run, "--warmup", "share of the steps in which the learning rate rises", float, "X")
     add(run, "--label-smoothing", "share of the target spread over all", float, "X")
     add(run, "--clip", "longest gradient of all weights together", float, "X")
-    add(
-        run,
-        "--average",
-        "measure and keep a running mean of the weights, such as 0.999",
-        float,
-        "X",
-    )
+    add(run, "--average", "keep a running mean of the weights, such as 0.999", float, "X")
     add(run, "--seed", "of the first weights, the order and the augmentation")
-    run.add_argument("--augment", choices=AUGMENT, help="what is done to training images; digits: "
-                     "turn, scale and shift a little; photos: mirror, zoom in")  # fmt: skip
+    changes = "of training images; digits: turn, scale, shift a little; photos: mirror, zoom in"
+    run.add_argument("--augment", choices=AUGMENT, help=changes)
     run.add_argument("--amp", action="store_true", help="mixed precision, 16 bits where they do")
 
     model = parser.add_argument_group("model (suits the data; --from brings its own)")
     add(model, "--image-size", "side to which a folder's pictures are brought, in pixels (64)")
-    model.add_argument("--grey", action="store_true", help="make a folder's pictures grey")
+    grey = "make a folder's pictures grey"
+    model.add_argument("--grey", action="store_const", const=True, help=grey)
     add(model, "--patch-size", "side of a patch in pixels; divides the image's")
     add(model, "--embed-dim", "width of a token")
     add(model, "--depth", "number of encoder blocks")
@@ -126,38 +120,37 @@ def main(argv: list[str] | None = None) -> int:
     # A name that the terminal cannot print is printed as \\udc.., rather than ending the training.
     if isinstance(sys.stdout, TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
+    speaks = os.environ.get("RANK", "0") == "0"  # of several processes, one
     try:
-        if options.processes not in (None, 1):
+        if options.processes != 1:
             return launch(options.processes, sys.argv[1:] if argv is None else argv)
-        with joined(pick_device(options.device)) as device:
-            if is_first():
-                return train_as(options, device)
-            with open(os.devnull, "w") as nowhere, redirect_stdout(nowhere):
-                return train_as(options, device)
-    except (ValueError, OSError) as error:  # an option, a file or the network: say it in one line
-        sys.exit(f"vit_steps.training: {error}")
-    except ProcessLostError as error:
-        sys.exit(f"vit_steps.training: {error}; the same command goes on from the last epoch saved")
+        with (
+            joined(pick_device(options.device)) as device,
+            open(os.devnull, "w") as nowhere,
+            redirect_stdout(sys.stdout if speaks else nowhere),
+        ):
+            return train_as(options, device)
+    except (ValueError, OSError, ProcessLostError) as error:  # said in one line
+        sys.exit(f"vit_steps.training: {error}" if speaks else 1)
     except KeyboardInterrupt:
-        print("vit_steps.training: stopped", file=sys.stderr)
+        if speaks:
+            print("vit_steps.training: stopped", file=sys.stderr)
         return 130
 
 
 def train_as(options: argparse.Namespace, device: torch.device) -> int:
     """Load the data, build the model, train it, measure it once, and say where the weights are."""
     kind, _, name = options.data.partition(":")
-    place = (
-        options.out or Path("runs") / (Path(name).resolve().name if name else kind)
-    ).expanduser()
-    last, best = place / "last.safetensors", place / "best.safetensors"
+    usual = Path("runs") / (Path(name).expanduser().resolve().name if name else kind)
+    place = (options.out or usual).expanduser()
+    last, best = (place / name for name in WEIGHTS)
     given = {key: value for key in (*MODEL, *FIT) if (value := getattr(options, key)) is not None}
 
     with first_alone():  # what costs nothing comes first, the pictures last
-        said, loaded, how = prepared(options, kind, given)
+        said, loaded, how = prepared(options, given)
         with own_folder(place) if is_first() else nullcontext():
-            if options.restart:
-                for file in (last, best):
-                    file.unlink(missing_ok=True)
+            for old in (*WEIGHTS, *TABLES) if options.restart else ():
+                (place / old).unlink(missing_ok=True)
         train, val, test = load_parts(options, how)
     if loaded is None:
         model, said = recipe(options.data, train, **given)
@@ -179,9 +172,8 @@ def train_as(options: argparse.Namespace, device: torch.device) -> int:
         write_history(place, history)
         line = f"epoch {len(history):3} of {said['epochs']}: "
         line += f"training loss {history.train_loss[-1]:.3f}"
-        if history.val_loss:
-            line += f", val loss {history.val_loss[-1]:.3f}"
-            line += f", val accuracy {history.val_accuracy[-1]:.1%}"
+        for loss, accuracy in zip(history.val_loss[-1:], history.val_accuracy[-1:], strict=True):
+            line += f", val loss {loss:.3f}, val accuracy {accuracy:.1%}"
         with tqdm.external_write_mode():  # above the bar
             print(line, flush=True)
 
@@ -189,11 +181,9 @@ def train_as(options: argparse.Namespace, device: torch.device) -> int:
     try:
         history = fit(model, train, val, **whole, best=True, progress=sys.stderr.isatty())
     except KeyboardInterrupt:
-        if done or last.exists():
-            epoch = f"after epoch {len(done[-1])}" if done else "before another epoch was finished"
-            print(f"Stopped {epoch}; the same command goes on from there.")
-        else:
-            print("Stopped before the end of the first epoch: nothing is saved.")
+        epoch = f"after epoch {len(done[-1])}" if done else "before an epoch was finished"
+        on = "goes on from there" if done or last.exists() else "starts anew"
+        print(f"Stopped {epoch}; the same command {on}.")
         return 130
     if history.val_accuracy:
         val_accuracy = history.val_accuracy[history.best - 1]
@@ -212,50 +202,47 @@ def train_as(options: argparse.Namespace, device: torch.device) -> int:
 
 
 def prepared(
-    options: argparse.Namespace, kind: str, given: dict[str, Any]
+    options: argparse.Namespace, given: dict[str, Any]
 ) -> tuple[dict[str, Any], Any, Preprocess]:
     """The options of `fit`, the weights to start from or None, and how pictures are prepared.
 
-    ValueError for sizes that do not fit together, before a picture is read.
+    ValueError for what does not fit together, before a picture is read.
     """
-    folder_only = dict(image_size=options.image_size, grey=options.grey or None)
-    for name, value in folder_only.items():
-        if value is not None and kind != "folder":
-            said = f"the pictures of {options.data} have theirs"
-            raise ValueError(f"--{name.replace('_', '-')} is for folders; {said}")
-    if options.start is None:
-        how = preparation(options.data, options.image_size or 64, options.grey)
-        sizes, said = settings(options.data, **given)
+    start, data = getattr(options, "from"), options.data
+    of_folders = [name for name in ("image_size", "grey") if getattr(options, name) is not None]
+    own = [*of_folders, *(name for name in MODEL if name in given)]
+    if of_folders and not data.startswith("folder:"):
+        raise ValueError(f"--{own[0].replace('_', '-')} is for folders, not for {data}")
+    if start is None:
+        sizes, said = settings(data, given)
+        size = 64 if options.image_size is None else options.image_size
+        how, loaded = preparation(data, size, bool(options.grey)), None
         ViTConfig(image_size=how.size, num_classes=2, **sizes)
-        return said, None, how
-    wrong = [n for n in (*MODEL, *folder_only) if n in given or folder_only.get(n) is not None]
-    if wrong:
-        raise ValueError(f"--from brings its own; leave out --{wrong[0].replace('_', '-')}")
-    loaded = load(options.start, num_classes=2)
-    if loaded.preprocess is None:
-        raise ValueError(f"{options.start} does not say how it wants its pictures")
-    if kind != "folder" and (own := preparation(options.data)) != loaded.preprocess:
-        raise ValueError(f"{options.start} wants {loaded.preprocess}; {options.data} is {own}")
-    said = dict(seed=0) | ONWARD | given
-    return said | {"augment": augmentation(said["augment"])}, loaded, loaded.preprocess
+    elif own:
+        raise ValueError(f"--from brings its own; leave out --{own[0].replace('_', '-')}")
+    else:
+        said, loaded = completed(ONWARD | given), load(start, num_classes=2)
+        how = loaded.preprocess
+        if how is None:
+            raise ValueError(f"{start} does not say how it wants its pictures")
+        if not data.startswith("folder:") and how != (stored := preparation(data)):
+            raise ValueError(f"{start} wants {how}; {data} is {stored}")
+    check_options(said)
+    return said, loaded, how
 
 
 def load_parts(options: argparse.Namespace, how: Preprocess) -> Parts:
     """Load the data that are asked for, and say what they are."""
-    val_fraction = 0.1 if options.val_fraction is None else options.val_fraction
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        known: Any = dict(val_fraction=val_fraction, preprocess=how)
-        parts = load_data(options.data, **known)
+        parts = load_data(options.data, val_fraction=options.val_fraction, preprocess=how)
     for warning in caught:
         print(f"note: {warning.message}")
     _, height, width = parts.train.shape
-    others = [f", {len(data):,} {use}" for data, use in ((parts.val, "for val"),
-              (parts.test, "to test on")) if data is not None]  # fmt: skip
-    print(
-        f"{options.data}: {len(parts.train):,} images to train on{''.join(others)}; "
-        f"{len(parts.train.classes)} classes; {height}×{width} pixels"
-    )
+    said = f"{options.data}: {len(parts.train):,} images to train on"
+    for data, use in ((parts.val, "for val"), (parts.test, "to test on")):
+        said += f", {len(data):,} {use}" if data is not None else ""
+    print(f"{said}; {len(parts.train.classes)} classes; {height}×{width} pixels")
     return parts
 
 

@@ -16,6 +16,7 @@ from ..inputs import check_choice, check_fraction, check_sizes
 from .dataset import ImageDataset, split
 from .folders import Parts, folder
 
+SOURCES = '"digits", "scattered", "folder:PATH" or "openml:NAME"'
 DIGITS = tuple("0123456789")
 INK = 16  # the byte of the darkest ink in scikit-learn's digits
 DIGIT = 8  # side of scikit-learn's digits, in pixels
@@ -37,15 +38,11 @@ def as_stored(side: int, channels: int = 1) -> Preprocess:
 
 
 def digits(fraction: float = 0.2, seed: int = 0) -> tuple[ImageDataset, ImageDataset]:
-    """The 1,797 handwritten digits that scikit-learn ships, of 8×8 pixels, split by class.
+    """The 1,797 handwritten digits that scikit-learn ships, in a train and a held-out part.
 
-    Args:
-        fraction: the share of each digit to hold out.
-        seed: the same seed draws the same split.
-
-    Returns:
-        The train part and the held-out part; images (n, 1, 8, 8), from -1 (paper) to 1 (ink).
-        Source: UCI, "Optical Recognition of Handwritten Digits" (Alpaydin and Kaynak 1998).
+    Images (n, 1, 8, 8), from -1 (paper) to 1 (ink); the share `fraction` of each digit is held out,
+    as the seed draws it. Source: UCI, "Optical Recognition of Handwritten Digits" (Alpaydin and
+    Kaynak 1998).
     """
     from sklearn.datasets import load_digits
 
@@ -67,7 +64,7 @@ def scattered(
 
     Args:
         count: how many canvases.
-        seed: the same seed draws the same canvases.
+        seed: the same seed draws the same.
         side: of the canvas, in pixels.
         fragments: how many pieces of 3×3 pixels lie around each digit, never on it. They are
             drawn without regard to its class, so they tell nothing about it.
@@ -124,17 +121,10 @@ def window(corners: Tensor, size: int) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def openml(name: str, data_home: str | Path | None = None) -> tuple[ImageDataset, ImageDataset]:
-    """A larger public set by name, from openml.org: "Fashion-MNIST", "MNIST" or "CIFAR-10".
+    """A larger public set, one of `OPENML`, in a train part and the usual held-out 10,000.
 
-    The first call downloads it and reads its text, which takes minutes; both results are kept.
-
-    Args:
-        name: one of `OPENML`.
-        data_home: the folder to keep it in; None is scikit-learn's own, ~/scikit_learn_data.
-
-    Returns:
-        The train part and the held-out part, which is the usual one, the last 10,000; images
-        (n, C, H, W), from -1 to 1.
+    Images (n, C, H, W), from -1 to 1. The first call downloads it and reads its text, which takes
+    minutes; both results are kept in data_home, by default scikit-learn's ~/scikit_learn_data.
 
     Raises:
         ValueError: an unknown name, or the folder cannot be written to.
@@ -174,27 +164,21 @@ def load_data(
     source: str,
     fraction: float = 0.2,
     seed: int = 0,
-    size: int | tuple[int, int] = 224,
+    size: int | tuple[int, int] = 64,
     count: int = 100_000,
     val_fraction: float = 0.1,
     preprocess: Preprocess | None = None,
 ) -> Parts:
-    """A data set by what stands after --data on the command line, in three parts.
+    """A data set by what stands after --data on the command line: (train, val, test).
 
     Args:
-        source: "digits", "scattered", "folder:PATH" or "openml:NAME".
+        source: "digits", "scattered", "folder:PATH" or "openml:NAME"; ValueError for another.
         fraction, seed: of the split, for digits and a folder; the seed draws scattered ones too.
         size, preprocess: of a folder's pictures, see `folder`.
         count: of scattered digits to train on (of fewer, a model learns the canvases by heart); a
             fiftieth as many are held out.
-        val_fraction: the share of train, class by class, that becomes val; 0 for none. A folder
-            that has its own val keeps it.
-
-    Returns:
-        (train, val, test); val and test are None where there is none.
-
-    Raises:
-        ValueError: an unknown source, or what the source itself raises.
+        val_fraction: the share of train, class by class, that becomes val; with 0 val is None. A
+            folder that has its own val keeps it.
     """
     check_fraction(val_fraction=val_fraction)
     kind, _, rest = source.partition(":")
@@ -207,7 +191,7 @@ def load_data(
     elif kind == "openml" and rest:
         train, test = openml(rest)
     else:
-        raise ValueError(f'{source!r}: give "digits", "scattered", "folder:PATH" or "openml:NAME"')
+        raise ValueError(f"{source!r}: give {SOURCES}")
     val = None
     if val_fraction:
         train, val = split(train, val_fraction, seed)

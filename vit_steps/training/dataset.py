@@ -22,15 +22,14 @@ class ImageDataset(Dataset):
     of numbers, a batch: images (B, C, H, W) and labels (B,).
 
     Args:
-        pixels: (n, C, H, W), bytes as a file holds them, a quarter of the memory (or on the disk,
-            mapped); or floats, which are taken as normalised already.
+        pixels: (n, C, H, W), bytes, in memory or mapped from a file; or floats, which are taken as
+            normalised already.
         labels: (n,), int64, each the number of a class.
         classes: the name of each class.
-        places: (n, 2), int64, or None: row and column of each digit's top-left corner, in pixels,
-            where that is known.
+        places: (n, 2), int64: row and column of each digit's top-left corner in pixels, if known.
         white: the byte that stands for 1.0.
-        preprocess: how such an image is made from any picture, and what normalises the bytes; None
-            where that is not known, then they become floats from -1 to 1.
+        preprocess: how such an image is made from any picture, and what normalises the bytes;
+            without it they become floats from -1 to 1.
 
     Raises:
         TypeError: a value of the wrong kind.
@@ -52,7 +51,9 @@ class ImageDataset(Dataset):
             inputs.check_sizes(white=self.white)
             if self.white < 255 and self.pixels.max() > self.white:
                 raise ValueError(f"pixels go up to {self.pixels.max()}, but white is {self.white}")
-        check_classes(self.classes)
+        names = self.classes
+        if not isinstance(names, tuple) or not all(isinstance(name, str) for name in names):
+            raise TypeError(f"classes is {names!r}; give a tuple of names")
         inputs.check_labels(self.labels, len(self), len(self.classes))
         if self.places is not None:
             inputs.check_int64("places", self.places, len(self), 2)
@@ -82,11 +83,7 @@ class ImageDataset(Dataset):
 
 
 def as_floats(pixels: Tensor, data: ImageDataset) -> Tensor:
-    """Bytes from 0 to `data.white` as floats, normalised as `data.preprocess` says; floats as is.
-
-    Args:
-        pixels: (B, C, H, W), or (C, H, W).
-    """
+    """Bytes ([B,] C, H, W) as floats, normalised as `data` says; floats as they are."""
     if pixels.is_floating_point():
         return pixels
     how, floats = data.preprocess, pixels.float().div_(data.white)
@@ -94,26 +91,12 @@ def as_floats(pixels: Tensor, data: ImageDataset) -> Tensor:
     return floats.sub_(per_channel(floats, mean)).div_(per_channel(floats, std))
 
 
-def check_classes(classes: Any) -> None:
-    """Classes must be a tuple of names; TypeError for anything else."""
-    if not isinstance(classes, tuple) or not all(isinstance(name, str) for name in classes):
-        raise TypeError(f"classes is {classes!r}; give a tuple of names")
-
-
 def split(data: ImageDataset, fraction: float, seed: int) -> tuple[ImageDataset, ImageDataset]:
-    """Hold out the same share of each class, at least one picture, and leave at least one.
+    """The train part and the held-out part, each in the order of the data.
 
-    Args:
-        data: what to split.
-        fraction: the share to hold out, above 0 and below 1.
-        seed: the same seed draws the same pictures.
-
-    Returns:
-        The train part and the held-out part, each in the order of the data.
-
-    Raises:
-        TypeError: the fraction is not a number.
-        ValueError: a fraction outside (0, 1), or a class of fewer than 2 pictures, named.
+    The same share of each class is held out, at least one picture, and at least one is left. The
+    same seed draws the same pictures. ValueError for a fraction outside (0, 1), and for a class of
+    fewer than 2 pictures, which it names.
     """
     held = hold_out(data.labels.cpu(), data.classes, fraction, seed)
     return data.part(~held), data.part(held)

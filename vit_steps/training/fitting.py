@@ -16,11 +16,12 @@ from tqdm import tqdm
 from ..inputs import check_choice, check_fraction, check_sizes
 from ..vit import ViTConfig
 from .checkpoints import bare, check_plain, config_of, describe, read_checkpoint, weights_of
+from .dataset import ImageDataset
 from .devices import bring, pick_device
 from .identity import fingerprint, fingerprint_model, name_of
 from .learner import Learner
-from .loader import Batches, Source, evaluation_size
-from .loop import History, evaluate, warmup_cosine
+from .loader import Batches, Source, classes_of
+from .loop import EVALUATED, History, evaluate, warmup_cosine
 from .processes import is_first, my_share, totals, wait, wrap
 from .resuming import own_folder, resume, save_epoch
 
@@ -54,13 +55,12 @@ def fit(
     With a folder, each epoch ends with a checkpoint, `last.safetensors`, and the best epoch's
     weights are kept as `best.safetensors`; `load_model` reads both. The same call again goes on
     from there, and ends with the weights of a training that was never stopped, bit for bit (on a
-    CPU with as many threads; a GPU may differ in the last bits). With more epochs it goes on too,
-    by the schedule of the longer run. A second training in the same folder is refused while the
-    first is at work.
+    CPU with as many threads; a GPU may differ in the last bits). With more epochs it goes on by the
+    schedule of the longer run. A second training in the folder is refused while one is at work.
 
-    Where torchrun started several processes, each calls this (`processes.joined`): they share each
-    batch, and end with the weights that one process comes to, up to rounding. The first of them
-    writes, and shows the bar. A checkpoint goes on in any number of processes.
+    Where torchrun started several processes, each calls this within `processes.joined`: they share
+    each batch, and end with the weights that one process comes to, up to rounding. The first of
+    them writes, and shows the bar. A checkpoint goes on in any number of processes.
 
     Ctrl-C, a notebook's stop button, ends it early: the folder holds the last finished epoch, the
     model keeps what it learned up to that moment, and the KeyboardInterrupt goes on to the caller.
@@ -81,9 +81,8 @@ def fit(
         label_smoothing: see `train_step`.
         augment: changes a batch of training images on the device, such as `augment_digits`; it
             must draw its random numbers from the generator that it is given, which is the CPU's.
-            A run goes on only with one of the same name (see `identity.name_of`).
         clip: the longest that the gradient of all weights together may be; a longer one is made
-            shorter (Pascanu et al. 2013). None leaves it.
+            shorter (Pascanu et al. 2013).
         average: how much of itself a running mean of the weights keeps at a step, such as 0.999
             (Polyak and Juditsky 1992); less in the first steps. The mean is measured, saved, and in
             the model afterwards.
@@ -109,20 +108,14 @@ def fit(
             number.
         KeyboardInterrupt: it was stopped.
     """
-    check_sizes(epochs=epochs)
-    check_sizes(0, seed=seed)
-    check_fraction(warmup=warmup, label_smoothing=label_smoothing, average=average or 0.0)
-    check_rates(lr=lr, weight_decay=weight_decay, clip=clip or 0.0)
-    for name, choice in (("amp", amp), ("best", best)):
-        check_choice(name, choice, True, False)
+    check_options(locals())
     classes, logits, share = check_data(model, train, val), count_logits(model), my_share()
-    if batch_size is not None and batch_size < share[1]:
-        raise ValueError(f"batch_size is {batch_size}, too few for {share[1]} processes")
     home, device = next(model.parameters()).device, pick_device(device)
-    drawn = Batches(bring(train, device), batch_size, device, share, logits)
-    held = None
+    drawn, held = Batches(bring(train, device), batch_size, device, share, logits), None
     if val is not None:
-        held = Batches(bring(val, device), evaluation_size(val), device, share, logits)
+        held = Batches(bring(val, device), None, device, share, logits, usual=EVALUATED)
+    if drawn.batch_size < share[1]:
+        raise ValueError(f"batch_size is {drawn.batch_size}, too few for {share[1]} processes")
     steps = len(drawn)  # an epoch
     schedule = schedule or partial(warmup_cosine, warmup=warmup)
     rates = [schedule(i, epochs * steps) for i in range(epochs * steps)]
@@ -133,18 +126,20 @@ def fit(
     if place is not None:
         check_plain(model)
         known = dict(train=fingerprint(train), val=None if val is None else fingerprint(val))
-        about = describe(config_of(model), classes, getattr(train, "preprocess", None), known)
-        run = config_of(model) | known | dict(batch_size=batch_size, lr=lr, seed=seed, amp=amp)
+        how = train.preprocess if isinstance(train, ImageDataset) else None
+        about = describe(config_of(model), classes, how, known)
+        run = config_of(model) | known | dict(classes=classes, batch_size=drawn.batch_size, lr=lr)
         run |= dict(weight_decay=weight_decay, label_smoothing=label_smoothing, clip=clip)
-        run |= dict(average=average, augment=name_of(augment), optimizer=name_of(optimizer))
+        run |= dict(average=average, augment=name_of(augment), seed=seed, amp=amp)
         run |= dict(schedule=name_of(schedule), model=fingerprint_model(model))
-    learner = Learner.of(model.to(device), optimizer, lr, weight_decay, average, amp)
-    step = partial(learner.step, wrap(model), label_smoothing=label_smoothing, clip=clip)
+        run["optimizer"] = None if optimizer is None else " ".join(repr(optimizer).split())
+    learner = Learner(model.to(device), optimizer, lr, weight_decay, average, amp)
+    step = partial(learner.step, wrap(model), label_smoothing, clip)
     try:
         with own_folder(place) if place and is_first() else nullcontext():
             wait()  # until the first has made and swept it
             if place is not None:
-                history = resume(place, learner, run, steps)
+                history = resume(place, learner, run)
             done, hidden = len(history), not (progress and is_first())
             if done > epochs:
                 raise ValueError(f"epochs is {epochs}, but {place} holds {done} finished ones")
@@ -169,7 +164,8 @@ def fit(
                         save_epoch(place, learner, run, about, history)
                     if best and not place and history.best == len(history):
                         kept = deepcopy(weights_of(learner.measured))
-                    if tell(report, history):
+                    ends = report is not None and is_first() and report(history) is True
+                    if totals(ends) != [0]:
                         break
             wait()  # for the last files
     finally:
@@ -181,12 +177,6 @@ def fit(
     return history
 
 
-def tell(report: Callable[[History], Any] | None, history: History) -> bool:
-    """Report an epoch, in the first process; whether the training is to end, in all of them."""
-    ends = report is not None and is_first() and report(history) is True
-    return bool(totals(ends)[0])
-
-
 def train_epoch(
     step: Callable[[Tensor, Tensor], Tensor],
     learner: Learner,
@@ -196,7 +186,7 @@ def train_epoch(
 ) -> float:
     """A step on each of the batches that are drawn, with its learning rate; the mean loss."""
     summed, seen = torch.zeros(()), 0
-    for (images, labels), rate in zip(drawn, rates, strict=False):  # files may be unreadable
+    for (images, labels), rate in zip(drawn, rates, strict=False):
         for group, peak in zip(learner.optimizer.param_groups, learner.peaks, strict=True):
             group["lr"] = rate * peak
         summed = summed.to(images.device) + step(images, labels) * len(labels)
@@ -218,11 +208,8 @@ def check_epoch(model: nn.Module, history: History, lr: float) -> None:
 
 
 def check_data(model: nn.Module, train: Source, val: Source | None) -> tuple[str, ...]:
-    """Refuse data that do not belong together or to the model; give the classes' names.
-
-    Data sets that are not of this package may have them too, in `classes`, as torchvision's do.
-    """
-    names = [tuple(getattr(data, "classes", ())) for data in (train, val) if data is not None]
+    """Refuse data that do not belong together or to the model; give the classes' names."""
+    names = [classes_of(data) for data in (train, val) if data is not None]
     if all(names) and len({*names}) > 1:
         raise ValueError(f"train has the classes {names[0]}, val {names[1]}")
     logits, count = count_logits(model), len(names[0])
@@ -251,3 +238,19 @@ def check_rates(**rates: float) -> None:
             raise TypeError(f"{name} is {value!r}; give a number")
         if not 0 <= value < inf:
             raise ValueError(f"{name} is {value}; give a number of at least 0")
+
+
+def check_options(options: dict[str, Any]) -> None:
+    """Refuse options of `fit` that are out of their range, by their names; None is fine."""
+
+    def given(*names: str) -> dict[str, Any]:
+        return {name: options[name] for name in names if options.get(name) is not None}
+
+    check_sizes(**given("epochs", "batch_size"))
+    check_sizes(0, **given("seed"))
+    check_fraction(**given("warmup", "label_smoothing", "average"))
+    check_rates(**given("lr", "weight_decay", "clip"))
+    if options.get("clip") == 0:
+        raise ValueError("clip is 0: nothing would be learned; give a number above 0, or None")
+    for name, value in given("amp", "best").items():
+        check_choice(name, value, True, False)

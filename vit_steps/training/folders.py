@@ -1,5 +1,6 @@
 """Lesson 07: a folder of the learner's own pictures."""
 
+import os
 import shutil
 import warnings
 from concurrent.futures import ThreadPoolExecutor
@@ -44,22 +45,22 @@ def folder(
     Folders inside a class belong to it. Hidden files, and files whose ending is not a picture's,
     are passed over; a picture that cannot be read is named in a warning and skipped. Each is read
     once, cropped and resized, and held as bytes, at 224×224 each 0.15 MB: in memory, or, if they
-    take more than `limit`, in a file for temporary things, which goes when they are let go.
+    take more than `limit`, in a temporary file, which goes when they are let go.
 
     Args:
         path: the folder.
         size: to crop and resize to, in pixels; the pixels then run from -1 to 1.
         fraction: the share of each class to test on, where there is no folder train.
-        seed: the same seed draws the same split.
+        seed: of the split.
         val_fraction: the share of each class to take from train for val, where there is no folder
             val (also valid, validation); 0 for none.
-        limit: of the pictures' bytes in memory, 2 GB.
+        limit: of the pictures' bytes in memory.
         preprocess: how a model that is trained on wants its pictures (`Loaded.preprocess`), in
             place of `size`; with one mean they are made grey.
 
     Returns:
-        (train, val, test): pictures (C, H, W); the classes are the sub-folders' names, sorted.
-        Where there is train and val, but no test, test is None.
+        (train, val, test); the classes are the sub-folders' names, sorted. Where there is train
+        and val, but no test, test is None.
 
     Raises:
         ValueError: no such folder, fewer than two classes, a class without (or, to be split, with
@@ -93,9 +94,12 @@ def folder(
         held = hold_out(labels, classes, share, seed)
         for name, chosen in (("train", ~held), (part, held)):
             found[name] = [files[i] for i in chosen.nonzero()[:, 0].tolist()], labels[chosen]
-    in_memory = sum(len(files) for files, _ in found.values()) * size_of(preprocess) <= limit
-    read = {part: read_all(*pair, classes, preprocess, in_memory) for part, pair in found.items()}
-    return Parts(read["train"], read.get("val"), read.get("test"))
+    one = len(preprocess.mean) * prod(preprocess.size)  # bytes of a picture
+    in_memory = sum(len(files) for files, _ in found.values()) * one <= limit
+    read: dict[str, Any] = dict(val=None, test=None)
+    for part, (files, labels) in found.items():
+        read[part] = read_all(files, labels, classes, preprocess, in_memory)
+    return Parts(**read)
 
 
 def find_parts(path: Path) -> dict[str, Path]:
@@ -127,11 +131,7 @@ def subfolders(path: Path) -> list[str]:
 
 
 def list_files(path: Path) -> tuple[list[Path], Tensor, tuple[str, ...]]:
-    """The pictures in a folder's sub-folders, by their endings and first bytes: files and labels.
-
-    Returns:
-        The files, class by class; the number of each one's class; and the classes' names.
-    """
+    """The pictures in a folder's sub-folders, the number of each one's class, and the classes."""
     classes = tuple(subfolders(path))
     if len(classes) < 2:
         found = f"only the sub-folder {classes[0]!r}" if classes else "no sub-folders"
@@ -179,24 +179,19 @@ def check_header(file: Path) -> None:
         decode(file)
 
 
-def size_of(how: Preprocess) -> int:
-    """The bytes of a picture."""
-    return len(how.mean) * prod(how.size)
-
-
 def read_all(
     files: list[Path], labels: Tensor, classes: tuple[str, ...], how: Preprocess, in_memory: bool
 ) -> ImageDataset:
     """Read what can be read, name what cannot; ValueError for a class without any."""
-    shape, needed = (len(files), len(how.mean), *how.size), len(files) * size_of(how)
+    shape = len(files), len(how.mean), *how.size
     if in_memory:
         pixels = torch.empty(shape, dtype=torch.uint8)
     else:
-        if shutil.disk_usage(gettempdir()).free < needed:
+        if shutil.disk_usage(gettempdir()).free < (needed := prod(shape)):
             where = f"{gettempdir()} has less; make room, or set TMPDIR to another folder"
             raise ValueError(f"the pictures take {needed / 1e9:.1f} GB on the disk; {where}")
-        file: Any = TemporaryFile()  # noqa: SIM115  it is to outlive this
-        pixels = torch.from_numpy(np.memmap(file, np.uint8, "w+", shape=shape))
+        with TemporaryFile() as file:  # what is mapped lives on
+            pixels = torch.from_numpy(np.memmap(file, np.uint8, "w+", shape=shape))
 
     def read(i: int) -> str | None:
         try:
@@ -204,7 +199,8 @@ def read_all(
         except ValueError as error:
             return str(error)
 
-    pool = ThreadPoolExecutor()
+    # Each holds a picture in floats, as large as its file has it.
+    pool = ThreadPoolExecutor(min(os.cpu_count() or 1, 8))
     try:
         reading = tqdm(pool.map(read, range(len(files))), "reading", len(files), disable=None)
         broken = {i: said for i, said in enumerate(reading) if said is not None}

@@ -23,13 +23,10 @@ def fingerprint(data: Any) -> str:
 
 
 def fingerprint_model(model: nn.Module) -> str:
-    """The number of its tensors, how many are trained, and a sum over all their names and shapes.
-
-    What `torch.compile` puts into the names does not count.
-    """
+    """The number of its tensors, how many are trained, and a sum over their names and shapes."""
     shapes = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
     trained = [name for name, p in model.named_parameters() if p.requires_grad]
-    text = f"{shapes} {trained}".replace("_orig_mod.", "")
+    text = f"{shapes} {trained}".replace("_orig_mod.", "")  # what torch.compile puts there
     about = f"{len(shapes)} tensors, {len(trained)} of them trained"
     return f"{about}, sum {zlib.crc32(text.encode()):08x}"
 
@@ -42,10 +39,10 @@ def crc(tensor: Tensor, start: int = 0) -> int:
 
 
 def name_of(given: Any) -> str | None:
-    """The qualified name of a function, or of an object's class; None for none.
+    """The name of a function, of a `partial` with what it gives; or of an object's class.
 
-    Of a `partial` what it gives to the function counts too. What a function does is not looked
-    into: where you change that, give it another name or the run another folder.
+    What a function does is not looked into: where you change that, give it another name or the run
+    another folder.
     """
     if isinstance(given, partial):
         values = [*map(repr, given.args)]

@@ -1,13 +1,14 @@
 """Lesson 07: pictures in batches, on the device that learns from them."""
 
 from collections.abc import Callable, Iterator, Sized
+from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset, default_collate
 
-from ..inputs import check_labels, check_sizes
+from ..inputs import check_images, check_labels, check_sizes
 from .dataset import ImageDataset, as_floats
 
 Source = Dataset | DataLoader  # what `fit` and `evaluate` take: an ImageDataset, or any other
@@ -22,16 +23,18 @@ class Batches:
     Args:
         data: an `ImageDataset`; any other `Dataset` of (image, label), images as the model wants
             them; or a DataLoader of such, whose own batches, order and workers count.
-        batch_size: B; None is 64, or the DataLoader's.
+        batch_size: B; None is the usual one, or the DataLoader's.
         device: where the batches are wanted; None leaves them where the data are.
         share: where several processes train together, the number of this one and how many there
             are. Each draws the same batches, and yields its part of each: one image more or less
             than the others, or none. What it augments with, it draws for itself.
         classes: how many the model knows; labels that are numbers must be below it.
+        usual: B where nothing else says it.
 
     Raises:
-        TypeError: no such data, or without a length.
-        ValueError: no images, a batch size beside a DataLoader, or processes that would share one.
+        TypeError: no such data, or without a length; later, a batch that is no such pair.
+        ValueError: no images, a batch size beside a DataLoader, or processes that would share one;
+            later, images and labels that do not fit together, or a label out of its range.
     """
 
     def __init__(
@@ -41,6 +44,7 @@ class Batches:
         device: torch.device | None = None,
         share: tuple[int, int] = (0, 1),
         classes: int | None = None,
+        usual: int = 64,
     ):
         if not isinstance(data, Dataset | DataLoader) or not isinstance(data, Sized):
             raise TypeError(
@@ -51,14 +55,15 @@ class Batches:
             raise ValueError("the data hold nothing; give at least one image")
         self.data: Any = data
         self.device, self.share, self.classes = device, share, classes
-        self.batch_size, self.drawn = 64 if batch_size is None else batch_size, False
+        self.batch_size, self.drawn = batch_size or usual, isinstance(data, DataLoader)
         if isinstance(data, DataLoader):
-            self.drawn = True
             if batch_size is not None:
                 raise ValueError(f"batch_size is {batch_size}, but a DataLoader has its own")
             if share[1] > 1:
                 raise ValueError("a DataLoader cannot be shared by processes; give its dataset")
-        check_sizes(batch_size=self.batch_size)
+            self.batch_size = data.batch_size or 1
+        elif batch_size is not None:
+            check_sizes(batch_size=batch_size)
 
     def __len__(self) -> int:
         """The number of batches."""
@@ -76,9 +81,8 @@ class Batches:
                 A DataLoader draws its order itself.
             augment: changes the images of a batch, such as `augment_digits`.
         """
-        for images, labels in map(pair_of, self.data) if self.drawn else self.draw(generator):
-            if self.classes and labels.ndim == 1 and not isinstance(self.data, ImageDataset):
-                check_labels(labels, len(labels), self.classes)
+        check = partial(check_batch, classes=self.classes)
+        for images, labels in map(check, self.data) if self.drawn else self.draw(generator):
             # Elsewhere than on CUDA the bytes could be read before they have arrived.
             device = labels.device if self.device is None else self.device
             images = images.to(device, non_blocking=device.type == "cuda")
@@ -90,7 +94,7 @@ class Batches:
             yield images, labels
 
     def draw(self, generator: torch.Generator | None) -> Iterator[tuple[Tensor, Tensor]]:
-        """This process's part of each batch, as it is held; of other data sets' at least one."""
+        """This process's part of each batch, as it is held."""
         mine, processes = self.share
         order = torch.arange(len(self.data))
         if generator is not None:
@@ -102,22 +106,32 @@ class Batches:
             if isinstance(self.data, ImageDataset):
                 numbers = numbers.to(self.data.labels.device)
                 yield self.data.pixels[numbers], self.data.labels[numbers]
-            else:
+            else:  # one at least, which tells the shapes
                 items = [self.data[i] for i in numbers.tolist() or [0]]
-                images, labels = pair_of(default_collate(items))
+                images, labels = check_batch(default_collate(items), self.classes)
                 yield images[: len(numbers)], labels[: len(numbers)]
 
 
-def pair_of(batch: Any) -> tuple[Tensor, Tensor]:
-    """Images and labels of a batch; TypeError, which says what came instead."""
-    if isinstance(batch, list | tuple) and len(batch) == 2:
-        images, labels = batch
-        if isinstance(images, Tensor) and isinstance(labels, Tensor):
-            return images, labels
-    kinds = [type(part).__name__ for part in batch] if isinstance(batch, list | tuple) else batch
-    raise TypeError(f"a batch is {kinds}; give pairs of an image (a tensor) and a label")
+def check_batch(batch: Any, classes: int | None) -> tuple[Tensor, Tensor]:
+    """Images and labels of a batch that somebody else made; says what came where it is none."""
+    parts = batch if isinstance(batch, list | tuple) else [batch]
+    if len(parts) != 2 or not all(isinstance(part, Tensor) for part in parts):
+        kinds = ", ".join(type(part).__name__ for part in parts)
+        raise TypeError(f"a batch holds {kinds}; give pairs of an image (a tensor) and a label")
+    images, labels = parts
+    check_images(images)
+    if labels.ndim == 2 and labels.is_floating_point():  # the share of each class
+        if len(labels) != len(images):
+            raise ValueError(f"a batch holds {len(images)} images and {len(labels)} labels")
+    else:
+        check_labels(labels, len(images), classes or int(labels.max()) + 1)
+    return images, labels
 
 
-def evaluation_size(data: Any) -> int | None:
-    """The batches in which data are measured: of 256, or as the DataLoader draws them."""
-    return None if isinstance(data, DataLoader) else 256
+def classes_of(data: Any) -> tuple[str, ...]:
+    """The classes' names, where the data, or what a DataLoader or Subset draws from, have them."""
+    while not hasattr(data, "classes") and hasattr(data, "dataset"):
+        data = data.dataset
+    names = getattr(data, "classes", ())
+    known = isinstance(names, list | tuple) and all(isinstance(name, str) for name in names)
+    return tuple(names) if known else ()

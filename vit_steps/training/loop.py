@@ -12,8 +12,10 @@ from torch.optim import Optimizer
 
 from ..inputs import check_labels
 from .devices import autocast
-from .loader import Batches, Source, evaluation_size
+from .loader import Batches, Source
 from .processes import my_share, totals
+
+EVALUATED = 256  # images at once where nothing is learned
 
 
 @dataclass
@@ -89,22 +91,24 @@ def evaluating(model: nn.Module) -> Iterator[None]:
 def answers(
     model: nn.Module, data: Source | Batches, batch_size: int | None = None, amp: bool = False
 ) -> Iterator[tuple[Tensor, Tensor]]:
-    """The logits (B, classes) that the model gives for each batch, and its labels (B,)."""
+    """For each batch of this process the logits (B, classes) and labels (B,); B may be 0."""
     device = next(model.parameters()).device
     if not isinstance(data, Batches):
-        data = Batches(data, batch_size or evaluation_size(data), device, my_share())
+        data = Batches(data, batch_size, device, my_share(), usual=EVALUATED)
     for images, labels in data():
+        if not len(labels):  # a black image, which tells how many logits there are
+            images = images.new_zeros(1, *images.shape[1:])
+        with autocast(device, amp):
+            logits = model(images)[: len(labels)].float()
         if len(labels):
-            with autocast(device, amp):
-                logits = model(images)
             check_labels(labels, *logits.shape)
-            yield logits.float(), labels
+        yield logits, labels
 
 
 def evaluate(
     model: nn.Module, data: Source | Batches, batch_size: int | None = None, amp: bool = False
 ) -> tuple[float, float]:
-    """How well the model does on data that it does not learn from, dropout off.
+    """The mean cross-entropy in nats, and the accuracy from 0 to 1, dropout off.
 
     Where several processes train together all must call it: each measures its share.
 
@@ -112,9 +116,6 @@ def evaluate(
         data: as `fit` takes them; moved to the model's device batch by batch.
         batch_size: how many images go through at once; None is 256, or the DataLoader's.
         amp: in mixed precision.
-
-    Returns:
-        The mean cross-entropy in nats, and the accuracy from 0 to 1.
     """
     loss = right = torch.zeros((), device=next(model.parameters()).device)
     seen = 0

@@ -9,10 +9,13 @@ import gc
 import importlib
 import os
 import signal
+import sys
+import time
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any
+from contextlib import contextmanager, suppress
+from socket import socket
+from subprocess import Popen, TimeoutExpired
 
 import torch
 import torch.distributed as dist
@@ -26,7 +29,10 @@ from torch.optim import Optimizer
 from ..inputs import check_sizes
 from .devices import autocast
 
-LOST = "another process of this training has ended, so this one ends too"
+LOST = (
+    "another process of this training has ended, so this one ends too; the same command goes on "
+    "from the last epoch saved"
+)
 
 
 class ProcessLostError(RuntimeError):
@@ -46,30 +52,48 @@ def is_first() -> bool:
 
 
 def launch(count: int, argv: list[str]) -> int:
-    """Run the training's command in so many processes, as torchrun does; ValueError below 2."""
-    from torch.distributed.elastic.multiprocessing.api import SignalException
-    from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
-    from torch.distributed.run import main
+    """Run the training's command in so many processes of this machine, as torchrun does.
 
-    check_sizes(2, processes=count)
-    own = ["--standalone", "--nproc-per-node", str(count), "-m", "vit_steps.training"]
+    Ctrl-C, or the end of one of them, ends all. Gives 0, 130 after Ctrl-C, or 1 where one failed.
+    """
+    check_sizes(processes=count)
+    with socket() as free:
+        free.bind(("localhost", 0))
+        port = free.getsockname()[1]
+    # Without that level gloo shows its frames, when another process has ended.
+    own = dict(OMP_NUM_THREADS=max((os.cpu_count() or 1) // count, 1), TORCH_CPP_LOG_LEVEL="ERROR")
+    own |= os.environ | dict(MASTER_ADDR="localhost", MASTER_PORT=port, WORLD_SIZE=count)
+    own |= dict(LOCAL_WORLD_SIZE=count, TORCHELASTIC_RUN_ID="own", TORCHELASTIC_RESTART_COUNT=0)
+    words = [sys.executable, "-m", "vit_steps.training", *argv, "--processes", "1"]
+    # This one alone heeds Ctrl-C: it comes to the others as SIGTERM, when they are ready for it.
+    heeded, started, codes = signal.signal(signal.SIGINT, signal.SIG_IGN), [], []
+    for number in range(count):
+        known = own | dict(RANK=number, LOCAL_RANK=number)
+        environment = {name: str(value) for name, value in known.items()}
+        started.append(Popen(words, env=environment))
+    signal.signal(signal.SIGINT, heeded)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        main([*own, *argv, "--processes", "1"])
-    except (SignalException, KeyboardInterrupt):
-        return 130
-    except ChildFailedError:
-        return 1  # it has said why
-    return 0
+        while None in (codes := [one.poll() for one in started]) and not any(codes):
+            time.sleep(0.1)
+        code, patience = int(any(codes)), 5  # seconds, in which the others notice, and say why
+    except KeyboardInterrupt:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        code, patience = 130, 0
+    for end, seconds in ((Popen.terminate, patience), (Popen.kill, 30)):
+        for one in started:
+            with suppress(TimeoutExpired):
+                one.wait(seconds)
+        for one in started:
+            end(one)
+    for killed in {code for code in codes if code and code < 0}:
+        print(f"vit_steps.training: a process was ended by signal {-killed}", file=sys.stderr)
+    return code
 
 
 @contextmanager
 def joined(device: torch.device) -> Iterator[torch.device]:
-    """Join the processes that torchrun started, and leave them at the end.
-
-    Started in another way, it does nothing.
-
-    Args:
-        device: where to train.
+    """Join the processes that torchrun started, and leave them at the end; else do nothing.
 
     Yields:
         The device of this process: of CUDA's each has its own.
@@ -94,7 +118,8 @@ def joined(device: torch.device) -> Iterator[torch.device]:
         raise ValueError(f"several processes train on cuda or cpu, not on {device.type}")
     # Of axes of length 1, which the cls token has: nothing to lose there.
     warnings.filterwarnings("ignore", "Grad strides do not match bucket view strides")
-    before = signal.signal(signal.SIGTERM, ended)  # what torchrun sends when one has failed
+    # What comes when another has failed, or at Ctrl-C.
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     # DDP imports this module, whose functions take the group that is there as a default. Imported
     # now they find none, so that the group goes at the end: its threads, still busy when Python
     # ends, now and then end it by SIGABRT.
@@ -109,8 +134,7 @@ def joined(device: torch.device) -> Iterator[torch.device]:
         yield device
     except RuntimeError as error:
         # What gloo and nccl raise has no class of its own.
-        lost = isinstance(error, (ProcessLostError, dist.DistError)) or "peer" in str(error)
-        if lost:
+        if isinstance(error, dist.DistError) or "peer" in str(error):
             before = signal.SIG_IGN  # there is time to say so
             raise ProcessLostError(LOST) from error
         raise
@@ -118,11 +142,6 @@ def joined(device: torch.device) -> Iterator[torch.device]:
         signal.signal(signal.SIGTERM, before)
         gc.collect()  # what DDP made refers to the group that ends here
         dist.destroy_process_group()
-
-
-def ended(*_: Any) -> None:
-    """What a process does that torchrun ends, because another has failed."""
-    raise ProcessLostError(LOST)
 
 
 def wait() -> None:
@@ -144,17 +163,14 @@ def first_alone() -> Iterator[None]:
 def total(values: Tensor) -> Tensor:
     """The sum of what all processes have; in one process, what it has."""
     if my_share()[1] > 1:
-        values = values.clone()
+        values = values.to("cuda" if dist.get_backend() == "nccl" else "cpu", copy=True)
         dist.all_reduce(values)
     return values
 
 
 def totals(*numbers: float) -> list[float]:
     """The sum over all processes of each of some numbers."""
-    if my_share()[1] == 1:
-        return list(numbers)
-    device = "cuda" if dist.get_backend() == "nccl" else "cpu"
-    return total(torch.tensor(numbers, dtype=torch.float64, device=device)).tolist()
+    return total(torch.tensor(numbers, dtype=torch.float64)).tolist()
 
 
 def wrap(model: nn.Module) -> nn.Module:
@@ -179,27 +195,25 @@ def shared_step(
 
     Args:
         model: from `wrap`.
-        images, labels: (B, C, H, W) and (B,); B may be 0.
+        images, labels: B may be 0.
         scaler, amp: see `vit_steps.training.devices`.
-        clip: the longest that the gradient of all weights together may be.
-
-    Returns:
-        The mean loss of the share, without a gradient.
+        clip: the longest that the gradient of all weights that are moved may be.
     """
     mine = torch.tensor(float(len(labels)), device=labels.device)
     weight = mine * my_share()[1] / total(mine)
     if not len(labels):  # all must take part: one black image, which counts nothing
-        images, labels = images.new_zeros(1, *images.shape[1:]), labels.new_zeros(1)
+        images, labels = (part.new_zeros(1, *part.shape[1:]) for part in (images, labels))
     with autocast(images.device, amp):
         logits = model(images)
     if amp:
         logits = logits.float()
     loss = F.cross_entropy(logits, labels, label_smoothing=label_smoothing)
-    optimizer.zero_grad()
+    model.zero_grad()
     scaler.scale(loss * weight).backward()
     if clip is not None:
         scaler.unscale_(optimizer)
-        nn.utils.clip_grad_norm_(model.parameters(), clip)
+        moved = [p for group in optimizer.param_groups for p in group["params"]]
+        nn.utils.clip_grad_norm_(moved, clip)
     scaler.step(optimizer)
     scaler.update()
     return loss.detach()

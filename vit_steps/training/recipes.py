@@ -1,14 +1,18 @@
 """Lesson 07: what suits each data set, for `fit` and for the command alike."""
 
+from dataclasses import replace
+from inspect import signature
 from typing import Any
 
 import torch
 
 from ..images import Preprocess
+from ..inputs import check_sizes
 from ..vit import ViT, ViTConfig
 from .augment import augment_digits, augment_photos
-from .data import OPENML, as_stored
+from .data import OPENML, SOURCES, as_stored
 from .dataset import ImageDataset
+from .fitting import fit
 
 AUGMENT = {"none": None, "digits": augment_digits, "photos": augment_photos}
 MODEL = ("patch_size", "embed_dim", "depth", "num_heads", "dropout")  # what goes to `ViTConfig`
@@ -24,29 +28,21 @@ RECIPES: dict[str, dict[str, Any]] = {
 ONWARD = dict(epochs=10, lr=2e-4, augment="photos")
 
 
-def settings(source: str, **changes: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The sizes of a new model for a data set, and the options of `fit`.
-
-    Args:
-        source: as in `load_data`.
-        changes: in place of what the recipe says.
-
-    Raises:
-        ValueError: no such source or augmentation.
-    """
+def settings(source: str, changes: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The sizes of a new model for a data set, and the options of `fit`; see `recipe`."""
     found = RECIPES.get(source) or RECIPES.get(source.partition(":")[0])
     if found is None:
-        raise ValueError(f"no recipe for {source!r}; there are {', '.join(RECIPES)}")
-    chosen = dict(num_heads=4, seed=0) | found | changes
+        raise ValueError(f"{source!r}: give {SOURCES}")
+    chosen = dict(num_heads=4) | found | changes
     sizes = {name: chosen.pop(name) for name in MODEL if name in chosen}
-    return sizes, chosen | {"augment": augmentation(chosen["augment"])}
+    return sizes, completed(chosen)
 
 
-def augmentation(name: Any) -> Any:
-    """The augmentation of that name, or None for "none"; ValueError for another name."""
-    if name not in AUGMENT:
+def completed(options: dict[str, Any]) -> dict[str, Any]:
+    """These options of `fit` with a seed, and with the augmentation of that name."""
+    if (name := options["augment"]) not in AUGMENT:
         raise ValueError(f"augment is {name!r}; give {', '.join(AUGMENT)}")
-    return AUGMENT[name]
+    return dict(seed=0) | options | dict(augment=AUGMENT[name])
 
 
 def recipe(source: str, train: ImageDataset, **changes: Any) -> tuple[ViT, dict[str, Any]]:
@@ -65,9 +61,12 @@ def recipe(source: str, train: ImageDataset, **changes: Any) -> tuple[ViT, dict[
             augmentation by its name in `AUGMENT`; "seed" is that of the first weights too.
 
     Raises:
+        TypeError: a change of something that is not there.
         ValueError: no such source or augmentation, or sizes that do not fit together.
     """
-    sizes, options = settings(source, **changes)
+    if wrong := changes.keys() - {*MODEL, *signature(fit).parameters}:
+        raise TypeError(f"{min(wrong)} is neither a size of the model nor an option of fit")
+    sizes, options = settings(source, changes)
     channels, height, width = train.shape
     sizes |= dict(image_size=(height, width), in_channels=channels, num_classes=len(train.classes))
     torch.manual_seed(options["seed"])
@@ -75,15 +74,10 @@ def recipe(source: str, train: ImageDataset, **changes: Any) -> tuple[ViT, dict[
 
 
 def preparation(source: str, size: int = 64, grey: bool = False) -> Preprocess:
-    """How the pictures of a source are prepared, known before any is read.
-
-    Args:
-        source: as in `load_data`.
-        size, grey: of a folder's pictures: their side in pixels, and whether in one channel.
-    """
+    """How the pictures of a source are prepared; a folder's in this size, grey or in colours."""
     kind, _, name = source.partition(":")
     if kind == "folder":
-        half = (0.5,) * (1 if grey else 3)
-        return Preprocess((size, size), size, "bicubic", half, half)
+        check_sizes(image_size=size)
+        return replace(as_stored(size, 1 if grey else 3), ink=False)
     channels, side, _ = OPENML[name][1] if name in OPENML else (1, {"digits": 8}.get(kind, 16), 0)
     return as_stored(side, channels)

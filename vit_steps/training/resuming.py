@@ -60,13 +60,14 @@ def save_epoch(
     optimizer remembers, the weights themselves too.
     """
     info = about | dict(run=run, history=asdict(history), scaler=learner.scaler.state_dict())
+    info["averaged"] = learner.averaged
     tensors = weights_of(learner.measured)
     if history.best == len(history):
         write_checkpoint(folder / "best.safetensors", tensors, info)
     remembered: dict[str, dict] = {}
     for name, p in learner.model.named_parameters():
         remembered[bare(name)] = state = dict(learner.optimizer.state.get(p, {}))
-        if learner.mean is not None:
+        if learner.average is not None:
             state["weight"] = p
         for key, value in list(state.items()):
             if isinstance(value, Tensor):
@@ -75,11 +76,10 @@ def save_epoch(
     write_checkpoint(folder / "last.safetensors", tensors, info)
 
 
-def resume(folder: Path, learner: Learner, run: dict[str, Any], steps: int) -> History:
+def resume(folder: Path, learner: Learner, run: dict[str, Any]) -> History:
     """Bring all to where `last.safetensors` was written, and give the history up to there.
 
-    Without that file nothing changes. `steps` are those of an epoch. ValueError where it cannot be
-    read, or is of another run.
+    Without that file nothing changes. ValueError where it cannot be read, or is of another run.
     """
     path = folder / "last.safetensors"
     if not path.exists():
@@ -97,9 +97,8 @@ def resume(folder: Path, learner: Learner, run: dict[str, Any], steps: int) -> H
         raise ValueError(f"{path} is of another run ({'; '.join(other)}); {ADVICE}")
     model, optimizer, history = learner.model, learner.optimizer, History(**info["history"])
     state = {name: tensors[bare(name)] for name in model.state_dict()}
-    if learner.mean is not None:
-        learner.mean.module.load_state_dict(state)
-        learner.mean.n_averaged.fill_(len(history) * steps)
+    learner.measured.load_state_dict(state)
+    learner.averaged = info["averaged"]
     names, remembered = {p: name for name, p in model.named_parameters()}, {}
     for number, p in enumerate(p for group in optimizer.param_groups for p in group["params"]):
         name = names[p]  # what is frozen, or never got a gradient, has nothing remembered

@@ -3,6 +3,7 @@
 import csv
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from importlib.util import find_spec
 from io import BytesIO, StringIO
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from ..files import write_whole
 from .checkpoints import read_checkpoint, write_checkpoint
 from .dataset import ImageDataset
 from .identity import fingerprint
-from .loader import Source
+from .loader import Source, classes_of
 from .loop import History, answers, evaluating
 from .processes import total, totals
 
@@ -49,10 +50,7 @@ class Measured:
         return self.classes[largest], sizes[largest].item() / sizes.sum().item()
 
     def rows(self) -> list[tuple[str, int, int, str]]:
-        """For each class its name, images, how many of them were right, and what it was taken for.
-
-        The last is the class most often named where it was wrong; empty where it never was.
-        """
+        """Of each class name, images, how many were right, and what the others looked like most."""
         found = []
         for i, (name, row) in enumerate(zip(self.classes, self.counts, strict=True)):
             wrong = row.clone()
@@ -79,15 +77,10 @@ class Measured:
 def measure(
     model: nn.Module,
     data: Source,
-    classes: Sequence[str] = (),
     batch_size: int | None = None,
     amp: bool = False,
 ) -> Measured:
-    """As `evaluate`, but class by class.
-
-    Args:
-        classes: their names; where none are given the data's, else numbers.
-    """
+    """As `evaluate`, but class by class; their names are the data's, else numbers."""
     loss, counts = torch.zeros(()), torch.zeros(())
     with evaluating(model):
         for logits, labels in answers(model, data, batch_size, amp):
@@ -97,29 +90,32 @@ def measure(
             counts = counts + pairs.bincount(minlength=n * n).view(n, n).cpu()
     counts = total(counts)
     loss = totals(loss.item())[0] / counts.sum().item()
-    names = tuple(classes or getattr(data, "classes", ()) or map(str, range(len(counts))))
+    names = classes_of(data) or tuple(map(str, range(len(counts))))
     return Measured(loss, counts.long(), names)
 
 
-def conclude(folder: str | Path, part: str, data: ImageDataset, measured: Measured) -> None:
-    """Write what was measured into `best.safetensors`, as a table, and as a picture.
+def told(part: str, data: ImageDataset, measured: Measured) -> dict[str, Any]:
+    """What a file of weights says of this, see `Weights.measured`.
 
     Args:
-        folder: of `fit`.
         part: "test", or "val" where there is no test.
         data: what it was measured on, so that others can tell whether theirs are the same.
     """
-    path = Path(folder).expanduser() / "best.safetensors"
-    tensors, info = read_checkpoint(path)
-    rows = measured.rows()
-    info["measured"] |= {part: fingerprint(data)}
-    classes = [dict(images=images, right=right) for _, images, right, _ in rows]
+    classes = [dict(images=images, right=right) for _, images, right, _ in measured.rows()]
     result = dict(part=part, accuracy=measured.accuracy, loss=measured.loss, classes=classes)
-    info["measured"]["result"] = result
+    return {part: fingerprint(data), "result": result}
+
+
+def conclude(folder: Path, part: str, data: ImageDataset, measured: Measured) -> None:
+    """Write what was measured into `best.safetensors` of `fit`, as a table, and as a picture."""
+    path = folder / "best.safetensors"
+    tensors, info = read_checkpoint(path)
+    info["measured"] |= told(part, data, measured)
     write_checkpoint(path, tensors, info)
-    write_table(path.with_name("classes.csv"), ["class", "images", "right", "taken for"], rows)
-    if len(rows) <= DRAWN:
-        draw_confusion(path.with_name("confusion.png"), measured)
+    rows = measured.rows()
+    write_table(folder / "classes.csv", ["class", "images", "right", "taken for"], rows)
+    if len(rows) <= DRAWN and find_spec("matplotlib"):
+        draw_confusion(folder / "confusion.png", measured)
 
 
 def write_history(folder: Path, history: History) -> None:
@@ -139,30 +135,42 @@ def write_table(path: Path, head: Sequence[str], rows: Any) -> None:
 def draw_history(path: Path, history: History) -> None:
     """Draw loss and accuracy over the epochs, and mark the best epoch."""
     from matplotlib.figure import Figure
+    from matplotlib.ticker import MaxNLocator
 
     figure = Figure(figsize=(8, 3), layout="constrained")
     left, right = figure.subplots(1, 2)
-    epochs = range(1, len(history) + 1)
-    left.plot(epochs, history.train_loss, color="#0072B2", marker=".", label="training")
+    epochs, of_val = range(1, len(history) + 1), dict(color="#E69F00", marker=".", ls="--")
+    left.plot(epochs, history.train_loss, color="#0072B2", marker=".", label="training, smoothed")
     if history.val_loss:
-        left.plot(epochs, history.val_loss, color="#E69F00", marker=".", ls="--", label="val")
-        right.plot(epochs, history.val_accuracy, color="#E69F00", marker=".", ls="--", label="val")
+        left.plot(epochs, history.val_loss, label="val", **of_val)
+        right.plot(epochs, history.val_accuracy, label="val", **of_val)
         right.axvline(history.best, color="#000000", lw=1, ls=":", label="best epoch")
         right.legend()
     left.legend()
-    left.set(xlabel="epoch", ylabel="loss (training: smoothed, augmented)")
+    left.set(xlabel="epoch", ylabel="loss")
     right.set(xlabel="epoch", ylabel="accuracy", ylim=(0, 1))
+    for axis in (left.xaxis, right.xaxis):
+        axis.set_major_locator(MaxNLocator(integer=True))
     save(figure, path)
 
 
 def draw_confusion(path: Path, measured: Measured) -> None:
-    """Draw which class was taken for which, in counts; rows are the true classes."""
+    """Draw which class was taken for which, in counts; rows are the true classes.
+
+    A name that the font cannot show, such as 고양이, is drawn as its number.
+    """
     from matplotlib.figure import Figure
+    from matplotlib.font_manager import findfont, get_font
     from sklearn.metrics import ConfusionMatrixDisplay
 
-    side = 2 + 0.45 * len(measured.classes)
+    font = get_font(findfont("DejaVu Sans"))  # matplotlib's own
+    names = [
+        name.replace("$", r"\$") if all(font.get_char_index(ord(c)) for c in name) else str(i)
+        for i, name in enumerate(measured.classes)
+    ]
+    side = 2 + 0.45 * len(names)
     figure = Figure(figsize=(side, side), layout="constrained")
-    shown = ConfusionMatrixDisplay(measured.counts.numpy(), display_labels=measured.classes)
+    shown = ConfusionMatrixDisplay(measured.counts.numpy(), display_labels=names)
     shown.plot(ax=figure.subplots(), cmap="cividis", colorbar=False, xticks_rotation="vertical")
     shown.ax_.set(xlabel="taken for", ylabel="is")
     save(figure, path)
