@@ -257,7 +257,7 @@ def test_no_core_module_prints():
 
 @pytest.mark.parametrize("file", LIBRARY)
 def test_no_function_swallows_a_misspelt_option(file):
-    """`**kwargs` hides typos. `preset`, `recipe` and the checks take named values and look at each."""
+    """`**kwargs` hides typos. `preset`, `recipe` and the checks look at each that they take."""
     for node in ast.walk(ast.parse(text(file))):
         if isinstance(node, ast.FunctionDef) and node.args.kwarg and node.args.kwarg.arg != "__":
             known = node.name in ("preset", "recipe") or node.name.startswith("check_")

@@ -105,7 +105,7 @@ def test_torchrun_restarts_and_goes_on_from_the_checkpoint(alone, tmp_path):
     assert_same(alone, tmp_path)
 
 
-SMALL = "--device cpu --embed-dim 8 --depth 1 --num-heads 2 --patch-size 4 --processes 2".split()
+SMALL = ["--device", "cpu", "--embed-dim", "8", "--depth", "1", "--num-heads", "2", "--patch-size", "4", "--processes", "2"]
 
 
 def command(*words):
