@@ -263,6 +263,10 @@ REASONS: dict[str, tuple[str, ...]] = {
         "→ return tokens[:, 1:].mean(dim=1)",
         "tokens[:, 0:].mean(dim=1)",
     ),
+    "a model without a head, which gives what that would read: a use": (
+        "if not c.num_classes",
+        "→ self.head = nn.Identity()",
+    ),
     "without softmax: linear attention": ("→ weights = scores\n",),
     "in training alone; the doctor looks into attention in eval": ("→ kept = F.dropout(scores",),
     "attention's part alone goes on to the MLP: another wiring": ("self.norm2(mixed)",),

@@ -18,7 +18,7 @@ PLACES = {
     "heads": {"split_heads", "merge_heads", "split_qkv"},
     "attention": {"scaled_dot_product_attention", INIT, "forward"},
     "encoder": {INIT, "forward"},
-    "vit": {"init_weights", "pool_tokens", INIT, "features", "forward"},
+    "vit": {"init_weights", "pool_tokens", INIT, "read", "features", "forward"},
 }
 
 

@@ -167,7 +167,9 @@ def test_a_mask_of_all_true_changes_nothing():
         assert torch.equal(result, wanted)
 
 
-@pytest.mark.parametrize("shape", [(5, 5), (2, 1, 1, 5), (1, 1, 5, 5), (2, 1, 5, 5), (1, 3, 5, 5)])
+@pytest.mark.parametrize(
+    "shape", [(5, 5), (1, 5), (2, 1, 1, 5), (1, 1, 5, 5), (2, 1, 5, 5), (1, 3, 5, 5)]
+)
 def test_a_mask_reaches_all_batches_and_heads_that_it_does_not_name(shape):
     q, k, v = qkv()
     mask = some_mask(*shape)
@@ -264,7 +266,7 @@ WAYS = r"mask\[None, None\] of one table .*\(B, 1, 1, N\) for tokens .*\(1, h, N
         *[((7, 1, 5, 5), 1, 1), ((1, 3, 5, 5), 1, 1), ((1, 1, 1, 5, 5), 1, 1)],  # would stretch it
         # tables of heads, or of samples? of queries and keys, or of samples and keys?
         *[((3, 5, 5), 2, 3), ((3, 5, 5), 3, 3), ((3, 1, 5), 3, 3), ((1, 5, 5), 2, 3)],
-        *[((5, 5), 5, 3), ((2, 5), 2, 3), ((1, 5), 2, 3), ((5, 1), 5, 3), ((5,), 2, 3), ((), 2, 3)],
+        *[((5, 5), 5, 3), ((2, 5), 2, 3), ((5, 1), 5, 3), ((5,), 2, 3), ((), 2, 3)],
     ],
 )
 def test_a_mask_that_does_not_fit_or_could_mean_two_things_is_refused(shape, b, h):
@@ -368,7 +370,7 @@ def test_parameters_of_b16():
 # Two ways, one result ----------------------------------------------------------------------------
 
 # None, and masks of weights (B, h, N, N) = (2, 3, 7, 7)
-MASKS = [None, (7, 7), (1, 1, 7, 7), (2, 1, 1, 7), (1, 3, 7, 7), (2, 3, 7, 7)]
+MASKS = [None, (1, 7), (7, 7), (1, 1, 7, 7), (2, 1, 1, 7), (1, 3, 7, 7), (2, 3, 7, 7)]
 each_mask = pytest.mark.parametrize("shape", MASKS, ids=str)
 both_ways = pytest.mark.parametrize("return_attention", [False, True], ids=["fused", "explicit"])
 

@@ -2,6 +2,7 @@
 
 import gc
 import io
+import json
 import os
 import random
 import re
@@ -10,6 +11,7 @@ import subprocess
 import sys
 import warnings
 import zlib
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +23,7 @@ from hypothesis.extra import numpy as hnp
 from PIL import Image
 
 from vit_steps import denormalize, images, load_image, normalize, sample_photo
+from vit_steps.images import LUMA, Preprocess
 
 RED, GREEN, BLUE, WHITE, BLACK = (1, 0, 0), (0, 1, 0), (0, 0, 1), (1, 1, 1), (0, 0, 0)
 STEP = 1 / 255  # the finest difference that 8 bits can show
@@ -414,18 +417,18 @@ def test_a_large_jpeg_is_decoded_at_a_fraction_and_looks_the_same(
         return plain(picture, of_16_bits)
 
     monkeypatch.setattr(images, "to_rgb", spy)
-    small, whole = load_image(path, size=(224, 160)), images.open_rgb(path, size=None)
+    small, whole = load_image(path, size=(224, 160)), images.decode(path)
     wanted = images.ImageOps.fit(whole, (160, 224), Image.Resampling.BICUBIC)
     assert decoded == (
         [(500, 375), (4000, 3000)] if orientation == 1 else [(375, 500), (3000, 4000)]
     )
     assert (small - as_tensor(np.array(wanted))).abs().mean() < 0.005
-    assert images.open_rgb(path, size=2000).size == (2000, 2000)
+    assert load_image(path, size=2000).shape == (3, 2000, 2000)
     assert max(decoded[2]) == 4000  # nothing is enlarged that was there to be decoded
 
 
 def test_a_photo_of_usual_size_is_decoded_as_it_is():
-    whole = images.open_rgb(sample_photo(), size=None)
+    whole = images.decode(sample_photo())
     wanted = images.ImageOps.fit(whole, (112, 112), Image.Resampling.BICUBIC)
     assert torch.equal(load_image(sample_photo(), 112), as_tensor(np.array(wanted)))
 
@@ -478,7 +481,7 @@ def test_a_size_below_one_is_refused(size):
 
 
 @pytest.mark.parametrize(
-    "size", ["224", 224.0, (224,), (224, 224, 3), [224, 224], True, (224.0, 1)]
+    "size", ["224", 224.0, (224,), (224, 224, 3), [224, "224"], True, (224.0, 1)]
 )
 def test_a_size_of_another_kind_is_refused(size):
     with pytest.raises(TypeError, match=r"size"):
@@ -812,3 +815,129 @@ def test_normalize_leaves_its_input_alone_and_keeps_its_type():
 def test_what_cannot_be_normalised_is_refused(convert, images, options, error, message):
     with pytest.raises(error, match=message):
         convert(images, **options)
+
+
+# Preprocess --------------------------------------------------------------------------------------
+
+
+def test_preprocessing_is_what_pillow_does():
+    picture = Image.open(sample_photo()).convert("RGB")  # 512 wide, 600 high
+    for mode, resample in (("bilinear", 2), ("bicubic", 3)):
+        whole = picture.resize((224, 224), resample)
+        assert_near(Preprocess(interpolation=mode)(sample_photo()), whole, mode)
+        cut = picture.resize((256, 300), resample).crop((16, 38, 240, 262))
+        assert_near(Preprocess((224, 224), 256, mode)(sample_photo()), cut, mode)
+
+
+def assert_near(batch, picture, mode):
+    assert batch.shape == (1, 3, 224, 224)
+    apart = (denormalize(batch)[0] - as_tensor(np.array(picture))).abs() * 255
+    assert apart.mean() <= 0.3  # Pillow rounds to bytes
+    assert apart.max() <= (1.1 if mode == "bilinear" else 8)  # and clips between its two passes
+
+
+def test_each_channel_gets_its_own_mean_and_std_and_bicubic_stays_within_0_and_1():
+    picture = torch.zeros(3, 30, 40)
+    picture[:, :, 20:] = 1
+    mean, std = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
+    batch = Preprocess((16, 24), 24, "bicubic", mean, std)(picture)
+    assert batch.shape == (1, 3, 16, 24)
+    for c in range(3):
+        assert batch[0, c].min().item() == pytest.approx(-mean[c] / std[c])
+        assert batch[0, c].max().item() == pytest.approx((1 - mean[c]) / std[c])
+
+
+@pytest.mark.parametrize(
+    ("size", "shorter_side", "resized"),
+    [
+        ((16, 16), 20, (20, 26)),  # 26.67: publishers cut off what is behind the point
+        ((16, 16), 10, (16, 21)),  # the shorter side would not cover it
+        ((12, 32), 16, (24, 32)),
+        ((32, 12), None, (32, 12)),
+    ],
+)
+def test_the_shorter_side_is_resized_to_cover_the_size(monkeypatch, size, shorter_side, resized):
+    plain, sizes = images.F.interpolate, []
+
+    def spy(picture, size, **options):
+        sizes.append(size)
+        return plain(picture, size, **options)
+
+    monkeypatch.setattr(images.F, "interpolate", spy)
+    assert Preprocess(size, shorter_side).pixels(torch.rand(3, 30, 40)).shape == (3, *size)
+    assert sizes == [resized]
+
+
+GREY = Preprocess((2, 2), mean=(0.5,), std=(0.25,))
+
+
+def test_a_model_of_one_channel_gets_grey_and_perhaps_as_ink(tmp_path):
+    picture = Image.new("RGB", (4, 4), "blue")
+    picture.save(tmp_path / "a.png")
+    blue = torch.zeros(3, 4, 4)
+    blue[2] = 1
+    for source in (tmp_path / "a.png", picture, blue, torch.full((1, 4, 4), LUMA[2])):
+        pixels = GREY.pixels(source)
+        torch.testing.assert_close(pixels, torch.full((1, 2, 2), LUMA[2]))
+        torch.testing.assert_close(GREY(source), (pixels[None] - 0.5) / 0.25)
+        as_ink = Preprocess(**asdict(GREY) | dict(ink=True))
+        torch.testing.assert_close(as_ink.pixels(source), 1 - pixels)
+    white = Image.new("L", (4, 4), 255)
+    torch.testing.assert_close(GREY.pixels(white), torch.ones(1, 2, 2))
+
+
+def test_a_picture_of_pillows_is_taken_as_its_file_is(tmp_path):
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    Image.fromarray(noise()).convert("RGBA").save(tmp_path / "a.png", exif=exif)
+    opened = Image.open(tmp_path / "a.png")
+    how = Preprocess((8, 6), 7)
+    assert torch.equal(how(opened), how(tmp_path / "a.png"))
+    assert torch.equal(how(opened), how(load_image(tmp_path / "a.png", size=None)))
+
+
+@pytest.mark.parametrize(
+    ("picture", "error", "message"),
+    [
+        (torch.rand(3, 4, 4) * 255, ValueError, r"pixels run from .* to 2.*bytes / 255"),
+        (normalize(torch.rand(3, 4, 4)), ValueError, r"pixels run from -.* not normalised"),
+        (torch.full((3, 4, 4), float("nan")), ValueError, "pixels run from nan"),
+        (torch.zeros(3, 4, 4).byte(), TypeError, r"uint8.*images\.float\(\) / 255"),
+        (torch.rand(2, 3, 4, 4), ValueError, r"picture is \(2, 3, 4, 4\).*\(C, H, W\)"),
+        (torch.rand(1, 4, 4), ValueError, "1 channels where the model takes 3"),
+        (np.zeros((3, 4, 4)), TypeError, "picture is a ndarray"),
+    ],
+)
+def test_pixels_that_are_not_from_0_to_1_are_refused(picture, error, message):
+    with pytest.raises(error, match=message):
+        Preprocess((2, 2))(picture)
+    if "uint8" in message:
+        with pytest.raises(error, match=message):
+            GREY(picture)
+
+
+@pytest.mark.parametrize(
+    "how", [Preprocess(), Preprocess((8, 6), 9, "bicubic", (0.1,), (0.2,), ink=True)]
+)
+def test_json_gives_the_same_preprocessing_back(how):
+    assert Preprocess(**json.loads(json.dumps(asdict(how)))) == how
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (dict(interpolation="nearest"), "interpolation is 'nearest'"),
+        (dict(shorter_side=0), "shorter_side is 0"),
+        (dict(std=(0.5, 0.0, 0.5)), "each std above 0"),
+        (dict(mean=("a", 0, 0)), "mean is"),
+        (dict(mean=(float("nan"), 0, 0)), "mean is"),
+        (dict(mean=(0.5,)), "a number for each channel"),
+        (dict(mean=(), std=()), "a number for each channel"),
+        (dict(size=(0, 224)), "size"),
+        (dict(ink=1), "ink is 1"),
+    ],
+    ids=str,
+)
+def test_preprocessing_checks_itself(wrong, message):
+    with pytest.raises(ValueError, match=message):
+        Preprocess(**wrong)

@@ -165,26 +165,6 @@ def test_distances_of_patches_are_the_nearest_floats_to_the_true_ones(rows, cols
 # Positions, filters, tokens ----------------------------------------------------------------------
 
 
-def test_position_similarity_equals_a_loop():
-    pos_embed = torch.randn(1, 7, 5)
-    alike = maps.position_similarity(pos_embed, (2, 3))
-    assert alike.shape == (2, 3, 2, 3)
-    for i in range(6):
-        for j in range(6):
-            a, b = pos_embed[0, 1 + i], pos_embed[0, 1 + j]
-            cosine = a @ b / (a.norm() * b.norm())
-            assert alike[i // 3, i % 3, j // 3, j % 3].item() == pytest.approx(
-                cosine.item(), abs=1e-5
-            )
-
-
-def test_a_position_is_like_itself_whatever_its_length():
-    pos_embed = torch.randn(1, 17, 8) * torch.linspace(0.01, 100, 17)[None, :, None]
-    alike = maps.position_similarity(pos_embed, 4).reshape(16, 16)
-    close(alike.diagonal(), torch.ones(16))
-    assert alike.abs().max() <= 1 + 1e-5
-
-
 @pytest.mark.parametrize("shape", [(20, 6), (6, 20), (9, 9)])
 def test_pca_equals_numpys_eigenvectors_up_to_sign(shape):
     x = torch.randn(shape) * torch.linspace(1, 5, shape[1])
@@ -209,17 +189,6 @@ def test_the_signs_of_pca_do_not_depend_on_the_order_or_sign_of_the_data():
     x = torch.randn(30, 6)
     for other in (x.flip(0), -x):
         close(maps.pca(other, 3)[1], maps.pca(x, 3)[1], atol=1e-4)
-
-
-def test_filters_are_pictures_of_length_one_at_right_angles():
-    model = small_vit()
-    found = maps.filters(model, 5)
-    assert found.shape == (5, 2, 4, 4)
-    close(found.flatten(1) @ found.flatten(1).T, torch.eye(5))
-    assert not found.requires_grad
-    weight = model.patch_embed.proj.weight.detach().flatten(1)
-    sizes = (weight - weight.mean(0)) @ found.flatten(1).T
-    close(sizes.square().sum(0), torch.linalg.svdvals(weight - weight.mean(0))[:5] ** 2, atol=1e-3)
 
 
 def test_token_pca_is_that_of_all_tokens_of_the_batch():
@@ -354,9 +323,7 @@ USES = {
     "cls_map": lambda g: maps.cls_map(g["attention"][0], (2, 3)),
     "patch_distances": lambda g: maps.patch_distances((2, 3), 4),
     "attention_distance": lambda g: maps.attention_distance(g["attention"], (2, 3), 4),
-    "position_similarity": lambda g: maps.position_similarity(g["model"].tokens.pos_embed, (2, 3)),
     "pca": lambda g: maps.pca(g["tokens"][0], 2),
-    "filters": lambda g: maps.filters(g["model"], 2),
     "token_pca": lambda g: maps.token_pca(g["tokens"], 2),
     "touched": lambda g: maps.touched(g["places"], 3, (2, 3), 4),
     "blinded": lambda g: maps.blinded(g["model"], g["images"], g["images"][:, 0, ::4, ::4] > 0),
@@ -430,11 +397,9 @@ BAD = [
     (lambda: maps.cls_map(WEIGHTS, (2, 0)), ValueError, "grid"),
     (lambda: maps.attention_distance([WEIGHTS], (2, 3), 4), ValueError, "6 patches"),
     (lambda: maps.attention_distance([WEIGHTS], 2, 0), ValueError, "patch_size is 0"),
-    (lambda: maps.position_similarity(torch.zeros(1, 5, 3), 3), ValueError, "10 are expected"),
     (lambda: maps.pca(torch.zeros(4, 3), 4), ValueError, "it has 3 components, not 4"),
     (lambda: maps.pca(torch.zeros(4, 3).long(), 1), TypeError, "not floats"),
     (lambda: maps.pca(torch.zeros(4), 1), ValueError, "axes"),
-    (lambda: maps.filters(small_vit(), 0), ValueError, "count is 0"),
     (lambda: maps.token_pca(torch.zeros(4, 3), 2), ValueError, "axes"),
     (lambda: maps.touched(torch.zeros(2, 3), 8, 4, 4), ValueError, r"give \(B, 2\)"),
     (lambda: maps.cover(IMAGES, torch.zeros(2, 2, 3), 4), TypeError, "booleans"),

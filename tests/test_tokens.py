@@ -3,14 +3,8 @@
 import numpy as np
 import pytest
 import torch
-from hypothesis import settings
-from hypothesis import strategies as st
 
 from vit_steps import TokenEmbedding
-
-QUICK = settings(deadline=None, max_examples=40, derandomize=True, database=None)
-side = st.integers(1, 6)
-
 
 # TokenEmbedding ----------------------------------------------------------------------------------
 

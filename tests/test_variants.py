@@ -50,11 +50,6 @@ SYSTEMS = {
 }
 
 
-@pytest.fixture(autouse=True)
-def _seed():
-    torch.manual_seed(0)
-
-
 @pytest.fixture(params=SYSTEMS)
 def model(request):
     return SYSTEMS[request.param]()

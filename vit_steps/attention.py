@@ -21,8 +21,8 @@ def scaled_dot_product_attention(
 
     Args:
         q, k, v: (B, h, N, d).
-        mask: boolean, True where a query may look: one table (N, N) for all, or all four axes,
-            each of size 1 or in full, as (B, 1, 1, N) for keys that are hidden in a sample.
+        mask: boolean, True where a query may look: one table (N, N) for all, or all four axes, as
+            (B, 1, 1, N) for keys that are hidden in a sample; each side is 1 or the full size.
         dropout: share of the weights set to zero before they mix the values; give it in training
             only.
 
@@ -80,11 +80,10 @@ def check_mask(mask: Tensor, shape: tuple[int, ...]) -> None:
         kind = mask.dtype if isinstance(mask, Tensor) else type(mask).__name__
         raise TypeError(f"mask holds {kind}; give booleans, True where a query may look")
     traced = torch.compiler.is_compiling()  # where the batch may be of any size
-    if mask.ndim == len(shape):
-        fits = all(side in (1, full) for side, full in zip(mask.shape, shape, strict=True))
-    else:
-        fits = mask.shape == shape[-2:] and (traced or not mask.shape[0] == shape[0] > 1)
-    if not fits:
+    fits = mask.ndim in (2, len(shape)) and all(
+        side in (1, full) for side, full in zip(mask.shape, shape[-mask.ndim :], strict=True)
+    )
+    if not fits or (mask.ndim < len(shape) and not traced and mask.shape[0] == shape[0] > 1):
         raise ValueError(
             f"mask is {tuple(mask.shape)} where the weights are {shape}; give mask[None, None] of "
             "one table (N, N) for all, (B, 1, 1, N) for tokens hidden in each sample, "

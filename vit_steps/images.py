@@ -13,7 +13,7 @@ from PIL import Image, ImageOps
 from torch import Tensor
 from torch.nn import functional as F
 
-from .inputs import as_pair, check_choice, check_images, check_sizes
+from .inputs import as_pair, check_axes, check_choice, check_images, check_sizes
 
 # Formats that are read without running another program (EPS would start Ghostscript).
 FORMATS = ("AVIF", "BMP", "GIF", "JPEG", "JPEG2000", "PNG", "PPM", "TIFF", "WEBP")
@@ -24,10 +24,8 @@ MEAN = STD = 0.5  # maps 0…1 to -1…1, as the published ViT-B/16 was trained
 
 def sample_photo() -> Path:
     """The photo that matplotlib ships, of Grace Hopper: 600 × 512 pixels, in the public domain."""
-    try:
-        from matplotlib import cbook
-    except ImportError:
-        raise ImportError("matplotlib brings the photo; `pip install matplotlib` first") from None
+    from matplotlib import cbook
+
     return Path(cbook.get_sample_data("grace_hopper.jpg", asfileobj=False))
 
 
@@ -46,27 +44,25 @@ def load_image(path: str | Path, size: int | tuple[int, int] | None = 224) -> Te
 
     Raises:
         ValueError: no such file, not a picture, broken, or too large to open safely (more pixels
-            than `PIL.Image.MAX_IMAGE_PIXELS`, 89 million). The message names file and reason.
+            than `PIL.Image.MAX_IMAGE_PIXELS`, 89 million).
     """
-    return torch.from_numpy(np.array(open_rgb(path, size))).permute(2, 0, 1).float().div_(255)
-
-
-def open_rgb(path: str | Path, size: int | tuple[int, int] | None = 224) -> Image.Image:
-    """As `load_image`, but give Pillow's picture, in 8-bit RGB."""
     if size is None:
-        return decode(path)
+        return to_tensor(decode(path))
     height, width = as_pair(size, "size")
     picture = decode(path, max(height, width))
-    return ImageOps.fit(picture, (width, height), Image.Resampling.BICUBIC)
+    return to_tensor(ImageOps.fit(picture, (width, height), Image.Resampling.BICUBIC))
+
+
+def to_tensor(picture: Image.Image) -> Tensor:
+    """Pillow's picture in 8-bit RGB as (3, H, W), floats from 0 to 1."""
+    return torch.from_numpy(np.array(picture)).permute(2, 0, 1).float().div_(255)
 
 
 def decode(path: str | Path, side: int | None = None) -> Image.Image:
     """A file's picture in 8-bit RGB; of a large JPEG a smaller one, good for sides up to `side`."""
     path = Path(path).expanduser()
-    if os.path.isdir(path):
-        raise ValueError(f"{path} is a folder; give a file in it")
     if not os.path.isfile(path):  # Path.is_file would raise where a name is too long
-        raise ValueError(f"{path} is not there; check the path")
+        raise ValueError(f"{path} is not there, or is a folder; give a file")
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of harmless oddities inside the file
@@ -91,10 +87,7 @@ def is_heic(path: Path) -> bool:
     """Whether the file's first bytes say that it is HEIC, as iPhones store photos."""
     with path.open("rb") as file:
         start = file.read(64)
-    brand = start[8:12]
-    return start[4:8] == b"ftyp" and (
-        brand[:2] == b"he" or (brand[1:] == b"if1" and b"heic" in start)
-    )
+    return start[4:8] == b"ftyp" and (b"hei" in start or b"hev" in start)
 
 
 def heif() -> tuple[str]:
@@ -113,12 +106,7 @@ def heif() -> tuple[str]:
 def to_rgb(picture: Image.Image, of_16_bits: bool = False) -> Image.Image:
     """Any mode of Pillow's as 8-bit RGB: 16 bits scaled down, transparency laid on white.
 
-    Args:
-        picture: the picture.
-        of_16_bits: whether pixels that are 32 bits wide are known to hold 16, white being 65535.
-
-    Raises:
-        ValueError: pixels without a known range (32-bit floats or integers).
+    ValueError for pixels of 32 bits, floats too, unless they are known to be `of_16_bits`.
     """
     if picture.mode.startswith("I;16") or (picture.mode == "I" and of_16_bits):
         values = np.asarray(picture)
@@ -139,12 +127,8 @@ def normalize(images: Tensor, mean: Any = MEAN, std: Any = STD) -> Tensor:
     """Shift and scale each channel: (images - mean) / std.
 
     Args:
-        images: (C, H, W) or (B, C, H, W), floats from 0 to 1.
-        mean, std: one number, or one for each channel.
-
-    Raises:
-        TypeError: not floats.
-        ValueError: mean or std has another length than there are channels.
+        images: (C, H, W) or (B, C, H, W), floats from 0 to 1; TypeError for others.
+        mean, std: one number, or one for each channel; ValueError for another number of them.
     """
     mean, std = per_channel(images, mean), per_channel(images, std)  # (C, 1, 1)
     return (images - mean) / std
@@ -163,11 +147,10 @@ def per_channel(images: Tensor, values) -> Tensor:
     check_images(batch)
     check_images(batch, channels=batch.shape[1])  # any number of them, but in floats
     values = torch.as_tensor(values, dtype=images.dtype, device=images.device)
-    if values.ndim and values.shape != batch.shape[1:2]:
-        channels = batch.shape[1]
-        raise ValueError(
-            f"{values.tolist()}: give one number, or one for each of {channels} channels"
-        )
+    channels = batch.shape[1]
+    if values.ndim and values.shape != (channels,):
+        wanted = f"give one number, or one for each of {channels} channels"
+        raise ValueError(f"{values.tolist()}: {wanted}")
     return values[:, None, None] if values.ndim else values
 
 
@@ -177,9 +160,8 @@ class Preprocess:
 
     Args:
         size: (height, width) that goes into the model, in pixels.
-        shorter_side: resize the picture's shorter side to this (or to more, if it takes more to
-            cover `size`) and cut `size` from the middle; None resizes the whole picture straight
-            to `size`, whatever its proportions.
+        shorter_side: resize the picture's shorter side to this (to more, if it takes more to cover
+            `size`) and cut out the middle; None stretches the whole picture to `size`.
         interpolation: "bilinear" or "bicubic", both antialiased.
         mean, std: of each channel, for pixels from 0 to 1; a single one for grey pictures.
         ink: whether 1 is dark, as sets of handwriting hold it: pictures are turned to negatives.
@@ -220,23 +202,23 @@ class Preprocess:
         if isinstance(picture, (str, Path)):
             picture = decode(picture, max(height, width, self.shorter_side or 0))
         if isinstance(picture, Image.Image):
-            array = np.array(to_rgb(ImageOps.exif_transpose(picture)))
-            picture = torch.from_numpy(array).permute(2, 0, 1).float().div_(255)
-        images = picture[None] if isinstance(picture, Tensor) and picture.ndim == 3 else picture
-        channels = len(self.mean)
-        if channels == 1 and isinstance(images, Tensor) and images.shape[1] == 3:
-            images = images.mul(torch.tensor(LUMA)[:, None, None]).sum(dim=1, keepdim=True)
+            picture = to_tensor(to_rgb(ImageOps.exif_transpose(picture)))
+        check_axes("picture", picture, "C H W")
+        images, channels = picture[None], len(self.mean)
+        if channels == 1 and len(picture) == 3 and picture.is_floating_point():
+            luma = picture.new_tensor(LUMA)[:, None, None]
+            images = (images * luma).sum(dim=1, keepdim=True)
         check_images(images, channels)
         low, high = images.aminmax()
-        if low < 0 or high > 1 + 1e-5:
+        if not (low >= 0 and high <= 1 + 1e-5):  # NaN too
             said = f"pixels run from {low:g} to {high:g}"
             raise ValueError(f"{said}; give them from 0 to 1 (bytes / 255), not normalised")
-        old_height, old_width = images.shape[2:]
         rows, columns = self.size
         if self.shorter_side is not None:
-            cover = max(height / old_height, width / old_width)
-            scale = max(self.shorter_side / min(old_height, old_width), cover)
-            rows, columns = round(old_height * scale), round(old_width * scale)
+            old = images.shape[2:]
+            ratios = (self.shorter_side, min(old)), (height, old[0]), (width, old[1])
+            to, of = max(ratios, key=lambda ratio: ratio[0] / ratio[1])  # the last two to cover
+            rows, columns = old[0] * to // of, old[1] * to // of
         options: Any = dict(mode=self.interpolation, antialias=True)
         images = F.interpolate(images, size=(rows, columns), **options)
         top, left = (rows - height) // 2, (columns - width) // 2

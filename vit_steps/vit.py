@@ -152,7 +152,10 @@ class ViT(nn.Module):
         self.apply(init_weights)
 
     def read(self, x: Tensor) -> Tensor:
-        """What the head reads, (B, D), of the last block's tokens (B, N, D): for subclasses."""
+        """Turn the last block's tokens (B, N, D), not yet normed, into what the head reads, (B, D).
+
+        A subclass whose head reads something else overrides this method alone.
+        """
         return pool_tokens(self.norm(x), self.config.pool)
 
     def pre_logits(self, images: Tensor) -> Tensor:
@@ -160,8 +163,12 @@ class ViT(nn.Module):
         return self.read(self.blocks(self.tokens(self.patch_embed(images))))
 
     def features(self, images: Tensor, return_attention: bool = False) -> Any:
-        """Turn images (B, C, H, W) into normalised tokens (B, N, D), else as `forward`."""
-        x = self.blocks(self.tokens(self.patch_embed(images)), return_attention=return_attention)
+        """Turn images (B, C, H, W) into normalised tokens (B, N, D), cls first.
+
+        With `return_attention` it gives the weights too, as `forward` does.
+        """
+        x = self.tokens(self.patch_embed(images))  # (B, N, D)
+        x = self.blocks(x, return_attention=return_attention)
         x, attention = x if return_attention else (x, [])
         return (self.norm(x), attention) if return_attention else self.norm(x)
 
@@ -176,7 +183,8 @@ class ViT(nn.Module):
             TypeError: images are not a tensor of floats.
             ValueError: images have other channels or another size than the config says.
         """
-        x = self.blocks(self.tokens(self.patch_embed(images)), return_attention=return_attention)
+        x = self.tokens(self.patch_embed(images))  # (B, N, D)
+        x = self.blocks(x, return_attention=return_attention)
         x, attention = x if return_attention else (x, [])
         logits = self.head(self.read(x))
         return (logits, attention) if return_attention else logits
@@ -190,10 +198,7 @@ class ViT(nn.Module):
         return model
 
     def at_size(self, image_size: int | tuple[int, int]) -> "ViT":
-        """A copy of this model for images of another size, its positions resized.
-
-        ValueError where the patch size does not divide it.
-        """
+        """A copy for images of another size, positions resized; ValueError where P does not fit."""
         model = deepcopy(self)
         model.config = replace(self.config, image_size=image_size)
         patches, tokens = model.patch_embed, model.tokens

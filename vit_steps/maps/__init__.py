@@ -4,7 +4,7 @@ All functions take what `model(images, return_attention=True)` gives, or the mod
 mode; none of them keeps anything or draws. They work under torch.no_grad and torch.inference_mode.
 """
 
-from .components import filters, pca, position_similarity, token_pca
+from .components import pca, token_pca
 from .covering import area_under, blinded, cover, deletion, gradient_map, touched
 from .shares import attention_distance, cls_map, patch_distances, rollout
 
@@ -15,11 +15,9 @@ __all__ = [
     "cls_map",
     "cover",
     "deletion",
-    "filters",
     "gradient_map",
     "patch_distances",
     "pca",
-    "position_similarity",
     "rollout",
     "token_pca",
     "touched",

@@ -2,26 +2,12 @@
 
 import re
 from itertools import product
-from pathlib import Path
 
 import torch
 from torch import Tensor
 
 # Our name of each piece, and theirs. # is the number of a block, * is weight and then bias, and {}
 # is query, key and value, whose rows stand below one another in our qkv.
-TIMM = {
-    "tokens.cls_token": "cls_token",
-    "tokens.pos_embed": "pos_embed",
-    "patch_embed.proj.*": "patch_embed.proj.*",
-    "blocks.#.norm1.*": "blocks.#.norm1.*",
-    "blocks.#.attn.qkv.*": "blocks.#.attn.qkv.*",
-    "blocks.#.attn.proj.*": "blocks.#.attn.proj.*",
-    "blocks.#.norm2.*": "blocks.#.norm2.*",
-    "blocks.#.mlp.fc1.*": "blocks.#.mlp.fc1.*",
-    "blocks.#.mlp.fc2.*": "blocks.#.mlp.fc2.*",
-    "norm.*": "norm.*",
-    "head.*": "head.*",
-}
 HUGGING_FACE = {
     "tokens.cls_token": "vit.embeddings.cls_token",
     "tokens.pos_embed": "vit.embeddings.position_embeddings",
@@ -62,23 +48,18 @@ GOOGLE = {
     "norm.*": "Transformer/encoder_norm/*",
     "head.*": "head/*",
 }
-LAYOUTS = {
-    "timm": TIMM,
-    "Hugging Face": HUGGING_FACE,
-    "torchvision": TORCHVISION,
-    "Google": GOOGLE,
-}
-# What other models of these names have beside ours, by a part of a tensor's name.
-UNSUPPORTED = {
-    r"(^|\.)(reg_token|register_tokens)$": "register tokens, as DINOv2 and DINOv3 have them",
-    r"\.(ls1\.gamma|gamma_1|lambda_1|layer_scale1\.)": "a learned scale on each branch, LayerScale",
-    r"relative_position": "positions relative to each other, as BEiT and Swin have them",
-    r"(^|\.)(norm_pre|pre_layrnorm)\.": "a norm before the first block, as CLIP has it",
-    r"(^|\.)fc_norm\.": "a norm between the mean of the tokens and the head, fc_norm",
-    r"\.(q_norm|k_norm)\.": "norms of queries and keys",
-    r"\.mlp\.(w12|w3|fc1_g|weights_in)\.": "an MLP with a gate, SwiGLU",
-    r"(^|\.)(decoder|mask_token)": "pieces of training by masked patches (a mask token, a decoder)",
-}
+TIMM = {name: name.removeprefix("tokens.") for name in HUGGING_FACE}  # else named as ours
+LAYOUTS = [
+    ("timm", TIMM),
+    ("Hugging Face", HUGGING_FACE),
+    # A DeiT, and models without a head, say so by another first word, or by none.
+    *(
+        ("Hugging Face", {ours: re.sub(r"^vit\.", start, n) for ours, n in HUGGING_FACE.items()})
+        for start in ("deit.", "")
+    ),
+    ("torchvision", TORCHVISION),
+    ("Google", GOOGLE),
+]
 
 
 def listed(names) -> str:
@@ -93,24 +74,15 @@ def newer_name(name: str) -> str:
     return name.replace(".mlp.linear_1.", ".mlp.0.").replace(".mlp.linear_2.", ".mlp.3.")
 
 
-def recognise(tensors: dict[str, Tensor], path: Path) -> tuple[str, dict[str, tuple[str, ...]]]:
+def recognise(tensors: dict[str, Tensor]) -> tuple[str, dict[str, tuple[str, ...]]]:
     """Whose names these are, and for each of our tensors the names of theirs that make it.
 
-    ValueError where they are nobody's, or those of a model with a piece that ours has not.
+    ValueError where they are nobody's.
     """
-    if odd := [n for n in tensors if n.endswith(("dist_token", "distillation_token"))]:
-        raise ValueError(
-            f"{path.name} is a distilled DeiT: it was trained with a second special token "
-            f"({odd[0]}) that our ViT has no place for, and without it every token would mix other "
-            "values; take the DeiT that is not distilled, such as facebook/deit-tiny-patch16-224"
-        )
-    for layout, table in tables():
+    for layout, table in LAYOUTS:
         start = table["patch_embed.proj.*"].removesuffix("*")
         if not any(name.startswith(start) for name in tensors):
             continue
-        for (pattern, what), name in product(UNSUPPORTED.items(), tensors):
-            if re.search(pattern, name):
-                raise ValueError(f"{path.name} has {what}: our ViT has no place for {name}")
         block = re.escape(table["blocks.#.norm1.*"].removesuffix("*")).replace(r"\#", r"(\d{1,4})")
         found = [re.match(block, name) for name in tensors]
         depth = max((1 + int(match[1]) for match in found if match), default=0)
@@ -121,25 +93,14 @@ def recognise(tensors: dict[str, Tensor], path: Path) -> tuple[str, dict[str, tu
         if not any(name in tensors for ours in bias for name in names[ours]):
             names = {ours: theirs for ours, theirs in names.items() if ours not in bias}
         return layout, names
-    raise ValueError(
-        f"{path.name} is in no layout that is known ({', '.join(LAYOUTS)}): {listed(tensors)}"
-    )
-
-
-def tables():
-    """Each layout's name and table; Hugging Face's also for DeiT and for bare models."""
-    yield from LAYOUTS.items()
-    for prefix in ("deit.", ""):
-        table = {ours: re.sub(r"^vit\.", prefix, name) for ours, name in HUGGING_FACE.items()}
-        yield "Hugging Face", table
+    known = ", ".join(dict(LAYOUTS))
+    raise ValueError(f"it is in no layout that is known ({known}): {listed(tensors)}")
 
 
 def their_names(table: dict[str, str], depth: int) -> dict[str, tuple[str, ...]]:
     """For each of our tensors, the names of theirs that make it: one, or three for q, k and v.
 
-    Args:
-        table: such as `HUGGING_FACE`.
-        depth: L, the number of blocks.
+    The table is such as `HUGGING_FACE`, the depth is L, the number of blocks.
     """
     names = {}
     for ours, theirs in table.items():
@@ -181,18 +142,19 @@ def from_flax(name: str, tensor: Tensor) -> Tensor:
     return tensor.T if name.endswith("weight") and tensor.ndim == 2 else tensor
 
 
-TO_OURS = {"Google": from_flax}
-
-
-def check_names(tensors: dict[str, Tensor], names: dict[str, tuple[str, ...]], path: Path) -> None:
+def check_names(tensors: dict[str, Tensor], names: dict[str, tuple[str, ...]]) -> None:
     """Their names must be those that we know, all of them and no others."""
     known = {theirs for group in names.values() for theirs in group}
-    missing = sorted(known - tensors.keys())
-    extra = [name for name in tensors if name not in known]
-    if missing or extra:
-        said = [f"missing: {listed(missing)}"] * bool(missing)
-        said += [f"not ours: {listed(extra)}"] * bool(extra)
-        raise ValueError(f"{path.name} does not fit our ViT; {'; '.join(said)}")
+    said = {
+        "missing": sorted(known - tensors.keys()),
+        "not ours": [name for name in tensors if name not in known],
+    }
+    if wrong := [f"{what}: {listed(some)}" for what, some in said.items() if some]:
+        raise ValueError(
+            f"it does not fit our ViT; {'; '.join(wrong)}. We have no place for the pieces of "
+            "others: a distilled DeiT's second token, registers and LayerScale (DINOv2), relative "
+            "positions (BEiT, Swin), more norms (CLIP, a mean's fc_norm), a decoder (MAE)"
+        )
 
 
 def rename(
@@ -218,15 +180,3 @@ def rename(
         # A copy: the file may change or go while the model lives.
         weights[ours] = stacked.to(torch.float32, copy=True).contiguous()
     return weights
-
-
-def check_shapes(weights: dict[str, Tensor], wanted: dict[str, Tensor], names, path: Path) -> None:
-    """Each tensor must have the shape that the model gives it."""
-    wrong = [
-        f"{' + '.join(names.get(name, (name,)))} makes {tuple(weights[name].shape)} where "
-        f"{tuple(tensor.shape)} is expected"
-        for name, tensor in wanted.items()
-        if weights[name].shape != tensor.shape
-    ]
-    if wrong:
-        raise ValueError(f"{path.name}: wrong shapes: {listed(wrong)}")

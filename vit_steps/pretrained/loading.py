@@ -1,25 +1,23 @@
 """Loading a published checkpoint, and writing one."""
 
 import json
-from dataclasses import dataclass, field, replace
+from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import torch
 from safetensors.torch import save
-from torch import nn
 
 from ..files import write_whole
 from ..images import Preprocess
-from ..inputs import as_pair, check_sizes
+from ..inputs import check_sizes
 from ..training import load_weights
-from ..training.checkpoints import check_plain
-from ..vit import ViT, ViTConfig, init_weights
+from ..training.checkpoints import check_plain, weights_of
+from ..vit import ViT, ViTConfig
 from . import layouts
-from .finding import find, read_settings
-from .preprocess import RESAMPLING, read_preprocess
-from .reading import read
-from .sizes import read_classes, read_config
+from .reading import SETTINGS, find, read, read_settings
+from .settings import read_classes, read_config, read_preprocess, to_hugging_face
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,75 +64,72 @@ def load(
         source: a file (.safetensors, of this package's too; Google's .npz; .pth, .pt or .bin, of
             which only tensors are read), a folder with config.json and model.safetensors, that
             model.safetensors itself, or the id of a model on huggingface.co, such as
-            "google/vit-base-patch16-224". What a hub id needs is downloaded once and kept in
-            huggingface_hub's cache.
-        num_classes: for a new, untrained head of so many classes; None keeps the checkpoint's own.
+            "google/vit-base-patch16-224", which is kept in huggingface_hub's cache.
+        num_classes: for a new, untrained head of so many classes, or none with 0; None keeps the
+            checkpoint's own.
         num_heads: h, where neither the tensors (Google's do) nor a config.json say it. No shape
-            tells it: known are B, L, H, g and G as they were published (`sizes.PUBLISHED_HEADS`).
+            tells it: known are B, L and H as they were published.
         revision: of a model on the hub: a branch, a tag or a commit hash; None takes its main one.
-        preprocess: how it wants its pictures, where you know better than the files beside it.
+        preprocess: how it wants its pictures, where you know better than the files beside it. The
+            hub's files of some DeiT and DINO do not say how these were trained; a file alone says
+            nothing, and what its layout usually wants is taken (`settings.read_preprocess`), so
+            compare with its publisher's page.
 
     Returns:
-        `Loaded`: the model, its config, its preprocessing, class names, and what was used.
-        LayerNorm's eps is config.json's, else 1e-12 for Hugging Face's layout and 1e-6 for others.
-        Preprocessing is what the files beside it say, else what its layout usually wants; a file
-        alone cannot say it, so compare with its publisher's page (a file in timm's names is taken
-        for one trained on ImageNet's mean and std, as DeiT was; Google's own, in any names, were
-        trained on mean = std = 0.5). The hub's DeiT and DINO, whose stored preprocessing is not
-        always that of their training, are known by the hub's id; for a copy in a folder give it.
+        `Loaded`. LayerNorm's eps is config.json's, else Hugging Face's 1e-12 or the others' 1e-6.
 
     Raises:
         TypeError: num_classes or num_heads is no whole number.
-        ValueError: nothing there, no network, a file that is broken or holds more than weights, a
-            layout or a model that is not ours, a number of heads that nothing says, or tensors
-            that are missing, left over or of a wrong shape; the message names them.
+        ValueError: no such file or model, no network, a file that is broken or holds more than
+            weights, a model that is not ours, or heads that nothing tells. The message says which.
     """
-    for name, number in (("num_classes", num_classes), ("num_heads", num_heads)):
-        if number is not None:
-            check_sizes(**{name: number})
+    if num_classes is not None:
+        check_sizes(0, num_classes=num_classes)
+    if num_heads is not None:
+        check_sizes(num_heads=num_heads)
     path = find(source, revision)
-    settings, pictures = read_settings(path)
     tensors = read(path)
     if "tokens.cls_token" in tensors:
         return load_ours(path, num_classes, preprocess)
-    layout, names = layouts.recognise(tensors, path)
-    head = {*names["head.weight"], *names["head.bias"]}
-    unused = [name for name in tensors if "pooler." in name]
-    if num_classes is not None:
-        unused += [name for name in tensors if name in head or "pre_logits" in name]
-        del names["head.weight"], names["head.bias"]
-    elif not head & {*tensors}:
-        raise ValueError(f"{path.name} has no head; give num_classes for a new, untrained one")
-    used = {name: tensor for name, tensor in tensors.items() if name not in unused}
-    layouts.check_names(used, names, path)
     try:
-        weights = layouts.rename(used, names, layouts.TO_OURS.get(layout, layouts.unchanged))
-        config = read_config(weights, layout, used, settings, num_heads)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"{path.name}: {error}") from error
+        settings, pictures = read_settings(path)
+        layout, names = layouts.recognise(tensors)
+        head = {*names["head.weight"], *names["head.bias"]}
+        unused = [name for name in tensors if "pooler." in name]
+        if num_classes is not None:
+            unused += [name for name in tensors if name in head or "pre_logits" in name]
+            del names["head.weight"], names["head.bias"]
+        elif not head & {*tensors}:
+            raise ValueError("it has no head; give num_classes for a new, untrained one, or 0")
+        used = {name: tensor for name, tensor in tensors.items() if name not in unused}
+        layouts.check_names(used, names)
+        turn = layouts.from_flax if layout == "Google" else layouts.unchanged
+        weights = layouts.rename(used, names, turn)
+        if layout == "Google":  # its heads have an axis of their own
+            shapes = (tensor.shape for name, tensor in used.items() if "/query/kernel" in name)
+            settings["num_attention_heads"] = next(shapes, (0, None))[1]
+        config = read_config(weights, layout, settings, num_heads)
+        with torch.device("meta"):  # shapes without numbers: the weights are about to come
+            model = ViT(config)
+        model.load_state_dict(weights, assign=True)
+        how = preprocess or read_preprocess(layout, config, settings, pictures)
+    except (TypeError, ValueError, LookupError, RuntimeError) as error:
+        raise ValueError(f"{path}: {' '.join(str(error).split())}") from error
+    classes = read_classes(settings, config.num_classes)
     if num_classes is not None:
-        config = replace(config, num_classes=num_classes)
-        fresh = nn.Linear(config.embed_dim, num_classes)
-        init_weights(fresh)
-        weights |= {f"head.{name}": tensor for name, tensor in fresh.state_dict().items()}
-    with torch.device("meta"):  # shapes without numbers: the weights are about to come
-        model = ViT(config)
-    layouts.check_shapes(weights, model.state_dict(), names, path)
-    model.load_state_dict(weights, assign=True)
-    wanted = preprocess or read_preprocess(str(source), layout, config, settings, pictures)
-    labels = read_classes(settings, config.num_classes) if num_classes is None else ()
-    return Loaded(model.eval(), config, wanted, labels, layout, tuple(used), tuple(unused))
+        model, classes = model.with_classes(num_classes), ()
+    return Loaded(model.eval(), model.config, how, classes, layout, tuple(used), tuple(unused))
 
 
 def load_ours(path: Path, num_classes: int | None, preprocess: Preprocess | None) -> Loaded:
     """What `load` gives for a file of this package."""
     found = load_weights(path)
-    model, classes, how = found.model, found.classes, preprocess or found.preprocess
+    model, classes, used, unused = found.model, found.classes, tuple(found.model.state_dict()), ()
     if num_classes is not None:
         model, classes = model.with_classes(num_classes), ()
-    used = tuple(found.model.state_dict())
-    unused = tuple(n for n in used if n.startswith("head.")) if num_classes is not None else ()
-    used = tuple(name for name in used if name not in unused)
+        unused = tuple(name for name in used if name.startswith("head."))
+        used = tuple(name for name in used if name not in unused)
+    how = preprocess or found.preprocess
     return Loaded(model, model.config, how, classes, "vit_steps", used, unused, found.measured)
 
 
@@ -146,22 +141,19 @@ def save_hugging_face(
 ) -> None:
     """Write a model as Hugging Face's library does: `pipeline("image-classification", folder)`.
 
-    The files are config.json, model.safetensors and, where `preprocess` is given (without it a
-    pipeline does not start), preprocessor_config.json.
-
     Args:
-        folder: made if it is not there.
+        folder: for config.json, model.safetensors and preprocessor_config.json; made if need be.
         classes: a name for each class; by default LABEL_0, LABEL_1, …, as theirs are.
-        preprocess: how the model wants its pictures, of three channels.
+        preprocess: how the model wants its pictures; a pipeline does not start without it.
 
     Raises:
         ValueError: a model that their class cannot hold (mean pooling, an exchanged part), another
             number of names, preparation that theirs cannot do (grey, ink), or a folder that cannot
-            be made or written.
+            be written.
     """
     check_plain(model)
     pictures = None if preprocess is None else to_hugging_face(preprocess)
-    c, weights = model.config, model.state_dict()
+    c, weights = model.config, weights_of(model)
     if c.pool != "cls":
         raise ValueError("pool is 'mean'; Hugging Face's ViT reads the cls token")
     classes = classes or tuple(f"LABEL_{number}" for number in range(c.num_classes))
@@ -188,28 +180,11 @@ def save_hugging_face(
         id2label={str(number): name for number, name in enumerate(classes)},
         label2id={name: number for number, name in enumerate(classes)},
     )
-    try:
+    with suppress(OSError):  # `write_whole` says what is wrong
         Path(folder).mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise ValueError(f"{folder} cannot be made: {error.strerror or error}") from error
     write_whole(Path(folder, "model.safetensors"), save(tensors, metadata={"format": "pt"}))
-    write_whole(Path(folder, "config.json"), json.dumps(settings, indent=2).encode())
-    if pictures is not None:
-        said = json.dumps(pictures, indent=2).encode()
-        write_whole(Path(folder, "preprocessor_config.json"), said)
-
-
-def to_hugging_face(how: Preprocess) -> dict[str, Any]:
-    """What preprocessor_config.json says; ValueError for what their library cannot do."""
-    if len(how.mean) != 3 or how.ink:
-        raise ValueError(f"{how}: Hugging Face's pipeline gives three channels, dark as 0; leave "
-                         "preprocess out, and prepare the pictures yourself")  # fmt: skip
-    height, width = as_pair(how.size)
-    size: dict[str, int] = dict(height=height, width=width)
-    pictures: dict[str, Any] = dict(image_processor_type="ViTImageProcessor", size=size)
-    if how.shorter_side is not None:
-        cut = dict(size={"shortest_edge": how.shorter_side}, do_center_crop=True, crop_size=size)
-        pictures = dict(image_processor_type="CLIPImageProcessor", do_convert_rgb=True, **cut)
-    number = next(n for n, name in RESAMPLING.items() if name == how.interpolation)
-    scale = dict(do_resize=True, do_rescale=True, rescale_factor=1 / 255, resample=number)
-    return pictures | scale | dict(do_normalize=True, image_mean=how.mean, image_std=how.std)
+    for name, said in zip(SETTINGS, (settings, pictures), strict=True):
+        if said is None:
+            Path(folder, name).unlink(missing_ok=True)  # it was another model's
+        else:
+            write_whole(Path(folder, name), json.dumps(said, indent=2).encode())
