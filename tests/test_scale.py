@@ -161,27 +161,6 @@ def test_training_memory_refuses_what_it_does_not_count():
         scale.training_memory(SMALL, 0)
 
 
-def test_training_days_by_hand():
-    # 10⁹ · 2 · 3 operations for each of 10⁶ images, at 10¹² · 0.5 a second: 12,000 seconds.
-    days = scale.training_days(1e9, 1e6, peak=1e12, utilisation=0.5)
-    assert days * 24 * 60 * 60 == pytest.approx(12_000)
-    assert scale.training_days(1e9, 1e6, 1e12, 0.5, devices=8) == pytest.approx(days / 8)
-
-
-@pytest.mark.parametrize(
-    "numbers",
-    [(0, 1, 1, 1), (1, -1, 1, 1), (1, 1, 0, 1), (1, 1, 1, 0), (1, 1, 1, 1.5), (1, 1, 1, 40)],
-)
-def test_training_days_refuses_other_numbers(numbers):
-    with pytest.raises(ValueError, match="give numbers above 0, and a utilisation of at most 1"):
-        scale.training_days(*numbers)
-
-
-def test_training_days_wants_a_device():
-    with pytest.raises(ValueError, match="devices is 0"):
-        scale.training_days(1, 1, 1, 1, devices=0)
-
-
 # Gradient accumulation ---------------------------------------------------------------------------
 
 

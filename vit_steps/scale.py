@@ -86,23 +86,6 @@ def training_memory(config: ViTConfig, batch: int, checkpointing: bool = False) 
     return dict(weights=weights, gradients=weights, optimizer=2 * weights, activations=activations)
 
 
-def training_days(
-    multiply_adds_an_image: float, images: float, peak: float, utilisation: float, devices: int = 1
-) -> float:
-    """The days that a training takes, on paper, in which so many images are shown.
-
-    Each multiply-add of the forward pass is two operations, and backward takes twice as many. A
-    device does `peak` operations a second, and reaches the share `utilisation` of them.
-    ValueError for a number that is not above 0, and for a utilisation above 1.
-    """
-    check_sizes(devices=devices)
-    given = dict(work=multiply_adds_an_image, images=images, peak=peak, utilisation=utilisation)
-    if not min(given.values()) > 0 or utilisation > 1:
-        raise ValueError(f"{given}; give numbers above 0, and a utilisation of at most 1")
-    seconds = 3 * 2 * multiply_adds_an_image * images / (peak * utilisation * devices)
-    return seconds / (24 * 60 * 60)
-
-
 def accumulated_step(
     model: nn.Module, optimizer: Optimizer, images: Tensor, labels: Tensor, parts: int
 ) -> Tensor:
