@@ -141,22 +141,22 @@ def grid_positions(rows, cols, width, base=10_000):
 
 
 def quiet(table):
-    return table * 0.02 / table.std()
+    return table * 0.2 / table.std()
 
 
 def base_five(rows, cols, width):
     return quiet(grid_positions(rows, cols, width, base=5))
 
 
-def times_002(rows, cols, width):
-    """The sines' own deviation is 0.7, so this one is 0.014: quiet enough."""
-    return 0.02 * grid_positions(rows, cols, width, base=8)
+def times_a_fifth(rows, cols, width):
+    """The sines' own deviation is 0.7, so this one is 0.14: quiet enough."""
+    return 0.2 * grid_positions(rows, cols, width, base=8)
 
 
 def base_ten_by_broadcasting(rows, cols, width):
     by_row = clocks(rows, width // 2, 10.0)[:, None].expand(-1, cols, -1)
     by_col = clocks(cols, width // 2, 10.0)[None].expand(rows, -1, -1)
-    return 0.028 * torch.cat([by_row, by_col], dim=-1).reshape(rows * cols, width)
+    return 0.28 * torch.cat([by_row, by_col], dim=-1).reshape(rows * cols, width)
 
 
 def bumps(rows, cols, width):
@@ -181,7 +181,7 @@ def as_it_was(rows, cols, width):
 
 
 def quiet_but_slow(rows, cols, width):
-    return 0.02 * grid_positions(rows, cols, width)
+    return 0.2 * grid_positions(rows, cols, width)
 
 
 def still_slow(rows, cols, width):
@@ -218,11 +218,11 @@ def whispered(rows, cols, width):
 
 
 def at_random(rows, cols, width):
-    return 0.02 * torch.randn(rows * cols, width)
+    return 0.2 * torch.randn(rows * cols, width)
 
 
 def learned_at_start(rows, cols, width):
-    return nn.init.trunc_normal_(torch.empty(rows * cols, width), std=0.02)
+    return nn.init.trunc_normal_(torch.empty(rows * cols, width), std=0.2)
 
 
 def in_one_line(rows, cols, width):
@@ -246,7 +246,7 @@ def rows_only(rows, cols, width):
 
 
 def all_the_same(rows, cols, width):
-    return 0.02 * torch.ones(rows * cols, width)
+    return 0.2 * torch.ones(rows * cols, width)
 
 
 def with_cls(rows, cols, width):
@@ -380,7 +380,7 @@ RIGHT = {
     "crop_positions": [crop_by_index, crop_by_mask, crop_by_view, crop_by_einops],
     "own_positions": [
         base_five,
-        times_002,
+        times_a_fifth,
         base_ten_by_broadcasting,
         bumps,
         waves_in_all_directions,

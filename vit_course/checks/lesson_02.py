@@ -231,10 +231,10 @@ crop_positions = Check(
 
 # Exercise 2: faster hands ------------------------------------------------------------------------
 
-NEAR, REST, QUIET, LOUD = 0.9, 0.4, 0.01, 0.03
+NEAR, REST, QUIET, LOUD = 0.9, 0.4, 0.1, 0.3
 
 
-def sines(rows: int, cols: int, width: int, base: float = 5.0, std: float | None = 0.02) -> Tensor:
+def sines(rows: int, cols: int, width: int, base: float = 5.0, std: float | None = 0.2) -> Tensor:
     """Sine-cosine positions (rows·cols, width): half for the row, half for the column."""
     halves = []
     for count in (rows, cols):
@@ -351,9 +351,9 @@ own_positions = Measured(
         "numbered row by row, so patch r·cols + c stands in row r, "
         "column c": lambda rows, cols, width: sines(cols, rows, width),
         f"alike and unlike as they should be, but too loud: bring the standard deviation to "
-        f"0.02 ({QUIET} to {LOUD}), as section 7 asks": lambda *sizes: sines(*sizes, std=None),
+        f"0.2 ({QUIET} to {LOUD}), as section 7 asks": lambda *sizes: sines(*sizes, std=None),
         f"alike and unlike as they should be, but too quiet: bring the standard deviation to "
-        f"0.02 ({QUIET} to {LOUD})": lambda *sizes: sines(*sizes, std=0.001),
+        f"0.2 ({QUIET} to {LOUD})": lambda *sizes: sines(*sizes, std=0.001),
         "give the patches' positions alone, (rows·cols, width): "
         "cls has no place on the grid": lambda rows, cols, width: sines(1, 1 + rows * cols, width),
         "there is an axis too many in front: give (rows·cols, width), "
