@@ -11,8 +11,8 @@ from torch.nn import functional as F
 from vit_steps import training
 from vit_steps.training import devices
 from vit_steps.training.data import folder
-from vit_steps.training.devices import autocast, bring, half_dtype, make_scaler
-from vit_steps.training.processes import shared_step
+from vit_steps.training.devices import autocast, bring, half_dtype
+from vit_steps.training.learner import Learner
 
 CPU = torch.device("cpu")
 CUDA = torch.device("cuda")
@@ -42,9 +42,9 @@ def test_a_step_of_one_process_is_train_step_and_a_mixed_one_differs_by_rounding
     model, twin, batch = tiny(), tiny(), pictures(8)
     steps = [torch.optim.SGD(m.parameters(), lr=0.1) for m in (model, twin)]
     plain = training.train_step(twin, steps[1], batch.images, batch.labels, 0.1)
-    scaler = make_scaler(CPU, amp)
-    assert not scaler.is_enabled()
-    loss = shared_step(model, steps[0], batch.images, batch.labels, 0.1, scaler, amp)
+    learner = Learner(model, steps[0], 0.1, 0.0, None, amp)
+    assert not learner.scaler.is_enabled()
+    loss = learner.step(batch.images, batch.labels, 0.1)
     assert not loss.requires_grad
     torch.testing.assert_close(loss, plain, atol=5e-3, rtol=0)
     assert (loss == plain) == (not amp)

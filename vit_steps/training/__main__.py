@@ -22,9 +22,9 @@ from .devices import pick_device
 from .fitting import check_options, fit
 from .folders import Parts
 from .loop import History
+from .measuring import conclude, draw_history, measure, write_history
 from .processes import ProcessLostError, first_alone, is_first, joined, launch, my_share
 from .recipes import AUGMENT, MODEL, ONWARD, completed, preparation, recipe, settings
-from .measuring import conclude, draw_history, measure, write_history
 from .resuming import own_folder
 
 # Parameters. A smaller model does so little at a time that several threads wait for each other: two

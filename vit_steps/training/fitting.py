@@ -22,7 +22,7 @@ from .identity import fingerprint, fingerprint_model, name_of
 from .learner import Learner
 from .loader import Batches, Source, classes_of
 from .loop import EVALUATED, History, evaluate, warmup_cosine
-from .processes import is_first, my_share, totals, wait, wrap
+from .processes import is_first, my_share, totals, wait
 from .resuming import own_folder, resume, save_epoch
 
 
@@ -134,7 +134,7 @@ def fit(
         run |= dict(schedule=name_of(schedule), model=fingerprint_model(model))
         run["optimizer"] = None if optimizer is None else " ".join(repr(optimizer).split())
     learner = Learner(model.to(device), optimizer, lr, weight_decay, average, amp)
-    step = partial(learner.step, wrap(model), label_smoothing, clip)
+    step = partial(learner.step, label_smoothing=label_smoothing, clip=clip)
     try:
         with own_folder(place) if place and is_first() else nullcontext():
             wait()  # until the first has made and swept it

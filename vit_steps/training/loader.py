@@ -70,9 +70,7 @@ class Batches:
         return len(self.data) if self.drawn else -(-len(self.data) // self.batch_size)
 
     def __call__(
-        self,
-        generator: torch.Generator | None = None,
-        augment: Callable[..., Tensor] | None = None,
+        self, generator: torch.Generator | None = None, augment: Callable[..., Tensor] | None = None
     ) -> Iterator[tuple[Tensor, Tensor]]:
         """Go through all once.
 

@@ -75,10 +75,7 @@ class Measured:
 
 
 def measure(
-    model: nn.Module,
-    data: Source,
-    batch_size: int | None = None,
-    amp: bool = False,
+    model: nn.Module, data: Source, batch_size: int | None = None, amp: bool = False
 ) -> Measured:
     """As `evaluate`, but class by class; their names are the data's, else numbers."""
     loss, counts = torch.zeros(()), torch.zeros(())
