@@ -60,7 +60,7 @@ def main(turns: int, batch: int, file: Path) -> None:
         random.seed(0)  # the order of turns, the same in both
         images, labels = some_images(DIGITS, batch), torch.randint(DIGITS.num_classes, (batch,))
         share = slice(mine, None, processes)
-        alone, learner = ViT(DIGITS), Learner(ViT(DIGITS), None, 1e-3, 0.05, None, False)
+        alone, learner = ViT(DIGITS), Learner(ViT(DIGITS), None, 1e-3, 0.05)
         optimizer = AdamW(decay_groups(alone, weight_decay=0.05), lr=1e-3, fused=True)
 
         def one() -> None:

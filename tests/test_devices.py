@@ -42,9 +42,9 @@ def test_a_step_of_one_process_is_train_step_and_a_mixed_one_differs_by_rounding
     model, twin, batch = tiny(), tiny(), pictures(8)
     steps = [torch.optim.SGD(m.parameters(), lr=0.1) for m in (model, twin)]
     plain = training.train_step(twin, steps[1], batch.images, batch.labels, 0.1)
-    learner = Learner(model, steps[0], 0.1, 0.0, None, amp)
+    learner = Learner(model, steps[0], 0.1, 0.0, label_smoothing=0.1, amp=amp)
     assert not learner.scaler.is_enabled()
-    loss = learner.step(batch.images, batch.labels, 0.1)
+    loss = learner.step(batch.images, batch.labels)
     assert not loss.requires_grad
     torch.testing.assert_close(loss, plain, atol=5e-3, rtol=0)
     assert (loss == plain) == (not amp)

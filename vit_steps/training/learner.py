@@ -24,16 +24,18 @@ class Learner:
         optimizer: Optimizer | None,
         lr: float,
         weight_decay: float,
-        average: float | None,
-        amp: bool,
+        label_smoothing: float = 0.0,
+        clip: float | None = None,
+        average: float | None = None,
+        amp: bool = False,
     ):
         if optimizer is None:
             optimizer = AdamW(decay_groups(model, weight_decay), lr=lr, fused=True)
         self.moved = [p for group in optimizer.param_groups for p in group["params"]]
         if not {*self.moved} <= {*model.parameters()}:
             raise ValueError("the optimizer holds other weights than the model; make it of these")
-        self.model, self.optimizer, self.amp = model, optimizer, amp
-        self.wrapped = wrap(model)
+        self.model, self.wrapped, self.optimizer = model, wrap(model), optimizer
+        self.label_smoothing, self.clip, self.amp = label_smoothing, clip, amp
         self.peaks = [group["lr"] for group in optimizer.param_groups]
         self.scaler = make_scaler(self.moved[0].device, amp)
         self.average, self.averaged = average, 0  # how much is kept at most, and how many steps
@@ -41,13 +43,7 @@ class Learner:
         states = (one.state_dict().values() for one in (self.measured, model))
         self.pairs = [*zip(*states, strict=True)]  # of the mean, and of now
 
-    def step(
-        self,
-        images: Tensor,
-        labels: Tensor,
-        label_smoothing: float = 0.0,
-        clip: float | None = None,
-    ) -> Tensor:
+    def step(self, images: Tensor, labels: Tensor) -> Tensor:
         """As `train_step`, for this process's share of a batch; all take the step of the whole.
 
         Shares differ in size where a batch does not divide evenly. The gradients' average is that
@@ -61,12 +57,12 @@ class Learner:
             logits = self.wrapped(images)
         if self.amp:
             logits = logits.float()
-        loss = F.cross_entropy(logits, labels, label_smoothing=label_smoothing)
+        loss = F.cross_entropy(logits, labels, label_smoothing=self.label_smoothing)
         self.model.zero_grad()
         self.scaler.scale(loss * weight).backward()
-        if clip is not None:
+        if self.clip is not None:
             self.scaler.unscale_(self.optimizer)
-            nn.utils.clip_grad_norm_(self.moved, clip)
+            nn.utils.clip_grad_norm_(self.moved, self.clip)
         self.scaler.step(self.optimizer)
         self.scaler.update()
         if self.average is not None:
