@@ -196,8 +196,7 @@ def check_epoch(model: nn.Module, history: History, lr: float) -> None:
     for loss in (history.train_loss[-1], *history.val_loss[-1:]):
         if not isfinite(loss):
             raise ValueError(f"the loss of epoch {len(history)} is {loss}: {cause}")
-    sound = torch.stack([weights.isfinite().all() for weights in model.parameters()])
-    if not sound.all():
+    if not all(weights.isfinite().all() for weights in model.parameters()):
         raise ValueError(f"after epoch {len(history)} a weight is no longer a number: {cause}")
 
 

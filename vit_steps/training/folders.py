@@ -62,10 +62,8 @@ def folder(
         (train, val, test); the classes are the sub-folders' names, sorted. Where there is train
         and val, but no test, test is None.
 
-    Raises:
-        ValueError: no such folder, fewer than two classes, a class without (or, to be split, with
-            too few) readable pictures, other classes in one part than in another, or too little
-            room on the disk.
+    ValueError for no such folder, fewer than two classes, a class without (or, to be split, with
+    too few) readable pictures, parts of other classes, or too little room on the disk.
     """
     path = Path(path).expanduser()
     if not path.is_dir():

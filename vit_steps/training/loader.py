@@ -31,10 +31,8 @@ class Batches:
         classes: how many the model knows; labels that are numbers must be below it.
         usual: B where nothing else says it.
 
-    Raises:
-        TypeError: no such data, or without a length; later, a batch that is no such pair.
-        ValueError: no images, a batch size beside a DataLoader, or processes that would share one;
-            later, images and labels that do not fit together, or a label out of its range.
+    TypeError for no such data, or without a length; ValueError for no images, a batch size beside a
+    DataLoader, or processes that would share one. Batches are looked at as they come.
     """
 
     def __init__(

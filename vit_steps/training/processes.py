@@ -26,11 +26,6 @@ from torch.nn.parallel import DistributedDataParallel
 
 from ..inputs import check_sizes
 
-LOST = (
-    "another process of this training has ended, so this one ends too; the same command goes on "
-    "from the last epoch saved"
-)
-
 
 class ProcessLostError(RuntimeError):
     """Another process of the training has ended."""
@@ -92,12 +87,8 @@ def launch(count: int, argv: list[str]) -> int:
 def joined(device: torch.device) -> Iterator[torch.device]:
     """Join the processes that torchrun started, and leave them at the end; else do nothing.
 
-    Yields:
-        The device of this process: of CUDA's each has its own.
-
-    Raises:
-        ValueError: there are more processes than CUDA has devices, or the device is another.
-        ProcessLostError: another process has ended.
+    It gives the device of this process: of CUDA's each has its own. ValueError for more processes
+    than CUDA has devices, or another device; ProcessLostError when another process has ended.
     """
     if not dist.is_torchelastic_launched():
         yield device
@@ -133,7 +124,8 @@ def joined(device: torch.device) -> Iterator[torch.device]:
         # What gloo and nccl raise has no class of its own.
         if isinstance(error, dist.DistError) or "peer" in str(error):
             before = signal.SIG_IGN  # there is time to say so
-            raise ProcessLostError(LOST) from error
+            said = "another process of this training has ended, so this one ends too; the same "
+            raise ProcessLostError(f"{said}command goes on from the last epoch saved") from error
         raise
     finally:
         signal.signal(signal.SIGTERM, before)

@@ -16,11 +16,6 @@ from .checkpoints import bare, read_checkpoint, weights_of, write_checkpoint
 from .learner import Learner
 from .loop import History
 
-ADVICE = (
-    "give another folder, or the model, data and options that it was trained with (to go on from "
-    "its weights on other data, start a new run from load_model, or by --from)"
-)
-
 
 @contextmanager
 def own_folder(folder: Path) -> Iterator[None]:
@@ -94,7 +89,10 @@ def resume(folder: Path, learner: Learner, run: dict[str, Any]) -> History:
         if was.get(key) != now.get(key)
     ]
     if other:
-        raise ValueError(f"{path} is of another run ({'; '.join(other)}); {ADVICE}")
+        raise ValueError(
+            f"{path} is of another run ({'; '.join(other)}); give another folder, or what it was "
+            "trained with (other data: start a new run from load_model, or by --from)"
+        )
     model, optimizer, history = learner.model, learner.optimizer, History(**info["history"])
     state = {name: tensors[bare(name)] for name in model.state_dict()}
     learner.measured.load_state_dict(state)
