@@ -22,8 +22,8 @@ from torch.optim import AdamW
 from tests.bench_runs import DIGITS, some_images
 from vit_steps import ViT
 from vit_steps.training import decay_groups, train_step
-from vit_steps.training.devices import make_scaler
-from vit_steps.training.processes import joined, my_share, shared_step, wait, wrap
+from vit_steps.training.learner import Learner
+from vit_steps.training.processes import joined, my_share, wait
 
 ROOT = Path(__file__).parents[1]
 BATCH = 1024
@@ -60,20 +60,15 @@ def main(turns: int, batch: int, file: Path) -> None:
         random.seed(0)  # the order of turns, the same in both
         images, labels = some_images(DIGITS, batch), torch.randint(DIGITS.num_classes, (batch,))
         share = slice(mine, None, processes)
-        alone, model = ViT(DIGITS), wrap(ViT(DIGITS))
-        optimizers = {
-            name: AdamW(decay_groups(m, weight_decay=0.05), lr=1e-3, fused=True)
-            for name, m in ((ONE, alone), (TWO, model))
-        }
-        scaler = make_scaler(cpu, amp=False)
+        alone, learner = ViT(DIGITS), Learner(ViT(DIGITS), None, 1e-3, 0.05)
+        optimizer = AdamW(decay_groups(alone, weight_decay=0.05), lr=1e-3, fused=True)
 
         def one() -> None:
             if mine == 0:
-                train_step(alone, optimizers[ONE], images, labels)
+                train_step(alone, optimizer, images, labels)
 
         def two() -> None:
-            mine_images, mine_labels = images[share], labels[share]
-            shared_step(model, optimizers[TWO], mine_images, mine_labels, 0.0, scaler, amp=False)
+            learner.step(images[share], labels[share])
 
         runs = {ONE: one, TWO: two}
         seconds = {name: [] for name in runs}

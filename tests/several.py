@@ -43,8 +43,8 @@ with processes.joined(torch.device("cpu")):
     (folder / f"process_{number}").write_text(str(os.getpid()))
     processes.wait()
     model = tiny(seed=number)  # the first one's weights count
-    options = dict(epochs=4, batch_size=8, progress=False, device="cpu", report=told)
-    training.fit(model, pictures(17), pictures(9, 1), folder=folder / "run", **options)
+    options = dict(epochs=4, batch_size=8, progress=False, device="cpu", average=0.5)
+    training.fit(model, pictures(17), pictures(9, 1), folder=folder / "run", report=told, **options)
     found = measure(model, pictures(29, 2), batch_size=7)  # the last batch has one image
     assert training.evaluate(model, pictures(29, 2), 7) == (found.loss, found.accuracy)
     (folder / f"measured_{number}").write_text(json.dumps([found.loss, found.counts.tolist()]))

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 import torch
 from safetensors import safe_open
-from tiny_training import fit, pictures, same, tiny
+from tiny_training import after, fit, pictures, same, tiny
 from torch import nn
 
 from vit_steps import ViT, training
@@ -71,12 +71,6 @@ def test_a_file_of_before_that_says_its_config_alone_is_read(tmp_path):
     found = training.load_weights(tmp_path / "old")
     assert same(found.model, tiny())
     assert (found.classes, found.preprocess, found.measured) == ((), None, {})
-
-
-def test_half_precision_stays_half(tmp_path):
-    model = tiny().to(torch.bfloat16)
-    training.save_model(model, tmp_path / "m")
-    assert same(training.load_model(tmp_path / "m"), model)
 
 
 def not_checkpoints(folder):
@@ -166,7 +160,7 @@ def with_relu(model):
     return model
 
 
-def with_wide_head(model):
+def replace_head(model):
     model.head = nn.Linear(8, 3)
     return model
 
@@ -181,7 +175,7 @@ def with_zero_head(model):
     ("make", "message"),
     [
         (lambda: einops_vit(tiny(pool="mean").config), "EinopsViT is not the ViT of its config"),
-        (lambda: with_wide_head(tiny(num_classes=7)), r"head.bias is \(3,\) where \(7,\) is"),
+        (lambda: replace_head(tiny(num_classes=7)), r"head.bias is \(3,\) where \(7,\) is"),
         (lambda: with_relu(tiny()), "answers otherwise"),
         (lambda: with_relu(tiny().bfloat16()), "answers otherwise"),
         (lambda: with_relu(with_zero_head(tiny())), "answers otherwise"),
@@ -193,7 +187,9 @@ def test_a_model_that_would_come_back_as_another_is_refused(tmp_path, make, mess
         with pytest.raises(ValueError, match=message):
             save(make(), tmp_path / "model")
     assert list(tmp_path.iterdir()) == []
-    training.save_model(with_zero_head(tiny()), tmp_path / "model")  # that alone is no fault
+    zero = with_zero_head(tiny()).bfloat16()  # that alone is no fault
+    training.save_model(zero, tmp_path / "model")
+    assert same(training.load_model(tmp_path / "model"), zero)
 
 
 def full(*args, **kwargs):
@@ -227,21 +223,6 @@ def test_a_drive_that_cannot_sync_a_folder_keeps_the_new_file(tmp_path, monkeypa
     assert same(training.load_model(path), tiny())
 
 
-def test_a_write_that_the_system_cuts_short_leaves_the_old_file(tmp_path):
-    resource = pytest.importorskip("resource")  # not on Windows
-    path = tmp_path / "model"
-    training.save_model(tiny(), path)
-    before, limits = path.read_bytes(), resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (len(before) // 2, limits[1]))
-    try:
-        with pytest.raises(ValueError, match="cannot be written"):
-            training.save_model(tiny(1), path)
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-    assert path.read_bytes() == before
-    assert list(tmp_path.iterdir()) == [path]
-
-
 def test_a_folder_that_cannot_be_written_to_is_refused_before_the_training(tmp_path, monkeypatch):
     def never(history):
         raise AssertionError("it trained")
@@ -266,16 +247,8 @@ def test_a_folder_that_cannot_be_written_to_is_refused_before_the_training(tmp_p
 ALL = dict(epochs=6, lr=1e-2, augment=training.augment_photos, weight_decay=0.1)
 
 
-class StopError(Exception):
-    """Stands for anything that ends a training."""
-
-
-def stop_at(epoch, folder, error=StopError, **options):
-    def stop(history):
-        if len(history) == epoch:
-            raise error
-
-    return fit(tiny(dropout=0.1), folder, report=stop, **(ALL | options))
+def press(*args):
+    raise KeyboardInterrupt
 
 
 def history_in(folder, name="last"):
@@ -287,8 +260,7 @@ def test_resumed_at_every_epoch_it_ends_like_an_unbroken_run(tmp_path):
     unbroken = tiny(dropout=0.1)
     history = fit(unbroken, **ALL)
     for epoch in range(1, 6):
-        with pytest.raises(StopError):
-            stop_at(epoch, tmp_path)
+        fit(tiny(dropout=0.1), tmp_path, report=after(epoch), **ALL)
         assert len(history_in(tmp_path)) == epoch
         seen = []
         torch.rand(epoch)  # the generator's state does not matter
@@ -319,7 +291,7 @@ def momentum(model):  # all but the head stays as it is
 def test_an_own_optimizer_and_a_running_mean_go_on_bit_for_bit(tmp_path, options, named):
     def trained(seed, folder=None, last=4):
         model = tiny(seed, dropout=0.1)
-        known = dict(epochs=4, schedule=Warming(), report=lambda history: len(history) == last)
+        known = dict(epochs=4, schedule=Warming(), report=after(last))
         return fit(model, folder, **known, **options(model)), model
 
     whole, unbroken = trained(0)
@@ -340,7 +312,7 @@ def test_the_best_epochs_weights_are_kept_and_given_back(tmp_path, average):
     history = fit(model, **best)
     assert history.best < 6
     assert training.evaluate(model, pictures(9, 1))[1] == max(history.val_accuracy)
-    fit(tiny(dropout=0.1), tmp_path, report=lambda h: len(h) == history.best + 1, **best)
+    fit(tiny(dropout=0.1), tmp_path, report=after(history.best + 1), **best)
     assert fit(resumed, tmp_path, **best) == history
     assert same(resumed, model)
     assert same(training.load_model(tmp_path / "best.safetensors"), model)
@@ -370,18 +342,19 @@ def test_ctrl_c_reaches_the_caller_and_the_run_can_go_on(tmp_path):
     unbroken, model = tiny(dropout=0.1), tiny(dropout=0.1)
     whole = fit(unbroken, **ALL)
     with pytest.raises(KeyboardInterrupt):
-        stop_at(2, tmp_path, KeyboardInterrupt)
+        fit(tiny(dropout=0.1), tmp_path, report=press, **ALL)
+    fit(tiny(dropout=0.1), tmp_path, report=after(2), **ALL)
     assert history_in(tmp_path).train_loss == whole.train_loss[:2]
 
     steps, seen = [], []
 
-    def press(module, images):  # in the middle of the fourth epoch
+    def press_at_5(module, images):  # in the middle of the fourth epoch
         if module.training:
             steps.append(1)
         if len(steps) == 5:
             raise KeyboardInterrupt
 
-    hook = model.register_forward_pre_hook(press)
+    hook = model.register_forward_pre_hook(press_at_5)
     with pytest.raises(KeyboardInterrupt):
         fit(model, tmp_path, report=lambda history: seen.append(len(history)), **ALL)
     hook.remove()
@@ -390,10 +363,6 @@ def test_ctrl_c_reaches_the_caller_and_the_run_can_go_on(tmp_path):
     assert not model.training
     assert fit(model, tmp_path, **ALL) == whole
     assert same(model, unbroken)
-
-
-def press(*args):
-    raise KeyboardInterrupt
 
 
 @pytest.mark.parametrize("call", ["fsync", "replace"])
@@ -434,13 +403,9 @@ def test_frozen_parameters_are_resumed_too(tmp_path):
             p.requires_grad_(False)
         return model
 
-    def stop(history):
-        raise StopError
-
     unbroken, resumed = head_only(), head_only()
     fit(unbroken)
-    with pytest.raises(StopError):
-        fit(resumed, tmp_path, report=stop)
+    fit(resumed, tmp_path, report=after(1))
     fit(resumed, tmp_path)
     assert same(unbroken, resumed)
     with pytest.raises(ValueError, match=r"model was '20 tensors, 8 of .*', is '20 tensors, 20 of"):
@@ -506,23 +471,14 @@ def test_resuming_from_what_is_no_checkpoint_is_refused(tmp_path):
     assert not (tmp_path / "exploded").exists()
 
 
-def rewrite(path, change):
-    """Change the run that a checkpoint tells of, checksums and all."""
-    tensors, info = checkpoints.read_checkpoint(path)
-    change(info["run"])
-    checkpoints.write_checkpoint(path, tensors, info)
-
-
-def test_a_run_with_a_key_too_many_or_too_few_is_named(tmp_path):
+def test_a_run_with_a_key_too_many_and_one_too_few_is_named(tmp_path):
     last = tmp_path / "last.safetensors"
     fit(tiny(), tmp_path)
-    rewrite(last, lambda run: run.update(colour="red"))
-    with pytest.raises(ValueError, match=r"run \(colour was 'red', is None\); give"):
-        fit(tiny(), tmp_path)
-    rewrite(last, lambda run: run.pop("colour"))
-    fit(tiny(), tmp_path)
-    rewrite(last, lambda run: run.pop("lr"))
-    with pytest.raises(ValueError, match=r"run \(lr was None, is 0.002\); give"):
+    tensors, info = checkpoints.read_checkpoint(last)
+    info["run"]["colour"] = "red"
+    del info["run"]["lr"]
+    checkpoints.write_checkpoint(last, tensors, info)
+    with pytest.raises(ValueError, match=r"\(lr was None, is 0.002; colour was 'red', is None\); "):
         fit(tiny(), tmp_path)
 
 
@@ -556,13 +512,6 @@ def test_an_augmentation_goes_by_its_name_and_by_what_is_given_to_it():
         (Adding().forward, "Adding.forward"),
     ):
         assert name_of(augment) == name
-
-
-def test_another_augmentation_does_not_go_on_with_a_run(tmp_path):
-    fit(tiny(), tmp_path, augment=partial(shift, by=0.1))
-    fit(tiny(), tmp_path, augment=partial(shift, by=0.1))
-    with pytest.raises(ValueError, match=r"augment was 'shift\(by=0.1\)', is 'shift\(by=0.2\)'"):
-        fit(tiny(), tmp_path, augment=partial(shift, by=0.2))
 
 
 def test_other_data_have_another_fingerprint():
@@ -618,24 +567,6 @@ def test_any_byte_that_is_changed_is_refused_or_changes_nothing(tmp_path):
     assert refused > 2.9 * len(whole)  # what is left are blanks at the end of the header
 
 
-def test_a_damaged_file_is_refused_and_named(tmp_path):
-    fit(tiny(), tmp_path)
-    last = tmp_path / "last.safetensors"
-    whole = last.read_bytes()
-    weight = training.load_model(last).blocks[0].attn.qkv.weight.detach().numpy().tobytes()
-    for damaged in (
-        whole.replace(weight, weight[:-1] + bytes([weight[-1] ^ 1])),
-        whole.replace(b'"dtype":"F32"', b'"dtype":"I32"', 1),  # of as many bytes
-        whole.replace(b"decay", b"delay", 1),
-        whole.replace(b'"checksums"', b'"checkrums"', 1),
-    ):
-        assert damaged != whole
-        last.write_bytes(damaged)
-        for use in (lambda: training.load_model(last), lambda: fit(tiny(), tmp_path)):
-            with pytest.raises(ValueError, match=r"last\.safetensors (is damaged|cannot be read)"):
-                use()
-
-
 # Compiled ----------------------------------------------------------------------------------------
 
 
@@ -646,29 +577,16 @@ def test_a_compiled_model_is_saved_by_its_own_names_and_goes_on_in_either_form(t
 
     unbroken, options = tiny(), dict(epochs=4, average=0.5, best=True)
     fit(unbroken, **options)
-    for number, forms in enumerate([(compiled, as_it_is), (as_it_is, compiled)]):
+    for number, forms in enumerate([(compiled, nn.Module.eval), (nn.Module.eval, compiled)]):
         folder = tmp_path / str(number)
         first, second = tiny(), tiny(seed=9)
-        with pytest.raises(StopError):
-            stop_compiled(forms[0](first), folder, **options)
+        fit(forms[0](first), folder, report=after(2), **options)
         half = training.load_model(folder / "last.safetensors")
         assert same(half, first)
         fit(forms[1](second), folder, **options)
         assert same(second, unbroken)
     training.save_model(compiled(unbroken), tmp_path / "saved")
     assert same(training.load_model(tmp_path / "saved"), unbroken)
-
-
-def as_it_is(model):
-    return model
-
-
-def stop_compiled(model, folder, **options):
-    def stop(history):
-        if len(history) == 2:
-            raise StopError
-
-    fit(model, folder, report=stop, **options)
 
 
 @pytest.mark.slow
@@ -832,8 +750,7 @@ def test_on_cuda_the_model_comes_home(tmp_path):
     model = tiny()
     whole = fit(model, device=None, epochs=4)
     assert next(model.parameters()).device.type == "cpu"
-    with pytest.raises(StopError):
-        stop_at(2, tmp_path, device="cuda", epochs=4)
+    fit(tiny(), tmp_path, device="cuda", epochs=4, report=after(2))
     assert fit(tiny(), tmp_path, device="cuda", epochs=4).train_loss == pytest.approx(
         whole.train_loss, abs=1e-3
     )

@@ -125,13 +125,6 @@ def test_a_part_keeps_everything():
     assert some.classes == whole.classes
 
 
-def test_torchs_own_loader_takes_it():
-    train = digits()[0]
-    images, labels = next(iter(torch.utils.data.DataLoader(train, batch_size=5)))
-    assert torch.equal(images, train.images[:5])
-    assert torch.equal(labels, train.labels[:5])
-
-
 # The split ---------------------------------------------------------------------------------------
 
 

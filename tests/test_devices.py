@@ -5,14 +5,14 @@ import json
 import pytest
 import torch
 from safetensors import safe_open
-from tiny_training import fit, pictures, same, tiny
+from tiny_training import after, fit, pictures, same, tiny
 from torch.nn import functional as F
 
 from vit_steps import training
 from vit_steps.training import devices
 from vit_steps.training.data import folder
-from vit_steps.training.devices import autocast, bring, half_dtype, make_scaler
-from vit_steps.training.processes import shared_step
+from vit_steps.training.devices import autocast, bring, half_dtype
+from vit_steps.training.learner import Learner
 
 CPU = torch.device("cpu")
 CUDA = torch.device("cuda")
@@ -42,9 +42,9 @@ def test_a_step_of_one_process_is_train_step_and_a_mixed_one_differs_by_rounding
     model, twin, batch = tiny(), tiny(), pictures(8)
     steps = [torch.optim.SGD(m.parameters(), lr=0.1) for m in (model, twin)]
     plain = training.train_step(twin, steps[1], batch.images, batch.labels, 0.1)
-    scaler = make_scaler(CPU, amp)
-    assert not scaler.is_enabled()
-    loss = shared_step(model, steps[0], batch.images, batch.labels, 0.1, scaler, amp)
+    learner = Learner(model, steps[0], 0.1, 0.0, label_smoothing=0.1, amp=amp)
+    assert not learner.scaler.is_enabled()
+    loss = learner.step(batch.images, batch.labels)
     assert not loss.requires_grad
     torch.testing.assert_close(loss, plain, atol=5e-3, rtol=0)
     assert (loss == plain) == (not amp)
@@ -73,12 +73,7 @@ def test_float16_scales_its_loss_and_resumes_with_the_scale(tmp_path, monkeypatc
     unbroken, resumed = tiny(), tiny()
     whole = fit(unbroken, amp=True)
 
-    def stop(history):
-        if len(history) == 2:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        fit(tiny(), tmp_path, amp=True, report=stop)
+    fit(tiny(), tmp_path, amp=True, report=after(2))
     with safe_open(tmp_path / "last.safetensors", framework="pt") as file:
         scaler = json.loads(file.metadata()["scaler"])
     assert scaler["scale"] == 65536

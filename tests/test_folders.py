@@ -285,6 +285,17 @@ def test_more_pictures_than_the_limit_lie_in_a_file_and_are_the_same(tmp_path, m
         folder(path, 8, limit=0)
 
 
+def test_reading_leaves_what_is_done_with_warnings_as_it_was(tmp_path, monkeypatch):
+    def pixels(how, file):  # in one of the threads
+        warnings.simplefilter("ignore")
+        return torch.zeros(3, 8, 8)
+
+    monkeypatch.setattr(Preprocess, "pixels", pixels)
+    before = warnings.filters[:]
+    folder(plain(tmp_path, cat=3, dog=3), 8)
+    assert warnings.filters == before
+
+
 def test_listing_files_looks_at_their_first_bytes_alone(tmp_path, monkeypatch):
     path = plain(tmp_path, cat=3, dog=3)
     (path / "cat" / "00.jpg").write_bytes(b"not a picture")

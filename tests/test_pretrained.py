@@ -259,7 +259,7 @@ def test_what_hugging_face_cannot_hold_is_not_written(tmp_path):
         save_hugging_face(ViT(dataclasses.replace(config, pool="mean")), tmp_path)
     other = ViT(config)
     other.blocks[0].mlp = torch.nn.Identity()
-    with pytest.raises(ValueError, match="this ViT cannot be saved"):
+    with pytest.raises(ValueError, match="this ViT is not the ViT of its config"):
         save_hugging_face(other, tmp_path)
     with pytest.raises(ValueError, match="2 names for 3 classes"):
         save_hugging_face(ViT(config), tmp_path, ("ant", "bee"))

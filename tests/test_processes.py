@@ -105,11 +105,12 @@ def test_torchrun_restarts_and_goes_on_from_the_checkpoint(alone, tmp_path):
     assert_same(alone, tmp_path)
 
 
-SMALL = ["--device", "cpu", "--embed-dim", "8", "--depth", "1", "--num-heads", "2", "--patch-size", "4", "--processes", "2"]
+SMALL = dict(device="cpu", embed_dim=8, depth=1, num_heads=2, patch_size=4, processes=2)
 
 
 def command(*words):
-    line = [sys.executable, "-m", "vit_steps.training", *SMALL, *map(str, words)]
+    small = [word for k, v in SMALL.items() for word in (f"--{k.replace('_', '-')}", v)]
+    line = [sys.executable, "-m", "vit_steps.training", *map(str, (*small, *words))]
     pipes = dict(stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     return subprocess.Popen(line, **pipes, start_new_session=True)
 

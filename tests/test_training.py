@@ -6,7 +6,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tiny_training import Plain, fit, pictures, same, tiny
+from tiny_training import Plain, after, fit, pictures, same, tiny
 from torch import nn
 from torch.nn import functional as F
 from torch.utils.data import DataLoader, Subset
@@ -341,7 +341,7 @@ def test_the_running_mean_is_that_of_the_steps_and_is_measured_and_kept(tmp_path
 
 def test_a_report_that_gives_true_ends_the_training(tmp_path):
     whole, model = tiny(), tiny()
-    assert len(fit(model, tmp_path, report=lambda history: len(history) == 2)) == 2
+    assert len(fit(model, tmp_path, report=after(2))) == 2
     assert fit(model, tmp_path) == fit(whole)
     assert same(model, whole)
 

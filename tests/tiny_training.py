@@ -28,6 +28,11 @@ def fit(model, folder=None, train=None, val=None, **options):
     return training.fit(model, train, val, folder=folder, **options)
 
 
+def after(epoch):
+    """A report that ends the training after an epoch."""
+    return lambda history: len(history) == epoch
+
+
 class Plain(Dataset):
     """Items, as anyone's own data set gives them."""
 

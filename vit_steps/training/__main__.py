@@ -20,21 +20,17 @@ from ..vit import ViTConfig
 from .data import load_data
 from .devices import pick_device
 from .fitting import check_options, fit
-from .folders import Parts
 from .loop import History
 from .measuring import conclude, draw_history, measure, write_history
 from .processes import ProcessLostError, first_alone, is_first, joined, launch, my_share
 from .recipes import AUGMENT, MODEL, ONWARD, completed, preparation, recipe, settings
 from .resuming import own_folder
 
-# Parameters. A smaller model does so little at a time that several threads wait for each other: two
-# of them gain a third at best, and beside other work took up to 24 times as long as one.
+# Parameters. In a smaller model several threads wait for each other: two of them gain a third at
+# best, and beside other work took up to 24 times as long as one.
 SMALL = 1_000_000
-# The options that go on as they are, to `fit`.
-FIT = ("epochs", "batch_size", "lr", "weight_decay", "warmup", "label_smoothing", "seed", "clip",
-       "average", "augment")  # fmt: skip
-WEIGHTS = ("last.safetensors", "best.safetensors")
-TABLES = ("history.csv", "classes.csv", "curves.png", "confusion.png")
+FILES = ("last.safetensors", "best.safetensors", "history.csv", "classes.csv", "curves.png",
+         "confusion.png")  # fmt: skip
 
 
 def arguments() -> argparse.ArgumentParser:
@@ -143,15 +139,26 @@ def train_as(options: argparse.Namespace, device: torch.device) -> int:
     kind, _, name = options.data.partition(":")
     usual = Path("runs") / (Path(name).expanduser().resolve().name if name else kind)
     place = (options.out or usual).expanduser()
-    last, best = (place / name for name in WEIGHTS)
-    given = {key: value for key in (*MODEL, *FIT) if (value := getattr(options, key)) is not None}
+    last, best = (place / name for name in FILES[:2])
+    known = {*MODEL, *signature(fit).parameters} - {"device"}
+    given = {k: value for k, value in vars(options).items() if k in known and value is not None}
 
     with first_alone():  # what costs nothing comes first, the pictures last
         said, loaded, how = prepared(options, given)
         with own_folder(place) if is_first() else nullcontext():
-            for old in (*WEIGHTS, *TABLES) if options.restart else ():
+            for old in FILES if options.restart else ():
                 (place / old).unlink(missing_ok=True)
-        train, val, test = load_parts(options, how)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            known = dict(val_fraction=options.val_fraction, preprocess=how)
+            train, val, test = load_data(options.data, **known)
+    for warning in caught:
+        print(f"note: {warning.message}")
+    told = f"{options.data}: {len(train):,} images to train on"
+    for data, use in ((val, "for val"), (test, "to test on")):
+        told += f", {len(data):,} {use}" if data is not None else ""
+    _, height, width = train.shape
+    print(f"{told}; {len(train.classes)} classes; {height}×{width} pixels")
     if loaded is None:
         model, said = recipe(options.data, train, **given)
     else:
@@ -177,7 +184,7 @@ def train_as(options: argparse.Namespace, device: torch.device) -> int:
         with tqdm.external_write_mode():  # above the bar
             print(line, flush=True)
 
-    whole: Any = said | dict(device=device, folder=place, report=report, amp=options.amp)
+    whole: Any = said | dict(device=device, folder=place, report=report)
     try:
         history = fit(model, train, val, **whole, best=True, progress=sys.stderr.isatty())
     except KeyboardInterrupt:
@@ -229,21 +236,6 @@ def prepared(
             raise ValueError(f"{start} wants {how}; {data} is {stored}")
     check_options(said)
     return said, loaded, how
-
-
-def load_parts(options: argparse.Namespace, how: Preprocess) -> Parts:
-    """Load the data that are asked for, and say what they are."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        parts = load_data(options.data, val_fraction=options.val_fraction, preprocess=how)
-    for warning in caught:
-        print(f"note: {warning.message}")
-    _, height, width = parts.train.shape
-    said = f"{options.data}: {len(parts.train):,} images to train on"
-    for data, use in ((parts.val, "for val"), (parts.test, "to test on")):
-        said += f", {len(data):,} {use}" if data is not None else ""
-    print(f"{said}; {len(parts.train.classes)} classes; {height}×{width} pixels")
-    return parts
 
 
 if __name__ == "__main__":

@@ -29,14 +29,9 @@ def augment_digits(images: Tensor, generator: torch.Generator | None = None) -> 
 
 
 def augment_photos(images: Tensor, generator: torch.Generator | None = None) -> Tensor:
-    """Mirror half of the images, left to right, and zoom into each by up to 30%, anywhere.
+    """Mirror half of the images (B, C, H, W), and zoom into each by up to 30%, anywhere.
 
-    Args:
-        images: (B, C, H, W).
-        generator: where the random numbers come from; None means torch's own.
-
-    Returns:
-        (B, C, H, W), resampled (bilinear); nothing comes in from outside.
+    Else as `augment_digits`; nothing comes in from outside.
     """
     check_images(images)
     mirror, zoom, right, down = torch.rand(4, len(images), generator=generator)  # each (B,)

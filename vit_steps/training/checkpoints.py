@@ -53,10 +53,8 @@ def save_model(
         path: of the file.
         classes, preprocess, measured: see `Weights`.
 
-    Raises:
-        TypeError: the model's `config` is no `ViTConfig`.
-        ValueError: a model that is not the ViT of its config, other classes than it has, or the
-            file cannot be written; one that was there is as it was.
+    TypeError where its `config` is no `ViTConfig`; ValueError for a model that is not the ViT of
+    its config, for other classes, and a file that cannot be written; the one before is as it was.
     """
     check_plain(model)
     about = describe(config_of(model), classes, preprocess, measured or {})

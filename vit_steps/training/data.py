@@ -65,18 +65,13 @@ def scattered(
     Args:
         count: how many canvases.
         seed: the same seed draws the same.
-        side: of the canvas, in pixels.
+        side: of the canvas, in pixels; ValueError if it is too small.
         fragments: how many pieces of 3×3 pixels lie around each digit, never on it. They are
             drawn without regard to its class, so they tell nothing about it.
         held_out: draw the held-out digits, at the held-out places.
 
     Returns:
         Images (count, 1, side, side), from -1 to 1, with `places`.
-
-    Raises:
-        TypeError: count, side or fragments is not a whole number.
-        ValueError: a canvas too small for a digit and its fragments, a negative number of them, or
-            held_out is neither True nor False.
     """
     check_sizes(count=count, side=side)
     check_sizes(0, fragments=fragments)
@@ -141,9 +136,8 @@ def openml(name: str, data_home: str | Path | None = None) -> tuple[ImageDataset
         try:
             with warnings.catch_warnings():
                 warnings.filterwarnings("ignore", "A network error")  # it tries four times
-                bunch: Any = fetch_openml(
-                    data_id=number, data_home=home, as_frame=False, parser="liac-arff"
-                )
+                how: Any = dict(data_home=home, as_frame=False, parser="liac-arff")
+                bunch: Any = fetch_openml(data_id=number, **how)
         except (URLError, TimeoutError, ConnectionError) as error:
             raise ConnectionError(
                 f"{name} is not in {home} and openml.org cannot be reached ({error}); call this "

@@ -1,6 +1,5 @@
 """Lesson 07: labelled pictures, and how some of them are held out."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,8 +9,6 @@ from torch.utils.data import Dataset
 
 from .. import inputs
 from ..images import MEAN, STD, Preprocess, per_channel
-
-Index = slice | Sequence[int] | Tensor  # of a batch
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,9 +28,8 @@ class ImageDataset(Dataset):
         preprocess: how such an image is made from any picture, and what normalises the bytes;
             without it they become floats from -1 to 1.
 
-    Raises:
-        TypeError: a value of the wrong kind.
-        ValueError: no images, or pixels, labels and classes that do not fit together.
+    TypeError for a value of the wrong kind, ValueError for no images, or for pixels, labels and
+    classes that do not fit together.
     """
 
     pixels: Tensor
@@ -66,7 +62,7 @@ class ImageDataset(Dataset):
         images = as_floats(self.pixels[index], self)
         return images, int(labels) if inputs.is_whole(index) else labels
 
-    def part(self, index: Index) -> "ImageDataset":
+    def part(self, index: Any) -> "ImageDataset":
         """The data set of these pictures alone."""
         places = None if self.places is None else self.places[index]
         return replace(self, pixels=self.pixels[index], labels=self.labels[index], places=places)
@@ -103,10 +99,7 @@ def split(data: ImageDataset, fraction: float, seed: int) -> tuple[ImageDataset,
 
 
 def hold_out(labels: Tensor, classes: tuple[str, ...], fraction: float, seed: int) -> Tensor:
-    """Which of so many pictures `split` holds out: (n,), boolean.
-
-    The draw is our own, not scikit-learn's, which holds out none of a small class.
-    """
+    """Which pictures `split` holds out, (n,); scikit-learn would hold out none of a small class."""
     inputs.check_fraction(fraction=fraction)
     if fraction == 0:
         raise ValueError("fraction is 0: nothing would be held out; give a share such as 0.2")

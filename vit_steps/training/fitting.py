@@ -22,7 +22,7 @@ from .identity import fingerprint, fingerprint_model, name_of
 from .learner import Learner
 from .loader import Batches, Source, classes_of
 from .loop import EVALUATED, History, evaluate, warmup_cosine
-from .processes import is_first, my_share, totals, wait, wrap
+from .processes import is_first, my_share, totals, wait
 from .resuming import own_folder, resume, save_epoch
 
 
@@ -71,10 +71,9 @@ def fit(
         train: what it learns from: pictures of `vit_steps.training.data`, any other Dataset of
             (image, label), or a DataLoader, see `Batches`.
         val: what it is measured on after each epoch, to choose the best; without, that is the last.
-            Not what you report in the end: for that keep a test part, and measure it once.
+            What you report in the end is measured once, on a test part.
         epochs: how often it sees each training image.
-        batch_size: images in a step, over all processes; an epoch's last step has what is left.
-            None is 64, or the DataLoader's.
+        batch_size: images in a step, over all processes; None is 64, or the DataLoader's.
         lr: the highest learning rate.
         weight_decay: for the weights that decay, see `decay_groups`.
         warmup: share of all steps in which the learning rate rises, see `warmup_cosine`.
@@ -103,9 +102,8 @@ def fit(
     Raises:
         TypeError: a value of the wrong kind; a folder, but a model without a `ViTConfig`.
         ValueError: a value out of its range, data that do not fit together or to the model, a model
-            that cannot be saved, a folder that holds another model's or another run's checkpoint,
-            that another training uses or that cannot be written, or a loss that is no longer a
-            number.
+            that cannot be saved, a folder of another run, in use or not writable, or a loss that is
+            no longer a number.
         KeyboardInterrupt: it was stopped.
     """
     check_options(locals())
@@ -133,8 +131,8 @@ def fit(
         run |= dict(average=average, augment=name_of(augment), seed=seed, amp=amp)
         run |= dict(schedule=name_of(schedule), model=fingerprint_model(model))
         run["optimizer"] = None if optimizer is None else " ".join(repr(optimizer).split())
-    learner = Learner(model.to(device), optimizer, lr, weight_decay, average, amp)
-    step = partial(learner.step, wrap(model), label_smoothing, clip)
+    learning: Any = dict(label_smoothing=label_smoothing, clip=clip, average=average, amp=amp)
+    learner = Learner(model.to(device), optimizer, lr, weight_decay, **learning)
     try:
         with own_folder(place) if place and is_first() else nullcontext():
             wait()  # until the first has made and swept it
@@ -152,7 +150,7 @@ def fit(
                     now = rates[epoch * steps : (epoch + 1) * steps]
                     model.train()
                     images = drawn(generator, augment)
-                    history.train_loss.append(train_epoch(step, learner, images, now, bar))
+                    history.train_loss.append(train_epoch(learner, images, now, bar))
                     history.learning_rate.append(now[-1] * learner.peaks[0])
                     if held is not None:
                         loss, accuracy = evaluate(learner.measured, held, amp=amp)
@@ -178,18 +176,14 @@ def fit(
 
 
 def train_epoch(
-    step: Callable[[Tensor, Tensor], Tensor],
-    learner: Learner,
-    drawn: Iterable[tuple[Tensor, Tensor]],
-    rates: list[float],
-    bar: tqdm,
+    learner: Learner, drawn: Iterable[tuple[Tensor, Tensor]], rates: list[float], bar: tqdm
 ) -> float:
     """A step on each of the batches that are drawn, with its learning rate; the mean loss."""
     summed, seen = torch.zeros(()), 0
     for (images, labels), rate in zip(drawn, rates, strict=False):
         for group, peak in zip(learner.optimizer.param_groups, learner.peaks, strict=True):
             group["lr"] = rate * peak
-        summed = summed.to(images.device) + step(images, labels) * len(labels)
+        summed = summed.to(images.device) + learner.step(images, labels) * len(labels)
         seen += len(labels)
         bar.update()
     loss, count = totals(summed.item(), seen)
@@ -202,8 +196,7 @@ def check_epoch(model: nn.Module, history: History, lr: float) -> None:
     for loss in (history.train_loss[-1], *history.val_loss[-1:]):
         if not isfinite(loss):
             raise ValueError(f"the loss of epoch {len(history)} is {loss}: {cause}")
-    sound = torch.stack([weights.isfinite().all() for weights in model.parameters()])
-    if not sound.all():
+    if not all(weights.isfinite().all() for weights in model.parameters()):
         raise ValueError(f"after epoch {len(history)} a weight is no longer a number: {cause}")
 
 

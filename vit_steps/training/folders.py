@@ -62,10 +62,8 @@ def folder(
         (train, val, test); the classes are the sub-folders' names, sorted. Where there is train
         and val, but no test, test is None.
 
-    Raises:
-        ValueError: no such folder, fewer than two classes, a class without (or, to be split, with
-            too few) readable pictures, other classes in one part than in another, or too little
-            room on the disk.
+    ValueError for no such folder, fewer than two classes, a class without (or, to be split, with
+    too few) readable pictures, parts of other classes, or too little room on the disk.
     """
     path = Path(path).expanduser()
     if not path.is_dir():
@@ -112,22 +110,19 @@ def find_parts(path: Path) -> dict[str, Path]:
     if len(vals) > 1:
         raise ValueError(f"{path} holds {' and '.join(vals)}, which mean the same; keep one")
     if "train" not in named:
-        raise ValueError(
-            f"{path} holds {' and '.join(named)}, but no train; name the pictures to learn from so"
-        )
+        said = f"{path} holds {' and '.join(named)}, but no train"
+        raise ValueError(f"{said}; name the pictures to learn from so")
     for name in subs:
         if name not in named:
-            warnings.warn(
-                f"{path / name} stands beside {' and '.join(named)}; skipped", stacklevel=3
-            )
+            said = f"{path / name} stands beside {' and '.join(named)}; skipped"
+            warnings.warn(said, stacklevel=3)
     return {"val" if name in VAL else name: path / name for name in named}
 
 
 def subfolders(path: Path) -> list[str]:
     """The names of the folders in a folder, sorted; not hidden ones, nor such as __MACOSX."""
-    return sorted(
-        p.name for p in path.iterdir() if p.is_dir() and not p.name.startswith((".", "__"))
-    )
+    folders = [p.name for p in path.iterdir() if p.is_dir()]
+    return sorted(name for name in folders if not name.startswith((".", "__")))
 
 
 def list_files(path: Path) -> tuple[list[Path], Tensor, tuple[str, ...]]:
@@ -199,19 +194,20 @@ def read_all(
         except ValueError as error:
             return str(error)
 
-    # Each holds a picture in floats, as large as its file has it.
+    # Each thread holds a picture in floats, as large as its file has it. All change what is done
+    # with warnings, and what the last one leaves is not what the first one found.
     pool = ThreadPoolExecutor(min(os.cpu_count() or 1, 8))
-    try:
-        reading = tqdm(pool.map(read, range(len(files))), "reading", len(files), disable=None)
-        broken = {i: said for i, said in enumerate(reading) if said is not None}
-    finally:
-        pool.shutdown(cancel_futures=True)
+    with warnings.catch_warnings():
+        try:
+            reading = tqdm(pool.map(read, range(len(files))), "reading", len(files), disable=None)
+            broken = {i: said for i, said in enumerate(reading) if said is not None}
+        finally:
+            pool.shutdown(cancel_futures=True)
     for said in broken.values():
         warnings.warn(f"{said}; skipped", stacklevel=3)
     good = [i for i in range(len(files)) if i not in broken]
-    for to, i in enumerate(good):
-        if to != i:
-            pixels[to] = pixels[i]
+    for to, i in enumerate(good if broken else ()):
+        pixels[to] = pixels[i]
     labels = labels[good]
     for label, name in enumerate(classes):
         if label not in labels:

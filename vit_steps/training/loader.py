@@ -15,26 +15,24 @@ Source = Dataset | DataLoader  # what `fit` and `evaluate` take: an ImageDataset
 
 
 class Batches:
-    """A data set in batches, on a device.
+    """A data set in batches, on a device: images (B, C, H, W) and labels (B,).
 
-    Calling it goes through all images once: pairs of images (B, C, H, W) and labels (B,). The last
-    batch holds what is left. Bytes are moved, and become floats on the device.
+    Calling it goes through all once; the last batch holds what is left. Bytes become floats on the
+    device.
 
     Args:
         data: an `ImageDataset`; any other `Dataset` of (image, label), images as the model wants
             them; or a DataLoader of such, whose own batches, order and workers count.
         batch_size: B; None is the usual one, or the DataLoader's.
         device: where the batches are wanted; None leaves them where the data are.
-        share: where several processes train together, the number of this one and how many there
-            are. Each draws the same batches, and yields its part of each: one image more or less
-            than the others, or none. What it augments with, it draws for itself.
+        share: the number of this process, and how many there are. Each draws the same batches, and
+            yields its part of each: one image more or less than the others, or none. What it
+            augments with, it draws for itself.
         classes: how many the model knows; labels that are numbers must be below it.
         usual: B where nothing else says it.
 
-    Raises:
-        TypeError: no such data, or without a length; later, a batch that is no such pair.
-        ValueError: no images, a batch size beside a DataLoader, or processes that would share one;
-            later, images and labels that do not fit together, or a label out of its range.
+    TypeError for no such data, or without a length; ValueError for no images, a batch size beside a
+    DataLoader, or processes that would share one. Batches are looked at as they come.
     """
 
     def __init__(
@@ -70,16 +68,11 @@ class Batches:
         return len(self.data) if self.drawn else -(-len(self.data) // self.batch_size)
 
     def __call__(
-        self,
-        generator: torch.Generator | None = None,
-        augment: Callable[..., Tensor] | None = None,
+        self, generator: torch.Generator | None = None, augment: Callable[..., Tensor] | None = None
     ) -> Iterator[tuple[Tensor, Tensor]]:
-        """Go through all once.
+        """Go through all once, in the order that the generator draws; without one, the data's.
 
-        Args:
-            generator: where order and augmentation come from; without one, the order of the data.
-                A DataLoader draws its order itself.
-            augment: changes the images of a batch, such as `augment_digits`.
+        A DataLoader draws its order itself. `augment` changes a batch, such as `augment_digits`.
         """
         check = partial(check_batch, classes=self.classes)
         for images, labels in map(check, self.data) if self.drawn else self.draw(generator):

@@ -133,10 +133,8 @@ def decay_groups(model: nn.Module, weight_decay: float) -> list[dict]:
 
     Only the matrices of Linears and convolutions decay. Norms, biases, the cls token and the
     positions do not: they are few, and a norm's scale belongs near 1, not 0. The number of axes
-    alone would not tell them apart, since cls token and positions have three.
-
-    Returns:
-        Two dicts with "params" and "weight_decay"; parameters that are frozen stand in neither.
+    alone would not tell them apart, since cls token and positions have three. Parameters that are
+    frozen stand in neither group.
     """
     decayed, others = [], []
     for name, p in model.named_parameters():

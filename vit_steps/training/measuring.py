@@ -75,10 +75,7 @@ class Measured:
 
 
 def measure(
-    model: nn.Module,
-    data: Source,
-    batch_size: int | None = None,
-    amp: bool = False,
+    model: nn.Module, data: Source, batch_size: int | None = None, amp: bool = False
 ) -> Measured:
     """As `evaluate`, but class by class; their names are the data's, else numbers."""
     loss, counts = torch.zeros(()), torch.zeros(())
@@ -95,12 +92,7 @@ def measure(
 
 
 def told(part: str, data: ImageDataset, measured: Measured) -> dict[str, Any]:
-    """What a file of weights says of this, see `Weights.measured`.
-
-    Args:
-        part: "test", or "val" where there is no test.
-        data: what it was measured on, so that others can tell whether theirs are the same.
-    """
+    """What a file of weights says of it, and of these data, the "test" or "val" part."""
     classes = [dict(images=images, right=right) for _, images, right, _ in measured.rows()]
     result = dict(part=part, accuracy=measured.accuracy, loss=measured.loss, classes=classes)
     return {part: fingerprint(data), "result": result}
@@ -135,7 +127,6 @@ def write_table(path: Path, head: Sequence[str], rows: Any) -> None:
 def draw_history(path: Path, history: History) -> None:
     """Draw loss and accuracy over the epochs, and mark the best epoch."""
     from matplotlib.figure import Figure
-    from matplotlib.ticker import MaxNLocator
 
     figure = Figure(figsize=(8, 3), layout="constrained")
     left, right = figure.subplots(1, 2)
@@ -150,15 +141,12 @@ def draw_history(path: Path, history: History) -> None:
     left.set(xlabel="epoch", ylabel="loss")
     right.set(xlabel="epoch", ylabel="accuracy", ylim=(0, 1))
     for axis in (left.xaxis, right.xaxis):
-        axis.set_major_locator(MaxNLocator(integer=True))
+        axis.get_major_locator().set_params(integer=True)  # an epoch is whole
     save(figure, path)
 
 
 def draw_confusion(path: Path, measured: Measured) -> None:
-    """Draw which class was taken for which, in counts; rows are the true classes.
-
-    A name that the font cannot show, such as 고양이, is drawn as its number.
-    """
+    """Draw which class (a row) was taken for which; one whose name the font lacks as its number."""
     from matplotlib.figure import Figure
     from matplotlib.font_manager import findfont, get_font
     from sklearn.metrics import ConfusionMatrixDisplay

@@ -22,17 +22,9 @@ import torch.distributed as dist
 from torch import Tensor, nn
 from torch.distributed.distributed_c10d import PrefixStore
 from torch.distributed.rendezvous import rendezvous
-from torch.nn import functional as F
 from torch.nn.parallel import DistributedDataParallel
-from torch.optim import Optimizer
 
 from ..inputs import check_sizes
-from .devices import autocast
-
-LOST = (
-    "another process of this training has ended, so this one ends too; the same command goes on "
-    "from the last epoch saved"
-)
 
 
 class ProcessLostError(RuntimeError):
@@ -95,12 +87,8 @@ def launch(count: int, argv: list[str]) -> int:
 def joined(device: torch.device) -> Iterator[torch.device]:
     """Join the processes that torchrun started, and leave them at the end; else do nothing.
 
-    Yields:
-        The device of this process: of CUDA's each has its own.
-
-    Raises:
-        ValueError: there are more processes than CUDA has devices, or the device is another.
-        ProcessLostError: another process has ended.
+    It gives the device of this process: of CUDA's each has its own. ValueError for more processes
+    than CUDA has devices, or another device; ProcessLostError when another process has ended.
     """
     if not dist.is_torchelastic_launched():
         yield device
@@ -136,7 +124,8 @@ def joined(device: torch.device) -> Iterator[torch.device]:
         # What gloo and nccl raise has no class of its own.
         if isinstance(error, dist.DistError) or "peer" in str(error):
             before = signal.SIG_IGN  # there is time to say so
-            raise ProcessLostError(LOST) from error
+            said = "another process of this training has ended, so this one ends too; the same "
+            raise ProcessLostError(f"{said}command goes on from the last epoch saved") from error
         raise
     finally:
         signal.signal(signal.SIGTERM, before)
@@ -176,44 +165,3 @@ def totals(*numbers: float) -> list[float]:
 def wrap(model: nn.Module) -> nn.Module:
     """The model, its gradients averaged over all processes; the first one's weights in each."""
     return DistributedDataParallel(model) if my_share()[1] > 1 else model
-
-
-def shared_step(
-    model: nn.Module,
-    optimizer: Optimizer,
-    images: Tensor,
-    labels: Tensor,
-    label_smoothing: float,
-    scaler: torch.amp.GradScaler,
-    amp: bool,
-    clip: float | None = None,
-) -> Tensor:
-    """As `train_step`, for this process's share of a batch; all take the step of the whole batch.
-
-    Shares differ in size where a batch does not divide evenly. The gradients' average is that of
-    the whole batch only if each counts by its share. One process alone has all of it, weight 1.
-
-    Args:
-        model: from `wrap`.
-        images, labels: B may be 0.
-        scaler, amp: see `vit_steps.training.devices`.
-        clip: the longest that the gradient of all weights that are moved may be.
-    """
-    mine = torch.tensor(float(len(labels)), device=labels.device)
-    weight = mine * my_share()[1] / total(mine)
-    if not len(labels):  # all must take part: one black image, which counts nothing
-        images, labels = (part.new_zeros(1, *part.shape[1:]) for part in (images, labels))
-    with autocast(images.device, amp):
-        logits = model(images)
-    if amp:
-        logits = logits.float()
-    loss = F.cross_entropy(logits, labels, label_smoothing=label_smoothing)
-    model.zero_grad()
-    scaler.scale(loss * weight).backward()
-    if clip is not None:
-        scaler.unscale_(optimizer)
-        moved = [p for group in optimizer.param_groups for p in group["params"]]
-        nn.utils.clip_grad_norm_(moved, clip)
-    scaler.step(optimizer)
-    scaler.update()
-    return loss.detach()

@@ -1,7 +1,6 @@
 """Lesson 07: what suits each data set, for `fit` and for the command alike."""
 
 from dataclasses import replace
-from inspect import signature
 from typing import Any
 
 import torch
@@ -12,7 +11,6 @@ from ..vit import ViT, ViTConfig
 from .augment import augment_digits, augment_photos
 from .data import OPENML, SOURCES, as_stored
 from .dataset import ImageDataset
-from .fitting import fit
 
 AUGMENT = {"none": None, "digits": augment_digits, "photos": augment_photos}
 MODEL = ("patch_size", "embed_dim", "depth", "num_heads", "dropout")  # what goes to `ViTConfig`
@@ -57,15 +55,13 @@ def recipe(source: str, train: ImageDataset, **changes: Any) -> tuple[ViT, dict[
     Args:
         source: as in `load_data`.
         train: tells the channels, the size and the number of classes.
-        changes: in place of what the recipe says: sizes of the model, or options of `fit`; an
-            augmentation by its name in `AUGMENT`; "seed" is that of the first weights too.
+        changes: in place of what the recipe says: sizes of the model, or options of `fit` (which
+            refuses one that it has not); an augmentation by its name in `AUGMENT`; "seed" is that
+            of the first weights too.
 
     Raises:
-        TypeError: a change of something that is not there.
         ValueError: no such source or augmentation, or sizes that do not fit together.
     """
-    if wrong := changes.keys() - {*MODEL, *signature(fit).parameters}:
-        raise TypeError(f"{min(wrong)} is neither a size of the model nor an option of fit")
     sizes, options = settings(source, changes)
     channels, height, width = train.shape
     sizes |= dict(image_size=(height, width), in_channels=channels, num_classes=len(train.classes))

@@ -16,11 +16,6 @@ from .checkpoints import bare, read_checkpoint, weights_of, write_checkpoint
 from .learner import Learner
 from .loop import History
 
-ADVICE = (
-    "give another folder, or the model, data and options that it was trained with (to go on from "
-    "its weights on other data, start a new run from load_model, or by --from)"
-)
-
 
 @contextmanager
 def own_folder(folder: Path) -> Iterator[None]:
@@ -94,24 +89,27 @@ def resume(folder: Path, learner: Learner, run: dict[str, Any]) -> History:
         if was.get(key) != now.get(key)
     ]
     if other:
-        raise ValueError(f"{path} is of another run ({'; '.join(other)}); {ADVICE}")
+        raise ValueError(
+            f"{path} is of another run ({'; '.join(other)}); give another folder, or what it was "
+            "trained with (other data: start a new run from load_model, or by --from)"
+        )
     model, optimizer, history = learner.model, learner.optimizer, History(**info["history"])
     state = {name: tensors[bare(name)] for name in model.state_dict()}
     learner.measured.load_state_dict(state)
     learner.averaged = info["averaged"]
-    names, remembered = {p: name for name, p in model.named_parameters()}, {}
+    remembered = {name: dict(kept) for name, kept in info["optimizer"].items()}
+    for full, tensor in tensors.items():
+        if full.startswith("optimizer."):
+            _, key, name = full.split(".", 2)
+            remembered.setdefault(name, {})[key] = tensor
+    names, numbered = {p: name for name, p in model.named_parameters()}, {}
     for number, p in enumerate(p for group in optimizer.param_groups for p in group["params"]):
-        name = names[p]  # what is frozen, or never got a gradient, has nothing remembered
-        kept = dict(info["optimizer"].get(bare(name), {}))
-        for full, tensor in tensors.items():
-            key, _, owner = full.removeprefix("optimizer.").partition(".")
-            if full.startswith("optimizer.") and owner == bare(name):
-                kept[key] = tensor
-        state[name] = kept.pop("weight", state[name])
+        kept = remembered.get(bare(names[p]), {})  # none of what never got a gradient
+        state[names[p]] = kept.pop("weight", state[names[p]])
         if kept:
-            remembered[number] = kept
+            numbered[number] = kept
     groups = optimizer.state_dict()["param_groups"]
-    optimizer.load_state_dict({"state": remembered, "param_groups": groups})
+    optimizer.load_state_dict({"state": numbered, "param_groups": groups})
     model.load_state_dict(state)
     if info["scaler"]:
         learner.scaler.load_state_dict(info["scaler"])
