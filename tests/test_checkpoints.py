@@ -408,7 +408,7 @@ def test_frozen_parameters_are_resumed_too(tmp_path):
     fit(resumed, tmp_path, report=after(1))
     fit(resumed, tmp_path)
     assert same(unbroken, resumed)
-    with pytest.raises(ValueError, match=r"model was '20 tensors, 8 of .*', is '20 tensors, 20 of"):
+    with pytest.raises(ValueError, match=r"frozen was '12 tensors, .*', is '0 tensors"):
         fit(tiny(), tmp_path)
 
 
@@ -448,7 +448,7 @@ def test_another_runs_checkpoint_is_refused(tmp_path, changes, message):
 def test_another_models_and_other_datas_checkpoint_is_refused(tmp_path):
     fit(tiny(), tmp_path)
     before = (tmp_path / "last.safetensors").read_bytes()
-    with pytest.raises(ValueError, match=r"another run \(embed_dim was 8, is 16; model was"):
+    with pytest.raises(ValueError, match=r"another run \(embed_dim was 8, is 16\)"):
         fit(tiny(embed_dim=16), tmp_path)
     with pytest.raises(ValueError, match=r"another run \(train was '20 images, .*'\);"):
         fit(tiny(), tmp_path, train=pictures(seed=2))

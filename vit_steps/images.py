@@ -77,19 +77,15 @@ def decode(path: str | Path, side: int | None = None) -> Image.Image:
 
 
 def formats(path: Path) -> tuple[str, ...]:
-    """The formats to try on a file: HEIC, if it is that, else `FORMATS`."""
-    return heif() if is_heic(path) else FORMATS
+    """The formats to try on a file: `FORMATS`, or HEIC, as iPhones store photos, if it is that.
 
-
-def is_heic(path: Path) -> bool:
-    """Whether the file's first bytes say that it is HEIC, as iPhones store photos."""
+    ValueError without the package pillow-heif, by which Pillow reads it.
+    """
     with path.open("rb") as file:
         start = file.read(64)
-    return start[4:8] == b"ftyp" and (b"hei" in start or b"hev" in start)
-
-
-def heif() -> tuple[str]:
-    """Teach Pillow to read HEIC, by the package pillow-heif; ValueError without it."""
+    kind, brand = start[4:8], start[8:12]
+    if kind != b"ftyp" or not (brand[:2] == b"he" or (brand[1:] == b"if1" and b"heic" in start)):
+        return FORMATS
     try:
         from pillow_heif import register_heif_opener  # pyright: ignore[reportMissingImports]
     except ImportError:

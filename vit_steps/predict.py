@@ -15,7 +15,7 @@ from torch import Tensor
 
 from .images import Preprocess
 from .inputs import check_sizes
-from .pretrained import Loaded, load
+from .pretrained import load
 from .training import Weights
 from .training.devices import pick_device
 from .training.folders import picture_files
@@ -45,7 +45,7 @@ class Prediction:
 
 
 def predict(
-    weights: str | Path | Loaded | Weights,
+    weights: str | Path | Weights,
     pictures: Picture | Sequence[Picture],
     preprocess: Preprocess | None = None,
     classes: Sequence[str] = (),

@@ -2,48 +2,35 @@
 
 import json
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-import torch
 from safetensors.torch import save
 
 from ..files import write_whole
 from ..images import Preprocess
 from ..inputs import check_sizes
-from ..training import load_weights
-from ..training.checkpoints import check_plain, weights_of
-from ..vit import ViT, ViTConfig
+from ..training import Weights, load_weights
+from ..training.checkpoints import build, check_plain, weights_of
+from ..vit import ViT
 from . import layouts
 from .reading import SETTINGS, find, read, read_settings
 from .settings import read_classes, read_config, read_preprocess, to_hugging_face
 
 
 @dataclass(frozen=True, eq=False)
-class Loaded:
-    """A published checkpoint in our class, and what became of each of its tensors.
+class Loaded(Weights):
+    """Weights in our class, and what became of each tensor of their file.
 
     Args:
-        model: in eval mode.
-        config: the model's.
-        preprocess: how it wants its pictures: `model(loaded.preprocess("cat.jpg"))`. None where
-            a file of this package does not say it.
-        classes: the classes' names, where the files say them; else empty.
         layout: whose names the tensors had, a key of `layouts.LAYOUTS`, or "vit_steps".
         used: the names of the tensors that the model holds now.
         unused: those left over: Hugging Face's `pooler`, and a head that was replaced.
-        measured: what a file of this package says of its training, see `training.Weights`.
     """
 
-    model: ViT
-    config: ViTConfig
-    preprocess: Preprocess | None
-    classes: tuple[str, ...]
-    layout: str
-    used: tuple[str, ...]
-    unused: tuple[str, ...]
-    measured: dict[str, Any] = field(default_factory=dict)
+    layout: str = "vit_steps"
+    used: tuple[str, ...] = ()
+    unused: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         left = f"{len(self.unused)} left over"
@@ -109,16 +96,14 @@ def load(
             shapes = (tensor.shape for name, tensor in used.items() if "/query/kernel" in name)
             settings["num_attention_heads"] = next(shapes, (0, None))[1]
         config = read_config(weights, layout, settings, num_heads)
-        with torch.device("meta"):  # shapes without numbers: the weights are about to come
-            model = ViT(config)
-        model.load_state_dict(weights, assign=True)
+        model = build(config, weights)
         how = preprocess or read_preprocess(layout, config, settings, pictures)
     except (TypeError, ValueError, LookupError, RuntimeError) as error:
         raise ValueError(f"{path}: {' '.join(str(error).split())}") from error
     classes = read_classes(settings, config.num_classes)
     if num_classes is not None:
         model, classes = model.with_classes(num_classes), ()
-    return Loaded(model.eval(), model.config, how, classes, layout, tuple(used), tuple(unused))
+    return Loaded(model.eval(), classes, how, {}, layout, tuple(used), tuple(unused))
 
 
 def load_ours(path: Path, num_classes: int | None, preprocess: Preprocess | None) -> Loaded:
@@ -130,7 +115,7 @@ def load_ours(path: Path, num_classes: int | None, preprocess: Preprocess | None
         unused = tuple(name for name in used if name.startswith("head."))
         used = tuple(name for name in used if name not in unused)
     how = preprocess or found.preprocess
-    return Loaded(model, model.config, how, classes, "vit_steps", used, unused, found.measured)
+    return Loaded(model, classes, how, found.measured, "vit_steps", used, unused)
 
 
 def save_hugging_face(

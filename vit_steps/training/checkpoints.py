@@ -38,6 +38,11 @@ class Weights:
     preprocess: Preprocess | None = None
     measured: dict[str, Any] = field(default_factory=dict)
 
+    @property
+    def config(self) -> ViTConfig:
+        """The model's."""
+        return self.model.config
+
 
 def save_model(
     model: nn.Module,

@@ -7,6 +7,7 @@ from functools import partial
 from math import inf, isfinite
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 import torch
 from torch import Tensor, nn
@@ -18,7 +19,7 @@ from ..vit import ViTConfig
 from .checkpoints import bare, check_plain, config_of, describe, read_checkpoint, weights_of
 from .dataset import ImageDataset
 from .devices import bring, pick_device
-from .identity import fingerprint, fingerprint_model, name_of
+from .identity import fingerprint, name_of
 from .learner import Learner
 from .loader import Batches, Source, classes_of
 from .loop import EVALUATED, History, evaluate, warmup_cosine
@@ -129,7 +130,9 @@ def fit(
         run = config_of(model) | known | dict(classes=classes, batch_size=drawn.batch_size, lr=lr)
         run |= dict(weight_decay=weight_decay, label_smoothing=label_smoothing, clip=clip)
         run |= dict(average=average, augment=name_of(augment), seed=seed, amp=amp)
-        run |= dict(schedule=name_of(schedule), model=fingerprint_model(model))
+        frozen = [bare(name) for name, p in model.named_parameters() if not p.requires_grad]
+        run["frozen"] = f"{len(frozen)} tensors, sum {crc32(' '.join(frozen).encode()):08x}"
+        run["schedule"] = name_of(schedule)
         run["optimizer"] = None if optimizer is None else " ".join(repr(optimizer).split())
     learning: Any = dict(label_smoothing=label_smoothing, clip=clip, average=average, amp=amp)
     learner = Learner(model.to(device), optimizer, lr, weight_decay, **learning)

@@ -15,7 +15,7 @@ from PIL import Image
 from torch import Tensor
 from tqdm import tqdm
 
-from ..images import FORMATS, Preprocess, decode, heif, is_heic
+from ..images import FORMATS, Preprocess, decode, formats
 from ..inputs import as_pair, check_fraction
 from .dataset import ImageDataset, check_enough, hold_out
 
@@ -168,7 +168,7 @@ def check_header(file: Path) -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             warnings.simplefilter("error", Image.DecompressionBombWarning)
-            with Image.open(file, formats=heif() if is_heic(file) else FORMATS):
+            with Image.open(file, formats=formats(file)):
                 return
     except Exception:  # `decode` has the words for it, and fails as soon
         decode(file)

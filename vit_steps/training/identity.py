@@ -5,7 +5,7 @@ from functools import partial
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from .dataset import ImageDataset
 
@@ -20,15 +20,6 @@ def fingerprint(data: Any) -> str:
     about = f"{data.classes} {data.preprocess} {data.white}"
     total = crc(data.labels, zlib.crc32(about.encode("utf-8", "surrogatepass")))
     return f"{len(data)} images, sum {crc(data.pixels, total):08x}"
-
-
-def fingerprint_model(model: nn.Module) -> str:
-    """The number of its tensors, how many are trained, and a sum over their names and shapes."""
-    shapes = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
-    trained = [name for name, p in model.named_parameters() if p.requires_grad]
-    text = f"{shapes} {trained}".replace("_orig_mod.", "")  # what torch.compile puts there
-    about = f"{len(shapes)} tensors, {len(trained)} of them trained"
-    return f"{about}, sum {zlib.crc32(text.encode()):08x}"
 
 
 def crc(tensor: Tensor, start: int = 0) -> int:
