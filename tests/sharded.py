@@ -14,9 +14,10 @@ import sys
 import torch
 import torch.distributed as dist
 from tiny_training import pictures, tiny
+from torch.distributed.fsdp import fully_shard
 from torch.nn import functional as F
 
-from vit_steps.scale import checkpoint_blocks, shard
+from vit_steps.scale import checkpoint_blocks
 
 torch.set_default_dtype(torch.float64)
 number, processes = 0, 1
@@ -26,7 +27,9 @@ names = [name for name, _ in model.named_parameters()]
 if dist.is_torchelastic_launched():
     dist.init_process_group("gloo")
     number, processes = dist.get_rank(), dist.get_world_size()
-    model = shard(checkpoint_blocks(model))
+    model = checkpoint_blocks(model)
+    for part in (*model.blocks, model):
+        fully_shard(part)
     held = sum(p.to_local().numel() for p in model.parameters())
     assert held <= 0.6 * numbers, (held, numbers)
 assert [name for name, _ in model.named_parameters()] == names

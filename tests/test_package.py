@@ -116,7 +116,7 @@ def test_a_file_imports_only_from_what_stands_above_it(file):
         ("vit_steps/heads.py", "from . import ViT", [""]),
         ("vit_steps/heads.py", "from . import vit", ["vit"]),
         ("vit_steps/scale.py", "from .training import fit", ["training"]),
-        ("vit_steps/variants.py", "from .scale import shard", ["scale"]),
+        ("vit_steps/variants.py", "from .scale import merging", ["scale"]),
         ("vit_steps/maps/shares.py", "from ..vit import ViT\nfrom .blinding import x", []),
         ("vit_steps/maps/shares.py", "from ..training.data import x", ["training.data"]),
         ("vit_steps/training/__main__.py", "from ..pretrained import load", []),

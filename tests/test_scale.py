@@ -759,8 +759,3 @@ def test_a_model_cut_in_pieces_trains_as_the_whole_one(tmp_path):
         close(pieces["state"][name], weight, atol=1e-6)
     start = tiny(depth=3).double().state_dict()
     assert (whole["state"]["head.weight"] - start["head.weight"]).abs().max() > 1e-3
-
-
-def test_without_a_process_group_nothing_is_sharded():
-    with pytest.raises(ValueError, match=r"no process group; call .*init_process_group first"):
-        scale.shard(tiny())

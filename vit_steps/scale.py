@@ -6,7 +6,6 @@ from math import prod
 from typing import Any
 
 import torch
-import torch.distributed as dist
 from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.optim import Optimizer
@@ -278,23 +277,3 @@ def int8_weights(model: nn.Module) -> nn.Module:
         if type(module) is nn.Linear:
             holder.set_submodule(name, small.setdefault(module, Int8Linear(module)))
     return holder[0]
-
-
-def shard(model: ViT) -> ViT:
-    """Have each process hold a part of every weight (FSDP, Zhao et al. 2023), in place.
-
-    A block's weights are brought together when it is computed, and let go again. Gradients are
-    averaged over the processes, and each updates its own part. Make the optimizer afterwards.
-    On gloo end the script by ``os._exit(0)``, all being written: PyTorch keeps the group's threads,
-    and Python's usual end may crash by SIGABRT. ValueError where there is no process group.
-    """
-    from torch.distributed.device_mesh import init_device_mesh  # takes seconds
-    from torch.distributed.fsdp import fully_shard
-
-    if not (dist.is_available() and dist.is_initialized()):
-        raise ValueError("no process group; call torch.distributed.init_process_group first")
-    mesh = init_device_mesh(next(model.parameters()).device.type, (dist.get_world_size(),))
-    for block in model.blocks:
-        fully_shard(block, mesh=mesh)
-    fully_shard(model, mesh=mesh)
-    return model
