@@ -104,6 +104,8 @@ def test_the_recipe_in_python_comes_to_the_weights_of_the_command(tmp_path, sour
     command.main(words(dict(data=source, out=tmp_path / "out", **options)))
     train, val, test = load_data(source)
     model, known = recipe(source, train, **options)
+    torch.manual_seed(4)
+    assert same(model, ViT(model.config))
     training.fit(model, train, val, **known, best=True, progress=False, device="cpu")
     found = training.load_weights(tmp_path / "out" / "best.safetensors")
     assert same(found.model, model)

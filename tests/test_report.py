@@ -69,7 +69,7 @@ def test_measuring_counts_each_class_and_agrees_with_evaluate(batch_size):
 def test_a_conclusion_is_in_the_weights_and_beside_them(tmp_path):
     best, model = tmp_path / "best.safetensors", tiny()
     training.save_model(model, best, measured={"train": "some"})
-    names = ("고양이", "$a$ $", "K\udce4se")  # the font lacks one, one is no mathematics
+    names = ("고양이", "$_$", "K\udce4se")  # the font lacks one, one is no mathematics
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         measuring.conclude(tmp_path, "test", pictures(), Measured(0.5, COUNTS, names))
@@ -82,7 +82,7 @@ def test_a_conclusion_is_in_the_weights_and_beside_them(tmp_path):
     text = (tmp_path / "classes.csv").read_text("utf-8", errors="surrogateescape")
     rows = [*csv.reader(text.splitlines())]
     assert rows[0] == ["class", "images", "right", "taken for"]
-    assert rows[1:3] == [["고양이", "8", "7", "K\udce4se"], ["$a$ $", "2", "0", "고양이"]]
+    assert rows[1:3] == [["고양이", "8", "7", "K\udce4se"], ["$_$", "2", "0", "고양이"]]
     with Image.open(tmp_path / "confusion.png") as picture:
         assert picture.format == "PNG"
 

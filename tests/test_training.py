@@ -247,6 +247,8 @@ SHARES = DataLoader(Plain([(torch.zeros(8, 1, 4, 4), torch.zeros(7, 3))]), batch
 def test_data_that_give_no_batches_are_refused(train, error, message):
     with pytest.raises(error, match=message):
         training.fit(tiny(), train, progress=False, device="cpu")
+    with pytest.raises(error, match=message):
+        list(training.Batches(train, classes=3)())
 
 
 def test_a_loader_has_its_own_batches_and_cannot_be_shared():
@@ -297,14 +299,14 @@ def test_an_own_optimizer_goes_by_an_own_schedule_and_is_given_back():
         return torch.optim.SGD([{"params": model.blocks.parameters()}, *head], 0.1, momentum=0.9)
 
     own, by_hand = optimizer(model), optimizer(twin)
-    history = fit(model, optimizer=own, schedule=lambda i, n: (i + 1) / n, epochs=1)
+    history = fit(model, optimizer=own, schedule=lambda i, n: 1 - i / n, epochs=1)
     order = torch.randperm(20, generator=torch.manual_seed(0))
     for i, batch in enumerate(order.split(8)):
         for group, lr in zip(by_hand.param_groups, (0.1, 0.5), strict=True):
-            group["lr"] = lr * (i + 1) / 3
+            group["lr"] = (1 - i / 3) * lr
         training.train_step(twin, by_hand, train.images[batch], train.labels[batch], 0.1)
     assert same(model, twin)
-    assert history.learning_rate == [0.1]
+    assert history.learning_rate == [(1 - 2 / 3) * 0.1]
     assert [group["lr"] for group in own.param_groups] == [0.1, 0.5]
 
 

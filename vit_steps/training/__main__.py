@@ -137,7 +137,7 @@ def main(argv: list[str] | None = None) -> int:
 def train_as(options: argparse.Namespace, device: torch.device) -> int:
     """Load the data, build the model, train it, measure it once, and say where the weights are."""
     kind, _, name = options.data.partition(":")
-    usual = Path("runs") / (Path(name).expanduser().resolve().name if name else kind)
+    usual = Path("runs") / (Path(name).resolve().name if name else kind)
     place = (options.out or usual).expanduser()
     last, best = (place / name for name in FILES[:2])
     known = {*MODEL, *signature(fit).parameters} - {"device"}
