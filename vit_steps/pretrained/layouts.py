@@ -162,13 +162,8 @@ def rename(
 ) -> dict[str, Tensor]:
     """Their tensors under our names, in 32 bits; query, key and value one below the other.
 
-    Args:
-        tensors: theirs, by their names.
-        names: as `their_names` gives them.
-        to_ours: turns the axes of one of their tensors, given our name for it.
-
-    Raises:
-        ValueError: three that belong together have different shapes.
+    The names are as `their_names` gives them, and `to_ours` turns the axes of one of their tensors,
+    given our name for it. ValueError where three that belong together have different shapes.
     """
     weights = {}
     for ours, theirs in names.items():

@@ -63,8 +63,7 @@ def scattered(
     whatever the seed.
 
     Args:
-        count: how many canvases.
-        seed: the same seed draws the same.
+        count: how many canvases; the same seed draws the same.
         side: of the canvas, in pixels; ValueError if it is too small.
         fragments: how many pieces of 3×3 pixels lie around each digit, never on it. They are
             drawn without regard to its class, so they tell nothing about it.

@@ -50,8 +50,7 @@ def folder(
     Args:
         path: the folder.
         size: to crop and resize to, in pixels; the pixels then run from -1 to 1.
-        fraction: the share of each class to test on, where there is no folder train.
-        seed: of the split.
+        fraction: the share of each class to test on, where there is no folder train; drawn by seed.
         val_fraction: the share of each class to take from train for val, where there is no folder
             val (also valid, validation); 0 for none.
         limit: of the pictures' bytes in memory.

@@ -59,14 +59,9 @@ def train_step(
 ) -> Tensor:
     """Show the model one batch, and move its weights a step against the gradient.
 
-    Args:
-        images: (B, C, H, W).
-        labels: (B,), whole numbers.
-        label_smoothing: share of the target that is spread over all classes (Szegedy et al. 2016,
-            section 7).
-
-    Returns:
-        The loss before the step, a scalar without a gradient.
+    Images are (B, C, H, W), labels (B,); `label_smoothing` is the share of the target that is
+    spread over all classes (Szegedy et al. 2016, section 7). Gives the loss before the step, a
+    scalar without a gradient.
     """
     loss = F.cross_entropy(model(images), labels, label_smoothing=label_smoothing)
     optimizer.zero_grad()
@@ -149,13 +144,8 @@ def decay_groups(model: nn.Module, weight_decay: float) -> list[dict]:
 def warmup_cosine(step: int, steps: int, warmup: float) -> float:
     """The learning rate's share of its peak: a straight rise, then half a cosine down to 0.
 
-    Args:
-        step: from 0 to steps - 1.
-        steps: of the whole training.
-        warmup: share of the steps that the rise takes.
-
-    Returns:
-        Above 0, at most 1.
+    The steps of the whole training count from 0 to `steps` - 1, and the rise takes the share
+    `warmup` of them. Gives a number above 0, at most 1.
     """
     rise = int(warmup * steps)
     if step < rise:
