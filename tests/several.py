@@ -47,7 +47,9 @@ with processes.joined(torch.device("cpu")):
     training.fit(model, pictures(17), pictures(9, 1), folder=folder / "run", report=told, **options)
     found = measure(model, pictures(29, 2), batch_size=7)  # the last batch has one image
     assert training.evaluate(model, pictures(29, 2), 7) == (found.loss, found.accuracy)
-    (folder / f"measured_{number}").write_text(json.dumps([found.loss, found.counts.tolist()]))
+    few = measure(model, pictures(2, 3))  # for a third process none
+    counts = torch.stack([found.counts, few.counts]).tolist()
+    (folder / f"measured_{number}").write_text(json.dumps([found.loss, counts]))
     (folder / f"writes_{number}").write_text(str(len(writes)))
 threads = [file.read_text() for file in Path("/proc/self/task").glob("*/comm")]  # on Linux
 (folder / f"threads_{number}").write_text("".join(threads))

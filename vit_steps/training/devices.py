@@ -18,7 +18,7 @@ def pick_device(device: str | torch.device | None) -> torch.device:
     try:
         return torch.empty(0, device=device).device
     except (RuntimeError, AssertionError) as error:  # torch has both for what it lacks
-        reason = str(error).partition("\n")[0]
+        reason = str(error).partition("\n")[0].partition(". ")[0]
         raise ValueError(f"device {device!r} cannot be used here: {reason}") from error
 
 
