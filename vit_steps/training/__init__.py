@@ -9,6 +9,8 @@ from .data import load_data
 from .fitting import fit
 from .loader import Batches
 from .loop import History, decay_groups, evaluate, train_step, warmup_cosine
+from .measuring import measure
+from .recipes import recipe
 
 __all__ = [
     "Batches",
@@ -22,6 +24,8 @@ __all__ = [
     "load_data",
     "load_model",
     "load_weights",
+    "measure",
+    "recipe",
     "save_model",
     "train_step",
     "warmup_cosine",
