@@ -23,7 +23,8 @@ NAMES = ("고양이", "dog", "dog")  # two of one name
 @pytest.fixture
 def weights(tmp_path):
     torch.manual_seed(0)
-    path, model = tmp_path / "weights.safetensors", tiny()
+    (tmp_path / "run").mkdir()
+    path, model = tmp_path / "run" / "best.safetensors", tiny()
     torch.nn.init.normal_(model.head.weight)
     result = dict(part="test", accuracy=0.875)
     training.save_model(model, path, NAMES, HOW, {"result": result})
@@ -66,7 +67,7 @@ def test_pictures_may_be_files_folders_pillows_or_tensors(weights, pets, batch_s
     assert [one.picture for one in mixed] == [str(files[0]), "1", "2"]
     for one in (*mixed, predict(weights, opened)[0], predict(weights, tensors)[0]):
         assert one.shares[0] == (of_folder[0].name, pytest.approx(of_folder[0].shares[0][1], 1e-4))
-    for opened in (load(weights), training.load_weights(weights)):
+    for opened in (load(weights), training.load_weights(weights), weights.parent):
         assert predict(opened, files, batch_size=batch_size) == of_folder
     assert predict(weights, []) == []
 

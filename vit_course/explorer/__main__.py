@@ -2,6 +2,7 @@
 
 import argparse
 import sys
+import warnings
 import webbrowser
 from pathlib import Path
 from typing import Any
@@ -56,7 +57,11 @@ def main(argv: list[str] | None = None) -> None:
         # Of the course's own digits and places some are kept apart, whatever is drawn.
         unseen = own and source == "scattered"
         if source:
-            pictures = held_out(source, weights, options.count)
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                pictures = held_out(source, weights, options.count)
+            for warning in caught:
+                print(f"note: {warning.message}")
             unseen = unseen or weights.measured.get("test") == fingerprint(pictures)
         said: Any = dict(about=ABOUT if own else "", unseen=unseen, count=options.count)
         path = write(options.out, weights.model, pictures, weights.classes or None, **said)

@@ -34,7 +34,7 @@ def find(source: str | Path, revision: str | None = None) -> Path:
                 'huggingface.co, such as "google/vit-base-patch16-224"'
             )
         path = download(str(source), revision)
-    for name in HUB_FILES:
+    for name in (*HUB_FILES, "best.safetensors"):  # the last of a training's folder
         if (path / name).is_file():
             return path / name
     raise ValueError(
