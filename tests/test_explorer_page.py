@@ -28,7 +28,7 @@ from vit_course import explorer
 from vit_course.explorer import __main__ as command
 from vit_course.explorer import pages
 from vit_steps import ViT, ViTConfig, maps
-from vit_steps.training import data, load_model
+from vit_steps.training import data, load_model, load_weights
 from vit_steps.training.dataset import ImageDataset
 
 pytestmark = pytest.mark.slow
@@ -651,9 +651,9 @@ FOCUSABLE = """() => [...document.querySelectorAll('button, input, select, [tabi
 
 def test_in_a_notebook_the_page_runs_in_a_frame_that_reaches_nothing_else(chrome, tmp_path):
     head = '<meta charset="utf-8"><link rel="icon" href="data:,">'  # as JupyterLab has them
-    model = load_model(command.SCATTERED)
-    pictures = command.held_out("scattered", model.config.image_size, 24)
-    output = explorer.show(model, pictures, height=700)._repr_html_()
+    weights = load_weights(command.SCATTERED)
+    pictures = command.held_out("scattered", weights, 24)
+    output = explorer.show(weights.model, pictures, height=700)._repr_html_()
     reach = """() => {
       const found = [];
       for (const [name, take] of Object.entries({

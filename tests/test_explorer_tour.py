@@ -13,7 +13,7 @@ from test_explorer_page import STAGES, ask, open_stage, picture, steps, window
 
 from vit_course.explorer import __main__ as command
 from vit_steps import ViT, maps
-from vit_steps.training import load_model
+from vit_steps.training import load_model, load_weights
 
 pytestmark = pytest.mark.slow
 
@@ -46,7 +46,7 @@ def page(chrome, path):
 @pytest.fixture(scope="module")
 def examples():
     """The pictures in the page, as its bytes say them (k, C, H, W), and their labels."""
-    found = command.held_out("scattered", C.image_size, 24)
+    found = command.held_out("scattered", load_weights(command.SCATTERED), 24)
     images, labels = found[list(range(0, len(found), len(found) // 24))[:24]]
     return ((images + 1) * 127.5).round() / 127.5 - 1, labels
 
