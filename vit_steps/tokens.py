@@ -14,8 +14,7 @@ class TokenEmbedding(nn.Module):
     0.57, which costs a narrow model that trains briefly (96% or 79% of 8×8 digits, after 12 epochs
     at width 48). Published checkpoints bring their own.
 
-    `num_patches` tokens of width D come in; `dropout` is the share of the numbers set to zero in
-    training, after the positions are added.
+    `dropout` is the share of the numbers set to zero in training, after the positions are added.
     """
 
     def __init__(self, num_patches: int, embed_dim: int, dropout: float = 0.0):

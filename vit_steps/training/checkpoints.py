@@ -132,7 +132,8 @@ def check_plain(model: nn.Module, config: ViTConfig | None = None) -> None:
     for name in sorted(wanted.keys() | got.keys()):
         if got.get(name) != wanted.get(name):
             was, right = got.get(name, "missing"), wanted.get(name, "nothing")
-            raise ValueError(f"{said}{name} is {was} where {right} is expected")
+            hint = " (new classes come by with_classes)" * name.startswith("head.")
+            raise ValueError(f"{said}{name} is {was} where {right} is expected{hint}")
     twin = build(c, weights)
     first = next(original.parameters())
     height, width = as_pair(c.image_size)
