@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from PIL import Image
 from torch import Tensor
+from tqdm import tqdm
 
 from .images import Preprocess
 from .inputs import check_sizes
@@ -72,11 +73,11 @@ def predict(
     if how is None:
         raise ValueError("the weights do not say how they want their pictures; give preprocess")
     names = list(classes or loaded.classes or map(str, range(count)))
-    if len(names) != count:
+    if len(names) != count or not count:  # a model without a head names nothing
         raise ValueError(f"there are {len(names)} names for {count} classes")
     device = pick_device(device)
     model, read, found = loaded.model.to(device), [], []
-    wanted = [*listed(pictures)]
+    wanted = tqdm([*listed(pictures)], "pictures", disable=None)
     with evaluating(model):
         for i, (label, picture, skips) in enumerate(wanted):
             try:
@@ -139,8 +140,7 @@ def main(argv: list[str] | None = None) -> int:
         print(f"note: {warning.message}")
     for one in found:
         print(one)
-    result = loaded.measured.get("result")
-    if result is not None:
+    if result := loaded.measured.get("result"):
         print(f"(accuracy on {result['part']}: {result['accuracy']:.1%})")
     return 0
 

@@ -1,4 +1,4 @@
-"""Lesson 13: one training in several processes, which torchrun starts.
+"""Lesson 13: one training in several processes, which `launch` or torchrun starts.
 
 Each process has the whole model and sees its share of every batch. After each backward pass the
 gradients of all are averaged, so that all take the same step (Li et al. 2020, "PyTorch
@@ -85,7 +85,7 @@ def launch(count: int, argv: list[str]) -> int:
 
 @contextmanager
 def joined(device: torch.device) -> Iterator[torch.device]:
-    """Join the processes that torchrun started, and leave them at the end; else do nothing.
+    """Join the processes that were started so, and leave them at the end; else do nothing.
 
     It gives the device of this process: of CUDA's each has its own. ValueError for more processes
     than CUDA has devices, or another device; ProcessLostError when another process has ended.
