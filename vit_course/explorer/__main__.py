@@ -40,8 +40,8 @@ The page is one file: it needs no server and no network, and you may send it to 
     parser.add_argument("--data", metavar="DATA", help="whose held-out pictures are shown: "
         "digits, scattered, folder:PATH, openml:NAME (for the course's own: scattered; else none "
         "without this)")  # fmt: skip
-    parser.add_argument("--count", type=int, default=24, metavar="N",
-        help="so many pictures (default: 24)")  # fmt: skip
+    parser.add_argument("--count", type=int, default=200, metavar="N",
+        help="at most so many pictures (default: 200)")  # fmt: skip
     parser.add_argument("--out", type=Path, default=Path("explorer.html"), metavar="FILE",
         help="where to write the page (default: explorer.html)")  # fmt: skip
     parser.add_argument("--no-browser", action="store_true", help="only write it")
@@ -64,7 +64,7 @@ def main(argv: list[str] | None = None) -> None:
                 print(f"note: {warning.message}")
             unseen = unseen or weights.measured.get("test") == fingerprint(pictures)
         said: Any = dict(about=ABOUT if own else "", unseen=unseen, count=options.count)
-        path = write(options.out, weights.model, pictures, weights.classes or None, **said)
+        path = write(options.out, weights, pictures, **said)
     except (ValueError, TypeError, OSError) as error:
         sys.exit(f"vit_course.explorer: {error}")
     print(f"{path}, {path.stat().st_size / 1e6:.1f} MB")

@@ -1,7 +1,7 @@
 "use strict";
 
 /* What the page draws with: elements, the course's two colour scales, a table of numbers that can be
-asked, bars, maps of patches.
+asked, maps of patches.
 
 Text that comes from outside is only ever set as text, so a class or file name can hold anything.
 */
@@ -18,6 +18,12 @@ const vitDrawing = (() => {
     }
     element.append(...children);
     return element;
+  }
+
+  /* Which way an arrow key goes: rows down, columns to the right; null for another key. */
+  function step({ key }) {
+    const ways = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
+    return ways[key] || null;
   }
 
   // Colours ---------------------------------------------------------------------------------------
@@ -99,7 +105,7 @@ const vitDrawing = (() => {
       role: "application",
       "aria-label": `${label}, ${x.rows} by ${x.cols} numbers. Arrow keys ask one after the other.`,
     });
-    const words = make("p", { className: "formula", "aria-live": "polite" });
+    const words = make("p", { className: "formula" });
     let [i, j] = asked.get(label) || options.place || [Math.max(lit, 0), 0];
     [i, j] = [Math.min(i, x.rows - 1), Math.min(j, x.cols - 1)];
 
@@ -122,6 +128,8 @@ const vitDrawing = (() => {
     }
 
     function say() {
+      // Read aloud where keys ask, not at each move of a pointer.
+      words.setAttribute("aria-live", document.activeElement === canvas ? "polite" : "off");
       words.textContent = formula
         ? formula(i, j)
         : `${rowName(i)}, ${colName(j)}: ${said(row(x, i)[j])}`;
@@ -152,8 +160,8 @@ const vitDrawing = (() => {
       if (pick) pick(i, j);
     });
     canvas.addEventListener("keydown", (event) => {
-      const step = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
-      if (event.key in step) ask(i + step[event.key][0], j + step[event.key][1]);
+      const by = step(event);
+      if (by) ask(i + by[0], j + by[1]);
       else if (pick && (event.key === "Enter" || event.key === " ")) pick(i, j);
       else return;
       event.preventDefault();
@@ -249,59 +257,8 @@ const vitDrawing = (() => {
     pen.strokeRect(x + 2, y + 2, w - 4, h - 4);
   }
 
-  // Bars ------------------------------------------------------------------------------------------
-
-  /* A bar a class for each reading, {label: reading}, below each other; `right` marks the picture's
-  own class, `shown` says which classes. */
-  function bars(readings, names, { right = -1, shown }) {
-    const all = Object.entries(readings).map(([label, { probabilities, logits }]) => {
-      const shares = Array.from(probabilities.data);
-      return { label, shares, logits: logits.data, best: shares.indexOf(Math.max(...shares)) };
-    });
-    const header = make("tr", {}, make("th", {}, "class"), make("td", {}));
-    for (const { label } of all) header.append(make("th", { scope: "col" }, label));
-    header.append(make("th", { scope: "col" }, all.length > 1 ? "its logit" : "logit"));
-    const list = make("table", { className: "bars" }, header);
-    for (const i of shown) {
-      const track = make("td", { className: "track" });
-      const line = make(
-        "tr",
-        {},
-        make("th", { scope: "row" }, names[i], i === right ? " ✓" : ""),
-        track,
-      );
-      all.forEach(({ shares, best }, which) => {
-        const bar = make("div", { className: `bar reading-${which}${i === best ? " best" : ""}` });
-        bar.style.width = `${100 * shares[i]}%`;
-        track.append(bar);
-        line.append(make("td", { className: "number" }, percent(shares[i])));
-      });
-      line.append(make("td", { className: "number faint" }, said(all.at(-1).logits[i])));
-      list.append(line);
-    }
-    return list;
-  }
-
-  /* Which classes are shown: all up to ten; else the ten most probable. */
-  function firstTen(shares) {
-    const all = shares.map((_, i) => i);
-    return shares.length <= 10 ? all : all.sort((a, b) => shares[b] - shares[a]).slice(0, 10);
-  }
-
   return {
-    make,
-    colour,
-    shading,
-    said,
-    percent,
-    table,
-    key,
-    drawPixels,
-    drawMap,
-    frame,
-    bars,
-    firstTen,
-    SHARES,
-    SIGNS,
+    ...{ make, colour, shading, said, percent, table, key, step },
+    ...{ drawPixels, drawMap, frame, SHARES, SIGNS },
   };
 })();

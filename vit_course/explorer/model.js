@@ -4,7 +4,8 @@
 
 Names are those of the Python: patchify, tokens, attention, block, vit. A matrix is an object
 {rows, cols, data}, its numbers row after row in a Float32Array. Every function gives new matrices,
-and `vit` gives all of them, for the page to show. What can be taken out stands in `without`:
+and `vit` gives all of them, for the page to show. It knows no page: `node --test` tests it, and a
+Worker runs it. What can be taken out stands in `without`:
 
   positions: true             no position embeddings
   scale: true                 scores not divided by √d
@@ -31,19 +32,27 @@ const vitModel = (() => {
     );
   }
 
-  /* (N, in) by a weight (out, in): (N, out). */
+  /* (N, in) by a weight (out, in): (N, out). Four rows at a time: a weight is fetched once for four. */
   function linear(x, weight, bias) {
     const y = matrix(x.rows, weight.rows);
-    const n = x.cols,
-      from = x.data,
-      by = weight.data,
-      to = y.data;
-    let at = 0;
-    for (let i = 0; i < x.rows; i++) {
-      for (let o = 0; o < weight.rows; o++) {
-        let sum = bias ? bias.data[o] : 0;
-        for (let k = 0; k < n; k++) sum += from[i * n + k] * by[o * n + k];
-        to[at++] = sum;
+    const { cols: n, data: from } = x;
+    const { rows: outs, data: by } = weight;
+    for (let i = 0; i < x.rows; i += 4) {
+      const [a, b, c, d] = [0, 1, 2, 3].map((more) => Math.min(i + more, x.rows - 1) * n);
+      for (let o = 0; o < outs; o++) {
+        let p = bias ? bias.data[o] : 0;
+        let [q, r, s] = [p, p, p];
+        for (let k = 0, w = o * n; k < n; k++, w++) {
+          p += from[a + k] * by[w];
+          q += from[b + k] * by[w];
+          r += from[c + k] * by[w];
+          s += from[d + k] * by[w];
+        }
+        const to = i * outs + o;
+        y.data[to] = p;
+        if (i + 1 < x.rows) y.data[to + outs] = q;
+        if (i + 2 < x.rows) y.data[to + 2 * outs] = r;
+        if (i + 3 < x.rows) y.data[to + 3 * outs] = s;
       }
     }
     return y;
@@ -249,28 +258,40 @@ const vitModel = (() => {
     return { pixels, without, patches, embedded, start, blocks, ...said };
   }
 
-  /* Attention through all blocks: the product of their mean weights, each half identity, which is
-  the residual's. A block that is gone is passed by, a head that is gone does not count, and without
-  residuals there is no identity. */
+  /* What a token takes from each token (cls first): "head" of a block, the "mean" of its heads that
+  are not gone, or "rollout", the product of all blocks' means, each half identity, which is the
+  residual's. A block that is gone is passed by; without residuals there is no identity. */
+  function looks({ blocks, without }, kind, query, block, head) {
+    if (kind === "rollout") return row(rollout(blocks, !without.residuals), query);
+    const { heads } = blocks[block];
+    return kind === "head" ? row(heads[head].weights, query) : row(meanOf(heads), query);
+  }
+
+  function meanOf(heads) {
+    const N = heads[0].weights.rows;
+    const mean = matrix(N, N);
+    const used = heads.filter(({ gone }) => !gone);
+    for (const { weights } of used) {
+      weights.data.forEach((weight, i) => (mean.data[i] += weight / used.length));
+    }
+    return mean;
+  }
+
   function rollout(blocks, residuals = true) {
     const N = blocks[0].input.rows;
     let whole = matrix(N, N);
     for (let i = 0; i < N; i++) whole.data[i * N + i] = 1;
     for (const { heads, gone } of blocks) {
       if (gone) continue;
-      const used = heads.filter((head) => !head.gone);
-      const own = residuals ? (used.length ? 0.5 : 1) : 0;
-      const mean = matrix(N, N);
-      for (const { weights } of used) {
-        weights.data.forEach((value, i) => (mean.data[i] += ((1 - own) * value) / used.length));
-      }
-      for (let i = 0; i < N; i++) mean.data[i * N + i] += own;
+      const own = residuals ? (heads.every((head) => head.gone) ? 1 : 0.5) : 0;
+      const mean = meanOf(heads);
       const next = matrix(N, N);
       for (let i = 0; i < N; i++) {
-        for (let j = 0; j < N; j++) {
-          for (let m = 0; m < N; m++) {
-            next.data[i * N + j] += mean.data[i * N + m] * whole.data[m * N + j];
-          }
+        const to = row(next, i);
+        row(whole, i).forEach((value, j) => (to[j] = own * value));
+        for (let m = 0; m < N; m++) {
+          const share = (1 - own) * mean.data[i * N + m];
+          if (share) row(whole, m).forEach((value, j) => (to[j] += share * value));
         }
       }
       whole = next;
@@ -278,23 +299,115 @@ const vitModel = (() => {
     return whole;
   }
 
+  // Pictures --------------------------------------------------------------------------------------
+
+  /* Pixels (C, H, W) with some patches covered: by `paper`, or, without, by the picture's own mean
+  colour, which says nothing that the rest of the picture does not. */
+  function cover(pixels, patches, config, paper) {
+    const { height: H, width: W, in_channels: C, patch_size: P } = config;
+    const x = pixels.slice();
+    for (let c = 0; c < C; c++) {
+      const channel = x.subarray(c * H * W, (c + 1) * H * W);
+      const fill = paper ?? channel.reduce((sum, value) => sum + value, 0) / (H * W);
+      for (const patch of patches) {
+        const top = Math.floor(patch / (W / P)) * P;
+        const left = (patch % (W / P)) * P;
+        for (let r = top; r < top + P; r++) channel.fill(fill, r * W + left, r * W + left + P);
+      }
+    }
+    return x;
+  }
+
+  /* Pixels moved down and to the right; what comes in is `paper`. */
+  function moved(pixels, [down, right], { height: H, width: W }, paper) {
+    if (!down && !right) return pixels;
+    return pixels.map((_, i) => {
+      const r = (Math.floor(i / W) % H) - down;
+      const c = (i % W) - right;
+      const inside = r >= 0 && r < H && c >= 0 && c < W;
+      return inside ? pixels[i - down * W - right] : paper;
+    });
+  }
+
+  /* A stroke of the pen between two places (row, column) on pixels (1, H, W): what it covers of a
+  pixel becomes ink. A pixel whose middle lies PEN from the stroke stays as it is. So the data's
+  digits were made, of finer pictures. */
+  const PEN = 1.15;
+
+  function stroke(pixels, from, to, { width: W }, erase = false) {
+    return pixels.map((old, i) => {
+      const far = distance([Math.floor(i / W) + 0.5, (i % W) + 0.5], from, to);
+      const ink = 2 * Math.min(1, Math.max(0, PEN - far)) - 1;
+      return erase ? Math.min(old, -ink) : Math.max(old, ink);
+    });
+  }
+
+  /* From a place to a stretch between two others. */
+  function distance([r, c], [r1, c1], [r2, c2]) {
+    const long = (r2 - r1) ** 2 + (c2 - c1) ** 2;
+    const along = long ? ((r - r1) * (r2 - r1) + (c - c1) * (c2 - c1)) / long : 0;
+    const share = Math.min(1, Math.max(0, along));
+    return Math.hypot(r - r1 - share * (r2 - r1), c - c1 - share * (c2 - c1));
+  }
+
+  /* How much stands on a picture: of ink, the share of its pixels; else how far its pixels spread. */
+  function filled(pixels, ink) {
+    const mean = pixels.reduce((sum, value) => sum + value, 0) / pixels.length;
+    if (ink) return (mean + 1) / 2;
+    return Math.sqrt(pixels.reduce((sum, value) => sum + (value - mean) ** 2, 0) / pixels.length);
+  }
+
+  /* One line of numbers resized as PyTorch's antialiased bicubic does: each result is a weighted sum
+  of its surroundings, four steps of the result wide. Gives [first, weights] for each. */
+  function resizing(length, wanted) {
+    const step = length / wanted;
+    const wide = Math.max(step, 1);
+    const cubic = (t) =>
+      t < 1 ? (1.5 * t - 2.5) * t * t + 1 : t < 2 ? ((-0.5 * t + 2.5) * t - 4) * t + 2 : 0;
+    return Array.from({ length: wanted }, (_, i) => {
+      const middle = (i + 0.5) * step;
+      const first = Math.max(0, Math.floor(middle - 2 * wide + 0.5));
+      const last = Math.min(length, Math.floor(middle + 2 * wide + 0.5));
+      const raw = Array.from({ length: last - first }, (_, k) =>
+        cubic(Math.abs((first + k + 0.5 - middle) / wide)),
+      );
+      const sum = raw.reduce((a, b) => a + b, 0);
+      return [first, raw.map((weight) => weight / sum)];
+    });
+  }
+
+  /* Bytes of red, green, blue and alpha as pixels (3, H, W) from −1 to 1 as Preprocess makes them: the
+  shorter side (or what it takes) resized to fit, the middle cut out. */
+  function shrink(bytes, width, height, config) {
+    const { height: H, width: W } = config;
+    const [to, of] = H * width > W * height ? [H, height] : [W, width];
+    const [rows, cols] = [height, width].map((side) => Math.floor((side * to) / of));
+    const across = resizing(width, cols).slice((cols - W) >> 1, ((cols - W) >> 1) + W);
+    const down = resizing(height, rows).slice((rows - H) >> 1, ((rows - H) >> 1) + H);
+    const x = new Float32Array(3 * H * W);
+    for (let c = 0; c < 3; c++) {
+      const narrow = new Float32Array(height * W);
+      across.forEach(([first, weights], j) => {
+        for (let r = 0; r < height; r++) {
+          let sum = 0;
+          const at = 4 * (r * width + first) + c;
+          for (let k = 0; k < weights.length; k++) sum += weights[k] * bytes[at + 4 * k];
+          narrow[r * W + j] = sum;
+        }
+      });
+      down.forEach(([first, weights], i) => {
+        for (let j = 0; j < W; j++) {
+          const sum = weights.reduce((all, by, k) => all + by * narrow[(first + k) * W + j], 0);
+          x[(c * H + i) * W + j] = Math.min(255, Math.max(0, sum)) / 127.5 - 1;
+        }
+      });
+    }
+    return x;
+  }
+
   return {
-    matrix,
-    row,
-    linear,
-    layerNorm,
-    erf,
-    gelu,
-    softmax,
-    patchify,
-    templates,
-    tokens,
-    splitHead,
-    attention,
-    mergeHeads,
-    block,
-    read,
-    vit,
-    rollout,
+    ...{ matrix, row, linear, layerNorm, erf, gelu, softmax, patchify, templates, tokens },
+    ...{ splitHead, attention, mergeHeads, block, read, vit, rollout, meanOf, looks },
+    ...{ cover, moved, stroke, filled, shrink },
   };
 })();

@@ -3,37 +3,48 @@
 from collections.abc import Sequence
 from html import escape
 from pathlib import Path
+from typing import Any
 
-from torch import nn
+import torch
+from torch import Tensor, nn
 
 from vit_steps.files import write_whole
 from vit_steps.inputs import check_sizes
+from vit_steps.patches import grid_size
+from vit_steps.training import Weights
 from vit_steps.training.dataset import ImageDataset
+from vit_steps.training.loop import evaluating
 
-from .packing import MOST, allowed, as_json, pack, quoted, text
+from .packing import MOST, allowed, as_json, config_of, pack, quoted, text
 
-# In the order in which they need each other.
-SCRIPTS = ("model", "drawing", "state", "picture", "road", "looks", "parts", "tour", "page")
+# In the order in which they need each other. The first two also run in the page's Worker.
+SCRIPTS = (
+    ("model", "measures", "drawing", "state", "picture", "answer", "road", "looks", "parts")
+    + ("tour", "page")
+)  # fmt: skip
+EXAMPLES = 1_000_000  # bytes of pictures; of large ones there are fewer
 
 
 def page(
-    model: nn.Module,
+    model: nn.Module | Weights,
     pictures: ImageDataset | None = None,
     classes: Sequence[str] | None = None,
-    count: int = 24,
+    count: int = 200,
     about: str = "",
     unseen: bool = False,
 ) -> str:
-    """The page as HTML: a hundred kilobytes, and the weights.
+    """The page as HTML: a hundred kilobytes, the weights, and pictures.
 
     Its own policy lets it run these scripts and nothing else, and fetch nothing.
 
     Args:
-        model: a ViT of this package, or the learner's own with `self.config = config`.
+        model: a ViT of this package, or the learner's own with `self.config = config`; or what
+            `load_weights` gives, which knows its classes and what was measured of it, too.
         pictures: a data set of `vit_steps.training.data`, of pixels from -1 to 1; without it the
             page begins with an empty picture, and has no tour.
-        classes: a name for each class; without them the data set's, or their numbers.
-        count: so many of the pictures go into the page, taken evenly from all.
+        classes: a name for each class; without them the weights' or the data set's, or numbers.
+        count: at most so many of the pictures go into the page, taken evenly from all, and not more
+            than 1 MB of them. One whose answer hangs on a single patch comes first.
         about: a sentence on what the model does, for the page's head; without it the page names the
             classes.
         unseen: whether it is known that the model was not trained on these pictures; it is said.
@@ -45,21 +56,35 @@ def page(
             the model, weights that are not finite, or more of them than the 8 MB of a page hold.
     """
     check_sizes(count=count)
+    known = model if isinstance(model, Weights) else None
+    network = model if known is None else known.model
     images = labels = None
+    how = known.preprocess if known else None
+    classes = classes or (known.classes if known else None) or None
     if pictures is not None:
+        how, classes = how or pictures.preprocess, classes or pictures.classes
+        count = min(count, max(1, EXAMPLES // pictures.pixels[0].numel()))
         chosen = range(0, len(pictures), max(1, len(pictures) // count))
         images, labels = pictures[list(chosen)[:count]]
-        classes = classes or pictures.classes
         if images.abs().max() > 1 + 1e-5:
             said = f"the pictures run from {images.min():.1f} to {images.max():.1f}"
             raise ValueError(f"{said}; the page shows those of models that want -1 to 1")
-    said = {"about": about, "unseen": unseen and pictures is not None}
-    given = as_json(pack(model, images, labels, classes) | said)
+    if how is not None and (set(how.mean) | set(how.std)) != {0.5}:
+        raise ValueError(f"the model wants {how}; the page shows models that want -1 to 1")
+    given = pack(network, images, labels, classes)
+    ink = how.ink if how is not None else given["config"]["in_channels"] == 1
+    if images is not None and labels is not None:
+        order = striking_first(network, images, labels, -1.0 if ink else None)
+        for part in ("images", "labels"):
+            given[part] = [given[part][i] for i in order]
+    given |= {"about": about, "unseen": unseen and pictures is not None, "ink": ink}
+    given |= claims(known)
     style = text("page.css")
-    scripts = [text(f"{name}.js") for name in SCRIPTS]
+    scripts = {name: text(f"{name}.js") for name in SCRIPTS}
     policy = "; ".join((
         "default-src 'none'",
-        f"script-src {' '.join(map(allowed, scripts))}",
+        f"script-src {' '.join(map(allowed, scripts.values()))}",
+        "worker-src blob:",
         f"style-src {allowed(style)}",
         "img-src data: blob:",
         "base-uri 'none'; form-action 'none'",
@@ -68,8 +93,8 @@ def page(
     parts = {
         "policy": escape(policy, quote=True).replace("&#x27;", "'"),
         "style": style,
-        "scripts": "\n".join(f"<script>{script}</script>" for script in scripts),
-        "given": given,
+        "scripts": "\n".join(f'<script id="{n}">{script}</script>' for n, script in scripts.items()),
+        "given": as_json(given),
     }
     for name, part in parts.items():
         html = html.replace(f"{{{name}}}", part, 1)
@@ -81,18 +106,50 @@ def page(
     return html
 
 
+def claims(weights: Weights | None) -> dict[str, Any]:
+    """What the weights say was measured: a sentence, and how often shares were right."""
+    measured = weights.measured if weights else {}
+    result = measured.get("result")
+    if not result:
+        return {"measured": "", "worth": []}
+    images = sum(of["images"] for of in result["classes"])
+    sentence = f"Of {images:,} held-out pictures it names {result['accuracy']:.1%} rightly."
+    return {"measured": sentence, "worth": result.get("shares", [])}
+
+
+def striking_first(
+    model: nn.Module, images: Tensor, labels: Tensor, paper: float | None
+) -> list[int]:
+    """The pictures' numbers, first the one whose right answer hangs most on a single patch.
+
+    Covering that patch, with `paper` or the picture's mean colour, makes the answer another. Looked
+    for in the first 24, so that it is quick.
+    """
+    size, best, first = config_of(model).patch_size, 0.0, 0
+    with torch.no_grad(), evaluating(model):
+        for number, (image, label) in enumerate(zip(images[:24], labels[:24], strict=True)):
+            rows, columns = grid_size((image.shape[1], image.shape[2]), size)
+            hidden = torch.eye(rows * columns, dtype=torch.bool).view(-1, rows, columns)
+            fill = image.mean(dim=(1, 2), keepdim=True) if paper is None else torch.tensor(paper)
+            pixels = hidden.repeat_interleave(size, 1).repeat_interleave(size, 2)[:, None]
+            covered = torch.where(pixels, fill, image)
+            shares = model(torch.cat([image[None], covered])).softmax(dim=-1)
+            falls = shares[0, label] - shares[1:, label]
+            if shares[0].argmax() == label and falls.max() > best:
+                best, first = float(falls.max()), number
+    rest = [i for i in range(len(images)) if i != first]
+    return [first, *rest]
+
+
 def write(
     path: str | Path,
-    model: nn.Module,
+    model: nn.Module | Weights,
     pictures: ImageDataset | None = None,
-    classes: Sequence[str] | None = None,
-    count: int = 24,
-    about: str = "",
-    unseen: bool = False,
+    **options: Any,
 ) -> Path:
     """Write the page to a file, whole or not at all; all but the path is as for `page`."""
     path = Path(path)
-    write_whole(path, page(model, pictures, classes, count, about, unseen).encode())
+    write_whole(path, page(model, pictures, **options).encode())
     return path
 
 
@@ -112,15 +169,13 @@ class Shown:
 
 
 def show(
-    model: nn.Module,
+    model: nn.Module | Weights,
     pictures: ImageDataset | None = None,
-    classes: Sequence[str] | None = None,
-    count: int = 24,
-    about: str = "",
     height: int = 900,
+    **options: Any,
 ) -> Shown:
     """Show the page below a notebook's cell; all but the height, in pixels, is as for `page`.
 
     The frame has no access to the notebook.
     """
-    return Shown(page(model, pictures, classes, count, about), height)
+    return Shown(page(model, pictures, **options), height)

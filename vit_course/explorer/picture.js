@@ -1,32 +1,28 @@
 "use strict";
 
-/* The picture: drawn with pointer or keys, moved, picked from the held-out examples or the disk.
-What the pointer does is chosen beside it; the same tool works by keys at the cursor.
+/* The large picture: drawn on with pointer or keys, moved, covered, leafed through, dropped from the
+disk; lit up where the model looks, or by what matters to its answer.
 */
 const vitPicture = (() => {
-  const { make, drawPixels, frame } = vitDrawing;
-  const { config, state, change, grid, examples, labels, classes } = vitState;
-  const TOOLS = {
-    pick: "pick a patch",
-    draw: "draw",
-    erase: "erase",
-    move: "move it",
-    cover: "cover a patch",
-    hide: "hide from cls",
-  };
-  const MEANS = {
-    cover: "A covered patch is black for the model.",
-    hide: "cls cannot look at a hidden patch.",
-  };
-  const side = Math.max(1, Math.floor(288 / Math.max(config.height, config.width)));
+  const { row, stroke, shrink, looks } = vitModel;
+  const { make, drawPixels, frame, percent, step } = vitDrawing;
+  const { config, state, change, grid, examples, labels, classes, ink, tokenName } = vitState;
   const P = config.patch_size;
-  const INK = { draw: 1, erase: -1 };
-  const OWN = "a picture of your own";
-  const HINT = "Draw as large as the examples (◀ ▶) are.";
-  const PEN = 1.15; // a pixel whose middle is so far from the stroke stays as it is
-  let tool = "pick";
-  let cursor = [Math.floor(config.height / 2), Math.floor(config.width / 2)]; // row, column
-  let held = null; // where the pointer went down, and the shift then
+  const side = Math.max(1, Math.floor(528 / Math.max(config.height, config.width)));
+  const YOURS = ink ? "your drawing" : "your photo";
+  const TOOLS = {
+    draw: ["Draw", "Draw a digit with the pointer or a finger."],
+    erase: ["Erase", "Erase with the pointer."],
+    move: ["Move", "Drag the whole picture."],
+    cover: ["Cover", "Click a patch: the model no longer gets what stands there."],
+    hide: ["Hide from cls", "Click a patch: the picture stays, but cls may not look there."],
+    pick: ["Ask a patch", "Click a patch: lit is what this patch takes from. Once more: cls."],
+  };
+  if (!ink) for (const pen of ["draw", "erase", "move"]) delete TOOLS[pen];
+  if (ink && classes.some((name) => !/^\d$/.test(name))) TOOLS.draw[1] = "Draw with the pointer.";
+  const PENS = ["draw", "erase"];
+  const MARKERS = ["cover", "hide"];
+  let held = null; // where the pointer went down, and what was so then
 
   const canvas = make("canvas", {
     id: "picture",
@@ -35,32 +31,20 @@ const vitPicture = (() => {
     tabIndex: 0,
     role: "application",
   });
-  const told = make("p", { id: "told", className: "small", "aria-live": "polite" });
-
-  function isPen() {
-    return tool in INK;
-  }
 
   function patchAt([r, c]) {
     return Math.floor(r / P) * grid.cols + Math.floor(c / P);
   }
 
-  /* What the chosen tool does at a pixel (row, column). */
-  function act(place) {
-    const patch = patchAt(place);
-    const centre = place.map((index) => index + 0.5);
-    if (isPen()) stroke(centre, centre, INK[tool]);
-    else if (tool === "pick") change({ query: state.query === patch + 1 ? 0 : patch + 1 });
-    else if (isMarker()) mark(patch, !marked().has(patch));
-  }
+  // What the tools do -----------------------------------------------------------------------------
 
-  function isMarker() {
-    return tool === "cover" || tool === "hide";
-  }
-
-  /* The patches that the tool has covered, or hidden. */
-  function marked() {
-    return new Set(tool === "cover" ? state.covered : state.without.hidden);
+  /* On an example, or on a picture that was moved, the pen begins a sheet of its own. */
+  function draw(from, to) {
+    const fresh = state.tool === "draw" && state.example >= 0;
+    const paper = fresh ? state.base.map(() => -1) : vitState.picture();
+    const base = stroke(paper, from, to, config, state.tool === "erase");
+    if (fresh) vitState.show(base, { caption: YOURS });
+    else change({ base, shift: [0, 0], example: -1, caption: YOURS });
   }
 
   /* Cover or hide a patch, or let it be seen again. */
@@ -68,30 +52,21 @@ const vitPicture = (() => {
     const set = marked();
     if (on) set.add(patch);
     else set.delete(patch);
-    if (tool === "cover") change({ covered: set });
+    if (state.tool === "cover") change({ covered: set });
     else change({ without: { ...state.without, hidden: [...set] } });
   }
 
-  /* A stroke between two places (row, column), a pen of a little over a pixel: what the pen covers
-  of a pixel becomes white, or black. So the data's digits were made, of finer pictures. A picture
-  that was moved is first taken as it stands, so that there is paper under the pen everywhere. */
-  function stroke(from, to, value) {
-    const base = vitState.pixels(new Set());
-    const { height, width } = config;
-    base.forEach((old, i) => {
-      const centre = [(Math.floor(i / width) % height) + 0.5, (i % width) + 0.5];
-      const covered = Math.min(1, Math.max(0, PEN - distance(centre, from, to)));
-      base[i] = value > 0 ? Math.max(old, 2 * covered - 1) : Math.min(old, 1 - 2 * covered);
-    });
-    change({ base, shift: [0, 0], example: -1, caption: OWN });
+  function marked() {
+    return new Set(state.tool === "cover" ? state.covered : state.without.hidden);
   }
 
-  /* From a place to a stretch between two others. */
-  function distance([r, c], [r1, c1], [r2, c2]) {
-    const long = (r2 - r1) ** 2 + (c2 - c1) ** 2;
-    const along = long ? ((r - r1) * (r2 - r1) + (c - c1) * (c2 - c1)) / long : 0;
-    const share = Math.min(1, Math.max(0, along));
-    return Math.hypot(r - r1 - share * (r2 - r1), c - c1 - share * (c2 - c1));
+  /* What the chosen tool does at a pixel, by a click or a key. */
+  function act(place) {
+    const patch = patchAt(place);
+    const middle = place.map((index) => index + 0.5);
+    if (PENS.includes(state.tool)) draw(middle, middle);
+    else if (state.tool === "pick") change({ query: state.query === patch + 1 ? 0 : patch + 1 });
+    else if (MARKERS.includes(state.tool)) mark(patch, !marked().has(patch));
   }
 
   /* Where the pointer is, in pixels from the top and from the left, with fractions. */
@@ -113,188 +88,127 @@ const vitPicture = (() => {
     if (event.button) return; // not the first one
     const place = under(event);
     canvas.setPointerCapture(event.pointerId);
-    cursor = pixel(place);
-    const patch = patchAt(cursor);
-    held = { place, shift: state.shift, last: place, on: isMarker() && !marked().has(patch) };
-    if (isPen()) stroke(place, place, INK[tool]);
-    else if (isMarker()) mark(patch, held.on);
+    const cursor = pixel(place);
+    const on = MARKERS.includes(state.tool) && !marked().has(patchAt(cursor));
+    held = { place, shift: state.shift, last: place, on };
+    change({ cursor });
+    if (PENS.includes(state.tool)) draw(place, place);
+    else if (MARKERS.includes(state.tool)) mark(patchAt(cursor), on);
   });
   canvas.addEventListener("pointermove", (event) => {
+    const places = (event.getCoalescedEvents?.() ?? []).concat(event).map(under);
+    const place = places.at(-1);
+    const cursor = pixel(place);
+    change({ cursor, patch: held && PENS.includes(state.tool) ? -1 : patchAt(cursor) });
     if (!held) return;
-    const place = under(event);
-    if (tool === "move") {
-      const by = [0, 1].map((axis) =>
-        Math.round(held.shift[axis] + place[axis] - held.place[axis]),
-      );
+    if (state.tool === "move") {
+      const by = [0, 1].map((i) => Math.round(held.shift[i] + place[i] - held.place[i]));
       change({ shift: by });
-    } else if (isPen()) {
-      stroke(held.last, place, INK[tool]);
-    }
-    held.last = place;
-    cursor = pixel(place);
-    if (isMarker()) mark(patchAt(cursor), held.on);
+    } else if (PENS.includes(state.tool)) {
+      for (const next of places) {
+        draw(held.last, next);
+        held.last = next;
+      }
+    } else if (MARKERS.includes(state.tool)) mark(patchAt(cursor), held.on);
   });
   canvas.addEventListener("pointerup", () => {
-    if (held && tool === "pick") act(cursor); // not before: a finger may want to scroll the page
+    if (held && state.tool === "pick") act(state.cursor); // not before: a finger may scroll the page
     held = null;
   });
   canvas.addEventListener("pointercancel", () => (held = null));
+  canvas.addEventListener("pointerleave", () => change({ patch: -1 }));
+  canvas.addEventListener("blur", () => change({ patch: -1 }));
 
   canvas.addEventListener("keydown", (event) => {
-    const arrows = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
-    if (event.key in arrows) {
-      const [down, right] = arrows[event.key];
-      const step = isPen() ? 1 : P;
-      if (tool === "move") {
-        const shift = [state.shift[0] + down, state.shift[1] + right];
-        told.textContent = `Moved by ${shift[0]} down, ${shift[1]} to the right.`;
-        change({ shift });
-      } else {
-        cursor = [
-          Math.max(0, Math.min(config.height - 1, cursor[0] + down * step)),
-          Math.max(0, Math.min(config.width - 1, cursor[1] + right * step)),
-        ];
-        told.textContent = `At patch ${patchAt(cursor)}, pixel (${cursor}). Space: ${TOOLS[tool]}.`;
-        show();
-      }
-    } else if (event.key === " " || event.key === "Enter") {
-      act(cursor);
-    } else return;
+    const by = step(event);
+    if (by && state.tool === "move") {
+      change({ shift: state.shift.map((old, i) => old + by[i]) });
+    } else if (by) {
+      const far = PENS.includes(state.tool) ? 1 : P;
+      const cursor = pixel(state.cursor.map((old, i) => old + by[i] * far));
+      change({ cursor, patch: patchAt(cursor) });
+    } else if (event.key === " " || event.key === "Enter") act(state.cursor);
+    else return;
     event.preventDefault();
   });
-  canvas.addEventListener("focus", () => show());
-  canvas.addEventListener("blur", () => show());
 
-  // What stands round it --------------------------------------------------------------------------
+  // A photo ---------------------------------------------------------------------------------------
 
-  const tools = make("fieldset", { className: "tools" }, make("legend", {}, "The pointer can"));
-  for (const [name, text] of Object.entries(TOOLS)) {
-    const choice = make("input", { type: "radio", name: "tool", value: name, id: `tool-${name}` });
-    choice.checked = name === tool;
-    choice.addEventListener("change", () => choose(name));
-    tools.append(make("label", {}, choice, text));
+  /* A file from the disk, prepared as the model learned from photos. */
+  async function take(file) {
+    if (!file) return;
+    try {
+      const photo = await createImageBitmap(file);
+      // Beyond some 2,000 pixels the browser's own steps make it smaller first.
+      const scale = Math.min(1, 2000 / Math.min(photo.width, photo.height));
+      const [width, height] = [photo.width, photo.height].map((long) => Math.round(long * scale));
+      const pen = make("canvas", { width, height }).getContext("2d");
+      pen.fillStyle = "#fff"; // below what is transparent
+      pen.fillRect(0, 0, width, height);
+      pen.imageSmoothingQuality = "high";
+      pen.drawImage(photo, 0, 0, width, height);
+      const bytes = pen.getImageData(0, 0, width, height).data;
+      vitState.show(shrink(bytes, width, height, config), { caption: file.name });
+    } catch {
+      told.textContent = `${file.name} is no picture that this browser reads.`;
+    }
   }
 
-  function choose(name) {
-    tool = name;
-    document.getElementById(`tool-${name}`).checked = true;
-    canvas.dataset.tool = name;
-    told.textContent = MEANS[name] || "";
-    canvas.setAttribute(
-      "aria-label",
-      `The picture, ${config.height} by ${config.width} pixels. The pointer can ${TOOLS[name]}; ` +
-        (name === "move" ? "arrow keys move it." : "arrow keys go to a place, space acts there."),
-    );
-  }
-
-  function button(text, name, action) {
-    const element = make("button", { type: "button", textContent: text, "aria-label": name });
-    element.addEventListener("click", action);
-    return element;
-  }
-
-  const buttons = make("div", { className: "row" });
-  const which = make("span", { className: "small" });
-  if (examples.length) {
-    buttons.append(
-      button("◀", "the example before", () => leaf(Math.max(state.example, 0) - 1)),
-      button("▶", "the next example", () => leaf(state.example + 1)),
-    );
-  }
-  buttons.append(
-    button("Clear", "clear the picture", () => {
-      vitState.showPicture(
-        state.base.map(() => -1),
-        { caption: OWN },
-      );
-      choose("draw");
-      told.textContent = examples.length ? HINT : "";
-    }),
-  );
-  if (config.in_channels === 3) buttons.append(fromDisk());
-
-  /* A picture from the disk, its shorter side made to fit, its middle cut out, as Preprocess does. */
-  function fromDisk() {
+  function photos(place) {
     const input = make("input", { type: "file", accept: "image/*" });
-    input.addEventListener("change", async () => {
-      const file = input.files[0];
-      if (!file) return;
-      try {
-        const photo = await createImageBitmap(file);
-        const { width, height } = config;
-        const small = make("canvas", { width, height });
-        const scale = Math.max(width / photo.width, height / photo.height);
-        const [w, h] = [photo.width * scale, photo.height * scale];
-        const pen = small.getContext("2d");
-        pen.imageSmoothingQuality = "high";
-        pen.drawImage(photo, (width - w) / 2, (height - h) / 2, w, h);
-        const bytes = pen.getImageData(0, 0, width, height).data;
-        const base = new Float32Array(3 * width * height);
-        for (let i = 0; i < base.length; i++) {
-          const channel = Math.floor(i / (width * height)),
-            p = i % (width * height);
-          base[i] = bytes[4 * p + channel] / 127.5 - 1;
-        }
-        vitState.showPicture(base, { caption: OWN });
-        told.textContent = `This is ${file.name}.`;
-      } catch {
-        told.textContent = `${file.name} is no picture that this browser reads.`;
-      }
+    input.addEventListener("change", () => take(input.files[0]));
+    const over = (event) => event.preventDefault();
+    document.addEventListener("dragover", over);
+    document.addEventListener("drop", (event) => {
+      event.preventDefault();
+      take(event.dataTransfer.files[0]);
     });
-    return make("label", { className: "file" }, "A picture of yours ", input);
+    document.addEventListener("paste", (event) => take(event.clipboardData.files[0]));
+    place.append(make("label", { className: "button" }, "Choose a photo", input));
+  }
+
+  // What lights it up -----------------------------------------------------------------------------
+
+  /* A number for each patch, or null: what the asking token takes from it, or by how much the share of
+  a class falls when it is covered (of the class pointed at, else of the answer). */
+  function light() {
+    const { run, matters, name, query, kind, block, head } = state;
+    if (!run || vitState.isEmpty()) return null;
+    const wanted = name >= 0 ? "matters" : state.light;
+    if (wanted === "looks") return looks(run.shown, kind, query, block, head).subarray(1);
+    if (wanted === "nothing" || !matters) return null;
+    const shares = run.shown.probabilities.data;
+    const which = name >= 0 ? name : vitMeasures.best(shares);
+    return Float32Array.from({ length: matters.rows }, (_, i) => shares[which] - row(matters, i)[which]);
   }
 
   function show() {
     drawPixels(canvas, vitState.pixels(), config);
     const pen = canvas.getContext("2d");
     const square = P * side;
+    const corner = (i) => [(i % grid.cols) * square, Math.floor(i / grid.cols) * square];
+    const values = light();
+    const most = values && Math.max(...values.map(Math.abs));
+    values?.forEach((value, i) => {
+      const share = most ? value / most : 0;
+      pen.fillStyle = `rgba(0, 0, 0, ${0.5 * (1 - Math.abs(share))})`;
+      pen.fillRect(...corner(i), square, square);
+      pen.fillStyle = share < 0 ? `rgba(0, 114, 178, ${-0.6 * share})` : `rgba(255, 214, 0, ${0.4 * share})`; // prettier-ignore
+      pen.fillRect(...corner(i), square, square);
+    });
     pen.strokeStyle = "rgba(128, 128, 128, 0.5)";
     pen.lineWidth = 1;
     for (let i = 1; i < grid.cols; i++) pen.strokeRect(i * square, -1, 0, canvas.height + 2);
     for (let i = 1; i < grid.rows; i++) pen.strokeRect(-1, i * square, canvas.width + 2, 0);
-    const corner = (patch) => [
-      (patch % grid.cols) * square,
-      Math.floor(patch / grid.cols) * square,
-    ];
-    if (square >= 40) number(pen, corner);
     for (const patch of state.covered) hatch(pen, ...corner(patch), square, "#999");
     for (const patch of state.without.hidden) hatch(pen, ...corner(patch), square, "#e69f00");
     if (state.query) frame(pen, ...corner(state.query - 1), square, square);
-    if (document.activeElement === canvas && canvas.matches(":focus-visible") && tool !== "move") {
-      const small = isPen();
-      const [x, y] = small ? [cursor[1] * side, cursor[0] * side] : corner(patchAt(cursor));
+    if (state.patch >= 0) {
+      const small = PENS.includes(state.tool);
+      const [x, y] = small ? [state.cursor[1] * side, state.cursor[0] * side] : corner(state.patch);
       pen.strokeStyle = "#d55e00";
       pen.lineWidth = 3;
       pen.strokeRect(x + 1, y + 1, (small ? side : square) - 2, (small ? side : square) - 2);
-    }
-    const label = labels[state.example];
-    const moved = state.shift.some((by) => by !== 0) ? ", moved" : "";
-    which.textContent =
-      state.example < 0
-        ? state.caption + moved
-        : `example ${state.example + 1} of ${examples.length}` +
-          (label === undefined ? "" : `: ${classes[label]}`) +
-          moved;
-    if (state.example >= 0 && told.textContent === HINT) told.textContent = "";
-  }
-
-  function leaf(number) {
-    const seen = state.covered.size || state.without.hidden.length;
-    told.textContent = seen ? "All patches are seen again." : "";
-    vitState.showExample(number);
-  }
-
-  /* Each patch's number in its corner. */
-  function number(pen, corner) {
-    pen.font = "11px sans-serif";
-    pen.textBaseline = "top";
-    pen.lineWidth = 2;
-    for (let patch = 0; patch < vitState.patches; patch++) {
-      const [x, y] = corner(patch);
-      pen.strokeStyle = "rgba(0, 0, 0, 0.6)";
-      pen.strokeText(patch, x + 4, y + 4);
-      pen.fillStyle = "rgba(255, 255, 255, 0.75)";
-      pen.fillText(patch, x + 4, y + 4);
     }
   }
 
@@ -315,11 +229,107 @@ const vitPicture = (() => {
     pen.restore();
   }
 
-  function build(place) {
-    place.append(canvas, make("div", { className: "row" }, buttons, which), tools, told);
-    choose(examples.length ? "pick" : "draw");
-    vitState.listen(show);
+  /* The patch pointed at, in words; else what the light means. */
+  function said() {
+    const { run, patch, matters, name, query } = state;
+    if (vitState.isEmpty()) return TOOLS[state.tool][1];
+    const { data } = run.shown.probabilities;
+    const best = name >= 0 ? name : vitMeasures.best(data);
+    if (patch >= 0) {
+      const share = looks(run.shown, "rollout", query)[patch + 1];
+      const covered = matters && row(matters, patch)[best];
+      const what = `${classes[best]} goes from ${percent(data[best])} to ${percent(covered)}`;
+      return `Patch ${patch}: ${tokenName(query)} takes ${percent(share)} from it${matters ? `; covered, ${what}` : ""}.`; // prettier-ignore
+    }
+    if (name >= 0 || state.light === "matters") {
+      if (!matters) return "";
+      return `Yellow: without this patch, ${classes[best]} gets less. Blue: it gets more.`;
+    }
+    if (state.light === "nothing") return TOOLS[state.tool][1];
+    const through = { rollout: "all blocks", mean: `block ${state.block}` }[state.kind];
+    return `Lit: what ${tokenName(query)} takes from the patches, through ${through || `head ${state.head} of block ${state.block}`}.`; // prettier-ignore
   }
 
-  return { build, choose, chosen: () => tool };
+  // What stands round it --------------------------------------------------------------------------
+
+  /* A few radio buttons for one thing of the state. */
+  function choice(name, options, legend) {
+    const field = make("fieldset", { className: "choice" }, make("legend", {}, legend));
+    for (const [value, text] of Object.entries(options)) {
+      const input = make("input", { type: "radio", name, value, id: `${name}-${value}` });
+      input.addEventListener("change", () => change({ [name]: value }));
+      vitState.listen(name, () => (input.checked = state[name] === value));
+      field.append(make("label", {}, input, text));
+    }
+    return field;
+  }
+
+  function button(text, name, action) {
+    const element = make("button", { type: "button", textContent: text, "aria-label": name });
+    element.addEventListener("click", action);
+    return element;
+  }
+
+  const told = make("p", { id: "told", className: "small" });
+
+  /* The picture into one place; what lights it up, into another below the answer. */
+  function build(place, below) {
+    const some = Object.entries(TOOLS).filter(([name]) => name !== "hide"); // "Take it out" has that
+    const names = Object.fromEntries(some.map(([name, [text]]) => [name, text]));
+    const row = make("div", { className: "row" });
+    const which = make("span", { className: "small" });
+    const hurry = make("progress", { max: 1, hidden: true, "aria-label": "covering each patch" });
+    if (examples.length) {
+      row.append(button("◀", "the example before", () => leaf(-1)));
+      row.append(button("▶", "the next example", () => leaf(1)));
+    }
+    if (ink) row.append(button("Draw your own", "an empty sheet to draw on", clear));
+    else photos(row);
+    row.append(which);
+    place.append(
+      choice("tool", names, "With the pointer"),
+      make("div", { id: "paper" }, canvas),
+      row,
+      told,
+    );
+    const lights = { looks: "where it looks", matters: "what matters", nothing: "nothing" };
+    below.append(choice("light", lights, "Light up"), hurry);
+    vitState.listen("base shift covered without run matters query kind block head light patch cursor name tool", show); // prettier-ignore
+    vitState.listen("run matters query kind block head light patch name tool", () => (told.textContent = said())); // prettier-ignore
+    vitState.listen("example caption shift", () => (which.textContent = caption()));
+    vitState.listen("tool", () => {
+      canvas.dataset.tool = state.tool;
+      const keys = state.tool === "move" ? "move it" : "go to a place, space acts there";
+      const size = `${config.height} by ${config.width} pixels`;
+      canvas.setAttribute("aria-label", `The picture, ${size}. ${TOOLS[state.tool][1]} Arrow keys ${keys}.`); // prettier-ignore
+    });
+    vitState.listen("light matters name run", async () => {
+      const wanted = state.light === "matters" || state.name >= 0;
+      if (!wanted || state.matters || !hurry.hidden) return;
+      hurry.hidden = false;
+      await vitState.findMatters((share) => (hurry.value = share));
+      hurry.hidden = true;
+    });
+  }
+
+  function leaf(by) {
+    vitState.showExample(Math.max(state.example, by > 0 ? -1 : 0) + by);
+  }
+
+  function clear() {
+    vitState.show(
+      state.base.map(() => -1),
+      { caption: YOURS, tool: "draw" },
+    );
+  }
+
+  function caption() {
+    const label = labels[state.example];
+    const moved = state.shift.some((by) => by !== 0) ? ", moved" : "";
+    if (state.example < 0) return state.caption + moved;
+    const name = label === undefined ? "" : `: ${classes[label]}`;
+    return `example ${state.example + 1} of ${examples.length}${name}${moved}`;
+  }
+
+  return { build, choice, take };
 })();

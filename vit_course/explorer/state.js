@@ -1,12 +1,13 @@
 "use strict";
 
-/* What the page knows: the model, the picture, what is chosen and what is taken out. A change runs
-the model again, at most once a frame, and then all that listen are told.
+/* What the page knows, all of it in one object, `state`: the picture, what is chosen, what is taken
+out, and what the model said. Whoever changes something calls `change`; in the next frame the model
+runs again in a Worker, where its input changed, and those who listen to what changed draw it.
 */
 const vitState = (() => {
-  const { matrix, vit } = vitModel;
+  const { matrix, cover, moved, filled } = vitModel;
   const given = JSON.parse(document.getElementById("given").textContent);
-  const { config, classes, labels, about, unseen } = given;
+  const { config, classes, labels, ink } = given;
   const weights = {};
   for (const [name, { shape, kind, data }] of Object.entries(given.weights)) {
     // A convolution's weight (D, C, P, P) as D rows, a bias as one row, tokens (1, N, D) as N rows.
@@ -20,24 +21,37 @@ const vitState = (() => {
   const examples = given.images.map((text) =>
     Float32Array.from(bytesOf(text), (b) => b / 127.5 - 1),
   );
+  const paper = ink ? -1 : undefined; // what covers a patch; of photos their own mean colour
 
   const state = {
+    // the picture
     base: new Float32Array(config.in_channels * config.height * config.width).fill(-1),
     shift: [0, 0], // rows down, columns to the right
     example: -1, // which one the picture is; −1 when it is none of them
-    caption: "a picture of your own", // what it is then
+    caption: "", // what it is then
     covered: new Set(),
+    // the model
     without: nothingOut(),
-    stage: "photo",
+    twin: false, // whether the untrained twin stands beside it
+    // what is chosen
+    tool: ink ? "draw" : "cover",
+    light: "looks", // what lights the large picture up: "looks", "matters" or "nothing"
+    patch: -1, // pointed at in the picture
+    cursor: [config.height >> 1, config.width >> 1], // row and column, for keys
+    name: -1, // pointed at among the classes
+    kind: "rollout", // of attention: "head", "mean" or "rollout"
+    query: 0, // a token: 0 is cls, 1 the first patch
     block: config.depth - 1,
     head: 0,
-    query: 0, // a token: 0 is cls, 1 the first patch
-    twin: false,
+    stage: "attention",
+    // what was found, of the pixels and parts as they were then
+    run: null, // see vitMeasures.run
+    matters: null, // see vitMeasures.matters
   };
   const INPUTS = ["base", "shift", "covered", "without", "twin"];
   const listeners = [];
-  let waiting = 0,
-    stale = true;
+  let changed = new Set(Object.keys(state));
+  let waiting = 0;
 
   function bytesOf(text) {
     return Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
@@ -48,148 +62,141 @@ const vitState = (() => {
     const view = new DataView(bytes.buffer);
     return Float32Array.from({ length: bytes.length / 2 }, (_, i) => {
       const bits = view.getUint16(2 * i, true);
-      const exponent = (bits >> 10) & 31,
-        fraction = bits & 1023;
+      const exponent = (bits >> 10) & 31;
+      const fraction = bits & 1023;
       const size = exponent ? (1 + fraction / 1024) * 2 ** (exponent - 15) : fraction * 2 ** -24;
       return bits >> 15 ? -size : size;
     });
   }
 
   function nothingOut() {
-    return {
-      positions: false,
-      scale: false,
-      residuals: false,
-      norms: [],
-      blocks: [],
-      heads: [],
-      hidden: [],
-    };
+    const none = { positions: false, scale: false, residuals: false };
+    return { ...none, norms: [], blocks: [], heads: [], hidden: [] };
   }
 
-  function anyOut() {
-    return Object.values(state.without).some((out) => out === true || out.length > 0);
-  }
+  // Changes ---------------------------------------------------------------------------------------
 
-  /* The picture, moved and perhaps with patches covered: what moves out at an edge is not lost. */
-  function pixels(covered = state.covered, base = state.base, shift = state.shift) {
-    const { height, width, in_channels: C, patch_size: P } = config;
-    const [down, right] = shift;
-    const x = new Float32Array(base.length).fill(-1);
-    for (let i = 0; i < x.length; i++) {
-      const c = Math.floor(i / (height * width));
-      const r = Math.floor(i / width) % height,
-        col = i % width;
-      const patch = Math.floor(r / P) * grid.cols + Math.floor(col / P);
-      const fromRow = r - down,
-        fromCol = col - right;
-      const inside = fromRow >= 0 && fromRow < height && fromCol >= 0 && fromCol < width;
-      if (inside && !covered.has(patch)) x[i] = base[(c * height + fromRow) * width + fromCol];
-    }
-    return x;
-  }
-
-  /* The whole model on the picture as it is, and, where something is out, without that. */
-  function run() {
-    const start = performance.now();
-    stale = false;
-    state.whole = vit(pixels(new Set()), weights, config);
-    state.out = anyOut() || state.covered.size > 0;
-    state.shown = state.out ? vit(pixels(), weights, config, state.without) : state.whole;
-    state.twinRun = state.twin ? vit(pixels(), twinWeights(), config, state.without) : null;
-    state.milliseconds = performance.now() - start;
-  }
-
-  /* Change what is chosen; the page follows in the next frame. The model runs again only where its
-  input or its parts changed, not where one merely looks elsewhere. */
   function change(changes) {
-    Object.assign(state, changes);
-    stale ||= INPUTS.some((name) => name in changes);
-    if (waiting) return;
-    waiting = requestAnimationFrame(update);
+    for (const [name, value] of Object.entries(changes)) {
+      if (!(name in state)) throw new Error(`the state has no ${name}`);
+      if (state[name] !== value) changed.add(name);
+      state[name] = value;
+    }
+    waiting ||= requestAnimationFrame(update);
   }
 
   function update() {
     cancelAnimationFrame(waiting);
     waiting = 0;
-    if (stale) run();
-    for (const listener of listeners) listener(state);
+    const now = changed;
+    changed = new Set();
+    if (INPUTS.some((name) => now.has(name))) ask();
+    for (const [names, listener] of listeners) {
+      const ready = state.run || !names.includes("run"); // the first answer is on its way
+      if (ready && names.some((name) => now.has(name))) listener(state);
+    }
   }
 
-  function listen(listener) {
-    listeners.push(listener);
+  /* `listener(state)` is called when one of the things of these names changed. */
+  function listen(names, listener) {
+    listeners.push([names.split(" "), listener]);
   }
 
   /* Another picture: what was covered or hidden was so for the one before. */
-  function showPicture(base, changes = {}) {
+  function show(base, changes = {}) {
     const without = { ...state.without, hidden: [] };
     change({ base, example: -1, shift: [0, 0], covered: new Set(), without, ...changes });
   }
 
   function showExample(number) {
-    const count = examples.length;
-    const example = ((number % count) + count) % count;
-    showPicture(examples[example].slice(), { example });
+    const example = (number + examples.length) % examples.length;
+    show(examples[example], { example });
   }
 
-  /* What the model says of each example, whole or without a part; the page stays awake meanwhile. */
-  async function readAll(without = {}, of = weights, pictures = examples) {
-    const runs = [];
-    let rested = performance.now();
-    for (const picture of pictures) {
-      runs.push(vit(picture, of, config, without));
-      if (performance.now() - rested < 40) continue;
-      await new Promise((resolve) => setTimeout(resolve));
-      rested = performance.now();
-    }
-    return runs;
+  /* The picture as it stands there, whole. */
+  function picture() {
+    return moved(state.base, state.shift, config, paper ?? 0);
   }
 
-  /* How many readings, one an example, are right. */
-  function right(readings) {
-    return readings.filter(({ probabilities }, i) => best(probabilities.data) === labels[i]).length;
+  /* The picture as the model sees it. */
+  function pixels() {
+    return cover(picture(), state.covered, config, paper);
   }
 
-  async function countRight(without = {}, covered = new Set()) {
-    const pictures = examples.map((picture) => pixels(covered, picture, [0, 0]));
-    return right(await readAll(without, weights, pictures));
+  /* Whether there is too little on the picture to say anything. */
+  function isEmpty() {
+    return filled(pixels(), ink) < 0.02;
   }
 
-  function best(values) {
-    return values.indexOf(Math.max(...values));
+  // The Worker ------------------------------------------------------------------------------------
+
+  const asked = new Map(); // what it was asked and has not answered
+  let last = 0; // its number
+  let send = null;
+
+  /* Ask for one of vitMeasures. `progress(share)` hears how far it is; `stop()` of the promise ends
+  it, and it is rejected. */
+  function work(name, args = {}, progress = () => {}) {
+    const id = ++last;
+    const promise = new Promise((resolve, reject) => {
+      asked.set(id, { resolve, reject, progress, message: { id, name, args } });
+    });
+    (send ||= begin())({ id, name, args });
+    promise.stop = () => send({ stop: id });
+    return promise;
   }
 
-  // The untrained twin: same sizes, weights as they are before training, the same in every visit ---
-
-  let twin = null;
-
-  function twinWeights() {
-    if (twin) return twin;
-    const draw = generator(1);
-    twin = {};
-    for (const [name, { rows, cols, data }] of Object.entries(weights)) {
-      const x = matrix(rows, cols);
-      const reach = Math.sqrt(1 / (config.in_channels * config.patch_size ** 2));
-      if (/norm\d?\.weight$/.test(name)) x.data.fill(1);
-      else if (name.startsWith("patch_embed"))
-        x.data.forEach((_, i) => (x.data[i] = reach * draw.even()));
-      else if (!name.endsWith("bias")) x.data.forEach((_, i) => (x.data[i] = 0.02 * draw.normal()));
-      twin[name] = x;
-    }
-    return twin;
+  function hear({ id, result, error, done }) {
+    const { resolve, reject, progress } = asked.get(id);
+    if (done !== undefined) return progress(done);
+    asked.delete(id);
+    if (error) reject(new Error(error));
+    else resolve(result);
   }
 
-  /* Numbers drawn from a seed: `even` from −1 to 1, `normal` by Box and Muller's rule. */
-  function generator(seed) {
-    let last = seed;
-    const share = () => {
-      last = (Math.imul(last, 1664525) + 1013904223) >>> 0; // Numerical Recipes' generator
-      return (last + 0.5) / 2 ** 32;
+  /* Start the Worker with the page's own scripts; where a browser allows none, all is worked out
+  here, which is as right, but the page stands still meanwhile. */
+  function begin() {
+    const subject = { given: { config, weights, examples, labels, paper } };
+    const source = ["model", "measures"].map((name) => document.getElementById(name).textContent);
+    source.push("onmessage = vitMeasures.server(postMessage.bind(self));");
+    const worker = new Worker(URL.createObjectURL(new Blob(source, { type: "text/javascript" })));
+    worker.onmessage = ({ data }) => hear(data);
+    worker.onerror = () => {
+      const serve = vitMeasures.server(hear);
+      send = (data) => serve({ data });
+      [subject, ...[...asked.values()].map(({ message }) => message)].forEach(send);
     };
-    return {
-      even: () => 2 * share() - 1,
-      normal: () => Math.sqrt(-2 * Math.log(share())) * Math.cos(2 * Math.PI * share()),
-    };
+    worker.postMessage(subject);
+    return (message) => worker.postMessage(message);
+  }
+
+  /* Run the model on what is there now; what changes meanwhile makes it run once more. */
+  let running = false;
+  let again = false;
+
+  async function ask() {
+    again = running;
+    if (running) return;
+    running = true;
+    const { without, twin: beside } = state;
+    const args = { pixels: picture(), covered: [...state.covered], without, beside };
+    change({ run: await work("run", args), matters: null });
+    running = false;
+    if (again) ask();
+    else if (state.run.milliseconds * patches < 1000) findMatters();
+  }
+
+  /* What each patch matters: at once where the model is quick, else when somebody asks. */
+  let finding = null;
+
+  async function findMatters(progress) {
+    finding?.stop();
+    finding = work("matters", { pixels: pixels(), without: state.without }, progress);
+    const mine = finding;
+    const matters = await mine.catch(() => null);
+    if (mine === finding && !running) change({ matters });
+    if (mine === finding) finding = null;
   }
 
   /* A token's name: cls, or a patch by its number, counted from 0 as in the lessons. */
@@ -198,30 +205,8 @@ const vitState = (() => {
   }
 
   return {
-    config,
-    weights,
-    classes,
-    unseen,
-    labels,
-    about,
-    examples,
-    grid,
-    patches,
-    state,
-    change,
-    update,
-    listen,
-    nothingOut,
-    anyOut,
-    pixels,
-    showPicture,
-    showExample,
-    readAll,
-    right,
-    countRight,
-    best,
-    twinWeights,
-    generator,
-    tokenName,
+    ...{ given, config, weights, classes, labels, examples, grid, patches, ink, paper, state },
+    ...{ change, update, listen, nothingOut, show, showExample, picture, pixels, isEmpty },
+    ...{ work, findMatters, tokenName },
   };
 })();

@@ -1,0 +1,108 @@
+"use strict";
+
+/* The answer: what the model says, how far it is to be believed, and a bar for each class, linked to
+the picture: a class pointed at lights up what matters to it, and a patch pointed at marks in the
+bars what would be left without it.
+*/
+const vitAnswer = (() => {
+  const { row } = vitModel;
+  const { make, percent } = vitDrawing;
+  const { given, classes, labels, patches, state, change, ink } = vitState;
+  const MOST = 10; // so many classes are shown
+  const { best } = vitMeasures;
+
+  /* How often a largest share like this was right on held-out pictures: [right, of], or null. */
+  function worth(share) {
+    const bin = given.worth.filter(({ from }) => share >= from).at(-1);
+    return bin && bin.images >= 20 ? [bin.right, bin.images] : null;
+  }
+
+  /* Whether the answer is to be doubted, and why, in a sentence. */
+  function doubt(share) {
+    const known = worth(share);
+    const unsure = known ? known[0] / known[1] < 0.8 : share < 0.5;
+    const rate = known && Math.round((100 * known[0]) / known[1]);
+    const held = known && `Of held-out pictures with such a share it names ${rate} in 100 rightly.`;
+    return [unsure ? "It is unsure. " : "", held || ""].join("");
+  }
+
+  /* Which classes are shown: all up to ten; else the ten most probable. */
+  function shown(shares) {
+    const all = [...shares.keys()];
+    return all.length <= MOST ? all : all.sort((a, b) => shares[b] - shares[a]).slice(0, MOST);
+  }
+
+  function build(place) {
+    const headline = make("p", { id: "answer", "aria-live": "polite" });
+    const doubted = make("p", { id: "doubt", className: "small" });
+    const list = make("ul", { className: "bars" });
+    const strike = make("button", { type: "button", id: "strike" });
+    place.append(headline, doubted, list, strike);
+    list.addEventListener("pointerleave", () => change({ name: -1 }));
+
+    vitState.listen("run", ({ run, example }) => {
+      const { whole, out } = run;
+      const { data } = run.shown.probabilities;
+      const empty = vitState.isEmpty();
+      const top = best(data);
+      const before = best(whole.probabilities.data);
+      const was = `Whole, it says ${classes[before]} (${percent(whole.probabilities.data[before])}).`;
+      headline.classList.toggle("unsure", empty || doubt(data[top]).startsWith("It is"));
+      headline.textContent = empty
+        ? `There is ${ink ? "too little on it" : "nothing on it"} to say anything.`
+        : `It says ${classes[top]} (${percent(data[top])}).`;
+      doubted.textContent = out ? was : empty ? "" : doubt(data[top]);
+      list.classList.toggle("faint", empty);
+      const classesShown = shown(whole.probabilities.data);
+      if (list.dataset.shown !== String(classesShown)) {
+        list.dataset.shown = classesShown;
+        list.replaceChildren(...classesShown.map(bar));
+      }
+      for (const line of list.children) {
+        const i = Number(line.dataset.name);
+        const [name, track, number] = line.children;
+        name.textContent = classes[i] + (i === labels[example] ? " ✓" : "");
+        track.firstChild.style.width = empty ? 0 : `${100 * data[i]}%`;
+        track.children[1].hidden = !out;
+        track.children[1].style.left = `${100 * whole.probabilities.data[i]}%`;
+        number.textContent = empty ? "" : percent(data[i]);
+        line.classList.toggle("best", i === top && !empty);
+      }
+    });
+    vitState.listen("matters patch", ({ matters, patch }) => {
+      for (const line of list.children) {
+        const mark = line.children[1].children[2];
+        mark.hidden = !matters || patch < 0;
+        if (!mark.hidden) mark.style.left = `${100 * row(matters, patch)[line.dataset.name]}%`;
+      }
+    });
+
+    // One press that shows what a patch can do.
+    vitState.listen("run covered", ({ covered }) => {
+      strike.hidden = vitState.isEmpty() && !covered.size;
+      strike.textContent = covered.size ? "Uncover it again" : "Cover the patch that matters most";
+    });
+    strike.addEventListener("click", async () => {
+      if (state.covered.size) return change({ covered: new Set() });
+      if (!state.matters) await vitState.findMatters();
+      const { matters, run } = state;
+      if (!matters) return; // the picture changed meanwhile
+      const top = best(run.shown.probabilities.data);
+      const left = Array.from({ length: patches }, (_, i) => row(matters, i)[top]);
+      change({ covered: new Set([left.indexOf(Math.min(...left))]) });
+    });
+  }
+
+  /* A class's line: its name, its bar with two marks (whole; without the patch pointed at), a number. */
+  function bar(i) {
+    const track = make("span", { className: "track" });
+    track.append(...["bar", "whole", "left"].map((name) => make("i", { className: name })));
+    const number = make("span", { className: "number" });
+    const line = make("li", {}, make("span", { className: "name" }), track, number);
+    line.dataset.name = i;
+    line.addEventListener("pointerenter", () => change({ name: i }));
+    return line;
+  }
+
+  return { build };
+})();

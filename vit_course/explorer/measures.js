@@ -1,0 +1,219 @@
+"use strict";
+
+/* What is worked out with many runs of the model, each function of a `subject`: {config, weights,
+twin, examples, labels, paper}. All that takes long awaits `tick(done, of)` now and then, so that a
+Worker can tell how far it is, answer something else in between, and be stopped. No page is needed.
+*/
+const vitMeasures = (() => {
+  const { matrix, row, vit, read, cover, looks, rollout, patchify } = vitModel;
+  const best = (values) => values.indexOf(Math.max(...values));
+  const mean = (values) => values.reduce((sum, value) => sum + value, 0) / values.length;
+
+  /* The picture as the page shows it: whole, and, where something is covered or left out, without
+  that; beside them the untrained twin. */
+  function run({ config, weights, twin, paper }, { pixels, covered, without, beside }) {
+    const start = performance.now();
+    const whole = vit(pixels, weights, config);
+    const milliseconds = performance.now() - start;
+    const out = covered.length > 0 || Object.values(without).some((v) => v === true || v.length);
+    const seen = cover(pixels, covered, config, paper);
+    const shown = out ? vit(seen, weights, config, without) : whole;
+    return { whole, shown, out, milliseconds, twin: beside && vit(seen, twin, config, without) };
+  }
+
+  /* `made` of the model's run on each picture. */
+  async function overAll({ config, weights }, pictures, without, tick, made) {
+    const found = [];
+    for (const [i, picture] of pictures.entries()) {
+      found.push(made(vit(picture, weights, config, without), i));
+      await tick(i + 1, pictures.length);
+    }
+    return found;
+  }
+
+  function right(labels, runs) {
+    return runs.filter((probabilities, i) => best(probabilities) === labels[i]).length;
+  }
+
+  const shares = ({ probabilities }) => probabilities.data;
+
+  /* How many examples are read rightly, whole and without something. */
+  async function count(subject, { without, covered = [] }, tick) {
+    const { examples, labels, config, paper } = subject;
+    const pictures = examples.map((x) => cover(x, covered, config, paper));
+    const half = (offset) => (done, of) => tick(offset + done, 2 * of);
+    const before = await overAll(subject, examples, {}, half(0), shares);
+    const after = await overAll(subject, pictures, without, half(examples.length), shares);
+    return { before: right(labels, before), after: right(labels, after), of: examples.length };
+  }
+
+  /* What each patch matters: the shares of the classes when it is covered, a row a patch. */
+  async function matters(subject, { pixels, without }, tick) {
+    const { config, paper } = subject;
+    const patches = (config.height / config.patch_size) * (config.width / config.patch_size);
+    const pictures = Array.from({ length: patches }, (_, i) => cover(pixels, [i], config, paper));
+    const rows = await overAll(subject, pictures, without, tick, shares);
+    const x = matrix(patches, config.num_classes);
+    rows.forEach((values, i) => row(x, i).set(values));
+    return x;
+  }
+
+  /* What the head says of the stream at the start and after each block: the logit lens. */
+  function lens({ start, blocks, without }, weights, config) {
+    const streams = [start, ...blocks.map(({ output }) => output)];
+    return streams.map((x) => read(x, weights, config, without).probabilities.data);
+  }
+
+  /* Of how many examples the head reads the class from the stream before and after each block. */
+  async function lenses(subject, _, tick) {
+    const { examples, labels, weights, config } = subject;
+    const all = await overAll(subject, examples, {}, tick, (one) => lens(one, weights, config));
+    return all[0].map((_, b) => right(labels, all.map((one) => one[b]))); // prettier-ignore
+  }
+
+  /* How bright each patch of a picture is. */
+  function brightness(pixels, config) {
+    const x = patchify(pixels, config);
+    return Array.from({ length: x.rows }, (_, i) => mean(Array.from(row(x, i))));
+  }
+
+  /* The picture with its brightest and its darkest patch in each other's places. */
+  function swapped(pixels, config) {
+    const { height: H, width: W, in_channels: C, patch_size: P } = config;
+    const light = brightness(pixels, config);
+    const corners = [best(light), light.indexOf(Math.min(...light))].map(
+      (patch) => Math.floor(patch / (W / P)) * P * W + (patch % (W / P)) * P,
+    );
+    const y = pixels.slice();
+    for (let c = 0; c < C; c++) {
+      for (let p = 0; p < P * P; p++) {
+        const [a, b] = corners.map((corner) => c * H * W + corner + Math.floor(p / P) * W + (p % P));
+        [y[a], y[b]] = [pixels[b], pixels[a]];
+      }
+    }
+    return y;
+  }
+
+  /* How far the shares go at most when two patches change places, without positions and with them;
+  and the example in which they go furthest with them. */
+  async function swaps(subject, _, tick) {
+    const { examples, config } = subject;
+    const pictures = examples.map((x) => swapped(x, config));
+    const move = async (without) => {
+      const before = await overAll(subject, examples, without, tick, shares);
+      const after = await overAll(subject, pictures, without, tick, shares);
+      const far = (a, b) => Math.max(...a.map((share, i) => Math.abs(share - b[i])));
+      return before.map((one, i) => far(one, after[i]));
+    };
+    const [blind, seeing] = [await move({ positions: true }), await move({})];
+    const example = best(seeing);
+    return { without: mean(blind), withThem: mean(seeing), example };
+  }
+
+  /* The largest weight that cls gives, as a mean over heads and blocks, with √d and without. */
+  async function sharpness(subject, _, tick) {
+    const largest = ({ weights }) => Math.max(...row(weights, 0));
+    const made = (one) => ({
+      sharp: mean(one.blocks.flatMap(({ heads }) => heads.map(largest))),
+      shares: shares(one),
+    });
+    const a = await overAll(subject, subject.examples, {}, tick, made);
+    const b = await overAll(subject, subject.examples, { scale: true }, tick, made);
+    const [before, after] = [a, b].map((all) => mean(all.map(({ sharp }) => sharp)));
+    return { before, after, right: right(subject.labels, b.map((one) => one.shares)) }; // prettier-ignore
+  }
+
+  /* How far from even cls shares out its attention: the largest share of a patch, of the model and of
+  its twin, in the mean over examples, blocks and heads. */
+  async function evenness(subject, _, tick) {
+    const made = ({ blocks }) =>
+      mean(blocks.flatMap(({ heads }) => heads.map((x) => Math.max(...row(x.weights, 0).slice(1)))));
+    const trained = await overAll(subject, subject.examples, {}, tick, made);
+    const twin = { ...subject, weights: subject.twin };
+    const untrained = await overAll(twin, subject.examples, {}, tick, made);
+    return { trained: mean(trained), untrained: mean(untrained) };
+  }
+
+  /* Of how many examples the class is read when cls may not look at one patch: the one that rollout
+  marks most, or one drawn by lot from the others that are not empty. */
+  async function reasons(subject, _, tick) {
+    const { examples, labels, config, weights } = subject;
+    const draw = generator(1);
+    const found = { before: [], marked: [], drawn: [] };
+    for (const [i, picture] of examples.entries()) {
+      const one = vit(picture, weights, config);
+      const top = best(row(rollout(one.blocks), 0).subarray(1));
+      const light = brightness(picture, config);
+      const others = [...light.keys()].filter((p) => p !== top && light[p] > Math.min(...light));
+      const other = others[Math.floor(((draw.even() + 1) / 2) * others.length)] ?? top;
+      found.before.push(shares(one));
+      found.marked.push(shares(vit(picture, weights, config, { hidden: [top] })));
+      found.drawn.push(shares(vit(picture, weights, config, { hidden: [other] })));
+      await tick(i + 1, examples.length);
+    }
+    const counts = Object.entries(found).map(([name, runs]) => [name, right(labels, runs)]);
+    return Object.fromEntries(counts);
+  }
+
+  // The untrained twin: same sizes, weights as they are before training, the same in every visit ---
+
+  function untrained(weights, config) {
+    const draw = generator(1);
+    const reach = Math.sqrt(1 / (config.in_channels * config.patch_size ** 2));
+    const drawn = (name) =>
+      /norm\d?\.weight$/.test(name)
+        ? () => 1
+        : name.startsWith("patch_embed")
+          ? () => reach * draw.even()
+          : name.endsWith("bias")
+            ? () => 0
+            : name.endsWith("pos_embed")
+              ? () => 0.2 * draw.normal()
+              : () => 0.02 * draw.normal();
+    const fresh = ([name, { rows, cols, data }]) => [name, matrix(rows, cols, data.map(drawn(name)))]; // prettier-ignore
+    return Object.fromEntries(Object.entries(weights).map(fresh));
+  }
+
+  /* Numbers drawn from a seed: `even` from −1 to 1, `normal` by Box and Muller's rule. */
+  function generator(seed) {
+    let last = seed;
+    const share = () => {
+      last = (Math.imul(last, 1664525) + 1013904223) >>> 0; // Numerical Recipes' generator
+      return (last + 0.5) / 2 ** 32;
+    };
+    return {
+      even: () => 2 * share() - 1,
+      normal: () => Math.sqrt(-2 * Math.log(share())) * Math.cos(2 * Math.PI * share()),
+    };
+  }
+
+  const MEASURES = { run, count, matters, lenses, swaps, sharpness, evenness, reasons };
+
+  // In a Worker -----------------------------------------------------------------------------------
+
+  /* Answers messages {id, name, args} with {id, result} or {id, error}, and on the way {id, done};
+  {stop: id} ends one. The first message is the subject. `tell` sends an answer. */
+  function server(tell) {
+    let subject = null;
+    const stopped = new Set();
+    return async ({ data: { id, name, args, stop, given } }) => {
+      if (given) return void (subject = { ...given, twin: untrained(given.weights, given.config) });
+      if (stop) return void stopped.add(stop);
+      let rested = performance.now();
+      const tick = async (done, of) => {
+        if (performance.now() - rested < 30) return;
+        tell({ id, done: done / of });
+        await new Promise((resolve) => setTimeout(resolve));
+        if (stopped.delete(id)) throw new Error("stopped");
+        rested = performance.now();
+      };
+      try {
+        tell({ id, result: await MEASURES[name](subject, args, tick) });
+      } catch (error) {
+        tell({ id, error: error.message });
+      }
+    };
+  }
+
+  return { ...MEASURES, lens, swapped, brightness, untrained, generator, best, mean, server, looks };
+})();
