@@ -435,7 +435,7 @@ def measured(model, images, labels, paper):
         return int((found.argmax(dim=1) == labels).sum())
 
     whole = right(plain["probabilities"][:, 0])
-    for out in ({"positions": True}, {"blocks": [1]}, {"heads": [[0, 1], [1, 0]]}):
+    for out in ({"positions": True}, {"blocks": [1]}, {"heads": [[0, 0], [0, 1], [1, 0]]}):
         after = right(shares(model, images, **out))
         assert after != whole
         yield "count", {"without": out}, dict(before=whole, after=after, of=len(images))
