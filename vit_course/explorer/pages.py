@@ -94,7 +94,7 @@ def page(
         "policy": escape(policy, quote=True).replace("&#x27;", "'"),
         "style": style,
         "scripts": "\n".join(
-            f'<script id="{n}">{script}</script>' for n, script in scripts.items()
+            f'<script id="script-{n}">{script}</script>' for n, script in scripts.items()
         ),
         "given": as_json(given),
     }

@@ -158,7 +158,7 @@ const vitState = (() => {
   here, which is as right, but the page stands still meanwhile. */
   function begin() {
     const subject = { given: { config, weights, examples, labels, paper } };
-    const source = ["model", "measures"].map((name) => document.getElementById(name).textContent);
+    const source = ["model", "measures"].map((name) => document.getElementById(`script-${name}`).textContent);
     source.push("onmessage = vitMeasures.server(postMessage.bind(self));");
     const worker = new Worker(URL.createObjectURL(new Blob(source, { type: "text/javascript" })));
     worker.onmessage = ({ data }) => hear(data);
