@@ -93,7 +93,9 @@ def page(
     parts = {
         "policy": escape(policy, quote=True).replace("&#x27;", "'"),
         "style": style,
-        "scripts": "\n".join(f'<script id="{n}">{script}</script>' for n, script in scripts.items()),
+        "scripts": "\n".join(
+            f'<script id="script-{n}">{script}</script>' for n, script in scripts.items()
+        ),
         "given": as_json(given),
     }
     for name, part in parts.items():

@@ -162,7 +162,7 @@ const vitState = (() => {
   here, which is as right, but the page stands still meanwhile. */
   function begin() {
     const subject = { given: { config, weights, examples, labels, paper } };
-    const source = ["model", "measures"].map((name) => document.getElementById(name).textContent);
+    const source = ["model", "measures"].map((name) => document.getElementById(`script-${name}`).textContent);
     source.push("onmessage = vitMeasures.server(postMessage.bind(self));");
     const here = () => {
       const serve = vitMeasures.server(hear);

@@ -1,0 +1,79 @@
+"""Record the README's moving picture of the live page: `python images/record.py`.
+
+Needs `pip install -e ".[browser]"` and Chromium. It writes the page, uses it as a person would (covers
+a patch, draws a digit, points at a class), and keeps what is seen as explorer.gif.
+"""
+
+import sys
+import tempfile
+from io import BytesIO
+from pathlib import Path
+
+from PIL import Image
+from playwright.sync_api import Page
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE.parent / "tests"))
+
+import browser  # noqa: E402
+
+from vit_course.explorer import __main__ as command  # noqa: E402
+
+SIZE, WIDE, COLOURS = {"width": 1160, "height": 690}, 780, 48
+# A 3, in pixels of the model's picture: as a hand draws it, in one stroke.
+THREE = [(4.5, 3.5), (6.5, 2.4), (9.2, 2.5), (10.6, 4.0), (10.2, 6.0), (8.2, 7.3), (7.0, 7.6)]
+THREE += [(9.4, 8.0), (11.0, 9.6), (10.9, 11.8), (9.2, 13.3), (6.8, 13.5), (4.6, 12.4)]
+
+
+def frames(page: Page) -> list[tuple[Image.Image, int]]:
+    """What is seen, each with how long it stands, in milliseconds."""
+    seen = []
+
+    def keep(milliseconds: int) -> None:
+        page.wait_for_timeout(350)  # until the answer is there, and its bars stand still
+        picture = Image.open(BytesIO(page.screenshot()))
+        height = round(WIDE * picture.height / picture.width)
+        seen.append((picture.convert("RGB").resize((WIDE, height)), milliseconds))
+
+    page.wait_for_timeout(1000)  # what each patch matters is worked out
+    keep(2200)
+    page.click("#strike")
+    keep(2600)
+    page.click("#strike")
+    keep(700)
+    page.get_by_role("button", name="an empty sheet").click()
+    keep(900)
+    box = page.locator("#picture").bounding_box()
+    assert box is not None
+    side = box["width"] / 16
+    page.mouse.move(box["x"] + THREE[0][0] * side, box["y"] + THREE[0][1] * side)
+    page.mouse.down()
+    for x, y in THREE[1:]:
+        page.mouse.move(box["x"] + x * side, box["y"] + y * side, steps=4)
+        keep(220)
+    page.mouse.up()
+    page.mouse.move(5, 5)
+    keep(2400)
+    page.locator(".bars li").nth(3).hover()
+    keep(2600)
+    return seen
+
+
+def main() -> None:
+    """Write explorer.gif beside this file."""
+    with tempfile.TemporaryDirectory() as folder, browser.launched() as chrome:
+        path = Path(folder, "explorer.html")
+        command.main(["--out", str(path), "--no-browser"])
+        page = chrome.new_page(viewport=SIZE)
+        page.goto(path.as_uri())
+        seen = frames(page)
+    pictures = [picture.quantize(COLOURS, dither=Image.Dither.NONE) for picture, _ in seen]
+    first, *rest = pictures
+    times = [milliseconds for _, milliseconds in seen]
+    to = HERE / "explorer.gif"
+    first.save(to, save_all=True, append_images=rest, duration=times, loop=0, optimize=True)
+    print(f"{to.name}: {len(seen)} pictures, {to.stat().st_size / 1e6:.2f} MB")
+
+
+if __name__ == "__main__":
+    main()
