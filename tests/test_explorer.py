@@ -128,7 +128,7 @@ def test_the_policy_names_what_stands_in_the_page_and_nothing_else():
     assert page.count("<script") == len(scripts) + 1  # and what the page is given
     assert rules["worker-src"] == "blob:"  # of these scripts; it may fetch as little as the page
     assert "unsafe" not in policy
-    assert set(re.findall(r"https?://[^\s\"']+", page)) == {"http://www.w3.org/2000/svg"}  # a name
+    assert set(re.findall(r"https?://[^\s\"']+", page)) <= {"http://www.w3.org/2000/svg"}  # a name
 
 
 def test_no_script_can_end_itself():
@@ -189,16 +189,21 @@ def test_the_first_picture_is_one_that_a_single_patch_changes():
 class NothingGrey(nn.Module):
     """Says class 0 where no patch is as bright as half, else class 1."""
 
-    config = ViTConfig(8, 4, 3, 2, embed_dim=12, depth=1, num_heads=3)
+    def __init__(self):
+        super().__init__()
+        self.config = ViTConfig(8, 4, 3, 2, embed_dim=12, depth=1, num_heads=3)
+        self.even = nn.Parameter(torch.tensor(2.0), requires_grad=False)
 
     def forward(self, images):
         bright = nn.functional.avg_pool2d(images, 4).mean(dim=1).flatten(1).abs().amin(dim=1)
-        return torch.stack([4 * bright, 2 + 0 * bright], dim=1)
+        return torch.stack([4 * bright, self.even.expand_as(bright)], dim=1)
 
 
 def test_a_photos_patch_is_covered_with_its_mean_colour_to_find_the_first():
-    images = -torch.ones(3, 3, 8, 8)
-    images[2, :, :4] = 1.0  # half of it black, half of it white: in the mean it is grey
+    # Covered by its mean, the second one's answer falls furthest, but stays; the third's changes.
+    patches = torch.tensor([[-1.0, -1, -1, -1], [1, 1, 1, -0.9], [0.51, 0.51, 0.51, -0.51]])
+    images = patches.view(3, 1, 2, 2).expand(3, 3, 2, 2)
+    images = images.repeat_interleave(4, 2).repeat_interleave(4, 3)
     labels = torch.tensor([0, 0, 0])
     assert pages.striking_first(NothingGrey(), images, labels, None) == [2, 0, 1]
     assert pages.striking_first(NothingGrey(), images, labels, -1.0) == [0, 1, 2]

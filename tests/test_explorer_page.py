@@ -57,10 +57,11 @@ def window(chrome, path, wide=1440, quiet=True, limit=240, **options):
     end.start()
     context = chrome.new_context(viewport={"width": wide, "height": 900}, **options)
     context.set_default_timeout(LIMIT)
-    page, heard, known = context.new_page(), [], (path.as_uri(), "about:srcdoc")
+    known = (path.as_uri(), "about:srcdoc", "blob:")  # the page, its frame, its Worker
+    page, heard = context.new_page(), []
     page.on("console", lambda m: heard.append(m.text) if m.type in ("error", "warning") else None)
     page.on("pageerror", lambda error: heard.append(str(error)))
-    page.on("request", lambda r: heard.append(r.url) if r.url not in known else None)
+    page.on("request", lambda r: heard.append(r.url) if not r.url.startswith(known) else None)
 
     def refuse(dialog):
         heard.append(f"a dialog: {dialog.message}")
@@ -141,6 +142,9 @@ SETTLED = """quick => {
 
 
 def settled(page, quick=True):
+    page.wait_for_function(SETTLED, arg=False)
+    if quick and state(page, "run.milliseconds * vitState.patches") > 1000:  # a slow computer's
+        ask(page, "() => vitState.findMatters()")
     page.wait_for_function(SETTLED, arg=quick)
     ask(page, "() => new Promise(requestAnimationFrame)")
 

@@ -128,6 +128,7 @@ def striking_first(
     for in the first 24, so that it is quick.
     """
     size, best, first = config_of(model).patch_size, 0.0, 0
+    images = images.to(next(model.parameters()))
     with torch.no_grad(), evaluating(model):
         for number, (image, label) in enumerate(zip(images[:24], labels[:24], strict=True)):
             rows, columns = grid_size((image.shape[1], image.shape[2]), size)
@@ -136,7 +137,7 @@ def striking_first(
             pixels = hidden.repeat_interleave(size, 1).repeat_interleave(size, 2)[:, None]
             covered = torch.where(pixels, fill, image)
             shares = model(torch.cat([image[None], covered])).softmax(dim=-1)
-            falls = shares[0, label] - shares[1:, label]
+            falls = (shares[0, label] - shares[1:, label]) * (shares[1:].argmax(dim=1) != label)
             if shares[0].argmax() == label and falls.max() > best:
                 best, first = float(falls.max()), number
     rest = [i for i in range(len(images)) if i != first]
