@@ -253,7 +253,10 @@ def test_what_is_ink_and_what_was_unseen_is_said_of_these_pictures():
         (dict(model=model, unseen=True), (True, False)),  # of no pictures
         (dict(model=model, pictures=data, unseen=True), (True, True)),
         (dict(model=model, pictures=replace(data, preprocess=grey)), (False, False)),
-        (dict(model=Weights(model, (), grey), pictures=replace(data, preprocess=ink)), (False, False)),
+        (
+            dict(model=Weights(model, (), grey), pictures=replace(data, preprocess=ink)),
+            (False, False),
+        ),
         (dict(model=ViT(replace(SMALL, in_channels=3))), (False, False)),
     ):
         found = given(explorer.page(**given_))

@@ -492,9 +492,7 @@ def test_what_needs_many_runs_is_as_worked_out_in_pytorch(ink, tmp_path):
         model = load_model(SCATTERED).eval().requires_grad_(False)
         images, labels = data.scattered(40, seed=1, held_out=True)[:]
     else:
-        model = lively(
-            ViTConfig((8, 12), 4, 3, 5, embed_dim=12, depth=2, num_heads=3, pool="mean")
-        )
+        model = lively(ViTConfig((8, 12), 4, 3, 5, embed_dim=12, depth=2, num_heads=3, pool="mean"))
         images = torch.rand(40, 3, 8, 12) * 2 - 1
         labels = model(images).argmax(dim=1)
         labels[::3] = 0

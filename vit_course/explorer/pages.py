@@ -19,9 +19,9 @@ from .packing import MOST, allowed, as_json, config_of, pack, quoted, text
 
 # In the order in which they need each other. The first two also run in the page's Worker.
 SCRIPTS = (
-    ("model", "measures", "drawing", "state", "picture", "answer", "road", "looks", "parts")
-    + ("tour", "page")
-)  # fmt: skip
+    *("model", "measures", "drawing", "state", "picture", "answer"),
+    *("road", "looks", "parts", "tour", "page"),
+)
 EXAMPLES = 1_000_000  # bytes of pictures; of large ones there are fewer
 
 
