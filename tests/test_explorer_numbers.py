@@ -68,6 +68,12 @@ def given(model, images=None, labels=None, ink=True):
     return packing.pack(model, images, labels) | {"ink": ink}
 
 
+def matrices(model):
+    """A model's weights as the page has them: of two axes each."""
+    weights = {name: x[0] if x.ndim == 3 else x for name, x in model.state_dict().items()}
+    return {name: x[None] if x.ndim == 1 else x.flatten(1) for name, x in weights.items()}
+
+
 def test_what_was_worked_out_by_hand():
     said = node(*FILES, FIXTURE="")
     assert "skipped 1" in said  # what follows here
@@ -239,15 +245,14 @@ def test_a_page_in_16_bits_computes_with_the_rounded_weights(tmp_path):
     # The smallest numbers, the largest, those between two, and a 0 with its sign.
     odd = torch.tensor([2**-24, -(2**-14) + 2**-24, 65504.0, 1 + 2**-11, -0.0])
     model.tokens.pos_embed.data[0, 0, :5] = odd * torch.tensor([1, 1, 2**-15, 1, 1])
-    model.tokens.cls_token.data[0, 0, 0] = -65504.0
+    model.tokens.cls_token.data[0, 0, :2] = torch.tensor([-65504.0, 65504.0])
     rounded = deepcopy(model).half().float()
     image = torch.rand(1, 3, 16, 24) * 2 - 1
     assert (steps(model, image)["logits"] - steps(rounded, image)["logits"]).abs().max() > 1e-4
     packed = given(model)
     assert {entry["kind"] for entry in packed["weights"].values()} == {"float16"}
-    wanted = {name: tensor.flatten() for name, tensor in rounded.state_dict().items()}
-    beside_pytorch(tmp_path, "weights", given=packed, wanted=wanted)
-    model.tokens.cls_token.data[0, 0, 0] = rounded.tokens.cls_token.data[0, 0, 0] = 1.0
+    beside_pytorch(tmp_path, "weights", given=packed, wanted=matrices(rounded))
+    model.tokens.cls_token.data[:] = rounded.tokens.cls_token.data[:] = 1.0
     runs = [run(rounded, image)]
     beside_pytorch(tmp_path, "runs", given=given(model), runs=runs)
 
@@ -502,5 +507,5 @@ def test_what_needs_many_runs_is_as_worked_out_in_pytorch(ink, tmp_path):
         for name, args, wanted in measured(model, images, labels, -1.0 if ink else None)
     ]
     packed = given(model, images, labels.tolist(), ink)
-    fresh = {name: x.flatten() for name, x in twin(model).state_dict().items()}
+    fresh = matrices(twin(model))
     beside_pytorch(tmp_path, "measures", given=packed, asked=asked, twin=fresh)

@@ -50,8 +50,7 @@ const KINDS = {
 
   /* The weights to the last bit. */
   weights({ given, wanted }) {
-    const found = Object.entries(load(given).vitState.weights);
-    compare(Object.fromEntries(found.map(([n, { data }]) => [n, data])), wanted, "weights", 0);
+    compare(load(given).vitState.weights, wanted, "weights", 0);
   },
 
   /* The answers to many pictures. */
@@ -77,9 +76,7 @@ const KINDS = {
   /* What is worked out with many runs, asked as the page asks for it. */
   async measures({ given, asked, twin }) {
     const { vitState, vitMeasures } = load(given);
-    const { weights, config } = vitState;
-    const fresh = Object.entries(vitMeasures.untrained(weights, config));
-    compare(Object.fromEntries(fresh.map(([n, { data }]) => [n, data])), twin, "the twin", 1e-6);
+    compare(vitMeasures.untrained(vitState.weights, vitState.config), twin, "the twin", 1e-6);
     for (const { name, args, wanted, atol } of asked) {
       const plain = Object.fromEntries(Object.entries(args).map(([k, v]) => [k, v.data ?? v]));
       const found = await vitState.work(name, plain);

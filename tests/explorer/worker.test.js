@@ -70,20 +70,23 @@ function served() {
     new Promise((resolve) => {
       heard = () => right(told.at(-1)) && resolve(told.at(-1));
     });
-  return { serve: (data) => serve({ data }), told, until };
+  return { serve: (data) => setTimeout(() => serve({ data })), told, until }; // as messages come
 }
 
 const RUN = { pixels: new Float32Array(16), covered: [], without: {}, beside: false };
 
 test("it answers, and says on the way how far it is", async () => {
-  const { serve, told, until } = served();
-  const done = until(({ result }) => result);
-  serve({ id: 7, name: "matters", args: { pixels: RUN.pixels, without: {} } });
-  const { id, result } = await done;
-  same([id, result.rows, result.cols], [7, 4, 2]);
-  const shares = told.filter((one) => one.done !== undefined);
-  equal(shares.length > 1, true);
-  equal(shares.every((one, i) => one.id === 7 && one.done <= 1 && one.done > (shares[i - 1]?.done ?? 0)), true); // prettier-ignore
+  for (const name of ["matters", "count"]) {
+    const { serve, told, until } = served();
+    const done = until(({ result }) => result);
+    serve({ id: 7, name, args: { pixels: RUN.pixels, without: {} } });
+    const { id, result } = await done;
+    equal(id, 7);
+    if (name === "matters") same([result.rows, result.cols], [4, 2]);
+    const shares = told.slice(0, -1).map((one) => one.done);
+    equal(shares.length > 1, true);
+    equal(shares.every((share, i) => share > (shares[i - 1] ?? 0) && share <= 1), true); // prettier-ignore
+  }
 });
 
 test("what it is stopped in has no result, and the next has one", async () => {
@@ -173,6 +176,9 @@ test("the picture is read anew when it changes, and not when another thing does"
   same(runs.length, 2);
   same(runs[1].whole.logits.data, wanted.logits.data);
   equal(runs[1].out, true);
+  for (const patch of [2, 3, 0]) draw(s.change({ covered: new Set([patch]) })); // while it runs
+  for (const _ of [1, 2]) draw(await settled());
+  same(s.state.run.shown.pixels, s.pixels());
 });
 
 test("another picture has nothing covered, hidden or moved, and its examples go round", () => {
@@ -221,7 +227,8 @@ test("a job that is stopped is rejected at once, and what it still says is not h
   const heard = [];
   const job = s.work("matters", { pixels: s.examples[0], without: {} }, (share) => heard.push(share));
   job.stop();
-  await rejects(job, /stopped/);
+  const soon = new Promise((resolve) => setImmediate(resolve, "late"));
+  await rejects(Promise.race([job, soon]), /stopped/);
   const before = heard.length;
   equal((await s.work("count", { without: {} })).of, 2);
   await settled();
