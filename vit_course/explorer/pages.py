@@ -56,8 +56,7 @@ def page(
             the model, weights that are not finite, or more of them than the 8 MB of a page hold.
     """
     check_sizes(count=count)
-    known = model if isinstance(model, Weights) else None
-    network = model if known is None else known.model
+    known, network = (model, model.model) if isinstance(model, Weights) else (None, model)
     images = labels = None
     how = known.preprocess if known else None
     classes = classes or (known.classes if known else None) or None
@@ -148,11 +147,14 @@ def write(
     path: str | Path,
     model: nn.Module | Weights,
     pictures: ImageDataset | None = None,
-    **options: Any,
+    classes: Sequence[str] | None = None,
+    count: int = 200,
+    about: str = "",
+    unseen: bool = False,
 ) -> Path:
     """Write the page to a file, whole or not at all; all but the path is as for `page`."""
     path = Path(path)
-    write_whole(path, page(model, pictures, **options).encode())
+    write_whole(path, page(model, pictures, classes, count, about, unseen).encode())
     return path
 
 
@@ -174,11 +176,14 @@ class Shown:
 def show(
     model: nn.Module | Weights,
     pictures: ImageDataset | None = None,
+    classes: Sequence[str] | None = None,
+    count: int = 200,
+    about: str = "",
+    unseen: bool = False,
     height: int = 900,
-    **options: Any,
 ) -> Shown:
     """Show the page below a notebook's cell; all but the height, in pixels, is as for `page`.
 
     The frame has no access to the notebook.
     """
-    return Shown(page(model, pictures, **options), height)
+    return Shown(page(model, pictures, classes, count, about, unseen), height)
