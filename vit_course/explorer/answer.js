@@ -13,7 +13,7 @@ const vitAnswer = (() => {
 
   /* How often a largest share like this was right on held-out pictures: [right, of], or null. */
   function worth(share) {
-    const bin = given.worth.filter(({ from }) => share >= from).at(-1);
+    const bin = given.worth.filter(({ least }) => share >= least).at(-1);
     return bin && bin.images >= 20 ? [bin.right, bin.images] : null;
   }
 

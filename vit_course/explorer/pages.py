@@ -116,7 +116,7 @@ def claims(weights: Weights | None) -> dict[str, Any]:
         return {"measured": "", "worth": []}
     images = sum(of["images"] for of in result["classes"])
     sentence = f"Of {images:,} held-out pictures it names {result['accuracy']:.1%} rightly."
-    return {"measured": sentence, "worth": result.get("shares", [])}
+    return {"measured": sentence, "worth": result.get("by_share", [])}
 
 
 def striking_first(
