@@ -18,7 +18,10 @@ from vit_steps.training.loop import evaluating
 from .packing import MOST, allowed, as_json, config_of, pack, quoted, text
 
 # In the order in which they need each other. The first two also run in the page's Worker.
-SCRIPTS = "model measures drawing state picture answer road looks parts tour page".split()
+SCRIPTS = [
+    *("model", "measures", "drawing", "state", "picture", "answer"),
+    *("road", "looks", "parts", "tour", "page"),
+]
 EXAMPLES = 1_000_000  # bytes of pictures; of large ones there are fewer
 
 
