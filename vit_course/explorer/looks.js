@@ -6,18 +6,17 @@ on one scale; beside them, where it is wanted, those of a model that was never t
 const vitLooks = (() => {
   const { looks } = vitModel;
   const { make, percent, drawMap, key, shading, step } = vitDrawing;
-  const { config, state, change, patches, tokenName, listen } = vitState;
+  const { config, state, change, listen } = vitState;
   const { depth: L, num_heads: h, height: H, width: W } = config;
   const KINDS = { head: "one head", mean: "the block's mean", rollout: "all blocks (rollout)" };
   const PLACES = Array.from({ length: L * h }, (_, i) => [Math.floor(i / h), i % h]);
-  const small = Math.max(32, Math.min(64, Math.floor(420 / h))) / Math.max(H, W);
+  const side = Math.max(32, Math.min(64, Math.floor(420 / h)));
 
   /* The maps of one model; `draw(run, most)` draws them anew. */
   function maps(name) {
     const rows = Array.from({ length: L }, (_, b) => make("th", { scope: "row" }, `block ${b}`));
     const all = PLACES.map(([block, head]) => {
-      const canvas = make("canvas", { width: 2 * W * small, height: 2 * H * small });
-      canvas.style.width = `${W * small}px`;
+      const canvas = vitRoad.thumb(W, H, side);
       const button = make("button", { type: "button", className: "map" }, canvas);
       button.addEventListener("click", () => change({ block, head, kind: "head", light: "looks" }));
       return button;
@@ -64,14 +63,13 @@ const vitLooks = (() => {
 
   function build(place) {
     const grids = [maps("this model"), maps("its untrained twin")];
-    const names = Array.from({ length: patches + 1 }, (_, i) => tokenName(i));
     const twin = make("input", { type: "checkbox" });
     const scale = make("p", { className: "small" });
     twin.addEventListener("change", () => change({ twin: twin.checked }));
     listen("twin", () => (twin.checked = state.twin));
     place.append(
       make("p", {}, "What a token takes from each patch, in each head: yellow is much, blue is little. A click lights the large picture by that head."), // prettier-ignore
-      make("div", { className: "row" }, vitRoad.chooser("who asks", names, "query"), make("label", {}, twin, "beside it an untrained twin")), // prettier-ignore
+      make("div", { className: "row" }, vitRoad.asker(), make("label", {}, twin, "beside it an untrained twin")), // prettier-ignore
       vitPicture.choice("kind", KINDS, "Light the large picture by"),
       scale,
       make("div", { className: "side-by-side" }, ...grids.map(({ body }) => body)),
