@@ -49,9 +49,9 @@ const vitDrawing = (() => {
   function colour(scale, value) {
     const place = Math.max(0, Math.min(1, value)) * (scale.length - 1);
     const low = Math.min(Math.floor(place), scale.length - 2);
-    return scale[low].map((from, i) =>
-      Math.round(from + (place - low) * (scale[low + 1][i] - from)),
-    );
+    const [from, to] = [scale[low], scale[low + 1]];
+    const between = (i) => Math.round(from[i] + (place - low) * (to[i] - from[i]));
+    return [between(0), between(1), between(2)];
   }
 
   /* How numbers become colours: by their sign about 0, or from 0 to the largest. */
@@ -102,7 +102,7 @@ const vitDrawing = (() => {
     const start = ({ place, lit = -1 }) => place || [Math.max(lit, 0)];
     let [i, j = 0] = start(options);
     let now = options;
-    let still = null; // its cells, as they are without what is asked
+    let still; // its cells, as they are without what is asked
 
     function update(next) {
       const [r, c = j] = start(next);
@@ -110,7 +110,7 @@ const vitDrawing = (() => {
       now = next;
       const { matrix: x, label, signed, most, paint } = now;
       const shade = shading(x.data, signed, most);
-      still = cells(x.rows, x.cols, paint || ((r, c) => shade.of(x.data[r * x.cols + c])));
+      still = cells(x.rows, x.cols, paint || ((r, c) => shade.of(x.data[r * x.cols + c])), still);
       title.replaceChildren(`${label} (${x.rows}×${x.cols}) `, paint ? "" : key(shade));
       canvas.setAttribute(
         "aria-label",
@@ -208,12 +208,12 @@ const vitDrawing = (() => {
   // Pictures and maps -----------------------------------------------------------------------------
 
   /* Cells of the colours `of(i, j)`, [red, green, blue] to 255, as a canvas of a pixel a cell. */
-  function cells(rows, cols, of) {
-    const canvas = make("canvas", { width: cols, height: rows });
+  function cells(rows, cols, of, canvas = make("canvas", { width: cols, height: rows })) {
     const image = new ImageData(cols, rows);
     for (let i = 0, at = 0; i < rows; i++) {
       for (let j = 0; j < cols; j++, at += 4) {
-        [image.data[at], image.data[at + 1], image.data[at + 2]] = of(i, j);
+        const colour = of(i, j);
+        for (let c = 0; c < 3; c++) image.data[at + c] = colour[c];
         image.data[at + 3] = 255;
       }
     }
@@ -254,11 +254,13 @@ const vitDrawing = (() => {
     const pen = canvas.getContext("2d");
     const cols = config.width / config.patch_size,
       rows = config.height / config.patch_size;
-    const veil = cells(rows, cols, (i, j) => colour(SHARES, shares[i * cols + j] / (most || 1)));
-    pen.globalAlpha = 0.7;
-    enlarge(pen, veil, 0, 0, canvas.width, canvas.height);
-    pen.globalAlpha = 1;
     const [w, h] = [canvas.width / cols, canvas.height / rows];
+    pen.globalAlpha = 0.7;
+    shares.forEach((share, i) => {
+      pen.fillStyle = `rgb(${colour(SHARES, share / (most || 1))})`;
+      pen.fillRect((i % cols) * w, Math.floor(i / cols) * h, w, h);
+    });
+    pen.globalAlpha = 1;
     if (marked >= 0) frame(pen, (marked % cols) * w, Math.floor(marked / cols) * h, w, h);
   }
 

@@ -10,7 +10,7 @@ const vitLooks = (() => {
   const { depth: L, num_heads: h, height: H, width: W } = config;
   const KINDS = { head: "one head", mean: "the block's mean", rollout: "all blocks (rollout)" };
   const PLACES = Array.from({ length: L * h }, (_, i) => [Math.floor(i / h), i % h]);
-  const side = Math.max(32, Math.min(64, Math.floor(420 / h)));
+  const side = Math.max(32, Math.min(72, Math.floor(420 / h)));
 
   /* The maps of one model; `draw(run, most)` draws them anew. */
   function maps(name) {

@@ -58,7 +58,8 @@ const vitRoad = (() => {
 
   function embedding(run) {
     const { query } = state;
-    if (pointed.query !== query) Object.assign(pointed, { query, patch: Math.max(query - 1, 0) });
+    if (pointed.query !== query)
+      Object.assign(pointed, { query, patch: query ? query - 1 : patches >> 1 });
     const formula = (i, j) =>
       product(at(run.embedded, i, j), `patch ${i} · template ${j}`, weights["patch_embed.proj.bias"].data[j]); // prettier-ignore
     const tokens = ofTokens(run.embedded, "the patches' tokens", formula, {
@@ -117,8 +118,13 @@ const vitRoad = (() => {
     ];
   }
 
+  function dot(a, b) {
+    let sum = 0;
+    for (let i = 0; i < a.length; i++) sum += a[i] * b[i];
+    return sum;
+  }
+
   function cosine(a, b) {
-    const dot = (x, y) => x.reduce((sum, value, i) => sum + value * y[i], 0);
     return dot(a, b) / Math.sqrt(dot(a, a) * dot(b, b) || 1);
   }
 
@@ -154,10 +160,10 @@ const vitRoad = (() => {
       const part = many ? matrix(grid.rows, grid.cols, row(x, query).subarray(1)) : x;
       return square(part, label, (i, j) => formula(...pair(i, j)), 270, many ? 25 : 14, { ...some, ...more }); // prettier-ignore
     };
-    const dot = (i, j) => `q of ${tokenName(i)} · k of ${tokenName(j)}`;
+    const meets = (i, j) => `q of ${tokenName(i)} · k of ${tokenName(j)}`;
     const score = (i, j) => {
       if (at(scores, i, j) === -Infinity) return `−∞: ${tokenName(j)} is hidden from cls`;
-      const sum = `${said(at(scores, i, j))} = ${dot(i, j)}`;
+      const sum = `${said(at(scores, i, j))} = ${meets(i, j)}`;
       if (without.scale) return `${sum}; √d is left out`;
       return `${sum} / √${d} = ${said(at(products, i, j))} / ${said(Math.sqrt(d))}`;
     };
@@ -169,7 +175,7 @@ const vitRoad = (() => {
     return [
       `${many ? `The query of ${tokenName(query)}` : "Each token's query"} meets all keys: q · k. Softmax makes shares of the scores, 100% in all, and by these the values are mixed.`, // prettier-ignore
       taken(run, row(shares, query)),
-      one(products, "q · k", (i, j) => `${said(at(products, i, j))} = ${dot(i, j)}`),
+      one(products, "q · k", (i, j) => `${said(at(products, i, j))} = ${meets(i, j)}`),
       one(scores, `scores = q · k${without.scale ? "" : " / √d"}`, score),
       one(shares, "weights = softmax", (i, j) => share(shares, scores, i, j), { signed: false }),
       ofTokens(matrix(1, d, row(mixed, query)), `mixture of the values, for ${tokenName(query)}`, mixture, { lit: -1, rows: [], pick: null, side: fit(270, d, 20), tall: 20 }), // prettier-ignore
@@ -204,20 +210,16 @@ const vitRoad = (() => {
     const words = `${tokenName(query)} takes ${first.length ? `most from ${first.join(", ")}` : "nothing"}; ${percent(shares[query])} from itself.`; // prettier-ignore
     const draw = (pen) => {
       enlarge(pen, pictureOf(run.pixels, config), 0, above, width, height);
-      for (const [colour, more] of [
-        ["#fff", 2],
-        ["#d55e00", 0],
-      ]) {
-        // prettier-ignore
-        pen.strokeStyle = colour;
-        for (const t of top) {
-          pen.lineWidth = more + 1 + (9 * shares[t]) / shares[top[0]];
-          pen.beginPath();
-          pen.moveTo(...middle(query));
-          pen.lineTo(...middle(t));
-          pen.stroke();
-        }
+      pen.strokeStyle = "#d55e00";
+      [pen.shadowColor, pen.shadowBlur] = ["#fff", 3]; // seen on every ground
+      for (const t of top) {
+        pen.lineWidth = 1 + (9 * shares[t]) / shares[top[0]];
+        pen.beginPath();
+        pen.moveTo(...middle(query));
+        pen.lineTo(...middle(t));
+        pen.stroke();
       }
+      pen.shadowBlur = 0;
       for (const t of [query, 0]) {
         pen.fillStyle = t ? "#0072b2" : "#e69f00";
         pen.fillRect(middle(t)[0] - 14, middle(t)[1] - 9, 28, 18);
@@ -238,7 +240,7 @@ const vitRoad = (() => {
     const { query, block, without } = state;
     const { made } = run.blocks[block];
     const bias = weights[`blocks.${block}.mlp.fc2.bias`].data;
-    const long = (x, i) => Math.hypot(...row(x, i));
+    const long = (x, i) => Math.sqrt(dot(row(x, i), row(x, i)));
     const way = (one) => [one.start, ...one.blocks.flatMap((b) => [b.gone ? b.input : b.middle, b.output])]; // prettier-ignore
     const stream = way(run);
     const lengths = matrix(N, stream.length);
