@@ -6,7 +6,7 @@ one that is open in numbers, each of which says how it came about.
 const vitRoad = (() => {
   const { matrix, row, templates, looks } = vitModel;
   const { make, said, percent, table, shading, cells, step } = vitDrawing;
-  const { enlarge, pictureOf, drawPixels, drawMap } = vitDrawing;
+  const { enlarge, pictureOf, drawPixels, drawMap, frame } = vitDrawing;
   const { config, weights, classes, grid, patches, state, change, tokenName, listen } = vitState;
   const { depth: L, num_heads: h, embed_dim: D, in_channels: C, patch_size: P } = config;
   const { height: H, width: W } = config;
@@ -50,7 +50,10 @@ const vitRoad = (() => {
     const more = { most: 1, linked: [], place: [H >> 1, W >> 1] };
     const channel = (name, c) =>
       square(matrix(H, W, pixels.subarray(c * H * W, (c + 1) * H * W)), name, null, 200, 16, more);
-    const names = C === 3 ? ["red", "green", "blue"] : Array(C).fill("brightness");
+    const names =
+      C === 3
+        ? ["red", "green", "blue"]
+        : Array.from(Array(C), (_, c) => (C > 1 ? `channel ${c}` : "brightness"));
     return ["A picture is numbers: −1 is the darkest, 1 the brightest.", ...names.map(channel)];
   }
 
@@ -92,7 +95,7 @@ const vitRoad = (() => {
     const parts = (from) => Array.from({ length: C }, (_, c) => `${said(a[from + c])} · ${said(b[from + c])}`); // prettier-ignore
     return [
       tile(`patch ${patch}`, a, 1),
-      tile(`template ${number}`, b, shading(b).far),
+      tile(`template ${number}${C === 3 ? ", grey is 0" : ""}`, b, shading(b).far),
       tile("number times number", a.map((value, i) => value * b[i]), 0, (i) => `${parts(i).join(" + ")}, one part of the sum`), // prettier-ignore
     ];
   }
@@ -220,20 +223,15 @@ const vitRoad = (() => {
         pen.stroke();
       }
       pen.shadowBlur = 0;
-      for (const t of [query, 0]) {
-        pen.fillStyle = t ? "#0072b2" : "#e69f00";
-        pen.fillRect(middle(t)[0] - 14, middle(t)[1] - 9, 28, 18);
-        pen.fillStyle = t ? "#fff" : "#000";
-        pen.fillText(NAMES[t], middle(t)[0] - 8, middle(t)[1] + 4);
-      }
+      pen.fillStyle = "#e69f00";
+      pen.fillRect(width / 2 - 14, 5, 28, 18);
+      pen.fillStyle = "#000";
+      pen.fillText("cls", width / 2 - 7, 18);
+      const size = P * scale;
+      if (query) frame(pen, middle(query)[0] - size / 2, middle(query)[1] - size / 2, size, size);
     };
-    return {
-      label: "what it takes: thick lines, much",
-      words,
-      draw,
-      width,
-      height: height + above,
-    };
+    const label = "what it takes: a thick line is much";
+    return { label, words, draw, width, height: height + above };
   }
 
   function mlp(run) {
@@ -387,9 +385,12 @@ const vitRoad = (() => {
     return make("label", {}, label, select);
   }
 
-  function asker() {
-    return chooser("who asks", NAMES.map((_, i) => tokenName(i)), "query"); // prettier-ignore
-  }
+  const asker = () =>
+    chooser(
+      "who asks",
+      Array.from(NAMES, (_, i) => tokenName(i)),
+      "query",
+    );
 
   /* A small canvas, with twice the pixels it is shown with, for sharp screens. */
   function thumb(width = W, height = H, long = 88) {
