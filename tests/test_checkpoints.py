@@ -65,6 +65,24 @@ def test_a_file_says_classes_preparation_and_what_was_measured(tmp_path, how):
         training.save_model(tiny(), path, ("a", "b"))
 
 
+def test_in_16_bits_a_file_is_half_as_large_and_comes_back_in_32(tmp_path):
+    model, path, half = tiny(embed_dim=64), tmp_path / "whole", tmp_path / "half"
+    training.save_model(model, path, "abc", as_stored(4), {"train": "some"})
+    training.save_model(model, half, "abc", as_stored(4), {"train": "some"}, half=True)
+    assert half.stat().st_size < 0.6 * path.stat().st_size
+    found = training.load_weights(half)
+    rounded = {name: t.half().float() for name, t in model.state_dict().items()}
+    assert {p.dtype for p in found.model.parameters()} == {torch.float32}
+    assert all(torch.equal(t, rounded[name]) for name, t in found.model.state_dict().items())
+    assert (found.classes, found.preprocess) == (("a", "b", "c"), as_stored(4))
+    assert found.measured == {"train": "some"}
+    before = half.read_bytes()
+    torch.nn.init.constant_(model.head.bias, -70_000)
+    with pytest.raises(ValueError, match=r"head\.bias has 70000, beyond float16; leave out half"):
+        training.save_model(model, half, half=True)
+    assert half.read_bytes() == before
+
+
 def test_a_file_of_before_that_says_its_config_alone_is_read(tmp_path):
     config = dict(config=checkpoints.config_of(tiny()))
     checkpoints.write_checkpoint(tmp_path / "old", tiny().state_dict(), config)

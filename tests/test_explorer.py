@@ -218,7 +218,7 @@ def test_a_model_of_64_bits_in_training_has_a_page_and_stays_as_it_is():
     assert model.head.weight.dtype == torch.float64
 
 
-SHARES = [dict(images=60, right=30, **{"from": 0.0}), dict(images=40, right=39, **{"from": 0.9})]
+SHARES = [dict(images=60, right=30, least=0.0), dict(images=40, right=39, least=0.9)]
 RESULT = dict(accuracy=0.69, classes=[dict(images=1500, right=1000), dict(images=700, right=518)])
 
 
@@ -229,7 +229,7 @@ RESULT = dict(accuracy=0.69, classes=[dict(images=1500, right=1000), dict(images
         ({"test": "2200 images"}, "", []),
         ({"result": RESULT}, "Of 2,200 held-out pictures it names 69.0% rightly.", []),
         (
-            {"result": RESULT | {"shares": SHARES}},
+            {"result": RESULT | {"by_share": SHARES}},
             "Of 2,200 held-out pictures it names 69.0% rightly.",
             SHARES,
         ),

@@ -13,6 +13,7 @@ import pytest
 import torch
 from helpers import close
 from live_page import (
+    SETTLED,
     ask,
     at,
     bars,
@@ -361,8 +362,8 @@ def test_how_far_an_answer_is_to_be_believed(chrome, tmp_path):
     images = torch.rand(64, 3, 8, 8) * 2 - 1
     top = model(images).softmax(dim=1).amax(dim=1)
     images = images[[int(top.argmin()), int(top.argmax())]]
-    bins = [{"from": 0.0, "images": 80, "right": 40}, {"from": 0.85, "images": 80, "right": 76}]
-    result = dict(accuracy=0.5, classes=[dict(images=160, right=116)], shares=bins)
+    bins = [dict(least=0.0, images=80, right=40), dict(least=0.85, images=80, right=76)]
+    result = dict(accuracy=0.5, classes=[dict(images=160, right=116)], by_share=bins)
     names = ("a", "b", "c")
     data = ImageDataset(images, torch.tensor([0, 1]), names)
     assert top.min() < 0.5 < 0.85 < top.max()
@@ -503,7 +504,7 @@ def test_what_takes_long_is_asked_for_and_shows_how_far_it_is(chrome, tmp_path):
         page.wait_for_function("() => document.querySelector('progress').value > 0")
         assert bar.is_visible()
         press(page, "the next example")  # it begins again, with this one
-        settled(page)
+        page.wait_for_function(SETTLED, arg=True)
         assert not bar.is_visible()
         image = pixels(page)
         left = shares(model, covered(image, [9], 4))[0]

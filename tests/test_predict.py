@@ -2,17 +2,22 @@
 
 import csv
 import re
+from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from PIL import Image
 from test_folders import plain
-from tiny_training import tiny
+from tiny_training import same, tiny
 
+import vit_steps.weights
 from vit_steps import predict as command
 from vit_steps import training
+from vit_steps.images import LUMA, Preprocess, sample_photo
 from vit_steps.predict import predict
 from vit_steps.pretrained import load
+from vit_steps.pretrained.loading import OWN
 from vit_steps.training.data import as_stored, digits
 from vit_steps.weights import SCATTERED
 
@@ -72,11 +77,47 @@ def test_pictures_may_be_files_folders_pillows_or_tensors(weights, pets, batch_s
     assert predict(weights, []) == []
 
 
-def test_the_stored_weights_name_digits():
+def test_the_courses_own_weights_go_by_their_names(weights, pets, monkeypatch):
     data = digits()[1].part(slice(10))
     canvases = torch.nn.functional.pad(data.pixels, (4, 4, 4, 4)) / 16
-    named = [int(one.name) for one in predict(SCATTERED, 1 - canvases)]
+    named = [int(one.name) for one in predict("scattered", 1 - canvases)]
     assert sum(a == b for a, b in zip(named, data.labels.tolist(), strict=True)) >= 8
+    assert same(vit_steps.weights.load("scattered").model, training.load_model(SCATTERED))
+    with pytest.raises(ValueError, match=r"'photo': the course's own .* 'photos' and 'scattered'"):
+        vit_steps.weights.load("photo")
+
+    monkeypatch.chdir(pets.parent)
+    monkeypatch.setitem(OWN, "photos", weights.parent / "photos.safetensors")
+    for call in (vit_steps.weights.load, load):
+        with pytest.raises(ValueError, match=r"photos\.safetensors is not there"):
+            call("photos")
+    weights.rename(OWN["photos"])
+    pets.rename("photos")  # a folder of pictures is not meant
+    assert predict("photos", "photos/cat/00.jpg")[0].name in NAMES
+    with pytest.raises(ValueError, match="photos holds no"):
+        load(Path("photos"))
+    with pytest.raises(ValueError, match="revision is 'main', but photos is here"):
+        load("photos", revision="main")
+    training.save_model(tiny(num_classes=4), "photos/best.safetensors")
+    assert load("photos").config.num_classes == 4  # what is there comes first
+
+
+def test_how_often_so_large_a_share_was_right_is_told(weights, pets):
+    file, found = pets / "cat" / "00.jpg", training.load_weights(weights)
+    share = predict(found, file)[0].shares[0][1]
+    for right, told in ((12, "1%"), (900, "75%"), (1000, None)):
+        bins = [(0, 5, 5), (share - 0.01, 1200, right), (share + 0.01, 30, 30)]
+        table = [dict(least=least, images=n, right=r) for least, n, r in bins]
+        found.measured["result"]["by_share"] = table
+        (one,) = predict(found, file)
+        assert (one.before, one.right_before) == ((1200, right), right / 1200)
+        doubt = f" · unsure: of 1,200 held-out pictures with such a share, {told} were right"
+        assert str(one).endswith(f"%{doubt if told else ''}")
+    (other,) = predict(found, file, preprocess=Preprocess((4, 4), mean=(0.5,), std=(0.5,)))
+    assert other.right_before is None  # prepared otherwise, nothing was counted
+    training.save_model(found.model, weights, NAMES, HOW, found.measured)
+    assert load(weights).measured["result"]["by_share"] == table
+    assert "result" not in load(weights, num_classes=3).measured  # of the head that it had
 
 
 @pytest.mark.parametrize(
@@ -110,7 +151,11 @@ def test_the_command_prints_a_line_a_picture_and_writes_all_shares(weights, pets
     lines = capsys.readouterr().out.splitlines()
     assert re.match(r"note: .*broken\.jpg .*; skipped", lines[0])
     found = predict(weights, sorted(pets.glob("*/0*.jpg")))
-    assert lines[1:] == [*map(str, found), "(accuracy on test: 87.5%)"]
+    closing = (
+        "(it knows 3 classes: 고양이, dog, dog; a picture of something else gets one of these "
+    )
+    said = ["(accuracy on test: 87.5%)", f"{closing}names too)"]
+    assert lines[1:] == [*map(str, found), *said]
     rows = [*csv.reader(table.read_text("utf-8").splitlines())]
     assert rows[0] == ["picture", "class", "share"]
     wanted = [[one.picture, name, str(share)] for one in found for name, share in one.shares]
@@ -118,3 +163,53 @@ def test_the_command_prints_a_line_a_picture_and_writes_all_shares(weights, pets
     for wrong in ([str(weights), "nowhere.jpg"], ["nowhere", str(pets)]):
         with pytest.raises(SystemExit, match=r"^vit_steps\.predict: nowhere.* is not there.*$"):
             command.main(wrong)
+
+
+@pytest.mark.parametrize("pool", ["cls", "mean"])
+def test_the_command_shows_where_the_model_looked(tmp_path, monkeypatch, capsys, pool):
+    torch.manual_seed(0)
+    model, file = tiny(image_size=8, in_channels=3, depth=2, pool=pool), tmp_path / "it.safetensors"
+    for p in model.parameters():
+        torch.nn.init.normal_(p)
+    how, names = Preprocess((8, 8), 8), ("$_$", "고양이", "c")
+    training.save_model(model, file, names, how)
+    Image.new("RGB", (9, 9), "grey").save(tmp_path / "a_$.png")  # patches differ by place alone
+    figures, drawn = [], str(tmp_path / "where.png")
+    write = command.save
+    monkeypatch.setattr(command, "save", lambda *given: figures.append(given[0]) or write(*given))
+    pictures = [str(tmp_path / "a_$.png"), str(sample_photo())]
+    assert command.main([str(file), *pictures, "--show", drawn, "--device", "cpu"]) == 0
+    with Image.open(drawn) as picture:
+        assert picture.format == "PNG"
+
+    rows = [figures[0].axes[i : i + 3] for i in (0, 3)]
+    for (got, looked, bars), path in zip(rows, pictures, strict=True):
+        shown = got.images[0].get_array()
+        assert np.allclose(shown, how.pixels(path).permute(1, 2, 0))
+        assert looked.images[0].get_array().shape == (8, 8, 3)
+        (one,) = predict(file, path)
+        shares = [share for _, share in one.shares]
+        assert [bar.get_width() for bar in bars.patches] == pytest.approx(shares, rel=1e-4)
+    plain = {"$_$": r"\$_\$", "고양이": "1", "c": "c"}  # as the font can write them
+    wanted = [plain[name] for name, _ in one.shares]
+    assert [label.get_text() for label in rows[1][2].get_yticklabels()] == wanted
+
+    flow = torch.eye(17)
+    with torch.no_grad():
+        for weights in model.eval()(how(pictures[0]), return_attention=True)[1]:
+            flow = (weights[0].mean(dim=0) + torch.eye(17)) / 2 @ flow
+    shares = flow[0, 1:] if pool == "cls" else flow[1:, 1:].mean(dim=0)
+    light = rows[0][1].images[0].get_array()[::2, ::2].reshape(16, 3) @ LUMA  # a pixel a patch
+    assert (np.diff(light[shares.numpy().argsort()]) >= -0.01).all()
+    assert light.max() - light.min() > 0.4
+
+
+@pytest.mark.parametrize(
+    ("count", "name", "message"),
+    [(9, "x.png", "at most 8 pictures, not 9; name fewer"), (1, "x.jpg", r"ends in \.png")],
+)
+def test_what_cannot_be_shown_is_refused_before_all_else(tmp_path, pets, count, name, message):
+    pictures = [str(pets / "cat" / "00.jpg")] * count
+    with pytest.raises(SystemExit, match=message):
+        command.main(["nowhere", *pictures, "--show", str(tmp_path / name)])
+    assert not (tmp_path / name).exists()

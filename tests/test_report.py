@@ -63,7 +63,27 @@ def test_measuring_counts_each_class_and_agrees_with_evaluate(batch_size):
     assert torch.equal(found.counts, COUNTS)
     assert found.classes == ("0", "1", "2")
     assert (found.loss, found.accuracy) == pytest.approx(training.evaluate(Says(), data))
+    assert found.by_share.tolist() == [[0, 0], [10, 7], *[[0, 0]] * 6]  # e / (e + 2) is 58%
     assert measure(tiny(), pictures()).classes == ("a", "b", "c")
+
+
+def test_the_largest_share_says_its_bin_and_how_many_there_were_right(monkeypatch):
+    sizes = torch.tensor([50, 50, 50, 60, 70, 89.9, 90, 95, 99, 99.9, 100]) / 100
+    logits = torch.stack([sizes, 1 - sizes], dim=1).log().clamp(min=-100)[..., None, None]
+    labels = torch.tensor([0, 1, 0, 1, 0, 0, 0, 0, 0, 0, 0])
+    data = Plain([*zip(logits, labels, strict=True)])
+    wanted = torch.tensor([[0, 0], [3, 2], [1, 0], [1, 1], [1, 1], [1, 1], [1, 1], [3, 3]])
+    assert torch.equal(measure(Says(), data).by_share, wanted)
+    monkeypatch.setattr(measuring, "total", lambda mine: 2 * mine)  # of another process as much
+    assert torch.equal(measure(Says(), data).by_share, 2 * wanted)
+
+
+def test_of_few_images_in_a_bin_nothing_is_said():
+    by_share = torch.tensor([[19, 1], [20, 12], *[[0, 0]] * 5, [40, 40]])
+    said = measuring.told("test", pictures(), Measured(0.5, COUNTS, UNEVEN.classes, by_share))
+    for share, wanted in ((0.49, None), (0.5, (20, 12)), (0.9, None), (1.0, (40, 40))):
+        assert measuring.with_such_a_share(share, said) == wanted
+    assert measuring.with_such_a_share(1.0, {"result": {"part": "test"}}) is None  # of before
 
 
 def test_a_conclusion_is_in_the_weights_and_beside_them(tmp_path):
@@ -79,6 +99,7 @@ def test_a_conclusion_is_in_the_weights_and_beside_them(tmp_path):
     result = measured["result"]
     assert (result["part"], result["accuracy"], result["loss"]) == ("test", 0.7, 0.5)
     assert result["classes"][0] == dict(images=8, right=7)
+    assert [b["least"] for b in result["by_share"]] == [*measuring.EDGES]
     text = (tmp_path / "classes.csv").read_text("utf-8", errors="surrogateescape")
     rows = [*csv.reader(text.splitlines())]
     assert rows[0] == ["class", "images", "right", "taken for"]

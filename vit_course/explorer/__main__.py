@@ -7,14 +7,20 @@ import webbrowser
 from pathlib import Path
 from typing import Any
 
-from vit_steps.training import Weights, load_data, load_weights
+from vit_steps.pretrained import load
+from vit_steps.training import Weights, load_data
 from vit_steps.training.dataset import ImageDataset
 from vit_steps.training.identity import fingerprint
-from vit_steps.weights import SCATTERED
 
 from .pages import write
+from .scenes import scenes
 
-ABOUT = "This model reads the digit that stands somewhere among pieces of other digits."
+# Of the course's own weights.
+ABOUT = {
+    "scattered": "This model reads a digit: one that you draw, or one among pieces of others.",
+    "photos": "This model names what is on a photo, if it is one of ten things. Choose or drop a "
+    "photo of yours; the examples are drawn by a program.",
+}
 
 
 def arguments() -> argparse.ArgumentParser:
@@ -25,7 +31,9 @@ def arguments() -> argparse.ArgumentParser:
         epilog="""\
 examples:
   %(prog)s
-      the course's own model, which reads scattered digits
+      the course's own model, which reads the digit that you draw
+  %(prog)s photos
+      the course's own model that names what is on your photo
   %(prog)s runs/digits/best.safetensors --data digits
       what `python -m vit_steps.training` trained on digits
   %(prog)s runs/my_photos/best.safetensors --data folder:my_photos --out photos.html
@@ -35,8 +43,9 @@ The page is one file: it needs no server and no network, and you may send it to 
 """,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("weights", nargs="?", type=Path, default=SCATTERED, metavar="WEIGHTS",
-        help="a file of save_model or of the training (default: the course's own)")  # fmt: skip
+    parser.add_argument("weights", nargs="?", default="scattered", metavar="WEIGHTS",
+        help="scattered (the default) or photos, the course's own; or a file of "
+        "the training")  # fmt: skip
     parser.add_argument("--data", metavar="DATA", help="whose held-out pictures are shown: "
         "digits, scattered, folder:PATH, openml:NAME (for the course's own: scattered; else none "
         "without this)")  # fmt: skip
@@ -52,10 +61,14 @@ def main(argv: list[str] | None = None) -> None:
     """Write the page, say where it is, open it."""
     options = arguments().parse_args(argv)
     try:
-        weights, own = load_weights(options.weights), options.weights == SCATTERED
-        source, pictures = options.data or ("scattered" if own else None), None
+        weights, source, pictures = load(options.weights), options.data, None
+        own = options.weights if not Path(options.weights).exists() else ""
+        if own == "photos" and not source and weights.preprocess is not None:
+            pictures = scenes(weights.preprocess)
+        elif own == "scattered":
+            source = source or own
         # Of the course's own digits and places some are kept apart, whatever is drawn.
-        unseen = own and source == "scattered"
+        unseen = own == source == "scattered"
         if source:
             with warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always")
@@ -63,7 +76,7 @@ def main(argv: list[str] | None = None) -> None:
             for warning in caught:
                 print(f"note: {warning.message}")
             unseen = unseen or weights.measured.get("test") == fingerprint(pictures)
-        said: Any = dict(about=ABOUT if own else "", unseen=unseen, count=options.count)
+        said: Any = dict(about=ABOUT.get(own, ""), unseen=unseen, count=options.count)
         path = write(options.out, weights, pictures, **said)
     except (ValueError, TypeError, OSError) as error:
         sys.exit(f"vit_course.explorer: {error}")

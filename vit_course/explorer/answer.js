@@ -13,7 +13,7 @@ const vitAnswer = (() => {
 
   /* How often a largest share like this was right on held-out pictures: [right, of], or null. */
   function worth(share) {
-    const bin = given.worth.filter(({ from }) => share >= from).at(-1);
+    const bin = given.worth.filter(({ least }) => share >= least).at(-1);
     return bin && bin.images >= 20 ? [bin.right, bin.images] : null;
   }
 
@@ -96,7 +96,7 @@ const vitAnswer = (() => {
   /* A class's line: its name, its bar with two marks (whole; without the patch pointed at), a number. */
   function bar(i) {
     const track = make("span", { className: "track" });
-    track.append(...["bar", "whole", "left"].map((name) => make("i", { className: name })));
+    track.append(...["bar", "whole", "left"].map((name) => make("i", { className: name, hidden: name !== "bar" })));
     const number = make("span", { className: "number" });
     const line = make("li", {}, make("span", { className: "name" }), track, number);
     line.dataset.name = i;

@@ -49,9 +49,9 @@ const vitDrawing = (() => {
   function colour(scale, value) {
     const place = Math.max(0, Math.min(1, value)) * (scale.length - 1);
     const low = Math.min(Math.floor(place), scale.length - 2);
-    return scale[low].map((from, i) =>
-      Math.round(from + (place - low) * (scale[low + 1][i] - from)),
-    );
+    const [from, to] = [scale[low], scale[low + 1]];
+    const between = (i) => Math.round(from[i] + (place - low) * (to[i] - from[i]));
+    return [between(0), between(1), between(2)];
   }
 
   /* How numbers become colours: by their sign about 0, or from 0 to the largest. */
@@ -82,44 +82,49 @@ const vitDrawing = (() => {
 
   // A table of numbers ----------------------------------------------------------------------------
 
-  const asked = new Map(); // the cell of each table that was asked last, by the table's label
-
   /* A matrix as coloured cells, to be asked by pointer or by keys.
 
-  options: matrix; label; signed; most (the scale's end, where it is shared); rowName(i), colName(j);
-  formula(i, j): how the number came about; lit: a row to mark; pick(i, j): what a click does; side,
-  tall: a cell's, in pixels; rows, columns: names to stand beside and above; place: the cell that is
-  asked first; linked: a list of tables of one shape, which are asked together.
+  options: matrix; label; signed; most (the scale's end, where it is shared); paint(i, j): a cell's
+  colour, where no scale gives it; rowName(i), colName(j); formula(i, j): how the number came about;
+  lit: a row to mark; pick(i, j): what a click does; moved(i, j): what asking does; side, tall: a
+  cell's, in pixels; rows, columns: names to stand beside and above; place: [row, column] that is
+  asked first, and again when it changes; linked: a list of tables of one shape, asked together.
+  `update(options)` of what comes back shows other numbers of the same shape, where it stands.
   */
   function table(options) {
-    const { matrix: x, label, signed = true, most = 0, formula, pick, lit = -1 } = options;
-    const rowName = options.rowName || ((i) => `row ${i}`);
-    const colName = options.colName || ((j) => `column ${j}`);
+    const { matrix: x, linked = [] } = options;
     const side = options.side || Math.max(3, Math.min(20, Math.floor(600 / x.cols)));
     const tall = options.tall || Math.max(2, Math.min(14, Math.floor(400 / x.rows)));
-    const shade = shading(x.data, signed, most);
-    const canvas = make("canvas", {
-      width: x.cols * side,
-      height: x.rows * tall,
-      tabIndex: 0,
-      role: "application",
-      "aria-label": `${label}, ${x.rows} by ${x.cols} numbers. Arrow keys ask one after the other.`,
-    });
+    const [width, height] = [x.cols * side, x.rows * tall];
+    const canvas = make("canvas", { width, height, tabIndex: 0, role: "application" });
     const words = make("p", { className: "formula" });
-    let [i, j] = asked.get(label) || options.place || [Math.max(lit, 0), 0];
-    [i, j] = [Math.min(i, x.rows - 1), Math.min(j, x.cols - 1)];
+    const title = make("figcaption");
+    const start = ({ place, lit = -1 }) => place || [Math.max(lit, 0)];
+    let [i, j = 0] = start(options);
+    let now = options;
+    let still; // its cells, as they are without what is asked
+
+    function update(next) {
+      const [r, c = j] = start(next);
+      if (String(start(now)) !== String(start(next))) [i, j] = [r, c];
+      now = next;
+      const { matrix: x, label, signed, most, paint } = now;
+      const shade = shading(x.data, signed, most);
+      still = cells(x.rows, x.cols, paint || ((r, c) => shade.of(x.data[r * x.cols + c])), still);
+      title.replaceChildren(`${label} (${x.rows}×${x.cols}) `, paint ? "" : key(shade));
+      canvas.setAttribute(
+        "aria-label",
+        `${label}, ${x.rows} by ${x.cols} numbers. Arrow keys ask one after the other.`,
+      );
+      say();
+    }
 
     function draw() {
       const pen = canvas.getContext("2d");
-      for (let r = 0; r < x.rows; r++) {
-        row(x, r).forEach((value, c) => {
-          pen.fillStyle = `rgb(${shade.of(value)})`;
-          pen.fillRect(c * side, r * tall, side, tall);
-        });
-      }
+      enlarge(pen, still, 0, 0, width, height);
       pen.strokeStyle = "#009e73";
       pen.lineWidth = 2;
-      if (lit >= 0) pen.strokeRect(1, lit * tall + 1, x.cols * side - 2, tall - 2);
+      if (now.lit >= 0) pen.strokeRect(1, now.lit * tall + 1, width - 2, tall - 2);
       pen.strokeStyle = "#000";
       pen.strokeRect(j * side, i * tall, side, tall);
       pen.strokeStyle = "#fff";
@@ -130,21 +135,23 @@ const vitDrawing = (() => {
     function say() {
       // Read aloud where keys ask, not at each move of a pointer.
       words.setAttribute("aria-live", document.activeElement === canvas ? "polite" : "off");
-      words.textContent = formula
-        ? formula(i, j)
-        : `${rowName(i)}, ${colName(j)}: ${said(row(x, i)[j])}`;
+      const { rowName = (i) => `row ${i}`, colName = (j) => `column ${j}` } = now;
+      words.textContent = now.formula
+        ? now.formula(i, j)
+        : `${rowName(i)}, ${colName(j)}: ${said(row(now.matrix, i)[j])}`;
       draw();
     }
 
     function go(r, c) {
+      if (r === i && c === j) return;
       [i, j] = [r, c];
-      asked.set(label, [i, j]);
       say();
+      now.moved?.(i, j);
     }
 
     function ask(r, c) {
       const place = [Math.max(0, Math.min(x.rows - 1, r)), Math.max(0, Math.min(x.cols - 1, c))];
-      for (const one of options.linked || [go]) one(...place);
+      for (const one of linked) one(...place);
     }
 
     const under = (event) => {
@@ -157,31 +164,22 @@ const vitDrawing = (() => {
     canvas.addEventListener("pointermove", (event) => ask(...under(event)));
     canvas.addEventListener("click", (event) => {
       ask(...under(event));
-      if (pick) pick(i, j);
+      now.pick?.(i, j);
     });
     canvas.addEventListener("keydown", (event) => {
       const by = step(event);
       if (by) ask(i + by[0], j + by[1]);
-      else if (pick && (event.key === "Enter" || event.key === " ")) pick(i, j);
+      else if (now.pick && (event.key === "Enter" || event.key === " ")) now.pick(i, j);
       else return;
       event.preventDefault();
     });
-    say();
-    if (options.linked) options.linked.push(go);
+    linked.push(go);
+    update(options);
     const above = titles("columns", options.columns, "width", side);
     const beside = titles("rows", tall >= 12 ? options.rows : [], "height", tall);
-    return make(
-      "figure",
-      { className: "table" },
-      make("figcaption", {}, `${label} (${x.rows}×${x.cols}) `, key(shade)),
-      make(
-        "div",
-        { className: "named" },
-        beside,
-        make("div", { className: "sideways" }, above, canvas),
-      ),
-      words,
-    );
+    const across = make("div", { className: "sideways" }, above, canvas);
+    const named = make("div", { className: "named" }, beside, across);
+    return make("figure", { className: "table", update }, title, named, words);
   }
 
   /* The names of a table's rows or columns, each as large as a cell. */
@@ -209,26 +207,45 @@ const vitDrawing = (() => {
 
   // Pictures and maps -----------------------------------------------------------------------------
 
-  /* Pixels (C, H, W), from −1 to 1, as an ImageData. One channel is grey, three are a colour. */
-  function imageData(pixels, { height, width, in_channels: C }) {
-    const image = new ImageData(width, height),
-      n = height * width;
-    for (let p = 0; p < n; p++) {
-      for (let c = 0; c < 3; c++) {
-        image.data[4 * p + c] = Math.round((pixels[C === 3 ? c * n + p : p] + 1) * 127.5);
+  /* Cells of the colours `of(i, j)`, [red, green, blue] to 255, as a canvas of a pixel a cell. */
+  function cells(rows, cols, of, canvas = make("canvas", { width: cols, height: rows })) {
+    const image = new ImageData(cols, rows);
+    for (let i = 0, at = 0; i < rows; i++) {
+      for (let j = 0; j < cols; j++, at += 4) {
+        const colour = of(i, j);
+        for (let c = 0; c < 3; c++) image.data[at + c] = colour[c];
+        image.data[at + 3] = 255;
       }
-      image.data[4 * p + 3] = 255;
     }
-    return image;
+    canvas.getContext("2d").putImageData(image, 0, 0);
+    return canvas;
   }
+
+  /* Draw a small canvas larger, each of its pixels a rectangle; `places` as drawImage takes them. */
+  function enlarge(pen, small, ...places) {
+    pen.imageSmoothingEnabled = false;
+    pen.drawImage(small, ...places);
+  }
+
+  /* Pixels (C, H, W), from −1 to 1, as cells. One channel is grey, three are a colour. */
+  function pictureOf(pixels, { height: H, width: W, in_channels: C }) {
+    if (!pictures.has(pixels)) {
+      const value = (i, j, c) =>
+        Math.round((pixels[(C === 3 ? c * H : 0) * W + i * W + j] + 1) * 127.5);
+      pictures.set(
+        pixels,
+        cells(H, W, (i, j) => [0, 1, 2].map((c) => value(i, j, c))),
+      );
+    }
+    return pictures.get(pixels);
+  }
+
+  const pictures = new WeakMap(); // of pixels, which nobody changes: many maps are of one picture
 
   /* Draw pixels on a canvas, as large as it is, each a square. */
   function drawPixels(canvas, pixels, config) {
-    const small = make("canvas", { width: config.width, height: config.height });
-    small.getContext("2d").putImageData(imageData(pixels, config), 0, 0);
     const pen = canvas.getContext("2d");
-    pen.imageSmoothingEnabled = false;
-    pen.drawImage(small, 0, 0, canvas.width, canvas.height);
+    enlarge(pen, pictureOf(pixels, config), 0, 0, canvas.width, canvas.height);
   }
 
   /* One number a patch, drawn over the picture: the darker the veil, the less. */
@@ -238,8 +255,8 @@ const vitDrawing = (() => {
     const cols = config.width / config.patch_size,
       rows = config.height / config.patch_size;
     const [w, h] = [canvas.width / cols, canvas.height / rows];
+    pen.globalAlpha = 0.7;
     shares.forEach((share, i) => {
-      pen.globalAlpha = 0.7;
       pen.fillStyle = `rgb(${colour(SHARES, share / (most || 1))})`;
       pen.fillRect((i % cols) * w, Math.floor(i / cols) * h, w, h);
     });
@@ -259,6 +276,6 @@ const vitDrawing = (() => {
 
   return {
     ...{ make, colour, shading, said, percent, table, key, step },
-    ...{ drawPixels, drawMap, frame, SHARES, SIGNS },
+    ...{ cells, enlarge, pictureOf, drawPixels, drawMap, frame, SHARES, SIGNS },
   };
 })();

@@ -18,10 +18,10 @@ from vit_steps.training.loop import evaluating
 from .packing import MOST, allowed, as_json, config_of, pack, quoted, text
 
 # In the order in which they need each other. The first two also run in the page's Worker.
-SCRIPTS = (
+SCRIPTS = [
     *("model", "measures", "drawing", "state", "picture", "answer"),
     *("road", "looks", "parts", "tour", "page"),
-)
+]
 EXAMPLES = 1_000_000  # bytes of pictures; of large ones there are fewer
 
 
@@ -115,7 +115,7 @@ def claims(weights: Weights | None) -> dict[str, Any]:
         return {"measured": "", "worth": []}
     images = sum(of["images"] for of in result["classes"])
     sentence = f"Of {images:,} held-out pictures it names {result['accuracy']:.1%} rightly."
-    return {"measured": sentence, "worth": result.get("shares", [])}
+    return {"measured": sentence, "worth": result.get("by_share", [])}
 
 
 def striking_first(
@@ -131,7 +131,8 @@ def striking_first(
     with torch.no_grad(), evaluating(model):
         for number, (image, label) in enumerate(zip(images[:24], labels[:24], strict=True)):
             rows, columns = grid_size((image.shape[1], image.shape[2]), size)
-            hidden = torch.eye(rows * columns, dtype=torch.bool).view(-1, rows, columns)
+            hidden = torch.eye(rows * columns, dtype=torch.bool, device=images.device)
+            hidden = hidden.view(-1, rows, columns)
             fill = image.mean(dim=(1, 2), keepdim=True) if paper is None else torch.tensor(paper)
             pixels = hidden.repeat_interleave(size, 1).repeat_interleave(size, 2)[:, None]
             covered = torch.where(pixels, fill, image)

@@ -175,7 +175,11 @@ const vitPicture = (() => {
     const { run, matters, name, query, kind, block, head } = state;
     if (!run || vitState.isEmpty()) return null;
     const wanted = name >= 0 ? "matters" : state.light;
-    if (wanted === "looks") return looks(run.shown, kind, query, block, head).subarray(1);
+    if (wanted === "looks") {
+      const all = looks(run.shown, kind, query, block, head).slice(1);
+      const least = Math.min(...all);
+      return all.map((share) => share - least); // rollout gives every patch something
+    }
     if (wanted === "nothing" || !matters) return null;
     const shares = run.shown.probabilities.data;
     const which = name >= 0 ? name : vitMeasures.best(shares);

@@ -3,11 +3,15 @@
 They are no photos, and a model need not name them rightly: that is part of what they show.
 """
 
+import torch
 from PIL import Image, ImageDraw
+
+from vit_steps.images import Preprocess
+from vit_steps.training.dataset import ImageDataset
 
 SIDE = 256  # in pixels; a model gets them smaller
 
-# Each: the sky, the ground, where it begins (0 at the top), and shapes: a letter, numbers, a colour.
+# Each: the sky, the ground, where that begins (0 is the top), and shapes: letter, numbers, colour.
 # p: a polygon's points, e: an ellipse's box, r: a rectangle's box, l: a line and its width.
 SCENES = {
     "airplane": ("#8fb8de", "#8fb8de", 1.0, """
@@ -115,3 +119,10 @@ def scene(name: str) -> Image.Image:
         else:
             pen.line(numbers[:-1], fill=colour, width=numbers[-1])
     return picture
+
+
+def scenes(how: Preprocess) -> ImageDataset:
+    """All of them, prepared for a model that learned CIFAR-10's ten classes, in that order."""
+    pixels = torch.stack([how.pixels(scene(name)) for name in SCENES])
+    pixels = (pixels * 255).round().byte()
+    return ImageDataset(pixels, torch.arange(len(SCENES)), tuple(SCENES), preprocess=how)

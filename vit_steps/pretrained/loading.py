@@ -17,6 +17,9 @@ from . import layouts
 from .reading import SETTINGS, find, read, read_settings
 from .settings import read_classes, read_config, read_preprocess, to_hugging_face
 
+# The course's own, by name; the README there tells of them.
+OWN = {n: Path(__file__).parents[1] / f"weights/{n}.safetensors" for n in ("photos", "scattered")}
+
 
 @dataclass(frozen=True, eq=False)
 class Loaded(Weights):
@@ -51,7 +54,8 @@ def load(
         source: a file (.safetensors, of this package's too; Google's .npz; .pth, .pt or .bin, of
             which only tensors are read), a folder with config.json and model.safetensors, that
             model.safetensors itself, or the id of a model on huggingface.co, such as
-            "google/vit-base-patch16-224", which is kept in huggingface_hub's cache.
+            "google/vit-base-patch16-224", which is kept in huggingface_hub's cache. Where no
+            weights of that name are there, "photos" and "scattered" are the course's own.
         num_classes: for a new, untrained head of so many classes, or none with 0; None keeps the
             checkpoint's own.
         num_heads: h, where neither the tensors (Google's do) nor a config.json say it. No shape
@@ -74,7 +78,12 @@ def load(
         check_sizes(0, num_classes=num_classes)
     if num_heads is not None:
         check_sizes(num_heads=num_heads)
-    path = find(source, revision)
+    try:
+        path = find(source, revision)
+    except ValueError:
+        if source not in OWN or revision is not None:
+            raise
+        path = find(OWN[str(source)])  # a Path: what is missing is named by its place
     tensors = read(path)
     if "tokens.cls_token" in tensors:
         return load_ours(path, num_classes, preprocess)
@@ -109,13 +118,15 @@ def load(
 def load_ours(path: Path, num_classes: int | None, preprocess: Preprocess | None) -> Loaded:
     """What `load` gives for a file of this package."""
     found = load_weights(path)
-    model, classes, used, unused = found.model, found.classes, tuple(found.model.state_dict()), ()
+    model, classes, measured = found.model, found.classes, found.measured
+    used, unused = tuple(model.state_dict()), ()
     if num_classes is not None:
         model, classes = model.with_classes(num_classes), ()
+        measured = {name: said for name, said in measured.items() if name != "result"}
         unused = tuple(name for name in used if name.startswith("head."))
         used = tuple(name for name in used if name not in unused)
     how = preprocess or found.preprocess
-    return Loaded(model, classes, how, found.measured, "vit_steps", used, unused)
+    return Loaded(model, classes, how, measured, "vit_steps", used, unused)
 
 
 def save_hugging_face(

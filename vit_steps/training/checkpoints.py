@@ -50,27 +50,40 @@ def save_model(
     classes: Sequence[str] = (),
     preprocess: Preprocess | None = None,
     measured: dict[str, Any] | None = None,
+    half: bool = False,
 ) -> None:
     """Write a ViT as safetensors, with its `ViTConfig` as JSON in the metadata.
+
+    A training's file in half the room, without how it went (`w` is `load_weights` of it):
+
+        save_model(w.model, path, w.classes, w.preprocess, w.measured, half=True)
 
     Args:
         model: a `ViT`, or a class of your own with the same names of weights and the same answers.
         path: of the file.
         classes, preprocess, measured: see `Weights`.
+        half: round the weights to float16, so that the file takes half the room.
 
     TypeError where its `config` is no `ViTConfig`; ValueError for a model that is not the ViT of
-    its config, for other classes, and a file that cannot be written; the one before is as it was.
+    its config, for other classes, for weights beyond float16's range with `half`, and a file that
+    cannot be written; the one before is as it was.
     """
     check_plain(model)
     about = describe(config_of(model), classes, preprocess, measured or {})
-    write_checkpoint(Path(path).expanduser(), weights_of(model), about)
+    tensors = weights_of(model)
+    for name, tensor in tensors.items() if half else ():
+        tensors[name] = tensor.half()
+        if not tensors[name].isfinite().all():
+            raise ValueError(f"{name} has {tensor.abs().max():g}, beyond float16; leave out half")
+    write_checkpoint(Path(path).expanduser(), tensors, about)
 
 
 def load_model(path: str | Path, num_classes: int | None = None) -> ViT:
     """The ViT that `save_model` or `fit` wrote, on the CPU and in evaluation mode.
 
-    With `num_classes`, it has a new, untrained head of so many. ValueError for no such file, one
-    that is not whole or was damaged, or not of a ViT of this package.
+    Numbers stored in 16 bits come as the same ones in 32. With `num_classes`, it has a new,
+    untrained head of so many. ValueError for no such file, one that is not whole or was damaged, or
+    not of a ViT of this package.
     """
     model = load_weights(path).model
     return model if num_classes is None else model.with_classes(num_classes)
@@ -79,7 +92,11 @@ def load_model(path: str | Path, num_classes: int | None = None) -> ViT:
 def load_weights(path: str | Path) -> Weights:
     """As `load_model`, with all that the file says of the model."""
     tensors, info = read_checkpoint(Path(path).expanduser())
-    weights = {name: t for name, t in tensors.items() if not name.startswith("optimizer.")}
+    weights = {
+        name: t.float() if t.dtype.itemsize == 2 else t
+        for name, t in tensors.items()
+        if not name.startswith("optimizer.")
+    }
     try:
         model = build(ViTConfig(**info["config"]), weights)
         how = info.get("preprocess")  # files of before know neither this nor the classes

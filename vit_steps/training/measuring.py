@@ -2,7 +2,7 @@
 
 import csv
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from importlib.util import find_spec
 from io import BytesIO, StringIO
 from pathlib import Path
@@ -21,21 +21,29 @@ from .loop import History, answers, evaluating
 from .processes import total, totals
 
 DRAWN = 30  # classes; the matrix of more cannot be read
+EDGES = (0.0, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)  # where each bin of shares begins
+FEW = 20  # images: how many of so few were right says nothing of others
 
 
 @dataclass(frozen=True, eq=False)
 class Measured:
     """How a model did on data that it did not learn from.
 
+    A share of 90% (softmax gives it) does not mean that 9 in 10 are right: networks are often too
+    sure (Guo et al. 2017, "On Calibration of Modern Neural Networks"). So it is counted.
+
     Args:
         loss: mean cross-entropy in nats.
         counts: (classes, classes): in row i, column j the images of class i that were taken for j.
         classes: the classes' names.
+        by_share: (bins, 2): the images whose largest share lies in each bin, from one of `EDGES` to
+            the next, and how many of them were right.
     """
 
     loss: float
     counts: Tensor
     classes: tuple[str, ...]
+    by_share: Tensor = field(default_factory=lambda: torch.zeros(len(EDGES), 2).long())
 
     @property
     def accuracy(self) -> float:
@@ -78,24 +86,39 @@ def measure(
     model: nn.Module, data: Source, batch_size: int | None = None, amp: bool = False
 ) -> Measured:
     """As `evaluate`, but class by class; their names are the data's, else numbers."""
-    loss, counts = torch.zeros(()), torch.zeros(())
+    loss, counts, by_share = (torch.zeros(()) for _ in range(3))
     with evaluating(model):
         for logits, labels in answers(model, data, batch_size, amp):
             n = logits.shape[1]
-            pairs = labels * n + logits.argmax(dim=1)
+            share, named = logits.softmax(dim=1).max(dim=1)
             loss = loss + F.cross_entropy(logits, labels, reduction="sum").cpu()
-            counts = counts + pairs.bincount(minlength=n * n).view(n, n).cpu()
-    counts = total(counts)
+            counts = counts + (labels * n + named).bincount(minlength=n * n).view(n, n).cpu()
+            bins = torch.bucketize(share, torch.tensor(EDGES[1:]).to(share), right=True)
+            both = [x.bincount(minlength=len(EDGES)) for x in (bins, bins[named == labels])]
+            by_share = by_share + torch.stack(both, dim=1).cpu()
+    counts, by_share = total(counts), total(by_share)
     loss = totals(loss.item())[0] / counts.sum().item()
     names = classes_of(data) or tuple(map(str, range(len(counts))))
-    return Measured(loss, counts.long(), names)
+    return Measured(loss, counts.long(), names, by_share.long())
 
 
 def told(part: str, data: ImageDataset, measured: Measured) -> dict[str, Any]:
     """What a file of weights says of it, and of these data, the "test" or "val" part."""
     classes = [dict(images=images, right=right) for _, images, right, _ in measured.rows()]
-    result = dict(part=part, accuracy=measured.accuracy, loss=measured.loss, classes=classes)
-    return {part: fingerprint(data), "result": result}
+    bins = zip(EDGES, measured.by_share.tolist(), strict=True)
+    by_share = [dict(least=least, images=images, right=right) for least, (images, right) in bins]
+    result = dict(part=part, accuracy=measured.accuracy, loss=measured.loss)
+    return {part: fingerprint(data), "result": result | dict(classes=classes, by_share=by_share)}
+
+
+def with_such_a_share(share: float, said: dict[str, Any]) -> tuple[int, int] | None:
+    """How many held-out images got such a largest share, and how many of these were right.
+
+    As `Weights.measured` says; None where that says nothing, or of fewer than `FEW` images.
+    """
+    bins = [b for b in said.get("result", {}).get("by_share", ()) if b["least"] <= share]
+    found = (bins[-1]["images"], bins[-1]["right"]) if bins else (0, 0)
+    return found if found[0] >= FEW else None
 
 
 def conclude(folder: Path, part: str, data: ImageDataset, measured: Measured) -> None:
@@ -148,20 +171,23 @@ def draw_history(path: Path, history: History) -> None:
 def draw_confusion(path: Path, measured: Measured) -> None:
     """Draw which class (a row) was taken for which; one whose name the font lacks as its number."""
     from matplotlib.figure import Figure
-    from matplotlib.font_manager import findfont, get_font
     from sklearn.metrics import ConfusionMatrixDisplay
 
-    font = get_font(findfont("DejaVu Sans"))  # matplotlib's own
-    names = [
-        name.replace("$", r"\$") if all(font.get_char_index(ord(c)) for c in name) else str(i)
-        for i, name in enumerate(measured.classes)
-    ]
+    names = [written(name, str(i)) for i, name in enumerate(measured.classes)]
     side = 2 + 0.45 * len(names)
     figure = Figure(figsize=(side, side), layout="constrained")
     shown = ConfusionMatrixDisplay(measured.counts.numpy(), display_labels=names)
     shown.plot(ax=figure.subplots(), cmap="cividis", colorbar=False, xticks_rotation="vertical")
     shown.ax_.set(xlabel="taken for", ylabel="is")
     save(figure, path)
+
+
+def written(name: str, instead: str) -> str:
+    """A name as matplotlib writes it without taking it for mathematics, where its font can."""
+    from matplotlib.font_manager import findfont, get_font
+
+    font = get_font(findfont("DejaVu Sans"))  # matplotlib's own
+    return name.replace("$", r"\$") if all(map(font.get_char_index, map(ord, name))) else instead
 
 
 def save(figure: Any, path: Path) -> None:

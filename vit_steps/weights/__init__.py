@@ -1,5 +1,16 @@
-"""Weights that the course's own recipe trained; README.md beside this file tells how."""
+"""Weights that the course's own recipes trained; README.md beside this file tells how."""
 
-from pathlib import Path
+from .. import pretrained
+from ..pretrained.loading import OWN, Loaded
 
-SCATTERED = Path(__file__).with_name("scattered.safetensors")
+SCATTERED = OWN["scattered"]
+
+
+def load(name: str) -> Loaded:
+    """The course's own weights "photos" (of ten things) or "scattered" (digits among fragments).
+
+    With .model, .classes, .preprocess and .measured; ValueError for another name.
+    """
+    if name not in OWN:
+        raise ValueError(f"{name!r}: the course's own weights are {' and '.join(map(repr, OWN))}")
+    return pretrained.load(OWN[name])
