@@ -301,7 +301,7 @@ def test_the_command_writes_the_courses_own_model(tmp_path, capsys):
     assert capsys.readouterr().out == f"{out}, {out.stat().st_size / 1e6:.1f} MB\n"
     found = given(out.read_text(encoding="utf-8"))
     assert len(found["images"]) == 200
-    about = "This model reads the digit that stands somewhere among pieces of other digits."
+    about = "This model reads a digit: one that you draw, or one among pieces of others."
     wanted = explorer.page(
         load_weights(STORED), scattered(200, held_out=True), about=about, unseen=True
     )

@@ -41,10 +41,11 @@ from vit_steps import ViTConfig, maps
 from vit_steps.images import Preprocess
 from vit_steps.training import Weights, load_weights
 from vit_steps.training.dataset import ImageDataset
+from vit_steps.weights import SCATTERED
 
 pytestmark = pytest.mark.slow
 
-STORED = load_weights(command.SCATTERED)
+STORED = load_weights(SCATTERED)
 MODEL = STORED.model.requires_grad_(False)
 
 
@@ -252,7 +253,8 @@ def test_patches_are_covered_hidden_and_asked(page, examples):
     settled(page)
     assert told(page) == "Lit: what patch 6 takes from the patches, through all blocks."
     _, attention = MODEL(image, return_attention=True)
-    lit(page, maps.rollout(attention)[0, 7, 1:])
+    looks = maps.rollout(attention)[0, 7, 1:]
+    lit(page, looks - looks.min())
     page.mouse.click(*at(page, 6, 9))
     assert state(page, "query") == 0
 
@@ -304,7 +306,7 @@ def test_what_is_pointed_at_is_lit_and_marked(page, examples):
     page.mouse.move(0, 0)
     _, attention = MODEL(image, return_attention=True)
     looks = maps.rollout(attention)[0, 0, 1:]
-    lit(page, looks)
+    lit(page, looks - looks.min())
     assert told(page) == "Lit: what cls takes from the patches, through all blocks."
     picture(page, "first")
     whole = shares(MODEL, image)[0]
@@ -317,7 +319,7 @@ def test_what_is_pointed_at_is_lit_and_marked(page, examples):
         assert told(page) == f"Yellow: without this patch, {i} gets less. Blue: it gets more."
     page.mouse.move(0, 0)
     settled(page)
-    lit(page, looks)
+    lit(page, looks - looks.min())
     page.get_by_role("radio", name="what matters").check()
     settled(page)
     best = int(whole.argmax())

@@ -15,10 +15,11 @@ from test_explorer_numbers import steps
 from vit_course.explorer import __main__ as command
 from vit_steps import ViT, maps
 from vit_steps.training import load_model, load_weights
+from vit_steps.weights import SCATTERED
 
 pytestmark = pytest.mark.slow
 
-MODEL = load_model(command.SCATTERED).eval().requires_grad_(False)
+MODEL = load_model(SCATTERED).eval().requires_grad_(False)
 C = MODEL.config
 L, H = C.depth, C.num_heads
 KEYS = {"up": "ArrowUp", "down": "ArrowDown", "left": "ArrowLeft", "right": "ArrowRight"}
@@ -48,7 +49,7 @@ def page(chrome, path):
 @pytest.fixture(scope="module")
 def examples():
     """The pictures in the page, as its bytes say them (k, C, H, W), and their labels."""
-    found = command.held_out("scattered", load_weights(command.SCATTERED), 24)
+    found = command.held_out("scattered", load_weights(SCATTERED), 24)
     images, labels = found[list(range(0, len(found), len(found) // 24))[:24]]
     return ((images + 1) * 127.5).round() / 127.5 - 1, labels
 
