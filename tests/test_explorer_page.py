@@ -434,19 +434,22 @@ def test_a_photo_is_read_as_the_model_learned_from_photos(chrome, tmp_path):
 # The Worker --------------------------------------------------------------------------------------
 
 
+def edited(path, old, new):
+    """A page with another word in it; in its scripts, without the policy that would refuse them."""
+    text = path.read_text("utf-8")
+    assert text.count(old) == 1
+    if "src" not in old:
+        text = re.sub(r'<meta http-equiv="Content-Security[^>]*>', "", text)
+    path.write_text(text.replace(old, new), "utf-8")
+    return path
+
+
 def test_a_worker_computes_and_without_one_the_page_does(page, chrome, stored, examples, tmp_path):
     assert len(page.workers) == 1
-    text = stored.read_text("utf-8")
-    for old, new in (
-        ("worker-src blob:", "worker-src &#x27;none&#x27;"),
-        ("new Worker(", "new Nothing("),
-    ):
-        assert text.count(old) == 1
-        other = text.replace(old, new)
-        if "Nothing" in new:  # other scripts, so other sums
-            other = re.sub(r'<meta http-equiv="Content-Security[^>]*>', "", other)
-        (tmp_path / "page.html").write_text(other, "utf-8")
-        with window(chrome, tmp_path / "page.html", quiet=False) as page:
+    path = tmp_path / "page.html"
+    for old, new in (("worker-src blob:", "worker-src 'none'"), ("new Worker(", "new Nothing(")):
+        path.write_bytes(stored.read_bytes())
+        with window(chrome, edited(path, old, new), quiet=False) as page:
             settled(page)
             assert page.workers == []
             agree(page, shares(MODEL, examples[0][:1])[0], examples[1][0])
@@ -492,13 +495,11 @@ def test_the_line_is_drawn_in_the_next_frame_while_a_long_job_runs(page):
 
 
 def test_what_takes_long_is_asked_for_and_shows_how_far_it_is(chrome, tmp_path):
-    model = lively(ViTConfig(32, 4, 3, 3, embed_dim=96, depth=6, num_heads=4)).half().float()
+    model = lively(ViTConfig(32, 4, 3, 3, embed_dim=64, depth=5, num_heads=4)).half().float()
     data = ImageDataset(torch.rand(2, 3, 32, 32) * 2 - 1, torch.arange(2), ("a", "b", "c"))
-    with window(chrome, written(tmp_path, model, data)) as page:
+    path = edited(written(tmp_path, model, data), "* patches < 1000", "* patches < 0")
+    with window(chrome, path) as page:
         settled(page, quick=False)
-        assert state(page, "run.milliseconds * vitState.patches") > 1000, (
-            "this computer is too fast"
-        )
         bar = page.get_by_role("progressbar")
         assert state(page, "matters") is None
         assert not bar.is_visible()
