@@ -1,2 +1,230 @@
 "use strict";
-const vitTour={build(){}};
+
+/* Eight questions. Each is a prediction first; then the page measures, on this model and its
+pictures, and says what came out; then there is something to try. No answer is written down here:
+which one is right follows from what was measured.
+*/
+const vitTour = (() => {
+  const { row } = vitModel;
+  const { make } = vitDrawing;
+  const { config, classes, labels, examples, patches, ink, state, change, nothingOut } = vitState;
+  const { depth: L, num_heads: h, embed_dim: D, pool } = config;
+  const all = examples.length;
+  const even = 1 / (patches + 1); // what each token gets where all get the same
+  const percent = (share) => `${(100 * share).toFixed(1)}%`;
+  const out = (part) => ({ without: { ...nothingOut(), [part]: true } });
+
+  /* The patch that cls takes most from, in each head of the last block. */
+  function tops({ whole }) {
+    const looks = whole.blocks[L - 1].heads.map(({ weights }) => row(weights, 0).subarray(1));
+    return looks.map(vitMeasures.best);
+  }
+
+  /* A step on how much is left without a part. */
+  const left = (part, name, question, why, task) => ({
+    name,
+    question: `${question} For every 10 pictures that it names rightly now, how many will it name
+      rightly then?`,
+    answers: ["more than 8", "3 to 8", "fewer than 3"],
+    measure: ["count", out(part)],
+    right: ({ before, after }) => (after > 0.8 * before ? 0 : after >= 0.3 * before ? 1 : 2),
+    says: ({ before, after }) =>
+      `Whole, it names ${before} of ${all} rightly; without ${part}, ${after}. ${why}`,
+    task: () => `Leaf through the examples with ▶: ${task}`,
+    then: () => out(part),
+  });
+
+  /* A step: its question and answers, and `begin`, how the page stands meanwhile; what is measured;
+  which answer what was found makes `right`, what it says, what to try, and the page `then`. */
+  const STEPS = [
+    left(
+      "positions",
+      "Lesson 02 · Without positions",
+      "Take the positions away.",
+      "It still gets what is on each patch, but not where the patch is.",
+      "which class does it now take for which?",
+    ),
+    {
+      name: "Lesson 02 · A bag of patches",
+      question: `Still without positions: the brightest patch of a picture and the darkest change
+        places. How far does the share of any class move, at most?`,
+      answers: ["not at all", "by less than 10 percentage points", "further"],
+      begin: out("positions"),
+      measure: ["swaps"],
+      right: ({ without }) => (without < 1e-4 ? 0 : without < 0.1 ? 1 : 2),
+      says: ({ without, withThem }) => `By ${percent(without)}, averaged over ${all} pictures; with
+        positions, by ${percent(withThem)}. Attention is a sum over tokens, and a sum has no order.`,
+      task: ({ example }) => `In example ${example + 1}, ${classes[labels[example]]}, the two have
+        changed places now. Under “Take it out”, put the positions back: what does it say then?`,
+      then: ({ example }) => {
+        const base = vitMeasures.swapped(examples[example], config);
+        return { ...out("positions"), base, example: -1, caption: "two patches swapped" };
+      },
+    },
+    {
+      name: "Lesson 03 · Heads",
+      question: `In this picture, does cls take most from the same patch in each head of block
+        ${L - 1}?`,
+      answers: ["yes, in each", "in some of them", "no, in each from another"],
+      measure: ["run", { pixels: examples[0], covered: [], without: {} }],
+      right: (found) => {
+        const different = new Set(tops(found)).size;
+        return different === 1 ? 0 : different < h ? 1 : 2;
+      },
+      says: (found) => `From head 0 to head ${h - 1}: patch ${tops(found).join(", ")}. Each head has
+        queries and keys of its own, so each may look elsewhere.`,
+      task: () => "“Every head” shows them all. In which block do the heads agree most?",
+    },
+    {
+      name: "Lesson 04 · The square root of d",
+      question: `Scores are divided by √${D / h}. Leave that out: what becomes of the largest weight
+        that cls gives to a token, on average?`,
+      answers: ["it grows", "it stays nearly as it is", "it shrinks"],
+      measure: ["sharpness"],
+      right: ({ before, after }) => (after > 1.02 * before ? 0 : after > 0.98 * before ? 1 : 2),
+      says: ({ before, after, right }) => `Over all pictures, blocks and heads it goes from
+        ${percent(before)} to ${percent(after)}. Scores further apart make a softmax sharper; but a
+        later block gets another stream, too. The model was trained with the division: without it,
+        it names ${right} of ${all} rightly.`,
+      task: () => "On the road, “attention” has scores and weights: compare them with √d and without.",
+      then: () => ({ ...out("scale"), stage: "attention" }),
+    },
+    left(
+      "residuals",
+      "Lesson 05 · Residuals",
+      "Attention and MLP add to the stream. Let each replace it instead.",
+      "Attention and MLP were trained to add to what is there, not to stand for it.",
+      "does it still say different things of them?",
+    ),
+    {
+      name: "Lesson 06 · Which block decides",
+      question: `Let the head read the stream before block 0 and after each block. When does it first
+        name at least half as many pictures rightly as at the end?`,
+      answers: ["by the middle of the blocks", "later, but not last", "only after the last block"],
+      measure: ["lenses"],
+      right: (counts) => {
+        const first = counts.findIndex((n) => n >= counts[L] / 2);
+        return first <= L / 2 ? 0 : first < L ? 1 : 2;
+      },
+      says: (counts) => `Before block 0 it names ${counts[0]} of ${all} rightly, and after the blocks,
+        one by one: ${counts.slice(1).join(", ")}. The head was trained on the last stream alone. So
+        this says when the answer stands where the head reads, not when the model has it.`,
+      task: () => `Watch “Which block decides” while you leaf through the examples: in which picture
+        does the answer come last?`,
+    },
+    {
+      name: "Lesson 08 · The untrained twin",
+      question: `The same model with fresh random weights: how large is the largest share that its
+        cls gives to a patch, on average? Shared out evenly, it would be ${percent(even)}.`,
+      answers: ["less than twice that", "more, but less than half of all", "half of all, or more"],
+      measure: ["evenness"],
+      right: ({ untrained }) => (untrained < 2 * even ? 0 : untrained < 0.5 ? 1 : 2),
+      says: ({ untrained, trained }) => `It is ${percent(untrained)}, and this model's
+        ${percent(trained)}. The two have the same sizes; they differ in their weights alone.`,
+      task: () => `Under “Every head”, the twin stands beside the model now. Leaf through the examples:
+        do the twin's maps follow what is on the picture?`,
+      then: () => ({ twin: true }),
+    },
+    {
+      name: "Lesson 09 · Is that why?",
+      question: `Rollout follows the attention through all blocks, and marks one patch most. Now cls may
+        not look at one patch of each picture: the marked one, or one drawn by lot from the others
+        ${ink ? "that are not empty" : ""}. Without which does it name fewer pictures rightly?`,
+      answers: ["without the marked one", "without the one drawn by lot", "as few without either"],
+      measure: ["reasons"],
+      right: ({ marked, drawn }) => (marked < drawn ? 0 : marked > drawn ? 1 : 2),
+      says: ({ before, marked, drawn }) => `Whole, it names ${before} of ${all} rightly; ${marked} when
+        the marked patch is hidden from cls, and ${drawn} when the drawn one is.
+        ${Math.abs(marked - drawn) < 4 ? "So small a difference may be chance." : ""}
+        The picture stays whole, and the other tokens still look there: in each head, cls gives that
+        patch nothing, and its other weights grow until their sum is 1 again.
+        ${pool === "mean" ? "And this model answers from its patches, not from cls." : ""}`,
+      task: () => `Lit is what rollout marks, and the pointer hides patches from cls now. Hide as few
+        as you can until the answer changes.`,
+      then: () => ({ tool: "hide" }),
+    },
+  ];
+
+  function build(place) {
+    const part = (id) => document.getElementById(id);
+    const found = []; // of each step, what was measured,
+    const first = []; // and whether the first guess was right
+    let at = 0;
+    let job = null;
+    let before = null; // all as the learner left it
+    part("output").append(place); // beside the picture
+
+    /* A step; after the last one, how it went. */
+    function open(number) {
+      at = number;
+      const step = STEPS[at];
+      const [hits, of] = [first.filter(Boolean).length, first.filter(() => true).length];
+      const end = `You answered ${of} of ${STEPS.length} questions, and foretold ${hits} of them at
+        your first guess. Leave the tour, and your own picture is back.`;
+      part("step").textContent = step ? `${at + 1} of ${STEPS.length} · ${step.name}` : "The end";
+      part("question").textContent = step ? step.question : end;
+      part("guesses").replaceChildren(...(step ? step.answers.map(guess) : []));
+      for (const id of ["guesses", "asking", "next"]) part(id).hidden = !step;
+      part("back").disabled = at === 0;
+      place.hidden = false;
+      ask();
+      part("step").focus();
+    }
+
+    function guess(text) {
+      const input = make("input", { type: "radio", name: "guess", onchange: ask });
+      return make("label", { className: "answer" }, input, text);
+    }
+
+    /* The page as the question finds it; what may give its answer away is closed. */
+    function ask() {
+      tell(at < STEPS.length);
+      const whole = { shift: [0, 0], covered: new Set(), twin: false, without: nothingOut() };
+      const lit = { tool: "pick", light: "looks", kind: "rollout", query: 0, name: -1 };
+      change({ base: examples[0], example: 0, ...whole, ...lit, ...STEPS[at]?.begin });
+    }
+
+    /* Say something, where a question no longer waits for a guess with the page open. */
+    function tell(closed, ...words) {
+      job?.stop();
+      part("revealed").replaceChildren(...words.map(([strong, text]) => make("p", {}, make("strong", {}, strong), text)));
+      document.body.classList.toggle("predict", closed);
+    }
+
+    async function show() {
+      const step = STEPS[at];
+      const guesses = [...part("guesses").querySelectorAll("input")];
+      const choice = guesses.findIndex(({ checked }) => checked);
+      ask();
+      if (choice < 0) return tell(true, ["Choose first. ", "A wrong guess teaches more than none."]);
+      job = found[at] ? null : vitParts.measure(part("show"), part("asking"), ...step.measure);
+      const numbers = found[at] ?? (await job);
+      if (!numbers || STEPS[at] !== step || place.hidden) return; // stopped, or gone on meanwhile
+      found[at] = numbers;
+      const right = step.right(numbers);
+      first[at] ??= right === choice;
+      const verdict = right === choice ? "Yes. " : `No: ${step.answers[right]}. `;
+      tell(false, [verdict, step.says(numbers)], ["Try it yourself. ", step.task(numbers)]);
+      change(step.then?.(numbers) ?? {});
+    }
+
+    function leave() {
+      tell(false);
+      place.hidden = true;
+      change(before);
+      before = null;
+      part("start-tour").focus();
+    }
+
+    const ways = { show, leave, back: () => open(at - 1), next: () => open(at + 1) };
+    for (const [id, way] of Object.entries(ways)) part(id).addEventListener("click", way);
+    part("start-tour").hidden = !labels.length;
+    part("start-tour").addEventListener("click", () => {
+      const { run, matters, ...mine } = state;
+      before ??= mine;
+      open(at % STEPS.length);
+    });
+  }
+
+  return { build };
+})();
