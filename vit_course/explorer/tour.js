@@ -60,9 +60,9 @@ const vitTour = (() => {
     },
     {
       name: "Lesson 03 · Heads",
-      question: `In this picture, does cls take most from the same patch in each head of block
-        ${L - 1}?`,
-      answers: ["yes", "no"],
+      question: `From which patch does cls take most in this picture: is it the same in each head of
+        block ${L - 1}?`,
+      answers: ["the same in each", "not the same in all"],
       measure: ["run", { pixels: examples[0], covered: [], without: {} }],
       right: (found) => (new Set(tops(found)).size === 1 ? 0 : 1),
       says: (found) => `From head 0 to head ${h - 1}: patch ${tops(found).join(", ")}. Each head has
@@ -86,7 +86,7 @@ const vitTour = (() => {
       "05",
       "residuals",
       "Attention and MLP add to the stream. Let each replace it instead.",
-      "They were trained to add to what is there, not to stand for it.",
+      "Attention and MLP were trained to add to what is there, not to stand for it.",
     ),
     {
       name: "Lesson 06 · Which block decides",
@@ -124,7 +124,7 @@ const vitTour = (() => {
       right: ({ marked, drawn }) => (marked < drawn ? 0 : marked > drawn ? 1 : 2),
       says: (n) => `Whole, it names ${n.before} of ${all} rightly; ${n.marked} with the marked patch
         hidden from cls, and ${n.drawn} with the drawn one.
-        ${Math.abs(n.marked - n.drawn) < 4 ? "So small a difference may be chance." : ""}
+        ${[1, 2, 3].includes(Math.abs(n.marked - n.drawn)) ? "So small a difference may be chance." : ""}
         The picture stays whole, and the other tokens look there: in each head, cls gives that patch
         nothing, and its other weights grow until their sum is 1 again.
         ${config.pool === "mean" ? "But this model answers from its patches, not from cls." : ""}`,
