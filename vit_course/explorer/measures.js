@@ -37,13 +37,15 @@ const vitMeasures = (() => {
 
   const shares = ({ probabilities }) => probabilities.data;
 
+  /* How far it is in part i of n that take as long. */
+  const part = (tick, i, n) => (done, of) => tick(i * of + done, n * of);
+
   /* How many examples are read rightly, whole and without something. */
   async function count(subject, { without, covered = [] }, tick) {
     const { examples, labels, config, paper } = subject;
     const pictures = examples.map((x) => cover(x, covered, config, paper));
-    const half = (offset) => (done, of) => tick(offset + done, 2 * of);
-    const before = await overAll(subject, examples, {}, half(0), shares);
-    const after = await overAll(subject, pictures, without, half(examples.length), shares);
+    const before = await overAll(subject, examples, {}, part(tick, 0, 2), shares);
+    const after = await overAll(subject, pictures, without, part(tick, 1, 2), shares);
     return { before: right(labels, before), after: right(labels, after), of: examples.length };
   }
 
@@ -99,15 +101,14 @@ const vitMeasures = (() => {
   async function swaps(subject, _, tick) {
     const { examples, config } = subject;
     const pictures = examples.map((x) => swapped(x, config));
-    const move = async (without) => {
-      const before = await overAll(subject, examples, without, tick, shares);
-      const after = await overAll(subject, pictures, without, tick, shares);
+    const move = async (without, i) => {
+      const before = await overAll(subject, examples, without, part(tick, i, 4), shares);
+      const after = await overAll(subject, pictures, without, part(tick, i + 1, 4), shares);
       const far = (a, b) => Math.max(...a.map((share, i) => Math.abs(share - b[i])));
       return before.map((one, i) => far(one, after[i]));
     };
-    const [blind, seeing] = [await move({ positions: true }), await move({})];
-    const example = best(seeing);
-    return { without: mean(blind), withThem: mean(seeing), example };
+    const [blind, seeing] = [await move({ positions: true }, 0), await move({}, 2)];
+    return { without: mean(blind), withThem: mean(seeing), example: best(seeing) };
   }
 
   /* The largest weight that cls gives, as a mean over heads and blocks, with √d and without. */
@@ -117,8 +118,8 @@ const vitMeasures = (() => {
       sharp: mean(one.blocks.flatMap(({ heads }) => heads.map(largest))),
       shares: shares(one),
     });
-    const a = await overAll(subject, subject.examples, {}, tick, made);
-    const b = await overAll(subject, subject.examples, { scale: true }, tick, made);
+    const a = await overAll(subject, subject.examples, {}, part(tick, 0, 2), made);
+    const b = await overAll(subject, subject.examples, { scale: true }, part(tick, 1, 2), made);
     const [before, after] = [a, b].map((all) => mean(all.map(({ sharp }) => sharp)));
     return { before, after, right: right(subject.labels, b.map((one) => one.shares)) }; // prettier-ignore
   }
@@ -128,23 +129,23 @@ const vitMeasures = (() => {
   async function evenness(subject, _, tick) {
     const made = ({ blocks }) =>
       mean(blocks.flatMap(({ heads }) => heads.map((x) => Math.max(...row(x.weights, 0).slice(1)))));
-    const trained = await overAll(subject, subject.examples, {}, tick, made);
+    const trained = await overAll(subject, subject.examples, {}, part(tick, 0, 2), made);
     const twin = { ...subject, weights: subject.twin };
-    const untrained = await overAll(twin, subject.examples, {}, tick, made);
+    const untrained = await overAll(twin, subject.examples, {}, part(tick, 1, 2), made);
     return { trained: mean(trained), untrained: mean(untrained) };
   }
 
   /* Of how many examples the class is read when cls may not look at one patch: the one that rollout
-  marks most, or one drawn by lot from the others that are not empty. */
+  marks most, or one drawn by lot from the others that are not empty (of a photo none is). */
   async function reasons(subject, _, tick) {
-    const { examples, labels, config, weights } = subject;
+    const { examples, labels, config, weights, paper } = subject;
     const draw = generator(1);
     const found = { before: [], marked: [], drawn: [] };
     for (const [i, picture] of examples.entries()) {
       const one = vit(picture, weights, config);
       const top = best(row(rollout(one.blocks), 0).subarray(1));
       const light = brightness(picture, config);
-      const others = [...light.keys()].filter((p) => p !== top && light[p] > Math.min(...light));
+      const others = [...light.keys()].filter((p) => p !== top && light[p] !== paper);
       const other = others[Math.floor(((draw.even() + 1) / 2) * others.length)] ?? top;
       found.before.push(shares(one));
       found.marked.push(shares(vit(picture, weights, config, { hidden: [top] })));
