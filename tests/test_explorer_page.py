@@ -1,101 +1,52 @@
-"""The explorer's page in a real Chromium: right numbers, a closed page, a look at any width.
+"""The first screen of the explorer's page in a real Chromium, by mouse and by keys.
 
-Skipped where Chromium or `pip install -e ".[browser]"` is missing; with BROWSER=all in the
-environment, as in CI, they must be there. Screenshots go to the folder BROWSER_OUT.
+Its numbers are PyTorch's in test_explorer_numbers.py. Skipped where Chromium or
+`pip install -e ".[browser]"` is missing; with SKIP=nothing in the environment, as in CI, they must
+be there. Screenshots go to the folder BROWSER_OUT.
 """
 
-import base64
-import json
-import os
 import re
-import signal
-import threading
-from contextlib import contextmanager
-from copy import deepcopy
-from io import BytesIO
-from pathlib import Path
 
 import browser
 import numpy as np
 import pytest
 import torch
 from helpers import close
+from live_page import (
+    SETTLED,
+    ask,
+    at,
+    bars,
+    canvas,
+    caption,
+    drag,
+    percent,
+    picture,
+    pixels,
+    press,
+    saved,
+    settled,
+    state,
+    tab,
+    use,
+    window,
+    written,
+)
 from PIL import Image
-from torch import nn
-from torch.nn import functional as F
+from test_explorer_numbers import covered, lively, shares
 
-from vit_course import explorer
 from vit_course.explorer import __main__ as command
 from vit_course.explorer import pages
-from vit_steps import ViT, ViTConfig, maps
-from vit_steps.training import data, load_model, load_weights
+from vit_steps import ViTConfig, maps
+from vit_steps.images import Preprocess
+from vit_steps.training import Weights, load_weights
 from vit_steps.training.dataset import ImageDataset
+from vit_steps.weights import SCATTERED
 
 pytestmark = pytest.mark.slow
 
-LIMIT = 30_000  # milliseconds
-STAGES = ("photo", "patches", "cls + positions", "QKV heads", "attention", "MLP", "head")
-
-
-# A window ----------------------------------------------------------------------------------------
-
-
-@contextmanager
-def window(chrome, path, wide=1440, quiet=True, limit=240, **options):
-    """A page of its own. At the end it must have said nothing, and have asked for nothing else.
-
-    Args:
-        path: the file.
-        wide: the window's width, in pixels.
-        quiet: False where the test provokes what the page objects to.
-        limit: so many seconds, then Chromium is ended: a page that hangs answers nothing.
-    """
-    session = chrome.new_browser_cdp_session()
-    processes = session.send("SystemInfo.getProcessInfo")["processInfo"]
-    session.detach()
-    (number,) = [process["id"] for process in processes if process["type"] == "browser"]
-    end = threading.Timer(limit, os.kill, (number, signal.SIGKILL))
-    end.start()
-    context = chrome.new_context(viewport={"width": wide, "height": 900}, **options)
-    context.set_default_timeout(LIMIT)
-    page, heard, known = context.new_page(), [], (path.as_uri(), "about:srcdoc")
-    page.on("console", lambda m: heard.append(m.text) if m.type in ("error", "warning") else None)
-    page.on("pageerror", lambda error: heard.append(str(error)))
-    page.on("request", lambda r: heard.append(r.url) if r.url not in known else None)
-
-    def refuse(dialog):
-        heard.append(f"a dialog: {dialog.message}")
-        dialog.dismiss()
-
-    page.on("dialog", refuse)
-    try:
-        page.goto(path.as_uri())
-        yield page
-        if quiet:
-            assert heard == []
-    finally:
-        context.close()
-        end.cancel()
-
-
-def ask(page, script, argument=None):
-    """What a function in JavaScript returns after the next frame, in which the page draws."""
-    script = f"""async x => {{
-      await new Promise(requestAnimationFrame);
-      return ({script})(x);
-    }}"""
-    return page.evaluate(script, argument)
-
-
-def picture(page, name, **options):
-    """Take a screenshot, where they are wanted."""
-    if out := os.environ.get("BROWSER_OUT"):
-        page.screenshot(path=Path(out) / f"explorer_{name}.png", **options)
-
-
-def open_stage(page, name):
-    stages = page.get_by_role("navigation", name="Stages")
-    stages.get_by_role("button", name=re.compile(f"^{re.escape(name)}")).click()
+STORED = load_weights(SCATTERED)
+MODEL = STORED.model.requires_grad_(False)
 
 
 @pytest.fixture(scope="module")
@@ -112,580 +63,452 @@ def stored(tmp_path_factory):
     return path
 
 
+@pytest.fixture
+def page(chrome, stored):
+    with window(chrome, stored) as page:
+        settled(page)
+        yield page
+
+
+@pytest.fixture(scope="module")
+def examples():
+    """The pictures in the page (k, C, H, W), as its bytes say them, and their labels."""
+    images, labels = command.held_out("scattered", STORED, 200)[:]
+    order = pages.striking_first(MODEL, images, labels, -1.0)
+    return ((images[order] + 1) * 127.5).round() / 127.5 - 1, labels[order]
+
+
+# By mouse and keys -------------------------------------------------------------------------------
+
+
+def told(page):
+    return page.locator("#told").text_content()
+
+
+def agree(page, wanted, label=None):
+    """The answer in words and in bars is that of these shares (classes,); `label` has a mark."""
+    settled(page, quick=False)
+    best = int(wanted.argmax())
+    names = ask(page, "() => vitState.classes")
+    said = page.locator("#answer").text_content()
+    assert said in [f"It says {names[best]} ({text})." for text in percent(wanted[best])]
+    lines = bars(page)
+    assert len(lines) == len(wanted)
+    for i, (name, number) in enumerate(lines):
+        assert name == names[i] + " ✓" * (i == label)
+        assert number in percent(wanted[i])
+    widths = page.locator(".bars .bar").evaluate_all("all => all.map(one => one.style.width)")
+    close(torch.tensor([float(w[:-1]) / 100 for w in widths]), wanted.float(), 1e-4)
+    assert page.locator(".bars .best").count() == 1
+
+
 def test_a_page_that_hangs_ends_the_wait(stored):
     with browser.launched() as chrome:
         from playwright.sync_api import Error
 
-        with window(chrome, stored, limit=3) as page, pytest.raises(Error, match="closed"):
+        with window(chrome, stored, limit=2) as page, pytest.raises(Error, match="closed"):
             ask(page, "() => { while (true); }")
 
 
-# What PyTorch makes of it ------------------------------------------------------------------------
+def test_a_digit_is_drawn_with_the_mouse(page, examples):
+    images, labels = examples
+    assert caption(page) == f"example 1 of 200: {labels[0]}"
+    close(pixels(page), images[:1], 1e-6)
+    agree(page, shares(MODEL, images[:1])[0], labels[0])
+    drag(page, (3, 5), (3, 10), (12, 7))  # the pen begins a sheet of its own
+    drawn = pixels(page)
+    assert (drawn[0, 0, 3, 5:11] == 1).all()
+    assert (drawn[0, 0, 12, 7], drawn[0, 0, 0, 0], drawn[0, 0, 8, 2]) == (1, -1, -1)
+    assert (drawn[0, 0, 3:13].amax(dim=1) > 0.5).all()  # without a gap
+    assert drawn[0, 0, :, 13:].max() == -1  # nothing of the example is left
+    agree(page, shares(MODEL, drawn)[0])
+    assert caption(page) == "your drawing"
+    picture(page, "drawn")
+    drag(page, (10, 12), (12, 12))  # and draws on there
+    assert (pixels(page)[0, 0, 3, 5:11] == 1).all()
+    use(page, "Erase")
+    drag(page, (3, 5), (3, 10))
+    assert (pixels(page)[0, 0, 3, 5:10] == -1).all()
+    before = pixels(page)
+    page.mouse.click(*at(page, 12, 12), button="right")
+    assert torch.equal(pixels(page), before)
+    for button, place in (("the next example", 0), ("the example before", 199)):
+        press(page, button)
+        agree(page, shares(MODEL, images[[place]])[0], labels[place])
+        assert caption(page) == f"example {place + 1} of 200: {labels[place]}"
 
 
-def steps(model, images, **without):
-    """Every intermediate of a ViT by the names of model.js, in torch's own functions and 64 bits.
-
-    Args:
-        model: a ViT, or the learner's.
-        images: (B, C, H, W).
-        without: as in model.js.
-
-    Returns:
-        The names with tensors whose first axis is B; "blocks" a list of such; in a block, "heads" a
-        list of such.
-    """
-    c, x = model.config, images.double()
-    given = {name: tensor.double() for name, tensor in model.state_dict().items()}
-    P, h, d = c.patch_size, c.num_heads, c.embed_dim // c.num_heads
-
-    def linear(name, x):
-        return F.linear(x, given[f"{name}.weight"], given.get(f"{name}.bias"))
-
-    def norm(name, x):
-        if name in without.get("norms", ()):
-            return x
-        return F.layer_norm(
-            x, x.shape[-1:], given[f"{name}.weight"], given[f"{name}.bias"], c.norm_eps
-        )
-
-    def stream(x, branch):
-        return branch if without.get("residuals") else x + branch
-
-    cut = x.unfold(2, P, P).unfold(3, P, P)  # (B, C, rows, cols, P, P)
-    found = {"patches": cut.permute(0, 2, 3, 4, 5, 1).flatten(3).flatten(1, 2)}
-    weight, bias = given["patch_embed.proj.weight"], given["patch_embed.proj.bias"]
-    found["embedded"] = F.conv2d(x, weight, bias, stride=P).flatten(2).mT
-    cls = given["tokens.cls_token"].expand(len(x), 1, -1)
-    x = torch.cat([cls, found["embedded"]], dim=1)
-    if not without.get("positions"):
-        x = x + given["tokens.pos_embed"]
-    found |= {"start": x, "blocks": []}
-    for b in range(c.depth):
-        block, name = {"input": x}, f"blocks.{b}"
-        block["norm1"] = norm(f"{name}.norm1", x)
-        qkv = linear(f"{name}.attn.qkv", block["norm1"]).unflatten(-1, (3, h, d))
-        q, k, v = qkv.permute(2, 0, 3, 1, 4)  # each (B, h, N, d)
-        products = q @ k.mT
-        scores = products if without.get("scale") else products / d**0.5
-        scores = scores.clone()
-        scores[:, :, 0, [1 + patch for patch in without.get("hidden", ())]] = -torch.inf
-        weights = scores.softmax(dim=-1)
-        mixed = weights @ v
-        mixed[:, [head for at, head in without.get("heads", ()) if at == b]] = 0
-        parts = dict(q=q, k=k, v=v, products=products, scores=scores, weights=weights, mixed=mixed)
-        block["heads"] = [{key: part[:, i] for key, part in parts.items()} for i in range(h)]
-        block["merged"] = mixed.transpose(1, 2).flatten(2)
-        block["attended"] = linear(f"{name}.attn.proj", block["merged"])
-        block["middle"] = stream(x, block["attended"])
-        block["norm2"] = norm(f"{name}.norm2", block["middle"])
-        block["hidden"] = linear(f"{name}.mlp.fc1", block["norm2"])
-        block["bent"] = F.gelu(block["hidden"])
-        block["made"] = linear(f"{name}.mlp.fc2", block["bent"])
-        block["output"] = stream(block["middle"], block["made"])
-        if b in without.get("blocks", ()):
-            block["output"] = x
-        x = block["output"]
-        found["blocks"].append(block)
-    found["norm"] = norm("norm", x)
-    pooled = found["norm"][:, 1:].mean(dim=1) if c.pool == "mean" else found["norm"][:, 0]
-    logits = linear("head", pooled)
-    return found | {
-        "pooled": pooled[:, None],
-        "logits": logits[:, None],
-        "probabilities": logits.softmax(dim=-1)[:, None],
-    }
+def test_an_empty_picture_says_so(page, examples):
+    press(page, "an empty sheet to draw on")
+    settled(page)
+    assert (pixels(page) == -1).all()
+    assert page.locator("#answer").text_content() == "There is too little on it to say anything."
+    assert {number for _, number in bars(page)} == {""}
+    assert page.locator(".bars .best").count() == 0
+    assert not page.get_by_role("button", name="Cover the patch").is_visible()
+    drag(page, (3, 5), (12, 5))
+    agree(page, shares(MODEL, pixels(page))[0])
 
 
-def compare(page_says, torch_says, place="vit", atol=1e-4):
-    """All that the page computed equals the first picture's of PyTorch, name by name."""
-    if isinstance(torch_says, torch.Tensor):
-        shape = (page_says["rows"], page_says["cols"])
-        assert shape == tuple(torch_says[0].shape), place
-        values = torch.tensor(page_says["data"], dtype=torch.float64).view(shape)
-        far = (values - torch_says[0]).nan_to_num().abs().max()  # −∞ less −∞ is NaN
-        assert values.isinf().equal(torch_says[0].isinf()), place
-        assert not values.isnan().any(), place
-        assert far < atol, f"{place}: {far:.2e}"
-    elif isinstance(torch_says, list):
-        assert len(page_says) == len(torch_says), place
-        for i, (one, other) in enumerate(zip(page_says, torch_says, strict=True)):
-            compare(one, other, f"{place}[{i}]", atol)
-    else:
-        assert set(page_says) - {"gone"} == set(torch_says), place  # a mark of what is out
-        for name, other in torch_says.items():
-            compare(page_says[name], other, f"{place}.{name}", atol)
+def test_a_digit_is_drawn_by_keys(page):
+    tab(page, page.get_by_role("button", name="an empty sheet to draw on"))
+    page.keyboard.press("Enter")
+    tab(page, canvas(page), "Shift+Tab")
+    page.keyboard.press("Space")
+    for _ in range(4):
+        page.keyboard.press("ArrowUp")
+        page.keyboard.press("Space")
+    drawn = pixels(page)
+    assert (drawn[0, 0, 4:9, 8] == 1).all()
+    assert int((drawn == 1).sum()) == 5
+    agree(page, shares(MODEL, drawn)[0])
+    tab(page, page.get_by_role("radio", name="Draw", exact=True), "Shift+Tab")
+    page.keyboard.press("ArrowRight")
+    assert state(page, "tool") == "erase"
+    tab(page, canvas(page))
+    page.keyboard.press("Enter")
+    assert pixels(page)[0, 0, 4, 8] == -1
+    use(page, "Move")
+    canvas(page).focus()
+    before = pixels(page)
+    for key in ("ArrowUp", "ArrowUp", "ArrowRight"):
+        page.keyboard.press(key)
+    assert torch.equal(pixels(page)[..., :-2, 1:], before[..., 2:, :-1])
+    use(page, "Cover")
+    canvas(page).focus()
+    page.keyboard.press("ArrowDown")  # a patch further: from row 4 to row 8
+    page.keyboard.press("Space")
+    assert ask(page, "() => [...vitState.state.covered]") == [10]
+    page.keyboard.press("Space")
+    assert ask(page, "() => [...vitState.state.covered]") == []
 
 
-# All of it as plain lists, for the way out of the page.
-VIT = """([pixels, without]) => {
-  const plain = x => x instanceof Float32Array ? Array.from(x)
-    : Array.isArray(x) ? x.map(plain)
-    : Object(x) === x ? Object.fromEntries(Object.entries(x).map(([k, v]) => [k, plain(v)])) : x;
-  const run = vitModel.vit(
-    Float32Array.from(pixels), vitState.weights, vitState.config, without);
-  const { pixels: _, without: __, ...rest } = run;
-  return plain({ ...rest, rollout: vitModel.rollout(run.blocks, !without.residuals) });
-}"""
+def moved(image, down, right):
+    """A picture (1, C, H, W), moved; black comes in at the edges."""
+    wide = torch.full((1, 1, 48, 48), -1.0)
+    wide[..., 16 + down : 32 + down, 16 + right : 32 + right] = image
+    return wide[..., 16:32, 16:32]
 
 
-def vit(page, image, **without):
-    """What model.js makes of one picture (C, H, W), with the page's own weights."""
-    found = ask(page, VIT, [image.flatten().tolist(), without])
-    return found, found.pop("rollout")
+def test_the_picture_is_dragged_and_what_left_it_comes_back(page, examples):
+    image = examples[0][:1]
+    use(page, "Move")
+    drag(page, (8, 8), (10, 7), (11, 6))
+    assert state(page, "shift") == [3, -2]
+    close(pixels(page), moved(image, 3, -2), 1e-6)
+    agree(page, shares(MODEL, moved(image, 3, -2))[0], examples[1][0])
+    assert caption(page).endswith(", moved")
+    drag(page, (0, 8), (13, 8))
+    assert state(page, "shift") == [16, -2]
+    drag(page, (15, 5), (2, 5))
+    drag(page, (5, 5), (2, 7))
+    close(pixels(page), image, 1e-6)
+    # What is drawn on a moved picture stands where it is drawn.
+    use(page, "Erase")
+    drag(page, (15, 0), (15, 1))  # a picture of one's own: the pen begins no new sheet
+    use(page, "Move")
+    drag(page, (8, 2), (8, 8))
+    use(page, "Draw")
+    before = pixels(page)
+    drag(page, (3, 2), (12, 2))
+    drawn = pixels(page)
+    assert (drawn[0, 0, 3:13, 2] == 1).all()
+    close(drawn[..., 5:], before[..., 5:], 1e-6)
 
 
-def lively(config):
-    """A model whose numbers are all of a size that shows: no flat attention, no bias of 0."""
-    model = ViT(config).eval()
-    with torch.no_grad():
-        for name, x in model.named_parameters():
-            if name.endswith("weight") and x.ndim > 1:
-                x.normal_(std=1.5 / x[0].numel() ** 0.5)
-            else:
-                x.normal_(mean="norm" in name and name.endswith("weight"), std=0.3)
-    return model
+def test_patches_are_covered_hidden_and_asked(page, examples):
+    image, label = examples[0][:1], examples[1][0]
+    whole = shares(MODEL, image)[0]
+    use(page, "Cover")
+    lists = {"covered": "covered", "hidden": "without.hidden"}
+    for tool, list_ in lists.items():
+        items = f"() => Array.from(vitState.state.{list_}).sort((a, b) => a - b)"
+        drag(page, (1, 1), (1, 6), (6, 6))
+        assert ask(page, items) == [0, 1, 5]
+        wanted = shares(MODEL, covered(image, [0, 1, 5], 4, -1.0))[0]
+        if tool == "hidden":
+            blind = torch.zeros(1, 4, 4, dtype=torch.bool)
+            blind.view(-1)[[0, 1, 5]] = True
+            wanted = maps.blinded(MODEL, image, blind)[0].softmax(dim=0)
+        agree(page, wanted, label)
+        best = int(whole.argmax())
+        was = page.locator("#doubt").text_content()
+        assert was in [f"Whole, it says {best} ({text})." for text in percent(whole[best])]
+        marks = page.locator(".bars .whole").evaluate_all("all => all.map(one => one.style.left)")
+        close(torch.tensor([float(m[:-1]) / 100 for m in marks]), whole.float(), 1e-4)
+        drag(page, (6, 6), (6, 9), (1, 6))  # begun on a marked one, it takes marks away
+        assert ask(page, items) == [0]
+        page.mouse.click(*at(page, 1, 1))
+        assert ask(page, items) == []
+        agree(page, whole, label)
+        # Where parts are taken out, a switch gives this tool.
+        ask(page, "() => vitState.change({ tool: 'hide' })")
+    page.mouse.click(*at(page, 6, 6))
+    press(page, "the next example")
+    assert state(page, "without.hidden") == []
+    press(page, "the example before")
+    use(page, "Ask a patch")
+    page.mouse.click(*at(page, 6, 9))  # patch 6
+    page.mouse.move(0, 0)
+    settled(page)
+    assert told(page) == "Lit: what patch 6 takes from the patches, through all blocks."
+    _, attention = MODEL(image, return_attention=True)
+    looks = maps.rollout(attention)[0, 7, 1:]
+    lit(page, looks - looks.min())
+    page.mouse.click(*at(page, 6, 9))
+    assert state(page, "query") == 0
 
 
-def written(folder, model, *given, **options):
-    return explorer.write(folder / "page.html", model, *given, **options)
+def test_a_finger_that_scrolls_the_page_asks_nothing(page):
+    use(page, "Ask a patch")
+    box = canvas(page).bounding_box()
+    place = {"clientX": box["x"] + 150, "clientY": box["y"] + 150, "pointerId": 1}
+    canvas(page).evaluate("one => (one.setPointerCapture = () => {})")  # of no real pointer
+    for kind in ("pointerdown", "pointermove", "pointercancel"):
+        canvas(page).dispatch_event(kind, place)
+    assert state(page, "query") == 0
+    for kind in ("pointerdown", "pointerup"):
+        canvas(page).dispatch_event(kind, place)
+    assert state(page, "query") == 6  # patch 5
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        "8, 4, 1, 3, embed_dim=6, depth=1, num_heads=1",
-        "8, 4, 3, 3, embed_dim=12, depth=2, num_heads=3, pool='mean'",
-        "(6, 9), 3, 3, 5, embed_dim=12, depth=2, num_heads=2, qkv_bias=False",
-        "(15, 5), 5, 2, 4, embed_dim=16, depth=3, num_heads=4, mlp_ratio=1.5, pool='mean'",
-        "(4, 16), 2, 2, 12, embed_dim=12, depth=1, num_heads=4, norm_eps=0.01",
-        "16, 4, 1, 10, embed_dim=64, depth=4, num_heads=4",
-        "16, 4, 1, 10, embed_dim=32, depth=4, num_heads=1, qkv_bias=False, pool='mean'",
-        "3, 1, 1, 2, embed_dim=8, depth=2, num_heads=2, mlp_ratio=0.5, norm_eps=0.1",
-        "7, 7, 3, 3, embed_dim=9, depth=3, num_heads=3, mlp_ratio=3.0",
-        "(21, 14), 7, 3, 11, embed_dim=20, depth=2, num_heads=4, qkv_bias=False, mlp_ratio=2.0",
-        "(9, 15), 3, 1, 1, embed_dim=10, depth=1, num_heads=2, pool='mean', qkv_bias=False",
-        "5, 1, 2, 6, embed_dim=12, depth=4, num_heads=3, norm_eps=1e-3",
-    ],
-)
-def test_every_number_is_pytorchs(options, chrome, tmp_path):
-    model = lively(eval(f"ViTConfig({options})"))
-    c = model.config
-    with window(chrome, written(tmp_path, model)) as page:
-        for _ in range(2):
-            size = c.image_size if isinstance(c.image_size, tuple) else (c.image_size,) * 2
-            image = torch.rand(1, c.in_channels, *size) * 2 - 1
-            wanted = steps(model, image)
-            with torch.no_grad():
-                logits, attention = model(image, return_attention=True)
-            close(wanted["logits"][:, 0].float(), logits, 1e-4)
-            for block, weights in zip(wanted["blocks"], attention, strict=True):
-                close(torch.stack([h["weights"] for h in block["heads"]], 1).float(), weights, 1e-4)
-            assert all(weights.std() > 0.02 for weights in attention)  # not flat
-            found, rollout = vit(page, image)
-            compare(found, wanted)
-            compare(rollout, maps.rollout(attention))
+# What is lit, and what is marked -----------------------------------------------------------------
 
-
-def test_a_page_in_16_bits_computes_with_the_rounded_weights(chrome, tmp_path):
-    c = ViTConfig((16, 24), 8, 3, 5, embed_dim=128, depth=2, num_heads=4, pool="mean")
-    model = lively(c)
-    # The smallest numbers, the largest, those between two, and a 0 with its sign.
-    odd = torch.tensor([2**-24, -(2**-14) + 2**-24, 65504.0, 1 + 2**-11, -0.0])
-    model.tokens.pos_embed.data[0, 0, :5] = odd * torch.tensor([1, 1, 2**-15, 1, 1])
-    rounded = deepcopy(model).half().float()
-    image = torch.rand(1, 3, 16, 24) * 2 - 1
-    assert (steps(model, image)["logits"] - steps(rounded, image)["logits"]).abs().max() > 1e-4
-    with window(chrome, written(tmp_path, model)) as page:
-        kinds = "() => Object.values(JSON.parse(given.textContent).weights).map(w => w.kind)"
-        assert set(ask(page, kinds)) == {"float16"}
-        script = "name => Array.from(vitState.weights[name].data)"
-        for name, tensor in rounded.state_dict().items():
-            got = torch.tensor(ask(page, script, name), dtype=torch.float32)
-            assert torch.equal(got, tensor.flatten()), name
-        found, _ = vit(page, image)
-        compare(found, steps(rounded, image))
-
-
-def surgery(model, **without):
-    """The same model with a part taken out of its modules or weights."""
-    model = deepcopy(model)
-    c, D = model.config, model.config.embed_dim
-    d = D // c.num_heads
-    with torch.no_grad():
-        if without.get("positions"):
-            model.tokens.pos_embed.zero_()
-        if without.get("scale"):
-            for block in model.blocks:
-                block.attn.qkv.weight[:D] *= d**0.5
-                block.attn.qkv.bias[:D] *= d**0.5
-        for name in without.get("norms", ()):
-            owner, _, last = name.rpartition(".")
-            setattr(model.get_submodule(owner), last, nn.Identity())
-        for b, head in without.get("heads", ()):
-            model.blocks[b].attn.proj.weight[:, head * d : (head + 1) * d] = 0
-        for b in without.get("blocks", ()):
-            del model.blocks[b]
-        if without.get("residuals"):
-            for block in model.blocks:
-
-                def forward(x, mask=None, return_attention=False, block=block):
-                    return block.mlp(block.norm2(block.attn(block.norm1(x))))
-
-                block.forward = forward
-    return model
-
-
-SWITCHES = [
-    {"positions": True},
-    {"scale": True},
-    {"residuals": True},
-    {"norms": ["norm"]},
-    {"norms": ["blocks.0.norm1"]},
-    {"norms": ["blocks.1.norm1"]},
-    {"norms": ["blocks.0.norm2"]},
-    {"norms": ["blocks.1.norm2"]},
-    {"blocks": [0]},
-    {"blocks": [1]},
-    *({"heads": [[b, h]]} for b in range(2) for h in range(3)),
-]
-
-
-def test_what_is_taken_out_is_out(chrome, tmp_path):
-    model = lively(ViTConfig((8, 12), 4, 1, 4, embed_dim=12, depth=2, num_heads=3))
-    image = torch.rand(1, 1, 8, 12) * 2 - 1
-    whole = steps(model, image)["logits"]
-    with window(chrome, written(tmp_path, model)) as page, torch.no_grad():
-        for without in SWITCHES:
-            wanted = steps(model, image, **without)
-            assert (wanted["logits"] - whole).abs().max() > 0.01, without
-            close(wanted["logits"][:, 0].float(), surgery(model, **without)(image), 1e-4)
-            compare(vit(page, image, **without)[0], wanted, str(without))
-        for hidden in ([0], [5], [1, 3], list(range(6))):
-            blind = torch.zeros(1, 2, 3, dtype=torch.bool)
-            blind.view(-1)[hidden] = True
-            wanted = steps(model, image, hidden=hidden)
-            close(wanted["logits"][:, 0].float(), maps.blinded(model, image, blind), 1e-4)
-            compare(vit(page, image, hidden=hidden)[0], wanted, f"hidden {hidden}")
-        both = {"heads": [[0, 2], [1, 0]], "positions": True, "hidden": [2]}
-        compare(vit(page, image, **both)[0], steps(model, image, **both), str(both))
-
-
-# The pixels of several pictures, 32 bits each, in base64; their logits.
-LOGITS = """text => {
-  const bytes = Uint8Array.from(atob(text), letter => letter.charCodeAt(0));
-  const pixels = new Float32Array(bytes.buffer), size = vitState.state.base.length, found = [];
-  for (let i = 0; i < pixels.length; i += size) {
-    const one = pixels.subarray(i, i + size);
-    found.push(Array.from(vitModel.vit(one, vitState.weights, vitState.config).logits.data));
-  }
-  return found;
-}"""
-
-
-def test_the_stored_weights_read_2000_canvases_as_in_pytorch(chrome, stored):
-    model = load_model(command.SCATTERED).eval()
-    images, labels = data.scattered(2000, seed=1, held_out=True)[:]
-    with torch.no_grad():
-        wanted = model(images)
-    assert (wanted.argmax(dim=1) == labels).float().mean() > 0.8
-    found = []
-    with window(chrome, stored) as page:
-        for part in images.split(250):
-            found += ask(page, LOGITS, base64.b64encode(part.numpy().tobytes()).decode())
-    found = torch.tensor(found)
-    assert torch.equal(found.argmax(dim=1), wanted.argmax(dim=1))
-    close(found, wanted, 1e-3)
-
-
-# A closed page -----------------------------------------------------------------------------------
-
-ELSEWHERE = "https://elsewhere.example/"
-# What somebody might put into the page, and what of it got through.
-INTRUDE = """async address => {
-  const refused = [];
-  addEventListener('securitypolicyviolation', event => refused.push(event.effectiveDirective));
-  const put = (tag, properties) => new Promise(done => {
-    const element = Object.assign(document.createElement(tag), properties);
-    element.addEventListener('load', () => done(true));
-    element.addEventListener('error', () => done(false));
-    document.body.append(element);
-    setTimeout(() => done(false), 5000);
+# What the large picture shows: of each of 16 patches, red, green and blue of a place in it, which
+# no frame and no line crosses.
+PLACES = """() => {
+  const { width, height } = document.getElementById('picture');
+  const pen = Object.assign(document.createElement('canvas'), { width, height })
+    .getContext('2d', { willReadFrequently: true });
+  pen.drawImage(document.getElementById('picture'), 0, 0);
+  return Array.from({ length: 16 }, (_, i) => {
+    const [x, y] = [i % 4, Math.floor(i / 4)].map(k => Math.floor((k + 0.6) * width / 4));
+    return [...pen.getImageData(x, y, 1, 1).data.slice(0, 3)];
   });
-  const through = {
-    script: await put('script', { src: address + 'script.js' }),
-    image: await put('img', { src: address + 'image.png' }),
-    style: await put('link', { rel: 'stylesheet', href: address + 'style.css' }),
-    fetched: await fetch(address + 'data.json').then(() => true, () => false),
-  };
-  document.body.append(
-    Object.assign(document.createElement('script'), { textContent: 'window.inline = true' }));
-  const button = document.createElement('button');
-  button.setAttribute('onclick', 'window.attribute = true');
-  button.click();
-  const late = await new Promise(done => setTimeout(() => done(refused), 100));
-  const { inline = false, attribute = false } = window;
-  return [{ ...through, inline, attribute }, late.sort()];
 }"""
 
 
-def intrude(chrome, path):
-    """What gets into a page from elsewhere, what it refuses, and what was asked of a network."""
-    buffer, answered = BytesIO(), []
-    Image.new("RGB", (2, 2)).save(buffer, "PNG")
-    bodies = {"script.js": b"0", "image.png": buffer.getvalue(), "style.css": b"", "data.json": b""}
-
-    def answer(route):
-        name = route.request.url.removeprefix(ELSEWHERE)
-        answered.append(name)
-        kind = {"js": "text/javascript", "css": "text/css"}.get(name.rpartition(".")[2])
-        headers = {"access-control-allow-origin": "*"}
-        route.fulfill(body=bodies[name], content_type=kind, headers=headers)
-
-    with window(chrome, path, quiet=False) as page:
-        page.route(f"{ELSEWHERE}**", answer)
-        through, refused = ask(page, INTRUDE, ELSEWHERE)
-    return through, refused, sorted(answered)
+def lit(page, values):
+    """Each patch of the large picture is lit by its value (patches,): of the largest one in yellow,
+    below 0 in blue; the less it is, the darker."""
+    found, image = np.array(ask(page, PLACES)), pixels(page)[0, 0]
+    for i, value in enumerate(values / values.abs().max()):
+        row, column = 4 * (i // 4) + 2, 4 * (i % 4) + 2
+        grey, share = (float(image[row, column]) + 1) * 127.5, abs(float(value))
+        colour = np.array([255, 214, 0] if value >= 0 else [0, 114, 178])
+        over = (0.4 if value >= 0 else 0.6) * share
+        wanted = grey * (1 - 0.5 * (1 - share)) * (1 - over) + over * colour
+        assert np.abs(found[i] - wanted).max() < 4, (i, found[i], wanted)
 
 
-def test_the_page_lets_nothing_in_and_asks_for_nothing(chrome, stored, tmp_path):
-    assert stored.stat().st_size < 2_000_000
-    through, refused, answered = intrude(chrome, stored)
-    assert not any(through.values()), through
-    assert answered == []
-    assert refused == [
-        *("connect-src", "img-src", "script-src-attr"),
-        *("script-src-elem", "script-src-elem", "style-src-elem"),
-    ]
-    # Without its policy all of that gets in.
-    bare, count = re.subn(r"<meta http-equiv=[^>]*>", "", stored.read_text("utf-8"))
-    assert count == 1
-    (tmp_path / "open.html").write_text(bare, "utf-8")
-    through, refused, answered = intrude(chrome, tmp_path / "open.html")
-    assert all(through.values()), through
-    assert refused == []
-    assert answered == ["data.json", "image.png", "script.js", "style.css"]
+def test_what_is_pointed_at_is_lit_and_marked(page, examples):
+    image = examples[0][:1]
+    page.mouse.move(0, 0)
+    _, attention = MODEL(image, return_attention=True)
+    looks = maps.rollout(attention)[0, 0, 1:]
+    lit(page, looks - looks.min())
+    assert told(page) == "Lit: what cls takes from the patches, through all blocks."
+    picture(page, "first")
+    whole = shares(MODEL, image)[0]
+    left = shares(MODEL, torch.cat([covered(image, [i], 4, -1.0) for i in range(16)]))
+    # A class lights up what matters to it.
+    for i in (int(whole.argmax()), int(whole.argsort()[-2])):
+        page.locator(".bars li").nth(i).hover()
+        settled(page)
+        lit(page, whole[i] - left[:, i])
+        assert told(page) == f"Yellow: without this patch, {i} gets less. Blue: it gets more."
+    page.mouse.move(0, 0)
+    settled(page)
+    lit(page, looks - looks.min())
+    page.get_by_role("radio", name="what matters").check()
+    settled(page)
+    best = int(whole.argmax())
+    lit(page, whole[best] - left[:, best])
+    page.get_by_role("radio", name="nothing").check()
+    settled(page)
+    grey = [float(image[0, 0, 4 * (i // 4) + 2, 4 * (i % 4) + 2] + 1) * 127.5 for i in range(16)]
+    assert np.abs(np.array(ask(page, PLACES)) - np.array(grey)[:, None]).max() < 1
+    # A patch marks in the bars what would be left without it, and says it.
+    marks = page.locator(".bars .left")
+    assert not marks.first.is_visible()
+    for patch in (6, 15):
+        page.mouse.move(*at(page, 4 * (patch // 4) + 2, 4 * (patch % 4) + 2))
+        ask(page, "() => 0")
+        places = marks.evaluate_all("all => all.map(one => one.style.left)")
+        close(torch.tensor([float(p[:-1]) / 100 for p in places]), left[patch].float(), 1e-4)
+        number = r"(under 1%|\d+%)"
+        covers = rf"covered, {best} goes from {number} to {number}\."
+        said = re.fullmatch(rf"Patch {patch}: cls takes {number} from it; {covers}", told(page))
+        wanted = (looks[patch], whole[best], left[patch, best])
+        assert all(a in percent(b) for a, b in zip(said.groups(), wanted, strict=True))
+    page.mouse.move(0, 0)
+    ask(page, "() => 0")
+    assert not marks.first.is_visible()
 
 
-HOSTILE = [
-    "</script><img src=x onerror=alert(1)>",
-    "<b>bold</b>",
-    "\"quoted\" & 'quoted' &lt;",
-    "a\u2028b\u2029c",
-    "a digit 🖊️ <!-- <script>",
-    "{given} ${classes} $& \\u003c",
-    "long " * 40,
-]
+def test_covering_the_patch_that_matters_most_changes_the_first_answer(page, examples):
+    image, label = examples[0][:1], int(examples[1][0])
+    whole = shares(MODEL, image)[0]
+    left = shares(MODEL, torch.cat([covered(image, [i], 4, -1.0) for i in range(16)]))
+    patch = int(left[:, label].argmin())
+    assert whole.argmax() == label != left[patch].argmax()
+    press(page, "Cover the patch that matters most")
+    agree(page, left[patch], label)
+    picture(page, "covered")
+    press(page, "Uncover it again")
+    agree(page, whole, label)
 
 
-def elements(page):
-    """How many elements of each kind the page has that no part of it makes."""
-    kinds = "img, b, iframe, object, body script"
-    return ask(page, "kinds => document.querySelectorAll(kinds).length", kinds)
-
-
-def test_names_stay_text(chrome, tmp_path):
-    model = lively(ViTConfig((8, 16), 4, 3, len(HOSTILE), embed_dim=12, depth=1, num_heads=2))
-    pixels = torch.randint(256, (len(HOSTILE), 3, 8, 16), dtype=torch.uint8)
-    pictures = ImageDataset(pixels, torch.arange(len(HOSTILE)), tuple(HOSTILE))
-    path = written(tmp_path, model, pictures, count=len(HOSTILE), about=HOSTILE[0])
-    for name in HOSTILE[:3]:
-        assert name not in path.read_text("utf-8")
-    with window(chrome, path, wide=390) as page:
-        count = len(pages.SCRIPTS) + 1
-        assert elements(page) == count
-        assert page.locator("#about").text_content().startswith(HOSTILE[0])
-        shown = page.get_by_role("region", name="Answer").get_by_role("rowheader")
-        texts = [text.removesuffix(" ✓") for text in shown.all_text_contents()]
-        assert texts == HOSTILE
-        open_stage(page, "head")
-        for i, name in enumerate(HOSTILE):
-            assert name in page.get_by_role("region", name="Picture").text_content()
-            table = page.get_by_role("application", name=re.compile("^logits,"))
-            if i == 0:
-                table.focus()
-                for _ in HOSTILE:
-                    table.press("ArrowLeft")
-            told = page.locator("figure", has=table).locator(".formula").text_content()
-            assert f"class {name}: " in told
-            table.press("ArrowRight")
-            page.get_by_role("button", name="the next example").click()
-            assert fits(page)
-        assert elements(page) == count
-
-
-def test_a_picture_from_the_disk_whatever_its_name(chrome, tmp_path):
-    from playwright.sync_api import expect
-
-    model = lively(ViTConfig((8, 16), 4, 3, 3, embed_dim=12, depth=1, num_heads=2))
-    # Twice as large, and too tall: its middle is taken. Each quarter has one colour.
-    photo = np.zeros((24, 32, 3), dtype=np.uint8)
-    photo[:12, :16], photo[:12, 16:], photo[12:, :16] = (255, 0, 0), (0, 255, 0), (0, 0, 255)
-    file = BytesIO()
-    Image.fromarray(photo).save(file, "PNG")
-    wanted = torch.from_numpy(photo[4:20:2, ::2].transpose(2, 0, 1).copy()) / 127.5 - 1
-    script = "() => [vitState.state.milliseconds, Array.from(vitState.pixels())]"
-    with window(chrome, written(tmp_path, model), wide=390) as page:
-        chooser = page.get_by_label("A picture of yours")
-        told = page.get_by_role("region", name="Picture").get_by_role("paragraph")
-        count = elements(page)
-        for name in HOSTILE:
-            name = name.replace("/", "∕")  # no file's name has one
-            before = ask(page, script)[1]
-            for kind, buffer, said in (
-                ("text/html", b"<img src=x onerror=alert(1)>", f"{name} is no picture"),
-                ("image/svg+xml", b"<svg xmlns='_' onload='alert(1)'/>", f"{name} is no picture"),
-                ("image/png", file.getvalue()[:60], f"{name} is no picture"),
-                ("image/png", file.getvalue(), f"This is {name}."),
-            ):
-                if name == HOSTILE[0] and "This" not in said:
-                    assert ask(page, script)[1] == before == [-1] * 384
-                chooser.set_input_files({"name": name, "mimeType": kind, "buffer": buffer})
-                expect(told).to_contain_text(said, use_inner_text=False)
-                assert fits(page)
-            milliseconds, pixels = ask(page, script)
-            assert milliseconds > 0
-            # Smoothing may mix the rows and columns where two colours meet.
-            far = (torch.tensor(pixels).view(3, 8, 16) - wanted).abs()
-            inner = torch.ones(8, 16, dtype=torch.bool)
-            inner[3:5], inner[:, 7:9] = False, False
-            assert far[:, inner].max() < 0.02
-        assert elements(page) == count
-        close(torch.tensor(ask(page, "() => Array.from(vitState.state.shown.logits.data)")),
-              model(torch.tensor(pixels).float().view(1, 3, 8, 16))[0].detach(), 1e-4)  # fmt: skip
-
-
-# How it looks ------------------------------------------------------------------------------------
-
-
-def fits(page):
-    """Whether nothing is wider than the window."""
-    return ask(page, "() => document.documentElement.scrollWidth <= innerWidth")
-
-
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("wide", [1440, 1024, 390])
-def test_every_stage_fits_the_window(wide, scheme, chrome, stored):
-    with window(chrome, stored, wide, color_scheme=scheme) as page:
-        page.get_by_label("beside it an untrained twin").check()
-        page.get_by_label("without the positions").check()
-        for stage in STAGES:
-            open_stage(page, stage)
-            assert fits(page), stage
-            picture(page, f"{wide}_{scheme}_{STAGES.index(stage)}", full_page=True)
-        page.get_by_role("button", name="Take the tour").click()
-        page.get_by_role("group", name="Predict").get_by_role("radio").last.check()
-        page.get_by_role("button", name="Show", exact=True).click()
-        page.get_by_text("Try it yourself.").wait_for()
-        assert fits(page)
-        picture(page, f"{wide}_{scheme}_tour")
-        ground, ink = ask(
-            page,
-            "() => ['backgroundColor', 'color'].map(name => getComputedStyle(document.body)[name])",
-        )
-        light, dark = (sum(map(int, re.findall(r"\d+", text)[:3])) for text in (ground, ink))
-        assert (light > dark + 400) == (scheme == "light")
-        assert abs(light - dark) > 400
-        ask(page, "() => { document.body.append(Object.assign(document.createElement('canvas'), "
-            "{ width: 3000 })); document.body.lastChild.style.maxWidth = 'none'; }")  # fmt: skip
-        assert not fits(page)
-
-
-MOVING = """() => [...document.querySelectorAll('*')].filter(element => {
-  const { transitionDuration, animationName } = getComputedStyle(element);
-  return /[1-9]/.test(transitionDuration) || animationName !== 'none';
-}).map(element => element.className)"""
-
-
-def test_nothing_moves_for_who_asks_for_that(chrome, stored):
-    with window(chrome, stored, reduced_motion="reduce") as page:
-        page.get_by_role("button", name="Take the tour").click()
-        page.get_by_role("button", name="Next", exact=True).click()  # the first closes the road
-        for stage in STAGES:
-            open_stage(page, stage)
-            assert ask(page, MOVING) == []
-        ask(page, "() => { document.body.className = 'slow';"
-            "document.body.style.transition = 'width 0.1s'; }")  # fmt: skip
-        assert ask(page, MOVING) == ["slow"]
-
-
-def nameless(page):
-    """What can have the focus and has no name to be read aloud, and how many things can."""
-    session = page.context.new_cdp_session(page)
-    nodes = session.send("Accessibility.getFullAXTree")["nodes"]
-    session.detach()
-    found = []
-    for node in nodes:
-        properties = {p["name"]: p["value"].get("value") for p in node.get("properties", ())}
-        role = node.get("role", {}).get("value")
-        part = role in ("RootWebArea", "option")  # not to be reached by itself
-        if not node["ignored"] and properties.get("focusable") and not part:
-            found.append((role, node.get("name", {}).get("value", "").strip()))
-    return [role for role, name in found if not name], len(found)
-
-
-def test_all_that_takes_the_focus_has_a_name(chrome, stored, tmp_path):
-    photos = written(tmp_path, lively(ViTConfig(8, 4, 3, 3, embed_dim=12, depth=1, num_heads=2)))
-    for path in (stored, photos):
-        with window(chrome, path) as page:
-            if path == stored:
-                page.get_by_role("button", name="Take the tour").click()
-                page.get_by_role("button", name="Next", exact=True).click()  # as above
-            for stage in STAGES:
-                open_stage(page, stage)
-                ask(page, "() => 0")
-                without, count = nameless(page)
-                assert without == [], stage
-                assert count == ask(page, FOCUSABLE), stage
-            ask(page, "() => document.body.append(document.createElement('button'))")
-            assert nameless(page)[0] == ["button"]
-
-
-# What a browser lets the keyboard reach, or a script focus.
-FOCUSABLE = """() => [...document.querySelectorAll('button, input, select, [tabindex]')].filter(
-  element => !element.disabled && element.checkVisibility()).length"""
-
-
-# In a notebook -----------------------------------------------------------------------------------
-
-
-def test_in_a_notebook_the_page_runs_in_a_frame_that_reaches_nothing_else(chrome, tmp_path):
-    head = '<meta charset="utf-8"><link rel="icon" href="data:,">'  # as JupyterLab has them
-    weights = load_weights(command.SCATTERED)
-    pictures = command.held_out("scattered", weights, 24)
-    output = explorer.show(weights.model, pictures, height=700)._repr_html_()
-    reach = """() => {
-      const found = [];
-      for (const [name, take] of Object.entries({
-        page: () => parent.secret, document: () => parent.document.body, store: () => localStorage,
-        frame: () => frameElement.id,
-      })) {
-        try { if (take() !== undefined) found.push(name); } catch {}
-      }
-      return found;
-    }"""
-    for html, reached in (
-        (output, []),
-        (output.replace('sandbox="allow-scripts"', ""), ["page", "document", "store", "frame"]),
+def test_how_far_an_answer_is_to_be_believed(chrome, tmp_path):
+    model = lively(ViTConfig(8, 4, 3, 3, embed_dim=12, depth=2, num_heads=3))
+    images = torch.rand(64, 3, 8, 8) * 2 - 1
+    top = model(images).softmax(dim=1).amax(dim=1)
+    images = images[[int(top.argmin()), int(top.argmax())]]
+    bins = [dict(least=0.0, images=80, right=40), dict(least=0.85, images=80, right=76)]
+    result = dict(accuracy=0.5, classes=[dict(images=160, right=116)], by_share=bins)
+    names = ("a", "b", "c")
+    data = ImageDataset(images, torch.tensor([0, 1]), names)
+    assert top.min() < 0.5 < 0.85 < top.max()
+    said = "Of held-out pictures with such a share it names {} in 100 rightly."
+    for measured, sentences in (
+        ({"result": result}, {"It is unsure. " + said.format(50), said.format(95)}),
+        ({}, {"It is unsure. ", ""}),
     ):
-        path = tmp_path / "notebook.html"
-        path.write_text(f"<!doctype html>{head}<script>secret = 1</script>{html}", "utf-8")
-        with window(chrome, path) as page:
-            inside = page.frame_locator("iframe")
-            inside.get_by_text(re.compile("^It says")).wait_for()
-            inside.get_by_role("button", name="Take the tour").click()
-            inside.get_by_role("group", name="Predict").get_by_role("radio").last.check()
-            inside.get_by_role("button", name="Show", exact=True).click()
-            inside.get_by_text("Try it yourself.").wait_for()
-            inside.get_by_role("button", name="Next", exact=True).click()
-            inside.get_by_role("heading", name="2 of 10").wait_for()
-            inside.get_by_label("without the positions").check()
-            inside.get_by_text("with nothing out or covered").first.wait_for()
-            (_, frame) = page.frames
-            assert ask(frame, reach) == reached
-            picture(page, "notebook")
+        with window(chrome, written(tmp_path, Weights(model, names, None, measured), data)) as page:
+            found = set()
+            for _ in images:
+                settled(page)
+                doubt = page.locator("#doubt").text_content()
+                unsure = "unsure" in (page.locator("#answer").get_attribute("class") or "")
+                assert unsure == doubt.startswith("It is unsure.")
+                found.add(doubt)
+                press(page, "the next example")
+            assert found == sentences
 
 
-def test_the_given_data_stand_in_the_page_once(stored):
-    (given,) = re.findall(r'id="given">(.*?)</script>', stored.read_text("utf-8"))
-    assert len(json.loads(given)["images"]) == 24
+# A photo -----------------------------------------------------------------------------------------
+
+# A file let fall on the page, or pasted into it.
+GIVE = """([kind, bytes]) => {
+  const files = new DataTransfer();
+  files.items.add(new File([Uint8Array.from(bytes)], `${kind}.png`, { type: 'image/png' }));
+  const event = kind === 'drop' ? new DragEvent('drop', { dataTransfer: files, bubbles: true })
+    : new ClipboardEvent('paste', { clipboardData: files, bubbles: true });
+  document.body.dispatchEvent(event);
+}"""
+
+
+def test_a_photo_is_read_as_the_model_learned_from_photos(chrome, tmp_path):
+    model = lively(ViTConfig((8, 16), 4, 3, 3, embed_dim=12, depth=1, num_heads=2))
+    how = Preprocess((8, 16), 8, "bicubic", (0.5,) * 3, (0.5,) * 3)
+    rough = np.random.default_rng(0).integers(256, size=(5, 6, 4), dtype=np.uint8)
+    rough[..., 3] = 255
+    rough[0, 0, 3] = 0  # transparent: white
+    photo = Image.fromarray(rough).resize((120, 100), Image.Resampling.NEAREST)
+    turned = Image.Exif()
+    turned[0x0112] = 6  # a telephone held upright
+    jpeg = dict(quality=100, subsampling=0, exif=turned)
+    files = {"a.png": saved(photo, "PNG"), "b.jpg": saved(photo.convert("RGB"), "JPEG", **jpeg)}
+    with window(chrome, written(tmp_path, model)) as page:
+        settled(page)
+        assert page.locator("#answer").text_content() == "There is nothing on it to say anything."
+        assert caption(page) == "nothing yet"
+
+        def right(name, bytes_, atol):
+            page.wait_for_function("name => vitState.state.caption === name", arg=name)
+            (tmp_path / "photo").write_bytes(bytes_)
+            close(pixels(page), how(tmp_path / "photo"), atol)
+            agree(page, shares(model, pixels(page))[0])
+            assert caption(page) == name
+
+        for (name, bytes_), atol in zip(files.items(), (2 / 255, 0.03), strict=True):
+            file = {"name": name, "mimeType": "image/png", "buffer": bytes_}
+            page.get_by_label("Choose a photo").set_input_files(file)
+            right(name, bytes_, atol)
+        for kind in ("drop", "paste"):
+            ask(page, "() => vitState.show(vitState.state.base.map(() => 0))")
+            ask(page, GIVE, [kind, list(files["a.png"])])
+            right(f"{kind}.png", files["a.png"], 2 / 255)
+
+
+# The Worker --------------------------------------------------------------------------------------
+
+
+def test_a_worker_computes_and_without_one_the_page_does(page, chrome, stored, examples, tmp_path):
+    assert len(page.workers) == 1
+    text = stored.read_text("utf-8")
+    for old, new in (
+        ("worker-src blob:", "worker-src &#x27;none&#x27;"),
+        ("new Worker(", "new Nothing("),
+    ):
+        assert text.count(old) == 1
+        other = text.replace(old, new)
+        if "Nothing" in new:  # other scripts, so other sums
+            other = re.sub(r'<meta http-equiv="Content-Security[^>]*>', "", other)
+        (tmp_path / "page.html").write_text(other, "utf-8")
+        with window(chrome, tmp_path / "page.html", quiet=False) as page:
+            settled(page)
+            assert page.workers == []
+            agree(page, shares(MODEL, examples[0][:1])[0], examples[1][0])
+            press(page, "Cover the patch that matters most")
+            page.get_by_text("Uncover it again").wait_for()
+            agree(page, shares(MODEL, pixels(page))[0], examples[1][0])
+
+
+# What the picture shows in the frame before a stroke and in the one after it, and whether a long
+# job was under way meanwhile.
+STROKE = """async () => {
+  const canvas = document.getElementById('picture');
+  const frame = () => new Promise(requestAnimationFrame);
+  let share = 0, ended = false;
+  const job = vitState.work('reasons', {}, done => (share = done));
+  job.then(() => (ended = true), () => 0);
+  while (!share) await frame();
+  vitState.show(vitState.state.base.map(() => -1), { tool: 'draw', light: 'nothing' });
+  await frame();
+  const before = (PLACES)();
+  canvas.setPointerCapture = () => {};
+  const { left, top, width, height } = canvas.getBoundingClientRect();
+  const put = (kind, share) => canvas.dispatchEvent(new PointerEvent(kind, {
+    clientX: left + share * width, clientY: top + share * height, pointerId: 1 }));
+  put('pointerdown', 0.05);
+  put('pointermove', 0.95);
+  await frame(); // in which the page draws
+  const after = (PLACES)();
+  put('pointerup', 0.95);
+  const meanwhile = !ended;
+  job.stop();
+  return [before, after, share, meanwhile];
+}""".replace("PLACES", PLACES)
+
+
+def test_the_line_is_drawn_in_the_next_frame_while_a_long_job_runs(page):
+    before, after, share, meanwhile = ask(page, STROKE)
+    assert np.array(before).max() < 50
+    assert [max(colours) > 200 for colours in after] == [i % 5 == 0 for i in range(16)]  # aslant
+    assert 0 < share < 1
+    assert meanwhile
+    agree(page, shares(MODEL, pixels(page))[0])
+
+
+def test_what_takes_long_is_asked_for_and_shows_how_far_it_is(chrome, tmp_path):
+    model = lively(ViTConfig(32, 4, 3, 3, embed_dim=96, depth=6, num_heads=4)).half().float()
+    data = ImageDataset(torch.rand(2, 3, 32, 32) * 2 - 1, torch.arange(2), ("a", "b", "c"))
+    with window(chrome, written(tmp_path, model, data)) as page:
+        settled(page, quick=False)
+        assert state(page, "run.milliseconds * vitState.patches") > 1000, (
+            "this computer is too fast"
+        )
+        bar = page.get_by_role("progressbar")
+        assert state(page, "matters") is None
+        assert not bar.is_visible()
+        page.get_by_role("radio", name="what matters").check()
+        page.wait_for_function("() => document.querySelector('progress').value > 0")
+        assert bar.is_visible()
+        press(page, "the next example")  # it begins again, with this one
+        page.wait_for_function(SETTLED, arg=True)
+        assert not bar.is_visible()
+        image = pixels(page)
+        left = shares(model, covered(image, [9], 4))[0]
+        found = ask(page, "() => Array.from(vitModel.row(vitState.state.matters, 9))")
+        close(torch.tensor(found), left.float(), 1e-4)

@@ -9,18 +9,21 @@ import browser
 import numpy as np
 import pytest
 import torch
-from test_explorer_page import STAGES, ask, open_stage, picture, steps, window
+from live_page import ask, picture, window
+from test_explorer_numbers import steps
 
 from vit_course.explorer import __main__ as command
 from vit_steps import ViT, maps
 from vit_steps.training import load_model, load_weights
+from vit_steps.weights import SCATTERED
 
 pytestmark = pytest.mark.slow
 
-MODEL = load_model(command.SCATTERED).eval().requires_grad_(False)
+MODEL = load_model(SCATTERED).eval().requires_grad_(False)
 C = MODEL.config
 L, H = C.depth, C.num_heads
 KEYS = {"up": "ArrowUp", "down": "ArrowDown", "left": "ArrowLeft", "right": "ArrowRight"}
+STAGES = ("photo", "patches", "cls + positions", "QKV heads", "attention", "MLP", "head")
 
 
 @pytest.fixture(scope="module")
@@ -46,9 +49,14 @@ def page(chrome, path):
 @pytest.fixture(scope="module")
 def examples():
     """The pictures in the page, as its bytes say them (k, C, H, W), and their labels."""
-    found = command.held_out("scattered", load_weights(command.SCATTERED), 24)
+    found = command.held_out("scattered", load_weights(SCATTERED), 24)
     images, labels = found[list(range(0, len(found), len(found) // 24))[:24]]
     return ((images + 1) * 127.5).round() / 127.5 - 1, labels
+
+
+def open_stage(page, name):
+    stages = page.get_by_role("navigation", name="Stages")
+    stages.get_by_role("button", name=re.compile(f"^{re.escape(name)}")).click()
 
 
 def state(page, script):
@@ -151,108 +159,6 @@ def read(images, **without):
     return steps(MODEL, images, **without)["logits"][0, 0]
 
 
-def test_a_digit_is_drawn_with_the_mouse(page, examples):
-    page.get_by_role("button", name="clear the picture").click()
-    assert (pixels(page) == -1).all()
-    blank = read(pixels(page))
-    agree(page, blank)
-    drag(page, (3, 5), (3, 10), (12, 7))
-    drawn = pixels(page)[0, 0]
-    assert (drawn[3, 5:11] == 1).all()
-    assert (drawn[12, 7], drawn[0, 0], drawn[8, 2]) == (1, -1, -1)
-    assert (drawn[3:13].amax(dim=1) > 0.5).all()  # without a gap
-    agree(page, read(drawn[None, None]))
-    assert (read(drawn[None, None]) - blank).abs().max() > 0.5
-    picture(page, "drawn")
-    use(page, "erase")
-    drag(page, (3, 5), (3, 10))
-    assert (pixels(page)[0, 0, 3, 5:10] == -1).all()
-    region = page.get_by_role("region", name="Picture")
-    assert "a picture of your own" in region.text_content()
-    for button, place in (("the next example", 0), ("the example before", 23)):
-        page.get_by_role("button", name=button).click()
-        agree(page, read(examples[0][[place]]))
-        label = int(examples[1][place])
-        assert f"example {place + 1} of 24: {label}" in region.text_content()
-
-
-def test_a_digit_is_drawn_by_keys(page):
-    tab(page, page.get_by_role("button", name="clear the picture"))
-    page.keyboard.press("Enter")
-    tab(page, canvas(page), "Shift+Tab")
-    page.keyboard.press("Space")
-    for _ in range(4):
-        page.keyboard.press("ArrowUp")
-        page.keyboard.press("Space")
-    drawn = pixels(page)[0, 0]
-    assert (drawn[4:9, 8] == 1).all()
-    assert int((drawn == 1).sum()) == 5
-    agree(page, read(drawn[None, None]))
-    told = page.get_by_role("region", name="Picture").get_by_text("At patch")
-    assert told.text_content().startswith("At patch 6, pixel (4,8).")
-    tab(page, page.get_by_role("radio", name="draw", exact=True))
-    page.keyboard.press("ArrowDown")  # to the next tool, which takes away
-    tab(page, canvas(page), "Shift+Tab")
-    page.keyboard.press("Enter")
-    assert pixels(page)[0, 0, 4, 8] == -1
-
-
-def moved(image, down, right):
-    """A picture (1, C, H, W), moved; black comes in at the edges."""
-    wide = torch.full((1, 1, 48, 48), -1.0)
-    wide[..., 16 + down : 32 + down, 16 + right : 32 + right] = image
-    return wide[..., 16:32, 16:32]
-
-
-def test_the_picture_is_dragged_and_what_left_it_comes_back(page, examples):
-    image = examples[0][:1]
-    assert torch.allclose(pixels(page), image, atol=1e-6)
-    use(page, "move it")
-    drag(page, (8, 8), (10, 7), (11, 6))
-    assert state(page, "shift") == [3, -2]
-    assert torch.allclose(pixels(page), moved(image, 3, -2), atol=1e-6)
-    agree(page, read(moved(image, 3, -2)))
-    drag(page, (0, 8), (13, 8))
-    assert state(page, "shift") == [16, -2]
-    assert (pixels(page) == -1).all()
-    drag(page, (15, 5), (2, 5))
-    drag(page, (5, 5), (2, 7))
-    assert state(page, "shift") == [0, 0]
-    assert torch.allclose(pixels(page), image, atol=1e-6)
-    canvas(page).focus()
-    for key in ("up", "up", "right"):
-        page.keyboard.press(KEYS[key])
-    assert torch.allclose(pixels(page), moved(image, -2, 1), atol=1e-6)
-    agree(page, read(moved(image, -2, 1)))
-
-
-def test_what_is_drawn_on_a_moved_picture_stands_where_it_is_drawn(page, examples):
-    use(page, "move it")
-    drag(page, (8, 2), (8, 8))
-    image = moved(examples[0][:1], 0, 6)
-    assert "example 1 of 24: 0, moved" in page.get_by_role("region", name="Picture").text_content()
-    use(page, "draw")
-    drag(page, (3, 2), (12, 2))  # where the moved picture has nothing
-    drawn = pixels(page)
-    assert (drawn[0, 0, 3:13, 2] == 1).all()
-    assert torch.allclose(drawn[..., 5:], image[..., 5:], atol=1e-6)
-    agree(page, read(drawn))
-    page.mouse.click(*at(page, 8, 10), button="right")
-    assert torch.equal(pixels(page), drawn)
-
-
-def test_a_finger_that_scrolls_the_page_picks_nothing(page):
-    box = canvas(page).bounding_box()
-    place = {"clientX": box["x"] + 100, "clientY": box["y"] + 100, "pointerId": 1}
-    canvas(page).evaluate("one => (one.setPointerCapture = () => {})")  # of no real pointer
-    for kind in ("pointerdown", "pointermove", "pointercancel"):
-        canvas(page).dispatch_event(kind, place)
-    assert state(page, "query") == 0
-    for kind in ("pointerdown", "pointerup"):
-        canvas(page).dispatch_event(kind, place)
-    assert state(page, "query") == 6  # patch 5
-
-
 def looked(page, token, weights):
     """What is said below the large map is true of the weights (N,) of the token that asks."""
     told = page.get_by_role("region", name="Where it looks").get_by_text("Of the patches, ").first
@@ -327,44 +233,6 @@ def test_each_box_takes_out_what_it_says(label, without, page, examples):
     agree(page, read(image), read(image, **without))
     page.keyboard.press("Space")
     agree(page, read(image))
-
-
-def test_a_patch_is_covered_and_one_is_hidden(page, examples):
-    image = examples[0][:1]
-    use(page, "cover a patch")
-    page.mouse.click(*at(page, 5, 6))  # patch 5
-    covered = image.clone()
-    covered[..., 4:8, 4:8] = -1
-    assert torch.allclose(pixels(page), covered, atol=1e-6)
-    agree(page, read(image), read(covered))
-    picture(page, "covered")
-    page.mouse.click(*at(page, 5, 6))
-    agree(page, read(image))
-    use(page, "hide from cls")
-    for row, column in ((5, 6), (9, 6)):
-        page.mouse.click(*at(page, row, column))
-    assert state(page, "without.hidden") == [5, 9]
-    blind = torch.zeros(1, 4, 4, dtype=torch.bool)
-    blind[0, 1:3, 1] = True
-    agree(page, read(image), maps.blinded(MODEL, image, blind)[0])
-    picture(page, "hidden")
-    page.get_by_role("button", name="Put all back").click()
-    agree(page, read(image))
-
-
-def test_patches_are_covered_and_hidden_in_one_stroke(page):
-    told = page.get_by_role("region", name="Picture").locator("#told")
-    for tool, list_ in (("cover a patch", "covered"), ("hide from cls", "without.hidden")):
-        use(page, tool)
-        assert tool.split()[0] in told.text_content().replace("hidden", "hide")
-        items = f"() => Array.from(vitState.state.{list_}).sort((a, b) => a - b)"
-        drag(page, (1, 1), (1, 6), (6, 6))
-        assert ask(page, items) == [0, 1, 5]
-        drag(page, (6, 6), (6, 9), (1, 6))  # begun on a marked one, it takes marks away
-        assert ask(page, items) == [0]
-    page.get_by_role("button", name="the next example").click()
-    assert told.text_content() == "All patches are seen again."
-    assert ask(page, "() => vitState.anyOut() || vitState.state.covered.size") in (False, 0)
 
 
 def test_covered_patches_are_covered_in_all_examples(page, examples):

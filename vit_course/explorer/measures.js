@@ -49,11 +49,12 @@ const vitMeasures = (() => {
     return { before: right(labels, before), after: right(labels, after), of: examples.length };
   }
 
-  /* What each patch matters: the shares of the classes when it is covered, a row a patch. */
-  async function matters(subject, { pixels, without }, tick) {
+  /* What each patch matters: the shares of the classes when it, too, is covered, a row a patch. */
+  async function matters(subject, { pixels, covered = [], without }, tick) {
     const { config, paper } = subject;
     const patches = (config.height / config.patch_size) * (config.width / config.patch_size);
-    const pictures = Array.from({ length: patches }, (_, i) => cover(pixels, [i], config, paper));
+    const all = (i) => cover(pixels, [...covered, i], config, paper);
+    const pictures = Array.from({ length: patches }, (_, i) => all(i));
     const rows = await overAll(subject, pictures, without, tick, shares);
     const x = matrix(patches, config.num_classes);
     rows.forEach((values, i) => row(x, i).set(values));

@@ -376,15 +376,16 @@ const vitModel = (() => {
     });
   }
 
-  /* Bytes of red, green, blue and alpha as pixels (3, H, W) from −1 to 1 as Preprocess makes them: the
-  shorter side (or what it takes) resized to fit, the middle cut out. */
+  /* Bytes of red, green, blue and alpha as pixels (C, H, W) from −1 to 1 as Preprocess makes them: the
+  shorter side (or what it takes) resized to fit, the middle cut out; for one channel, grey. */
   function shrink(bytes, width, height, config) {
-    const { height: H, width: W } = config;
+    const { height: H, width: W, in_channels: C } = config;
+    const grey = C === 1 && [0.299, 0.587, 0.114]; // how bright red, green, blue are (BT.601)
     const [to, of] = H * width > W * height ? [H, height] : [W, width];
     const [rows, cols] = [height, width].map((side) => Math.floor((side * to) / of));
     const across = resizing(width, cols).slice((cols - W) >> 1, ((cols - W) >> 1) + W);
     const down = resizing(height, rows).slice((rows - H) >> 1, ((rows - H) >> 1) + H);
-    const x = new Float32Array(3 * H * W);
+    const x = new Float32Array(C * H * W);
     for (let c = 0; c < 3; c++) {
       const narrow = new Float32Array(height * W);
       across.forEach(([first, weights], j) => {
@@ -398,11 +399,11 @@ const vitModel = (() => {
       down.forEach(([first, weights], i) => {
         for (let j = 0; j < W; j++) {
           const sum = weights.reduce((all, by, k) => all + by * narrow[(first + k) * W + j], 0);
-          x[(c * H + i) * W + j] = Math.min(255, Math.max(0, sum)) / 127.5 - 1;
+          x[((grey ? 0 : c) * H + i) * W + j] += grey ? grey[c] * sum : sum;
         }
       });
     }
-    return x;
+    return x.map((value) => Math.min(255, Math.max(0, value)) / 127.5 - 1);
   }
 
   return {

@@ -56,8 +56,7 @@ def page(
             the model, weights that are not finite, or more of them than the 8 MB of a page hold.
     """
     check_sizes(count=count)
-    known = model if isinstance(model, Weights) else None
-    network = model if known is None else known.model
+    known, network = (model, model.model) if isinstance(model, Weights) else (None, model)
     images = labels = None
     how = known.preprocess if known else None
     classes = classes or (known.classes if known else None) or None
@@ -128,15 +127,17 @@ def striking_first(
     for in the first 24, so that it is quick.
     """
     size, best, first = config_of(model).patch_size, 0.0, 0
+    images = images.to(next(model.parameters()))
     with torch.no_grad(), evaluating(model):
         for number, (image, label) in enumerate(zip(images[:24], labels[:24], strict=True)):
             rows, columns = grid_size((image.shape[1], image.shape[2]), size)
-            hidden = torch.eye(rows * columns, dtype=torch.bool).view(-1, rows, columns)
+            hidden = torch.eye(rows * columns, dtype=torch.bool, device=images.device)
+            hidden = hidden.view(-1, rows, columns)
             fill = image.mean(dim=(1, 2), keepdim=True) if paper is None else torch.tensor(paper)
             pixels = hidden.repeat_interleave(size, 1).repeat_interleave(size, 2)[:, None]
             covered = torch.where(pixels, fill, image)
             shares = model(torch.cat([image[None], covered])).softmax(dim=-1)
-            falls = shares[0, label] - shares[1:, label]
+            falls = (shares[0, label] - shares[1:, label]) * (shares[1:].argmax(dim=1) != label)
             if shares[0].argmax() == label and falls.max() > best:
                 best, first = float(falls.max()), number
     rest = [i for i in range(len(images)) if i != first]
@@ -147,11 +148,14 @@ def write(
     path: str | Path,
     model: nn.Module | Weights,
     pictures: ImageDataset | None = None,
-    **options: Any,
+    classes: Sequence[str] | None = None,
+    count: int = 200,
+    about: str = "",
+    unseen: bool = False,
 ) -> Path:
     """Write the page to a file, whole or not at all; all but the path is as for `page`."""
     path = Path(path)
-    write_whole(path, page(model, pictures, **options).encode())
+    write_whole(path, page(model, pictures, classes, count, about, unseen).encode())
     return path
 
 
@@ -173,11 +177,14 @@ class Shown:
 def show(
     model: nn.Module | Weights,
     pictures: ImageDataset | None = None,
+    classes: Sequence[str] | None = None,
+    count: int = 200,
+    about: str = "",
+    unseen: bool = False,
     height: int = 900,
-    **options: Any,
 ) -> Shown:
     """Show the page below a notebook's cell; all but the height, in pixels, is as for `page`.
 
     The frame has no access to the notebook.
     """
-    return Shown(page(model, pictures, **options), height)
+    return Shown(page(model, pictures, classes, count, about, unseen), height)

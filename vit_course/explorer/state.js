@@ -135,18 +135,22 @@ const vitState = (() => {
   let send = null;
 
   /* Ask for one of vitMeasures. `progress(share)` hears how far it is; `stop()` of the promise ends
-  it, and it is rejected. */
+  it, and it is rejected at once. */
   function work(name, args = {}, progress = () => {}) {
     const id = ++last;
     const promise = new Promise((resolve, reject) => {
       asked.set(id, { resolve, reject, progress, message: { id, name, args } });
     });
     (send ||= begin())({ id, name, args });
-    promise.stop = () => send({ stop: id });
+    promise.stop = () => {
+      if (asked.has(id)) send({ stop: id });
+      hear({ id, error: "stopped" });
+    };
     return promise;
   }
 
   function hear({ id, result, error, done }) {
+    if (!asked.has(id)) return; // it was stopped
     const { resolve, reject, progress } = asked.get(id);
     if (done !== undefined) return progress(done);
     asked.delete(id);
@@ -158,45 +162,59 @@ const vitState = (() => {
   here, which is as right, but the page stands still meanwhile. */
   function begin() {
     const subject = { given: { config, weights, examples, labels, paper } };
-    const source = ["model", "measures"].map((name) => document.getElementById(`script-${name}`).textContent);
+    const scripts = ["model", "measures"].map((name) => document.getElementById(`script-${name}`));
+    const source = scripts.map(({ textContent }) => textContent);
     source.push("onmessage = vitMeasures.server(postMessage.bind(self));");
-    const worker = new Worker(URL.createObjectURL(new Blob(source, { type: "text/javascript" })));
-    worker.onmessage = ({ data }) => hear(data);
-    worker.onerror = () => {
+    const here = () => {
       const serve = vitMeasures.server(hear);
-      send = (data) => serve({ data });
-      [subject, ...[...asked.values()].map(({ message }) => message)].forEach(send);
+      serve({ data: subject });
+      return (data) => serve({ data });
     };
-    worker.postMessage(subject);
-    return (message) => worker.postMessage(message);
+    try {
+      const worker = new Worker(URL.createObjectURL(new Blob(source, { type: "text/javascript" })));
+      worker.onmessage = ({ data }) => hear(data);
+      worker.onerror = () => {
+        send = here();
+        for (const { message } of asked.values()) send(message);
+      };
+      worker.postMessage(subject);
+      return (message) => worker.postMessage(message);
+    } catch {
+      return here();
+    }
   }
 
-  /* Run the model on what is there now; what changes meanwhile makes it run once more. */
+  /* Run the model on what is there now; what changes meanwhile makes it run once more. What is being
+  found of the picture before is of no use any more. */
   let running = false;
   let again = false;
+  let finding = null;
+  let quickest = Infinity; // milliseconds of a run; the first ones are slow
 
   async function ask() {
     again = running;
+    finding?.stop();
+    finding = null;
     if (running) return;
     running = true;
     const { without, twin: beside } = state;
     const args = { pixels: picture(), covered: [...state.covered], without, beside };
     change({ run: await work("run", args), matters: null });
     running = false;
+    quickest = Math.min(quickest, state.run.milliseconds);
     if (again) ask();
-    else if (state.run.milliseconds * patches < 1000) findMatters();
+    else if (quickest * patches < 1000) findMatters();
   }
 
   /* What each patch matters: at once where the model is quick, else when somebody asks. */
-  let finding = null;
-
   async function findMatters(progress) {
     finding?.stop();
-    finding = work("matters", { pixels: pixels(), without: state.without }, progress);
-    const mine = finding;
+    const args = { pixels: picture(), covered: [...state.covered], without: state.without };
+    const mine = (finding = work("matters", args, progress));
     const matters = await mine.catch(() => null);
-    if (mine === finding && !running) change({ matters });
-    if (mine === finding) finding = null;
+    if (mine !== finding) return; // another one was begun, or the picture changed
+    finding = null;
+    change({ matters });
   }
 
   /* A token's name: cls, or a patch by its number, counted from 0 as in the lessons. */

@@ -1,0 +1,169 @@
+"""The live page in a window of Chromium: what its tests do there, and ask of it."""
+
+import os
+import re
+import signal
+import threading
+from contextlib import contextmanager
+from io import BytesIO
+from pathlib import Path
+
+import pytest
+import torch
+
+from vit_course import explorer
+
+LIMIT = 30_000  # milliseconds
+
+
+@contextmanager
+def window(chrome, path, wide=1440, quiet=True, limit=240, **options):
+    """A page of its own. At the end it must have said nothing, and have asked for nothing else.
+
+    Args:
+        path: the file.
+        wide: the window's width, in pixels.
+        quiet: False where the test provokes what the page objects to.
+        limit: so many seconds, then Chromium is ended: a page that hangs answers nothing.
+    """
+    session = chrome.new_browser_cdp_session()
+    processes = session.send("SystemInfo.getProcessInfo")["processInfo"]
+    session.detach()
+    (number,) = [process["id"] for process in processes if process["type"] == "browser"]
+    end = threading.Timer(limit, os.kill, (number, signal.SIGKILL))
+    end.start()
+    context = chrome.new_context(viewport={"width": wide, "height": 900}, **options)
+    context.set_default_timeout(LIMIT)
+    known = (path.as_uri(), "about:srcdoc", "blob:")  # the page, its frame, its Worker
+    page, heard = context.new_page(), []
+    page.on("console", lambda m: heard.append(m.text) if m.type in ("error", "warning") else None)
+    page.on("pageerror", lambda error: heard.append(str(error)))
+    page.on("request", lambda r: heard.append(r.url) if not r.url.startswith(known) else None)
+
+    def refuse(dialog):
+        heard.append(f"a dialog: {dialog.message}")
+        dialog.dismiss()
+
+    page.on("dialog", refuse)
+    try:
+        page.goto(path.as_uri())
+        yield page
+        if quiet:
+            assert heard == []
+    finally:
+        context.close()
+        end.cancel()
+
+
+def ask(page, script, argument=None):
+    """What a function in JavaScript returns after the next frame, in which the page draws."""
+    script = f"""async x => {{
+      await new Promise(requestAnimationFrame);
+      return ({script})(x);
+    }}"""
+    return page.evaluate(script, argument)
+
+
+def picture(page, name, **options):
+    """Take a screenshot, where they are wanted."""
+    if out := os.environ.get("BROWSER_OUT"):
+        page.screenshot(path=Path(out) / f"explorer_{name}.png", **options)
+
+
+# Whether the answer is that to the picture that stands there, and drawn; and so, where it is found
+# at once, what each patch matters.
+SETTLED = """quick => {
+  const { run, matters, without, twin } = vitState.state;
+  const none = JSON.stringify(without) === JSON.stringify(vitState.nothingOut());
+  if (!run || !run.shown.pixels.every((value, i) => value === vitState.pixels()[i])) return false;
+  if (run.out ? JSON.stringify(run.shown.without) !== JSON.stringify(without) : !none) return false;
+  return Boolean(run.twin) === twin && (matters || !quick);
+}"""
+
+
+def settled(page, quick=True):
+    page.wait_for_function(SETTLED, arg=False)
+    if quick and state(page, "run.milliseconds * vitState.patches") > 1000:  # a slow computer's
+        ask(page, "() => vitState.findMatters()")
+    page.wait_for_function(SETTLED, arg=quick)
+    ask(page, "() => new Promise(requestAnimationFrame)")
+
+
+def state(page, script):
+    """What stands in the page's state; see state.js."""
+    return ask(page, f"() => vitState.state.{script}")
+
+
+def pixels(page):
+    """The picture as the model sees it (1, C, H, W)."""
+    found, c = ask(page, "() => [Array.from(vitState.pixels()), vitState.config]")
+    return torch.tensor(found).view(1, c["in_channels"], c["height"], c["width"])
+
+
+def written(folder, model, *given, **options):
+    return explorer.write(folder / "page.html", model, *given, **options)
+
+
+def canvas(page):
+    return page.get_by_role("application", name=re.compile("^The picture,"))
+
+
+def at(page, row, column, size=(16, 16)):
+    """Where a pixel's middle is in the window."""
+    box = canvas(page).bounding_box()
+    return (
+        box["x"] + (column + 0.5) / size[1] * box["width"],
+        box["y"] + (row + 0.5) / size[0] * box["height"],
+    )
+
+
+def drag(page, *places):
+    page.mouse.move(*at(page, *places[0]))
+    page.mouse.down()
+    for place in places[1:]:
+        page.mouse.move(*at(page, *place))
+    page.mouse.up()
+    ask(page, "() => 0")  # drawn
+
+
+def use(page, tool):
+    page.get_by_role("group", name="With the pointer").get_by_label(tool, exact=True).check()
+
+
+def press(page, button):
+    page.get_by_role("button", name=button, exact=True).click()
+
+
+def tab(page, target, key="Tab"):
+    """Press Tab, or Shift+Tab, until something has the focus."""
+    for _ in range(100):
+        if target.evaluate("one => one === document.activeElement"):
+            return
+        page.keyboard.press(key)
+    pytest.fail(f"{key} does not reach {target}")
+
+
+def percent(share):
+    """A share as the page writes it; at a half, what is rounded either way."""
+    share = float(share)
+    if 0 < share < 0.005:
+        return ["under 1%"]
+    return [f"{int(100 * share + 0.5 + by)}%" for by in (-1e-4, 1e-4)]
+
+
+def saved(photo, kind, **options):
+    file = BytesIO()
+    photo.save(file, kind, **options)
+    return file.getvalue()
+
+
+def caption(page):
+    return page.locator("#input .row .small").text_content()
+
+
+def bars(page):
+    """The classes' lines: of each, name and number."""
+    return [
+        line.locator("span").evaluate_all("all => [all[0], all[2]].map(one => one.textContent)")
+        for line in page.locator(".bars li").all()
+    ]

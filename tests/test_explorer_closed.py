@@ -1,0 +1,308 @@
+"""The live page is closed, whatever stands in it; it fits any window, and can be read aloud.
+
+Skipped where Chromium or `pip install -e ".[browser]"` is missing; with SKIP=nothing in the
+environment, as in CI, they must be there. Screenshots go to the folder BROWSER_OUT.
+"""
+
+import re
+from io import BytesIO
+
+import browser
+import numpy as np
+import pytest
+import torch
+from live_page import (
+    ask,
+    at,
+    bars,
+    canvas,
+    caption,
+    picture,
+    press,
+    saved,
+    settled,
+    state,
+    window,
+    written,
+)
+from PIL import Image
+from test_explorer_numbers import lively
+
+from vit_course import explorer
+from vit_course.explorer import __main__ as command
+from vit_course.explorer import pages
+from vit_steps import ViTConfig
+from vit_steps.training import load_weights
+from vit_steps.training.dataset import ImageDataset
+from vit_steps.weights import SCATTERED
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def chrome():
+    with browser.launched() as chrome:
+        yield chrome
+
+
+@pytest.fixture(scope="module")
+def stored(tmp_path_factory):
+    """The page that the command writes without a word."""
+    path = tmp_path_factory.mktemp("stored") / "explorer.html"
+    command.main(["--out", str(path), "--no-browser"])
+    return path
+
+
+# A closed page -----------------------------------------------------------------------------------
+
+ELSEWHERE = "https://elsewhere.example/"
+# What somebody might put into the page, and what of it got through.
+INTRUDE = """async address => {
+  const refused = [];
+  addEventListener('securitypolicyviolation', event => refused.push(event.effectiveDirective));
+  const put = (tag, properties) => new Promise(done => {
+    const element = Object.assign(document.createElement(tag), properties);
+    element.addEventListener('load', () => done(true));
+    element.addEventListener('error', () => done(false));
+    document.body.append(element);
+    setTimeout(() => done(false), 5000);
+  });
+  const through = {
+    script: await put('script', { src: address + 'script.js' }),
+    image: await put('img', { src: address + 'image.png' }),
+    style: await put('link', { rel: 'stylesheet', href: address + 'style.css' }),
+    fetched: await fetch(address + 'data.json').then(() => true, () => false),
+    worker: await new Promise(done => { // from a script in the page, as the page's own is
+      const ask = `fetch('${address}more.json').then(() => true, () => false).then(postMessage)`;
+      const worker = new Worker(URL.createObjectURL(new Blob([ask])));
+      worker.onmessage = ({ data }) => done(data);
+    }),
+  };
+  document.body.append(
+    Object.assign(document.createElement('script'), { textContent: 'window.inline = true' }));
+  const button = document.createElement('button');
+  button.setAttribute('onclick', 'window.attribute = true');
+  button.click();
+  const late = await new Promise(done => setTimeout(() => done(refused), 100));
+  const { inline = false, attribute = false } = window;
+  return [{ ...through, inline, attribute }, late.sort()];
+}"""
+
+
+def intrude(chrome, path):
+    """What gets into a page from elsewhere, what it refuses, and what was asked of a network."""
+    buffer, answered = BytesIO(), []
+    Image.new("RGB", (2, 2)).save(buffer, "PNG")
+    bodies = {"script.js": b"0", "image.png": buffer.getvalue()}
+    bodies |= {"style.css": b"", "data.json": b"", "more.json": b""}
+
+    def answer(route):
+        name = route.request.url.removeprefix(ELSEWHERE)
+        answered.append(name)
+        kind = {"js": "text/javascript", "css": "text/css"}.get(name.rpartition(".")[2])
+        headers = {"access-control-allow-origin": "*"}
+        route.fulfill(body=bodies[name], content_type=kind, headers=headers)
+
+    with window(chrome, path, quiet=False) as page:
+        page.route(f"{ELSEWHERE}**", answer)
+        through, refused = ask(page, INTRUDE, ELSEWHERE)
+    return through, refused, sorted(answered)
+
+
+def test_the_page_lets_nothing_in_and_asks_for_nothing(chrome, stored, tmp_path):
+    assert stored.stat().st_size < 2_000_000
+    through, refused, answered = intrude(chrome, stored)
+    assert not any(through.values()), through
+    assert answered == []
+    assert refused == [
+        *("connect-src", "img-src", "script-src-attr"),
+        *("script-src-elem", "script-src-elem", "style-src-elem"),
+    ]
+    # Without its policy all of that gets in.
+    bare, count = re.subn(r"<meta http-equiv=[^>]*>", "", stored.read_text("utf-8"))
+    assert count == 1
+    (tmp_path / "open.html").write_text(bare, "utf-8")
+    through, refused, answered = intrude(chrome, tmp_path / "open.html")
+    assert all(through.values()), through
+    assert refused == []
+    assert answered == ["data.json", "image.png", "more.json", "script.js", "style.css"]
+
+
+# Text from outside -------------------------------------------------------------------------------
+
+HOSTILE = [
+    "</script><img src=x onerror=alert(1)>",
+    "<b>bold</b>",
+    "\"quoted\" & 'quoted' &lt;",
+    "a\u2028b\u2029c",
+    "a digit 🖊️ <!-- <script>",
+    "{given} ${classes} $& \\u003c",
+    "long " * 40,
+]
+
+
+def elements(page):
+    """How many elements the page has that no part of it makes, but a name could."""
+    kinds = "img, iframe, object, body script"
+    count = "kinds => document.querySelectorAll(kinds).length"
+    return ask(page, count, kinds) + page.locator("b", has_text="bold").count()
+
+
+def test_names_stay_text(chrome, tmp_path):
+    model = lively(ViTConfig((8, 16), 4, 3, 12, embed_dim=12, depth=1, num_heads=2))
+    names = (*HOSTILE, *"fghij")[:12]
+    data = ImageDataset(torch.rand(12, 3, 8, 16) * 2 - 1, torch.arange(12), names)
+    file = saved(Image.fromarray(np.arange(96, dtype=np.uint8).reshape(4, 8, 3)), "PNG")
+    path = written(tmp_path, model, data, about=HOSTILE[0])
+    for name in HOSTILE[:3]:
+        assert name not in path.read_text("utf-8")
+    with window(chrome, path, wide=390) as page:
+        settled(page)
+        count = elements(page)
+        assert count == len(pages.SCRIPTS) + 1
+        assert page.locator("#about").text_content().startswith(HOSTILE[0])
+        seen = set()
+        for i in range(12):
+            top = state(page, "run.whole.probabilities.data")
+            wanted = sorted(range(12), key=lambda j: -top[j])[:10]  # of more classes, ten
+            shown = [name.removesuffix(" ✓") for name, _ in bars(page)]
+            assert shown == [names[j] for j in wanted]
+            best = page.locator("#answer").text_content()
+            assert best.startswith(f"It says {names[wanted[0]]} (")
+            label = ask(page, "() => vitState.labels[vitState.state.example]")
+            assert caption(page) == f"example {i + 1} of 12: {names[label]}"
+            seen.add(label)
+            assert fits(page)
+            press(page, "the next example")
+            settled(page)
+        assert seen == set(range(12))
+        chooser = page.get_by_label("Choose a photo")
+        for name in HOSTILE:
+            name = name.replace("/", "∕")  # no file's name has one
+            for kind, buffer in (
+                ("text/html", b"<img src=x onerror=alert(1)>"),
+                ("image/svg+xml", b"<svg xmlns='_' onload='alert(1)'/>"),
+                ("image/png", file[:60]),
+            ):
+                chooser.set_input_files({"name": name, "mimeType": kind, "buffer": buffer})
+                page.get_by_text(f"{name} is no picture").wait_for()
+                page.mouse.move(*at(page, 2, 2, (8, 16)))  # which says something else
+                ask(page, "() => 0")
+                page.mouse.move(0, 0)
+            chooser.set_input_files({"name": name, "mimeType": "image/png", "buffer": file})
+            page.wait_for_function("name => vitState.state.caption === name", arg=name)
+            settled(page)
+            assert caption(page) == name
+            assert fits(page)
+        assert elements(page) == count
+
+
+# How it looks ------------------------------------------------------------------------------------
+
+
+def fits(page):
+    """Whether nothing is wider than the window."""
+    return ask(page, "() => document.documentElement.scrollWidth <= innerWidth")
+
+
+MOVING = """() => [...document.querySelectorAll('*')].filter(element => {
+  const { transitionDuration, animationName } = getComputedStyle(element);
+  return /[1-9]/.test(transitionDuration) || animationName !== 'none';
+}).map(element => element.className)"""
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize(("wide", "high"), [(1440, 900), (1024, 900), (390, 844)])
+def test_the_first_screen_fits_the_window(wide, high, scheme, chrome, stored):
+    with window(chrome, stored, wide, color_scheme=scheme, reduced_motion="reduce") as page:
+        page.set_viewport_size({"width": wide, "height": high})
+        settled(page)
+        assert fits(page)
+        picture(page, f"{wide}_{scheme}")
+        if wide != 1024:
+            for part in (canvas(page), page.locator("#answer"), page.locator(".bars")):
+                box = part.bounding_box()
+                assert box["y"] >= 0
+                assert box["y"] + box["height"] <= high
+                assert box["x"] + box["width"] <= wide
+        press(page, "Cover the patch that matters most")
+        page.get_by_text("Uncover it again").wait_for()
+        assert fits(page)
+        ground, ink = ask(
+            page,
+            "() => ['backgroundColor', 'color'].map(name => getComputedStyle(document.body)[name])",
+        )
+        light, dark = (sum(map(int, re.findall(r"\d+", text)[:3])) for text in (ground, ink))
+        assert (light > dark + 400) == (scheme == "light")
+        assert abs(light - dark) > 400
+        assert ask(page, MOVING) == []  # for who asks for that
+        ask(page, "() => { document.body.append(Object.assign(document.createElement('canvas'), "
+            "{ width: 3000 })); document.body.lastChild.style.maxWidth = 'none'; }")  # fmt: skip
+        assert not fits(page)
+
+
+def nameless(page):
+    """What can have the focus and has no name to be read aloud, and how many things can."""
+    session = page.context.new_cdp_session(page)
+    nodes = session.send("Accessibility.getFullAXTree")["nodes"]
+    session.detach()
+    found = []
+    for node in nodes:
+        properties = {p["name"]: p["value"].get("value") for p in node.get("properties", ())}
+        role = node.get("role", {}).get("value")
+        part = role in ("RootWebArea", "option")  # not to be reached by itself
+        if not node["ignored"] and properties.get("focusable") and not part:
+            found.append((role, node.get("name", {}).get("value", "").strip()))
+    return [role for role, name in found if not name], len(found)
+
+
+def test_all_that_takes_the_focus_has_a_name(chrome, stored, tmp_path):
+    photos = written(tmp_path, lively(ViTConfig(8, 4, 3, 3, embed_dim=12, depth=1, num_heads=2)))
+    for path in (stored, photos):
+        with window(chrome, path) as page:
+            settled(page)
+            without, count = nameless(page)
+            assert without == []
+            assert count == ask(page, FOCUSABLE)
+            ask(page, "() => document.body.append(document.createElement('button'))")
+            assert nameless(page)[0] == ["button"]
+
+
+# What a browser lets the keyboard reach, or a script focus.
+FOCUSABLE = """() => [...document.querySelectorAll('button, input, select, [tabindex]')].filter(
+  element => !element.disabled && element.checkVisibility()).length"""
+
+
+# In a notebook -----------------------------------------------------------------------------------
+
+
+def test_in_a_notebook_the_page_runs_in_a_frame_that_reaches_nothing_else(chrome, tmp_path):
+    head = '<meta charset="utf-8"><link rel="icon" href="data:,">'  # as JupyterLab has them
+    weights = load_weights(SCATTERED)
+    pictures = command.held_out("scattered", weights, 24)
+    output = explorer.show(weights, pictures, height=700)._repr_html_()
+    reach = """() => {
+      const found = [];
+      for (const [name, take] of Object.entries({
+        page: () => parent.secret, document: () => parent.document.body, store: () => localStorage,
+        frame: () => frameElement.id,
+      })) {
+        try { if (take() !== undefined) found.push(name); } catch {}
+      }
+      return found;
+    }"""
+    for html, reached in (
+        (output, []),
+        (output.replace('sandbox="allow-scripts"', ""), ["page", "document", "store", "frame"]),
+    ):
+        path = tmp_path / "notebook.html"
+        path.write_text(f"<!doctype html>{head}<script>secret = 1</script>{html}", "utf-8")
+        with window(chrome, path) as page:
+            inside = page.frame_locator("iframe")
+            inside.get_by_text(re.compile("^It says")).wait_for()
+            inside.get_by_role("button", name="Cover the patch that matters most").click()
+            inside.get_by_text(re.compile("^Whole, it says")).wait_for()
+            (_, frame) = page.frames
+            assert len(page.workers) == 1
+            assert ask(frame, reach) == reached
+            picture(page, "notebook")
