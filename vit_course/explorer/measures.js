@@ -80,38 +80,6 @@ const vitMeasures = (() => {
     return Array.from({ length: x.rows }, (_, i) => mean(Array.from(row(x, i))));
   }
 
-  /* The picture with its brightest and its darkest patch in each other's places. */
-  function swapped(pixels, config) {
-    const { height: H, width: W, in_channels: C, patch_size: P } = config;
-    const light = brightness(pixels, config);
-    const corners = [best(light), light.indexOf(Math.min(...light))].map(
-      (patch) => Math.floor(patch / (W / P)) * P * W + (patch % (W / P)) * P,
-    );
-    const y = pixels.slice();
-    for (let c = 0; c < C; c++) {
-      for (let p = 0; p < P * P; p++) {
-        const [a, b] = corners.map((corner) => c * H * W + corner + Math.floor(p / P) * W + (p % P));
-        [y[a], y[b]] = [pixels[b], pixels[a]];
-      }
-    }
-    return y;
-  }
-
-  /* How far the shares go at most when two patches change places, without positions and with them;
-  and the example in which they go furthest with them. */
-  async function swaps(subject, _, tick) {
-    const { examples, config } = subject;
-    const pictures = examples.map((x) => swapped(x, config));
-    const move = async (without, i) => {
-      const before = await overAll(subject, examples, without, part(tick, i, 4), shares);
-      const after = await overAll(subject, pictures, without, part(tick, i + 1, 4), shares);
-      const far = (a, b) => Math.max(...a.map((share, i) => Math.abs(share - b[i])));
-      return before.map((one, i) => far(one, after[i]));
-    };
-    const [blind, seeing] = [await move({ positions: true }, 0), await move({}, 2)];
-    return { without: mean(blind), withThem: mean(seeing), example: best(seeing) };
-  }
-
   /* The largest weight that cls gives, as a mean over heads and blocks, with √d and without. */
   async function sharpness(subject, _, tick) {
     const largest = ({ weights }) => Math.max(...row(weights, 0));
@@ -123,17 +91,6 @@ const vitMeasures = (() => {
     const b = await overAll(subject, subject.examples, { scale: true }, part(tick, 1, 2), made);
     const [before, after] = [a, b].map((all) => mean(all.map(({ sharp }) => sharp)));
     return { before, after, right: right(subject.labels, b.map((one) => one.shares)) }; // prettier-ignore
-  }
-
-  /* How far from even cls shares out its attention: the largest share of a patch, of the model and of
-  its twin, in the mean over examples, blocks and heads. */
-  async function evenness(subject, _, tick) {
-    const made = ({ blocks }) =>
-      mean(blocks.flatMap(({ heads }) => heads.map((x) => Math.max(...row(x.weights, 0).slice(1)))));
-    const trained = await overAll(subject, subject.examples, {}, part(tick, 0, 2), made);
-    const twin = { ...subject, weights: subject.twin };
-    const untrained = await overAll(twin, subject.examples, {}, part(tick, 1, 2), made);
-    return { trained: mean(trained), untrained: mean(untrained) };
   }
 
   /* Of how many examples the class is read when cls may not look at one patch: the one that rollout
@@ -189,7 +146,7 @@ const vitMeasures = (() => {
     };
   }
 
-  const MEASURES = { run, count, matters, lenses, swaps, sharpness, evenness, reasons };
+  const MEASURES = { run, count, matters, lenses, sharpness, reasons };
 
   // In a Worker -----------------------------------------------------------------------------------
 
@@ -217,5 +174,5 @@ const vitMeasures = (() => {
     };
   }
 
-  return { ...MEASURES, lens, swapped, brightness, untrained, generator, best, mean, server, looks };
+  return { ...MEASURES, lens, brightness, untrained, generator, best, mean, server, looks };
 })();

@@ -318,17 +318,6 @@ const vitModel = (() => {
     return x;
   }
 
-  /* Pixels moved down and to the right; what comes in is `paper`. */
-  function moved(pixels, [down, right], { height: H, width: W }, paper) {
-    if (!down && !right) return pixels;
-    return pixels.map((_, i) => {
-      const r = (Math.floor(i / W) % H) - down;
-      const c = (i % W) - right;
-      const inside = r >= 0 && r < H && c >= 0 && c < W;
-      return inside ? pixels[i - down * W - right] : paper;
-    });
-  }
-
   /* A stroke of the pen between two places (row, column) on pixels (1, H, W): what it covers of a
   pixel becomes ink. A pixel whose middle lies PEN from the stroke stays as it is. So the data's
   digits were made, of finer pictures. */
@@ -409,6 +398,6 @@ const vitModel = (() => {
   return {
     ...{ matrix, row, linear, layerNorm, erf, gelu, softmax, patchify, templates, tokens },
     ...{ splitHead, attention, mergeHeads, block, read, vit, rollout, meanOf, looks },
-    ...{ cover, moved, stroke, filled, shrink },
+    ...{ cover, stroke, filled, shrink },
   };
 })();

@@ -13,12 +13,11 @@ const vitPicture = (() => {
   const TOOLS = {
     draw: ["Draw", "Draw a digit with the pointer or a finger."],
     erase: ["Erase", "Erase with the pointer."],
-    move: ["Move", "Drag the whole picture."],
     cover: ["Cover", "Click a patch: the model no longer gets what stands there."],
     hide: ["Hide from cls", "Click a patch: the picture stays, but cls may not look there."],
     pick: ["Ask a patch", "Click a patch: lit is what this patch takes from. Once more: cls."],
   };
-  if (!ink) for (const pen of ["draw", "erase", "move"]) delete TOOLS[pen];
+  if (!ink) for (const pen of ["draw", "erase"]) delete TOOLS[pen];
   if (ink && classes.some((name) => !/^\d$/.test(name))) TOOLS.draw[1] = "Draw with the pointer.";
   const PENS = ["draw", "erase"];
   const MARKERS = ["cover", "hide"];
@@ -38,13 +37,13 @@ const vitPicture = (() => {
 
   // What the tools do -----------------------------------------------------------------------------
 
-  /* On an example, or on a picture that was moved, the pen begins a sheet of its own. */
+  /* On an example the pen begins a sheet of its own. */
   function draw(from, to) {
     const fresh = state.tool === "draw" && state.example >= 0;
-    const paper = fresh ? state.base.map(() => -1) : vitState.picture();
+    const paper = fresh ? state.base.map(() => -1) : state.base;
     const base = stroke(paper, from, to, config, state.tool === "erase");
     if (fresh) vitState.show(base, { caption: YOURS });
-    else change({ base, shift: [0, 0], example: -1, caption: YOURS });
+    else change({ base, example: -1, caption: YOURS });
   }
 
   /* Cover or hide a patch, or let it be seen again. */
@@ -90,7 +89,7 @@ const vitPicture = (() => {
     canvas.setPointerCapture(event.pointerId);
     const cursor = pixel(place);
     const on = MARKERS.includes(state.tool) && !marked().has(patchAt(cursor));
-    held = { place, shift: state.shift, last: place, on };
+    held = { last: place, on };
     change({ cursor });
     if (PENS.includes(state.tool)) draw(place, place);
     else if (MARKERS.includes(state.tool)) mark(patchAt(cursor), on);
@@ -101,10 +100,7 @@ const vitPicture = (() => {
     const cursor = pixel(place);
     change({ cursor, patch: held && PENS.includes(state.tool) ? -1 : patchAt(cursor) });
     if (!held) return;
-    if (state.tool === "move") {
-      const by = [0, 1].map((i) => Math.round(held.shift[i] + place[i] - held.place[i]));
-      change({ shift: by });
-    } else if (PENS.includes(state.tool)) {
+    if (PENS.includes(state.tool)) {
       for (const next of places) {
         draw(held.last, next);
         held.last = next;
@@ -121,9 +117,7 @@ const vitPicture = (() => {
 
   canvas.addEventListener("keydown", (event) => {
     const by = step(event);
-    if (by && state.tool === "move") {
-      change({ shift: state.shift.map((old, i) => old + by[i]) });
-    } else if (by) {
+    if (by) {
       const far = PENS.includes(state.tool) ? 1 : P;
       const cursor = pixel(state.cursor.map((old, i) => old + by[i] * far));
       change({ cursor, patch: patchAt(cursor) });
@@ -298,14 +292,13 @@ const vitPicture = (() => {
     );
     const lights = { looks: "where it looks", matters: "what matters", nothing: "nothing" };
     below.append(choice("light", lights, "Light up"), hurry);
-    vitState.listen("base shift covered without run matters query kind block head light patch cursor name tool", show); // prettier-ignore
+    vitState.listen("base covered without run matters query kind block head light patch cursor name tool", show); // prettier-ignore
     vitState.listen("run matters query kind block head light patch name tool", () => (told.textContent = said())); // prettier-ignore
-    vitState.listen("example caption shift", () => (which.textContent = caption()));
+    vitState.listen("example caption", () => (which.textContent = caption()));
     vitState.listen("tool", () => {
       canvas.dataset.tool = state.tool;
-      const keys = state.tool === "move" ? "move it" : "go to a place, space acts there";
       const size = `${config.height} by ${config.width} pixels`;
-      canvas.setAttribute("aria-label", `The picture, ${size}. ${TOOLS[state.tool][1]} Arrow keys ${keys}.`); // prettier-ignore
+      canvas.setAttribute("aria-label", `The picture, ${size}. ${TOOLS[state.tool][1]} Arrow keys go to a place, space acts there.`); // prettier-ignore
     });
     vitState.listen("light matters name run", async () => {
       const wanted = state.light === "matters" || state.name >= 0;
@@ -329,10 +322,9 @@ const vitPicture = (() => {
 
   function caption() {
     const label = labels[state.example];
-    const moved = state.shift.some((by) => by !== 0) ? ", moved" : "";
-    if (state.example < 0) return state.caption + moved;
+    if (state.example < 0) return state.caption;
     const name = label === undefined ? "" : `: ${classes[label]}`;
-    return `example ${state.example + 1} of ${examples.length}${name}${moved}`;
+    return `example ${state.example + 1} of ${examples.length}${name}`;
   }
 
   return { build, choice, take };

@@ -1,16 +1,15 @@
 "use strict";
 
-/* Eight questions. Each is a prediction first; then the page measures, on this model and its
+/* Six questions. Each is a prediction first; then the page measures, on this model and its
 pictures, and says what came out; then there is something to try. No answer is written down here:
 which one is right follows from what was measured. */
 const vitTour = (() => {
-  const { config, classes, labels, examples, patches, ink, state, change, nothingOut } = vitState;
+  const { config, labels, examples, ink, state, change, nothingOut } = vitState;
   const { depth: L, num_heads: h, embed_dim: D } = config;
   const { row } = vitModel;
   const { make } = vitDrawing;
-  const { best, swapped } = vitMeasures;
+  const { best } = vitMeasures;
   const all = examples.length;
-  const even = 1 / (patches + 1); // what each token gets where all get the same
   const percent = (share) => `${(100 * share).toFixed(1)}%`;
   const out = (part) => ({ without: { ...nothingOut(), [part]: true } });
 
@@ -41,23 +40,6 @@ const vitTour = (() => {
       "Take the positions away.",
       "It still gets what is on each patch, but not where the patch is.",
     ),
-    {
-      name: "Lesson 02 · A bag of patches",
-      question: `Still without positions: the brightest patch of a picture and the darkest change
-        places. How far does the share of any class move, at most?`,
-      answers: ["not at all", "by less than 10 percentage points", "further"],
-      begin: out("positions"),
-      measure: ["swaps"],
-      right: ({ without }) => (without < 1e-4 ? 0 : without < 0.1 ? 1 : 2),
-      says: (n) => `By ${percent(n.without)} on average; with positions, by ${percent(n.withThem)}.
-        Attention is a sum over tokens, and a sum has no order.`,
-      task: ({ example }) => `In example ${example + 1} (${classes[labels[example]]}), the two have
-        changed places now. Under “Take it out”, put the positions back: what does it say then?`,
-      then: ({ example }) => {
-        const base = swapped(examples[example], config);
-        return { ...out("positions"), base, example: -1, caption: "two patches swapped" };
-      },
-    },
     {
       name: "Lesson 03 · Heads",
       question: `From which patch does cls take most in this picture: is it the same in each head of
@@ -100,19 +82,6 @@ const vitTour = (() => {
         this says when the answer stands where the head reads, not when the model has it.`,
       task: () => `Leaf through the examples, and watch “Which block decides”: in which picture does
         the answer come last?`,
-    },
-    {
-      name: "Lesson 08 · The untrained twin",
-      question: `The same model with fresh random weights: how large is the largest share that its
-        cls gives to a patch, on average? Shared out evenly, it would be ${percent(even)}.`,
-      answers: ["less than twice that", "more, but less than half of all", "half of all, or more"],
-      measure: ["evenness"],
-      right: ({ untrained }) => (untrained < 2 * even ? 0 : untrained < 0.5 ? 1 : 2),
-      says: ({ untrained, trained }) => `It is ${percent(untrained)}, and this model's
-        ${percent(trained)}. The two have the same sizes; they differ in their weights alone.`,
-      task: () => `Under “Every head”, the twin stands beside the model now. Leaf through the
-        examples: do the twin's maps follow what is on the picture?`,
-      then: () => ({ twin: true }),
     },
     {
       name: "Lesson 09 · Is that why?",
@@ -165,7 +134,7 @@ const vitTour = (() => {
     /* The page as the question finds it; what may give its answer away is closed. */
     function ask() {
       tell(at < STEPS.length);
-      const whole = { shift: [0, 0], covered: new Set(), twin: false, without: nothingOut() };
+      const whole = { covered: new Set(), twin: false, without: nothingOut() };
       const lit = { tool: "pick", light: "looks", kind: "rollout", query: 0, name: -1 };
       change({ base: examples[0], example: 0, ...whole, ...lit, ...STEPS[at]?.begin });
     }
