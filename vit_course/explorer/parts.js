@@ -86,7 +86,7 @@ const vitParts = (() => {
       const from = all.findLastIndex((shares) => best(shares) !== top) + 1;
       const rows = all.map((_, i) => (i ? `after block ${i - 1}` : "before block 0"));
       const when = rows[from] + (from < config.depth ? ", and from then on" : ", not before");
-      at("stands").textContent = `The answer, ${classes[top]}, stands there ${when}.`;
+      at("stands").textContent = `The answer, ${classes[top]}, is the most probable ${when}.`;
       at("stands").hidden = vitState.isEmpty();
       const likely = [...last.keys()].sort((a, b) => last[b] - last[a]).slice(0, 10);
       const order = likely.sort((a, b) => a - b);
