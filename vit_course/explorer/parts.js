@@ -7,7 +7,7 @@ const vitParts = (() => {
   const { best, lens } = vitMeasures;
   const at = (id) => document.getElementById(id);
 
-  /* Ask for a measure, with a bar behind `button` and a button that stops it: then it gives null. */
+  /* Ask for a measure, with a bar behind `button`, and one that stops it: then it gives null. */
   function measure(button, name, args) {
     const bar = make("progress", { max: 1, value: 0, "aria-label": "how far it is" });
     const job = vitState.work(name, args, (share) => (bar.value = share));
