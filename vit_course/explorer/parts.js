@@ -7,7 +7,7 @@ const vitParts = (() => {
   const { best, lens } = vitMeasures;
   const at = (id) => document.getElementById(id);
 
-  /* Ask for a measure, with a bar behind `button` and a button that stops it: then it gives null. */
+  /* Ask for a measure, with a bar behind `button`, and one that stops it: then it gives null. */
   function measure(button, name, args) {
     const bar = make("progress", { max: 1, value: 0, "aria-label": "how far it is" });
     const job = vitState.work(name, args, (share) => (bar.value = share));
@@ -86,7 +86,7 @@ const vitParts = (() => {
       const from = all.findLastIndex((shares) => best(shares) !== top) + 1;
       const rows = all.map((_, i) => (i ? `after block ${i - 1}` : "before block 0"));
       const when = rows[from] + (from < config.depth ? ", and from then on" : ", not before");
-      at("stands").textContent = `The answer, ${classes[top]}, stands there ${when}.`;
+      at("stands").textContent = `The answer, ${classes[top]}, is the most probable ${when}.`;
       at("stands").hidden = vitState.isEmpty();
       const likely = [...last.keys()].sort((a, b) => last[b] - last[a]).slice(0, 10);
       const order = likely.sort((a, b) => a - b);

@@ -93,7 +93,7 @@ const vitTour = (() => {
       right: ({ marked, drawn }) => (marked < drawn ? 0 : marked > drawn ? 1 : 2),
       says: (n) => `Whole, it names ${n.before} of ${all} rightly; ${n.marked} with the marked patch
         hidden from cls, and ${n.drawn} with the drawn one.
-        ${[1, 2, 3].includes(Math.abs(n.marked - n.drawn)) ? "So small a difference may be chance." : ""}
+        ${[1, 2, 3].includes(Math.abs(n.marked - n.drawn)) ? "So little may be chance." : ""}
         The picture stays whole, and the other tokens look there: in each head, cls gives that patch
         nothing, and its other weights grow until their sum is 1 again.
         ${config.pool === "mean" ? "But this model answers from its patches, not from cls." : ""}`,
