@@ -71,7 +71,12 @@ const vitMeasures = (() => {
   async function lenses(subject, _, tick) {
     const { examples, labels, weights, config } = subject;
     const all = await overAll(subject, examples, {}, tick, (one) => lens(one, weights, config));
-    return all[0].map((_, b) => right(labels, all.map((one) => one[b]))); // prettier-ignore
+    return all[0].map((_, b) =>
+      right(
+        labels,
+        all.map((one) => one[b]),
+      ),
+    );
   }
 
   /* How bright each patch of a picture is. */
@@ -90,7 +95,14 @@ const vitMeasures = (() => {
     const a = await overAll(subject, subject.examples, {}, part(tick, 0, 2), made);
     const b = await overAll(subject, subject.examples, { scale: true }, part(tick, 1, 2), made);
     const [before, after] = [a, b].map((all) => mean(all.map(({ sharp }) => sharp)));
-    return { before, after, right: right(subject.labels, b.map((one) => one.shares)) }; // prettier-ignore
+    return {
+      before,
+      after,
+      right: right(
+        subject.labels,
+        b.map((one) => one.shares),
+      ),
+    };
   }
 
   /* Of how many examples the class is read when cls may not look at one patch: the one that rollout
@@ -119,18 +131,17 @@ const vitMeasures = (() => {
   function untrained(weights, config) {
     const draw = generator(1);
     const reach = Math.sqrt(1 / (config.in_channels * config.patch_size ** 2));
-    const drawn = (name) =>
-      /norm\d?\.weight$/.test(name)
-        ? () => 1
-        : name.startsWith("patch_embed")
-          ? () => reach * draw.even()
-          : name.endsWith("bias")
-            ? () => 0
-            : name.endsWith("pos_embed")
-              ? () => 0.2 * draw.normal()
-              : () => 0.02 * draw.normal();
-    const fresh = ([name, { rows, cols, data }]) => [name, matrix(rows, cols, data.map(drawn(name)))]; // prettier-ignore
-    return Object.fromEntries(Object.entries(weights).map(fresh));
+    const drawn = (name) => {
+      if (/norm\d?\.weight$/.test(name)) return () => 1;
+      if (name.startsWith("patch_embed")) return () => reach * draw.even();
+      if (name.endsWith("bias")) return () => 0;
+      return () => (name.endsWith("pos_embed") ? 0.2 : 0.02) * draw.normal();
+    };
+    const twin = {};
+    for (const [name, { rows, cols, data }] of Object.entries(weights)) {
+      twin[name] = matrix(rows, cols, data.map(drawn(name)));
+    }
+    return twin;
   }
 
   /* Numbers drawn from a seed: `even` from −1 to 1, `normal` by Box and Muller's rule. */

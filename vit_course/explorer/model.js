@@ -25,11 +25,8 @@ const vitModel = (() => {
   }
 
   function add(a, b) {
-    return matrix(
-      a.rows,
-      a.cols,
-      a.data.map((value, i) => value + b.data[i]),
-    );
+    const sums = a.data.map((value, i) => value + b.data[i]);
+    return matrix(a.rows, a.cols, sums);
   }
 
   /* (N, in) by a weight (out, in): (N, out). Four rows at a time: a weight is fetched once for four. */
@@ -84,11 +81,8 @@ const vitModel = (() => {
   }
 
   function gelu(x) {
-    return matrix(
-      x.rows,
-      x.cols,
-      x.data.map((v) => 0.5 * v * (1 + erf(v / Math.SQRT2))),
-    );
+    const bent = x.data.map((v) => 0.5 * v * (1 + erf(v / Math.SQRT2)));
+    return matrix(x.rows, x.cols, bent);
   }
 
   /* Of each row; its largest number is taken away first, which changes nothing but overflow. */
@@ -164,11 +158,8 @@ const vitModel = (() => {
   function attention(q, k, v, without) {
     const products = linear(q, k);
     const divisor = without.scale ? 1 : Math.sqrt(q.cols);
-    const scores = matrix(
-      q.rows,
-      k.rows,
-      products.data.map((value) => value / divisor),
-    );
+    const scaled = products.data.map((value) => value / divisor);
+    const scores = matrix(q.rows, k.rows, scaled);
     for (const patch of without.hidden || []) scores.data[patch + 1] = -Infinity; // cls's row
     const weights = softmax(scores);
     const mixed = matrix(q.rows, v.cols);

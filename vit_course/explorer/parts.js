@@ -69,7 +69,8 @@ const vitParts = (() => {
       if (!count || without !== state.without || covered !== state.covered) return;
       const kind = given.unseen ? "held-out pictures" : "examples";
       const after = run.out ? `${count.after} with this out or covered` : "nothing is out";
-      at("found").textContent = `Of ${count.of} ${kind}, it names ${count.before} rightly when whole; ${after}.`; // prettier-ignore
+      at("found").textContent =
+        `Of ${count.of} ${kind}, it names ${count.before} rightly when whole; ${after}.`;
     };
     vitState.listen("without covered", () => {
       job?.stop();
