@@ -23,6 +23,7 @@ from vit_steps.training import data
 from vit_steps.training.data import (
     ImageDataset,
     digits,
+    drawn,
     folder,
     load_data,
     openml,
@@ -445,6 +446,12 @@ def test_load_finds_each_source_and_passes_its_options_on(tmp_path, offline, mon
     train, _, test = load_data("scattered", seed=7, count=200, val_fraction=0)
     assert same(train, scattered(200, 7))
     assert same(test, scattered(4, 7, held_out=True))
+    train, _, test = load_data("drawn", seed=7, count=200, val_fraction=0)
+    both = scattered(200, 7), drawn(200, 7)
+    for name in ("images", "labels"):
+        assert torch.equal(getattr(train, name), torch.cat([getattr(one, name) for one in both]))
+    assert (train.classes, train.preprocess) == (test.classes, test.preprocess)
+    assert same(test, scattered(4, 7, held_out=True))
     path = plain(tmp_path / "a:b", cat=6, dog=6)  # a colon in the path
     wanted = folder(path, 12, 0.5, 3, 0.4)
     found = load_data(f"folder:{path}", size=12, fraction=0.5, seed=3, val_fraction=0.4)
@@ -454,7 +461,7 @@ def test_load_finds_each_source_and_passes_its_options_on(tmp_path, offline, mon
     assert load_data("openml:MNIST", val_fraction=0).test.labels.tolist() == LABELS[-4:]
 
 
-@pytest.mark.parametrize("source", ["digits", "scattered"])
+@pytest.mark.parametrize("source", ["digits", "scattered", "drawn"])
 def test_val_is_taken_from_train_and_test_stays_what_it_was(source):
     whole = load_data(source, count=500, val_fraction=0)
     train, val, test = load_data(source, count=500, val_fraction=0.1)
@@ -474,7 +481,7 @@ def test_a_share_for_val_that_cannot_be_is_refused():
 
 @pytest.mark.parametrize("source", ["", "digit", "digits:", "folder", "folder:", "openml:", "x:y"])
 def test_load_says_what_it_knows(source):
-    with pytest.raises(ValueError, match='give "digits", "scattered", "folder:PATH"'):
+    with pytest.raises(ValueError, match='give "digits", "scattered", "drawn", "folder:PATH"'):
         load_data(source)
 
 

@@ -96,7 +96,11 @@ const vitAnswer = (() => {
   /* A class's line: its name, its bar with two marks (whole; without the patch pointed at), a number. */
   function bar(i) {
     const track = make("span", { className: "track" });
-    track.append(...["bar", "whole", "left"].map((name) => make("i", { className: name, hidden: name !== "bar" })));
+    track.append(
+      ...["bar", "whole", "left"].map((name) =>
+        make("i", { className: name, hidden: name !== "bar" }),
+      ),
+    );
     const number = make("span", { className: "number" });
     const line = make("li", {}, make("span", { className: "name" }), track, number);
     line.dataset.name = i;

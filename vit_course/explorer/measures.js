@@ -37,13 +37,15 @@ const vitMeasures = (() => {
 
   const shares = ({ probabilities }) => probabilities.data;
 
+  /* How far it is in part i of n that take as long. */
+  const part = (tick, i, n) => (done, of) => tick(i * of + done, n * of);
+
   /* How many examples are read rightly, whole and without something. */
   async function count(subject, { without, covered = [] }, tick) {
     const { examples, labels, config, paper } = subject;
     const pictures = examples.map((x) => cover(x, covered, config, paper));
-    const half = (offset) => (done, of) => tick(offset + done, 2 * of);
-    const before = await overAll(subject, examples, {}, half(0), shares);
-    const after = await overAll(subject, pictures, without, half(examples.length), shares);
+    const before = await overAll(subject, examples, {}, part(tick, 0, 2), shares);
+    const after = await overAll(subject, pictures, without, part(tick, 1, 2), shares);
     return { before: right(labels, before), after: right(labels, after), of: examples.length };
   }
 
@@ -69,46 +71,18 @@ const vitMeasures = (() => {
   async function lenses(subject, _, tick) {
     const { examples, labels, weights, config } = subject;
     const all = await overAll(subject, examples, {}, tick, (one) => lens(one, weights, config));
-    return all[0].map((_, b) => right(labels, all.map((one) => one[b]))); // prettier-ignore
+    return all[0].map((_, b) =>
+      right(
+        labels,
+        all.map((one) => one[b]),
+      ),
+    );
   }
 
   /* How bright each patch of a picture is. */
   function brightness(pixels, config) {
     const x = patchify(pixels, config);
     return Array.from({ length: x.rows }, (_, i) => mean(Array.from(row(x, i))));
-  }
-
-  /* The picture with its brightest and its darkest patch in each other's places. */
-  function swapped(pixels, config) {
-    const { height: H, width: W, in_channels: C, patch_size: P } = config;
-    const light = brightness(pixels, config);
-    const corners = [best(light), light.indexOf(Math.min(...light))].map(
-      (patch) => Math.floor(patch / (W / P)) * P * W + (patch % (W / P)) * P,
-    );
-    const y = pixels.slice();
-    for (let c = 0; c < C; c++) {
-      for (let p = 0; p < P * P; p++) {
-        const [a, b] = corners.map((corner) => c * H * W + corner + Math.floor(p / P) * W + (p % P));
-        [y[a], y[b]] = [pixels[b], pixels[a]];
-      }
-    }
-    return y;
-  }
-
-  /* How far the shares go at most when two patches change places, without positions and with them;
-  and the example in which they go furthest with them. */
-  async function swaps(subject, _, tick) {
-    const { examples, config } = subject;
-    const pictures = examples.map((x) => swapped(x, config));
-    const move = async (without) => {
-      const before = await overAll(subject, examples, without, tick, shares);
-      const after = await overAll(subject, pictures, without, tick, shares);
-      const far = (a, b) => Math.max(...a.map((share, i) => Math.abs(share - b[i])));
-      return before.map((one, i) => far(one, after[i]));
-    };
-    const [blind, seeing] = [await move({ positions: true }), await move({})];
-    const example = best(seeing);
-    return { without: mean(blind), withThem: mean(seeing), example };
   }
 
   /* The largest weight that cls gives, as a mean over heads and blocks, with √d and without. */
@@ -118,34 +92,30 @@ const vitMeasures = (() => {
       sharp: mean(one.blocks.flatMap(({ heads }) => heads.map(largest))),
       shares: shares(one),
     });
-    const a = await overAll(subject, subject.examples, {}, tick, made);
-    const b = await overAll(subject, subject.examples, { scale: true }, tick, made);
+    const a = await overAll(subject, subject.examples, {}, part(tick, 0, 2), made);
+    const b = await overAll(subject, subject.examples, { scale: true }, part(tick, 1, 2), made);
     const [before, after] = [a, b].map((all) => mean(all.map(({ sharp }) => sharp)));
-    return { before, after, right: right(subject.labels, b.map((one) => one.shares)) }; // prettier-ignore
-  }
-
-  /* How far from even cls shares out its attention: the largest share of a patch, of the model and of
-  its twin, in the mean over examples, blocks and heads. */
-  async function evenness(subject, _, tick) {
-    const made = ({ blocks }) =>
-      mean(blocks.flatMap(({ heads }) => heads.map((x) => Math.max(...row(x.weights, 0).slice(1)))));
-    const trained = await overAll(subject, subject.examples, {}, tick, made);
-    const twin = { ...subject, weights: subject.twin };
-    const untrained = await overAll(twin, subject.examples, {}, tick, made);
-    return { trained: mean(trained), untrained: mean(untrained) };
+    return {
+      before,
+      after,
+      right: right(
+        subject.labels,
+        b.map((one) => one.shares),
+      ),
+    };
   }
 
   /* Of how many examples the class is read when cls may not look at one patch: the one that rollout
-  marks most, or one drawn by lot from the others that are not empty. */
+  marks most, or one drawn by lot from the others that are not empty (of a photo none is). */
   async function reasons(subject, _, tick) {
-    const { examples, labels, config, weights } = subject;
+    const { examples, labels, config, weights, paper } = subject;
     const draw = generator(1);
     const found = { before: [], marked: [], drawn: [] };
     for (const [i, picture] of examples.entries()) {
       const one = vit(picture, weights, config);
       const top = best(row(rollout(one.blocks), 0).subarray(1));
       const light = brightness(picture, config);
-      const others = [...light.keys()].filter((p) => p !== top && light[p] > Math.min(...light));
+      const others = [...light.keys()].filter((p) => p !== top && light[p] !== paper);
       const other = others[Math.floor(((draw.even() + 1) / 2) * others.length)] ?? top;
       found.before.push(shares(one));
       found.marked.push(shares(vit(picture, weights, config, { hidden: [top] })));
@@ -161,18 +131,17 @@ const vitMeasures = (() => {
   function untrained(weights, config) {
     const draw = generator(1);
     const reach = Math.sqrt(1 / (config.in_channels * config.patch_size ** 2));
-    const drawn = (name) =>
-      /norm\d?\.weight$/.test(name)
-        ? () => 1
-        : name.startsWith("patch_embed")
-          ? () => reach * draw.even()
-          : name.endsWith("bias")
-            ? () => 0
-            : name.endsWith("pos_embed")
-              ? () => 0.2 * draw.normal()
-              : () => 0.02 * draw.normal();
-    const fresh = ([name, { rows, cols, data }]) => [name, matrix(rows, cols, data.map(drawn(name)))]; // prettier-ignore
-    return Object.fromEntries(Object.entries(weights).map(fresh));
+    const drawn = (name) => {
+      if (/norm\d?\.weight$/.test(name)) return () => 1;
+      if (name.startsWith("patch_embed")) return () => reach * draw.even();
+      if (name.endsWith("bias")) return () => 0;
+      return () => (name.endsWith("pos_embed") ? 0.2 : 0.02) * draw.normal();
+    };
+    const twin = {};
+    for (const [name, { rows, cols, data }] of Object.entries(weights)) {
+      twin[name] = matrix(rows, cols, data.map(drawn(name)));
+    }
+    return twin;
   }
 
   /* Numbers drawn from a seed: `even` from −1 to 1, `normal` by Box and Muller's rule. */
@@ -188,7 +157,7 @@ const vitMeasures = (() => {
     };
   }
 
-  const MEASURES = { run, count, matters, lenses, swaps, sharpness, evenness, reasons };
+  const MEASURES = { run, count, matters, lenses, sharpness, reasons };
 
   // In a Worker -----------------------------------------------------------------------------------
 
@@ -216,5 +185,5 @@ const vitMeasures = (() => {
     };
   }
 
-  return { ...MEASURES, lens, swapped, brightness, untrained, generator, best, mean, server, looks };
+  return { ...MEASURES, lens, brightness, untrained, generator, best, mean, server, looks };
 })();

@@ -25,11 +25,8 @@ const vitModel = (() => {
   }
 
   function add(a, b) {
-    return matrix(
-      a.rows,
-      a.cols,
-      a.data.map((value, i) => value + b.data[i]),
-    );
+    const sums = a.data.map((value, i) => value + b.data[i]);
+    return matrix(a.rows, a.cols, sums);
   }
 
   /* (N, in) by a weight (out, in): (N, out). Four rows at a time: a weight is fetched once for four. */
@@ -84,11 +81,8 @@ const vitModel = (() => {
   }
 
   function gelu(x) {
-    return matrix(
-      x.rows,
-      x.cols,
-      x.data.map((v) => 0.5 * v * (1 + erf(v / Math.SQRT2))),
-    );
+    const bent = x.data.map((v) => 0.5 * v * (1 + erf(v / Math.SQRT2)));
+    return matrix(x.rows, x.cols, bent);
   }
 
   /* Of each row; its largest number is taken away first, which changes nothing but overflow. */
@@ -164,11 +158,8 @@ const vitModel = (() => {
   function attention(q, k, v, without) {
     const products = linear(q, k);
     const divisor = without.scale ? 1 : Math.sqrt(q.cols);
-    const scores = matrix(
-      q.rows,
-      k.rows,
-      products.data.map((value) => value / divisor),
-    );
+    const scaled = products.data.map((value) => value / divisor);
+    const scores = matrix(q.rows, k.rows, scaled);
     for (const patch of without.hidden || []) scores.data[patch + 1] = -Infinity; // cls's row
     const weights = softmax(scores);
     const mixed = matrix(q.rows, v.cols);
@@ -318,17 +309,6 @@ const vitModel = (() => {
     return x;
   }
 
-  /* Pixels moved down and to the right; what comes in is `paper`. */
-  function moved(pixels, [down, right], { height: H, width: W }, paper) {
-    if (!down && !right) return pixels;
-    return pixels.map((_, i) => {
-      const r = (Math.floor(i / W) % H) - down;
-      const c = (i % W) - right;
-      const inside = r >= 0 && r < H && c >= 0 && c < W;
-      return inside ? pixels[i - down * W - right] : paper;
-    });
-  }
-
   /* A stroke of the pen between two places (row, column) on pixels (1, H, W): what it covers of a
   pixel becomes ink. A pixel whose middle lies PEN from the stroke stays as it is. So the data's
   digits were made, of finer pictures. */
@@ -409,6 +389,6 @@ const vitModel = (() => {
   return {
     ...{ matrix, row, linear, layerNorm, erf, gelu, softmax, patchify, templates, tokens },
     ...{ splitHead, attention, mergeHeads, block, read, vit, rollout, meanOf, looks },
-    ...{ cover, moved, stroke, filled, shrink },
+    ...{ cover, stroke, filled, shrink },
   };
 })();

@@ -1,7 +1,7 @@
 "use strict";
 
-/* The large picture: drawn on with pointer or keys, moved, covered, leafed through, dropped from the
-disk; lit up where the model looks, or by what matters to its answer.
+/* The large picture: drawn on with pointer or keys, covered, leafed through, dropped from the disk;
+lit up where the model looks, or by what matters to its answer.
 */
 const vitPicture = (() => {
   const { row, stroke, shrink, looks } = vitModel;
@@ -13,12 +13,11 @@ const vitPicture = (() => {
   const TOOLS = {
     draw: ["Draw", "Draw a digit with the pointer or a finger."],
     erase: ["Erase", "Erase with the pointer."],
-    move: ["Move", "Drag the whole picture."],
     cover: ["Cover", "Click a patch: the model no longer gets what stands there."],
     hide: ["Hide from cls", "Click a patch: the picture stays, but cls may not look there."],
     pick: ["Ask a patch", "Click a patch: lit is what this patch takes from. Once more: cls."],
   };
-  if (!ink) for (const pen of ["draw", "erase", "move"]) delete TOOLS[pen];
+  if (!ink) for (const pen of ["draw", "erase"]) delete TOOLS[pen];
   if (ink && classes.some((name) => !/^\d$/.test(name))) TOOLS.draw[1] = "Draw with the pointer.";
   const PENS = ["draw", "erase"];
   const MARKERS = ["cover", "hide"];
@@ -38,13 +37,13 @@ const vitPicture = (() => {
 
   // What the tools do -----------------------------------------------------------------------------
 
-  /* On an example, or on a picture that was moved, the pen begins a sheet of its own. */
+  /* On an example the pen begins a sheet of its own. */
   function draw(from, to) {
     const fresh = state.tool === "draw" && state.example >= 0;
-    const paper = fresh ? state.base.map(() => -1) : vitState.picture();
+    const paper = fresh ? state.base.map(() => -1) : state.base;
     const base = stroke(paper, from, to, config, state.tool === "erase");
     if (fresh) vitState.show(base, { caption: YOURS });
-    else change({ base, shift: [0, 0], example: -1, caption: YOURS });
+    else change({ base, example: -1, caption: YOURS });
   }
 
   /* Cover or hide a patch, or let it be seen again. */
@@ -90,7 +89,7 @@ const vitPicture = (() => {
     canvas.setPointerCapture(event.pointerId);
     const cursor = pixel(place);
     const on = MARKERS.includes(state.tool) && !marked().has(patchAt(cursor));
-    held = { place, shift: state.shift, last: place, on };
+    held = { last: place, on };
     change({ cursor });
     if (PENS.includes(state.tool)) draw(place, place);
     else if (MARKERS.includes(state.tool)) mark(patchAt(cursor), on);
@@ -101,10 +100,7 @@ const vitPicture = (() => {
     const cursor = pixel(place);
     change({ cursor, patch: held && PENS.includes(state.tool) ? -1 : patchAt(cursor) });
     if (!held) return;
-    if (state.tool === "move") {
-      const by = [0, 1].map((i) => Math.round(held.shift[i] + place[i] - held.place[i]));
-      change({ shift: by });
-    } else if (PENS.includes(state.tool)) {
+    if (PENS.includes(state.tool)) {
       for (const next of places) {
         draw(held.last, next);
         held.last = next;
@@ -121,9 +117,7 @@ const vitPicture = (() => {
 
   canvas.addEventListener("keydown", (event) => {
     const by = step(event);
-    if (by && state.tool === "move") {
-      change({ shift: state.shift.map((old, i) => old + by[i]) });
-    } else if (by) {
+    if (by) {
       const far = PENS.includes(state.tool) ? 1 : P;
       const cursor = pixel(state.cursor.map((old, i) => old + by[i] * far));
       change({ cursor, patch: patchAt(cursor) });
@@ -183,7 +177,10 @@ const vitPicture = (() => {
     if (wanted === "nothing" || !matters) return null;
     const shares = run.shown.probabilities.data;
     const which = name >= 0 ? name : vitMeasures.best(shares);
-    return Float32Array.from({ length: matters.rows }, (_, i) => shares[which] - row(matters, i)[which]);
+    return Float32Array.from(
+      { length: matters.rows },
+      (_, i) => shares[which] - row(matters, i)[which],
+    );
   }
 
   function show() {
@@ -197,15 +194,22 @@ const vitPicture = (() => {
       const share = most ? value / most : 0;
       pen.fillStyle = `rgba(0, 0, 0, ${0.5 * (1 - Math.abs(share))})`;
       pen.fillRect(...corner(i), square, square);
-      pen.fillStyle = share < 0 ? `rgba(0, 114, 178, ${-0.6 * share})` : `rgba(255, 214, 0, ${0.4 * share})`; // prettier-ignore
+      pen.fillStyle =
+        share < 0 ? `rgba(0, 114, 178, ${-0.6 * share})` : `rgba(255, 214, 0, ${0.4 * share})`;
       pen.fillRect(...corner(i), square, square);
     });
     pen.strokeStyle = "rgba(128, 128, 128, 0.5)";
     pen.lineWidth = 1;
     for (let i = 1; i < grid.cols; i++) pen.strokeRect(i * square, -1, 0, canvas.height + 2);
     for (let i = 1; i < grid.rows; i++) pen.strokeRect(-1, i * square, canvas.width + 2, 0);
-    for (const patch of state.covered) hatch(pen, ...corner(patch), square, "#999");
-    for (const patch of state.without.hidden) hatch(pen, ...corner(patch), square, "#e69f00");
+    const crossed = (colour) => (patch) => {
+      const [x, y] = corner(patch);
+      pen.strokeStyle = colour;
+      pen.stroke(new Path2D(`M${x} ${y}l${square} ${square}m0 ${-square}l${-square} ${square}`));
+    };
+    pen.lineWidth = 3;
+    state.covered.forEach(crossed("#999"));
+    state.without.hidden.forEach(crossed("#e69f00"));
     if (state.query) frame(pen, ...corner(state.query - 1), square, square);
     if (state.patch >= 0) {
       const small = PENS.includes(state.tool);
@@ -216,23 +220,6 @@ const vitPicture = (() => {
     }
   }
 
-  /* Lines across a patch: it is covered, or hidden. */
-  function hatch(pen, x, y, size, colour) {
-    pen.save();
-    pen.beginPath();
-    pen.rect(x, y, size, size);
-    pen.clip();
-    pen.strokeStyle = colour;
-    pen.lineWidth = 2;
-    for (let i = -size; i < size; i += Math.max(6, size / 8)) {
-      pen.beginPath();
-      pen.moveTo(x + i, y + size);
-      pen.lineTo(x + i + size, y);
-      pen.stroke();
-    }
-    pen.restore();
-  }
-
   /* The patch pointed at, in words; else what the light means. */
   function said() {
     const { run, patch, matters, name, query } = state;
@@ -241,17 +228,20 @@ const vitPicture = (() => {
     const best = name >= 0 ? name : vitMeasures.best(data);
     if (patch >= 0) {
       const share = looks(run.shown, "rollout", query)[patch + 1];
-      const covered = matters && row(matters, patch)[best];
-      const what = `${classes[best]} goes from ${percent(data[best])} to ${percent(covered)}`;
-      return `Patch ${patch}: ${tokenName(query)} takes ${percent(share)} from it${matters ? `; covered, ${what}` : ""}.`; // prettier-ignore
+      const taken = `Patch ${patch}: ${tokenName(query)} takes ${percent(share)} from it.`;
+      if (!matters) return taken;
+      const left = percent(row(matters, patch)[best]);
+      return `${taken} Without it, ${classes[best]} goes from ${percent(data[best])} to ${left}.`;
     }
     if (name >= 0 || state.light === "matters") {
       if (!matters) return "";
       return `Yellow: without this patch, ${classes[best]} gets less. Blue: it gets more.`;
     }
     if (state.light === "nothing") return TOOLS[state.tool][1];
-    const through = { rollout: "all blocks", mean: `block ${state.block}` }[state.kind];
-    return `Lit: what ${tokenName(query)} takes from the patches, through ${through || `head ${state.head} of block ${state.block}`}.`; // prettier-ignore
+    const { block, head, kind } = state;
+    const ways = { rollout: "all blocks", mean: `block ${block}` };
+    const through = ways[kind] ?? `head ${head} of block ${block}`;
+    return `Lit: what ${tokenName(query)} takes from the patches, through ${through}.`;
   }
 
   // What stands round it --------------------------------------------------------------------------
@@ -290,22 +280,19 @@ const vitPicture = (() => {
     if (ink) row.append(button("Draw your own", "an empty sheet to draw on", clear));
     else photos(row);
     row.append(which);
-    place.append(
-      choice("tool", names, "With the pointer"),
-      make("div", { id: "paper" }, canvas),
-      row,
-      told,
-    );
+    const paper = make("div", { id: "paper" }, canvas);
+    place.append(choice("tool", names, "With the pointer"), paper, row, told);
     const lights = { looks: "where it looks", matters: "what matters", nothing: "nothing" };
     below.append(choice("light", lights, "Light up"), hurry);
-    vitState.listen("base shift covered without run matters query kind block head light patch cursor name tool", show); // prettier-ignore
-    vitState.listen("run matters query kind block head light patch name tool", () => (told.textContent = said())); // prettier-ignore
-    vitState.listen("example caption shift", () => (which.textContent = caption()));
+    const lit = "run matters query kind block head light patch name tool";
+    vitState.listen(`base covered without cursor ${lit}`, show);
+    vitState.listen(lit, () => (told.textContent = said()));
+    vitState.listen("example caption", () => (which.textContent = caption()));
     vitState.listen("tool", () => {
       canvas.dataset.tool = state.tool;
-      const keys = state.tool === "move" ? "move it" : "go to a place, space acts there";
-      const size = `${config.height} by ${config.width} pixels`;
-      canvas.setAttribute("aria-label", `The picture, ${size}. ${TOOLS[state.tool][1]} Arrow keys ${keys}.`); // prettier-ignore
+      const size = `The picture, ${config.height} by ${config.width} pixels.`;
+      const keys = "Arrow keys go to a place, space acts there.";
+      canvas.setAttribute("aria-label", `${size} ${TOOLS[state.tool][1]} ${keys}`);
     });
     vitState.listen("light matters name run", async () => {
       const wanted = state.light === "matters" || state.name >= 0;
@@ -321,18 +308,15 @@ const vitPicture = (() => {
   }
 
   function clear() {
-    vitState.show(
-      state.base.map(() => -1),
-      { caption: YOURS, tool: "draw" },
-    );
+    const empty = state.base.map(() => -1);
+    vitState.show(empty, { caption: YOURS, tool: "draw" });
   }
 
   function caption() {
     const label = labels[state.example];
-    const moved = state.shift.some((by) => by !== 0) ? ", moved" : "";
-    if (state.example < 0) return state.caption + moved;
+    if (state.example < 0) return state.caption;
     const name = label === undefined ? "" : `: ${classes[label]}`;
-    return `example ${state.example + 1} of ${examples.length}${name}${moved}`;
+    return `example ${state.example + 1} of ${examples.length}${name}`;
   }
 
   return { build, choice, take };

@@ -5,7 +5,7 @@ out, and what the model said. Whoever changes something calls `change`; in the n
 runs again in a Worker, where its input changed, and those who listen to what changed draw it.
 */
 const vitState = (() => {
-  const { matrix, cover, moved, filled } = vitModel;
+  const { matrix, cover, filled } = vitModel;
   const given = JSON.parse(document.getElementById("given").textContent);
   const { config, classes, labels, ink } = given;
   const weights = {};
@@ -26,7 +26,6 @@ const vitState = (() => {
   const state = {
     // the picture
     base: new Float32Array(config.in_channels * config.height * config.width).fill(-1),
-    shift: [0, 0], // rows down, columns to the right
     example: -1, // which one the picture is; −1 when it is none of them
     caption: "", // what it is then
     covered: new Set(),
@@ -48,7 +47,7 @@ const vitState = (() => {
     run: null, // see vitMeasures.run
     matters: null, // see vitMeasures.matters
   };
-  const INPUTS = ["base", "shift", "covered", "without", "twin"];
+  const INPUTS = ["base", "covered", "without", "twin"];
   const listeners = [];
   let changed = new Set(Object.keys(state));
   let waiting = 0;
@@ -105,7 +104,7 @@ const vitState = (() => {
   /* Another picture: what was covered or hidden was so for the one before. */
   function show(base, changes = {}) {
     const without = { ...state.without, hidden: [] };
-    change({ base, example: -1, shift: [0, 0], covered: new Set(), without, ...changes });
+    change({ base, example: -1, covered: new Set(), without, ...changes });
   }
 
   function showExample(number) {
@@ -113,14 +112,9 @@ const vitState = (() => {
     show(examples[example], { example });
   }
 
-  /* The picture as it stands there, whole. */
-  function picture() {
-    return moved(state.base, state.shift, config, paper ?? 0);
-  }
-
   /* The picture as the model sees it. */
   function pixels() {
-    return cover(picture(), state.covered, config, paper);
+    return cover(state.base, state.covered, config, paper);
   }
 
   /* Whether there is too little on the picture to say anything. */
@@ -198,7 +192,7 @@ const vitState = (() => {
     if (running) return;
     running = true;
     const { without, twin: beside } = state;
-    const args = { pixels: picture(), covered: [...state.covered], without, beside };
+    const args = { pixels: state.base, covered: [...state.covered], without, beside };
     change({ run: await work("run", args), matters: null });
     running = false;
     quickest = Math.min(quickest, state.run.milliseconds);
@@ -209,7 +203,7 @@ const vitState = (() => {
   /* What each patch matters: at once where the model is quick, else when somebody asks. */
   async function findMatters(progress) {
     finding?.stop();
-    const args = { pixels: picture(), covered: [...state.covered], without: state.without };
+    const args = { pixels: state.base, covered: [...state.covered], without: state.without };
     const mine = (finding = work("matters", args, progress));
     const matters = await mine.catch(() => null);
     if (mine !== finding) return; // another one was begun, or the picture changed
@@ -224,7 +218,7 @@ const vitState = (() => {
 
   return {
     ...{ given, config, weights, classes, labels, examples, grid, patches, ink, paper, state },
-    ...{ change, update, listen, nothingOut, show, showExample, picture, pixels, isEmpty },
+    ...{ change, update, listen, nothingOut, show, showExample, pixels, isEmpty },
     ...{ work, findMatters, tokenName },
   };
 })();

@@ -71,7 +71,7 @@ Python, vit_steps.training.load_model("runs/my_photos/best.safetensors") is the 
         to.add_argument(name, type=kind, metavar=metavar, help=help)
 
     parser.set_defaults(val_fraction=0.1, processes=1)
-    sources = "digits, scattered, folder:PATH, openml:MNIST, openml:Fashion-MNIST, openml:CIFAR-10"
+    sources = "digits, scattered, drawn, folder:PATH, openml:MNIST, :Fashion-MNIST or :CIFAR-10"
     parser.add_argument("--data", default="digits", help=f"{sources} (default: digits)")
     published = "photos, a file of this command, or published: a file, folder, huggingface.co's id"
     add(parser, "--from", f"start from these: {published}", str, "WEIGHTS")

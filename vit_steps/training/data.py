@@ -1,6 +1,7 @@
 """Lesson 07: labelled pictures to learn from, some of each set held out."""
 
 import warnings
+from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -15,8 +16,9 @@ from ..images import Preprocess
 from ..inputs import check_choice, check_fraction, check_sizes
 from .dataset import ImageDataset, split
 from .folders import Parts, folder
+from .strokes import enlarged, handwriting
 
-SOURCES = '"digits", "scattered", "folder:PATH" or "openml:NAME"'
+SOURCES = '"digits", "scattered", "drawn", "folder:PATH" or "openml:NAME"'
 DIGITS = tuple("0123456789")
 INK = 16  # the byte of the darkest ink in scikit-learn's digits
 DIGIT = 8  # side of scikit-learn's digits, in pixels
@@ -114,6 +116,32 @@ def window(corners: Tensor, size: int) -> tuple[Tensor, Tensor, Tensor]:
     return torch.arange(len(corners))[:, None, None], rows, columns
 
 
+def drawn(count: int, seed: int = 0, side: int = 16) -> ImageDataset:
+    """Digits as people draw them with a pen on an empty canvas: of many sizes, in many hands.
+
+    Two of three are drawn stroke by stroke (`strokes.handwriting`). The others are those that
+    `digits()` gives to train on, made larger or smaller (`strokes.enlarged`).
+
+    Args:
+        count: how many canvases; the same seed draws the same.
+        side: of the canvas, in pixels, at least 16.
+
+    Returns:
+        Images (count, 1, side, side), from -1 to 1.
+    """
+    check_sizes(count=count)
+    check_sizes(16, side=side)
+    generator = torch.Generator().manual_seed(seed)
+    source = digits()[0]
+    chosen = torch.randint(len(source), (count // 3,), generator=generator)
+    large = enlarged(source.pixels[chosen, 0] / INK, side, generator)
+    ink, labels = handwriting(count - len(chosen), side, generator)
+    order = torch.randperm(count, generator=generator)
+    pixels = (torch.cat([ink, large]) * INK).round().byte()[order, None]
+    labels = torch.cat([labels, source.labels[chosen]])[order]
+    return ImageDataset(pixels, labels, DIGITS, white=INK, preprocess=as_stored(side))
+
+
 def openml(name: str, data_home: str | Path | None = None) -> tuple[ImageDataset, ImageDataset]:
     """A larger public set, one of `OPENML`, in a train part and the usual held-out 10,000.
 
@@ -165,7 +193,8 @@ def load_data(
     """A data set by what stands after --data on the command line: (train, val, test).
 
     Args:
-        source: "digits", "scattered", "folder:PATH" or "openml:NAME"; ValueError for another.
+        source: one of `SOURCES`; ValueError for another. "drawn" is "scattered" with as many drawn
+            digits more to train on.
         fraction, seed: of the split, for digits and a folder; the seed draws scattered ones too.
         size, preprocess: of a folder's pictures, see `folder`.
         count: of scattered digits to train on (of fewer, a model learns the canvases by heart); a
@@ -179,8 +208,12 @@ def load_data(
         return folder(rest, size, fraction, seed, val_fraction, preprocess=preprocess)
     if source == "digits":
         train, test = digits(fraction, seed)
-    elif source == "scattered":
+    elif source in ("scattered", "drawn"):
         train, test = scattered(count, seed), scattered(max(count // 50, 1), seed, held_out=True)
+        if source == "drawn":
+            pen = drawn(count, seed)
+            both = torch.cat([train.pixels, pen.pixels]), torch.cat([train.labels, pen.labels])
+            train = replace(pen, pixels=both[0], labels=both[1])
     elif kind == "openml" and rest:
         train, test = openml(rest)
     else:

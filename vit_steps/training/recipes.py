@@ -18,6 +18,7 @@ MODEL = ("patch_size", "embed_dim", "depth", "num_heads", "dropout")  # what goe
 RECIPES: dict[str, dict[str, Any]] = {
     "digits": dict(patch_size=2, embed_dim=48, depth=3, epochs=30, augment="digits"),
     "scattered": dict(patch_size=4, embed_dim=64, depth=4, epochs=6, augment="none"),
+    "drawn": dict(patch_size=4, embed_dim=64, depth=4, epochs=8, augment="none"),
     "folder": dict(patch_size=8, embed_dim=96, depth=4, epochs=40, augment="photos"),
     "openml": dict(patch_size=4, embed_dim=64, depth=4, epochs=10, augment="photos"),
     "openml:MNIST": dict(patch_size=4, embed_dim=64, depth=4, epochs=10, augment="digits"),

@@ -1,0 +1,136 @@
+"""vit_steps.training.strokes: the page's pen, and hands that differ but still write that digit."""
+
+import re
+from math import pi
+
+import pytest
+import torch
+
+from vit_steps.training.data import DIGITS, as_stored, digits, drawn
+from vit_steps.training.strokes import HANDS, PEN, enlarged, handwriting, paint, written
+
+
+def ink_of(points, pen=1.15, side=16):
+    """A polyline of (x, y), as `paint` leaves it."""
+    path = torch.tensor(points)[None]
+    return paint(path[:, :-1], path[:, 1:], torch.full((1, len(points) - 1), pen), side)[0]
+
+
+def test_a_pixel_gets_as_much_ink_as_the_page_gives_it():
+    # Along the middles of row 4 from column 2 to 6; half a pixel beside; and a dot.
+    ink = ink_of([(2.5, 4.5), (6.5, 4.5)])
+    assert torch.equal(ink[4, 2:7], torch.ones(5))
+    torch.testing.assert_close(ink[4, [1, 7]], torch.tensor([0.15, 0.15]))  # past its ends
+    torch.testing.assert_close(ink[[3, 5], 4], torch.tensor([0.15, 0.15]))
+    assert ink.sum() == pytest.approx(5 + 12 * 0.15)
+    torch.testing.assert_close(ink_of([(2.5, 5.0), (6.5, 5.0)])[3:7, 4], expect(0, 0.65, 0.65, 0))
+    torch.testing.assert_close(ink_of([(4.5, 4.5)] * 2)[4, 3:6], expect(0.15, 1, 0.15))
+    # A slanted one, of the distance from a line: 3 right and 4 down, from (2.5, 2.5).
+    slanted = ink_of([(2.5, 2.5), (8.5, 10.5)])
+    assert slanted[6, 6] == pytest.approx(1.15 - abs(4 * 4 - 3 * 4) / 5)
+    assert torch.equal(ink_of([(2.5, 4.5), (6.5, 4.5)], pen=0), torch.zeros(16, 16))
+
+
+def expect(*values):
+    return torch.tensor(values, dtype=torch.float32)
+
+
+def test_of_two_strokes_the_darker_counts():
+    across, down = [(1.0, 5.0), (9.0, 5.0)], [(5.2, 1.0), (5.2, 9.0)]
+    start, end = (torch.tensor([[one[i] for one in (across, down)]]) for i in (0, 1))
+    both = paint(start, end, torch.full((1, 2), 1.15), 16)[0]
+    assert torch.equal(both, ink_of(across).maximum(ink_of(down)))
+
+
+def test_between_two_strokes_the_pen_is_lifted_and_nowhere_else():
+    start, end, _ = written("20 05 95 | 60 69", 500, 16, torch.Generator().manual_seed(0))
+    joined = (end[:, :-1] == start[:, 1:]).all(dim=2)  # of 4 pieces from point to point
+    assert joined.all(dim=0).tolist() == [True] * 7 + [False] + [True] * 3
+    assert not joined[:, 7].any()
+
+
+@pytest.mark.parametrize("digit", range(10))
+def test_a_digit_is_written_in_many_ways(digit):
+    ways = HANDS[digit].split(", ")
+    assert len(ways) == len(set(ways)) >= 8
+    for stroke in " | ".join(ways).split(" | "):
+        assert re.fullmatch(r"\d\d( \d\d)+", stroke), stroke
+
+
+def test_handwriting_is_of_all_sizes_and_lies_anywhere_on_the_canvas():
+    ink, labels = handwriting(5000, 16, torch.Generator().manual_seed(1))
+    assert ink.shape == (5000, 16, 16)
+    assert (ink.min(), ink.max()) == (0, 1)
+    assert labels.bincount(minlength=10).min() > 400
+    assert labels.max() == 9
+    rows, columns = (ink > 0.3).any(dim=2), (ink > 0.3).any(dim=1)
+    high, wide = reach(rows), reach(columns)
+    assert min((high == size).sum() for size in range(6, 15)) > 100
+    shape = (wide / high)[labels != 1]
+    assert shape.quantile(0.05) <= 0.5
+    assert shape.quantile(0.95) > 1.1
+    assert ink.mean(0)[2:-2, 2:-2].min() > 0.05
+    for way in ("40 49", "00 99", "03 93 | 06 96"):  # the widest too: the pen stays on the canvas
+        start, end, _ = written(way, 500, 16, torch.Generator().manual_seed(1))
+        for place in (start, end):
+            assert place.min() >= 0.5 - 1e-4
+            assert place.max() <= 15.5 + 1e-4
+
+
+def reach(lines):
+    """From the first row or column with ink to the last, (n,), of (n, side)."""
+    lines = lines.long()
+    return lines.shape[1] - lines.argmax(1) - lines.flip(1).argmax(1)
+
+
+def test_some_hands_are_rough_and_their_pen_skips():
+    start, end, pen = written("00 09 99 90 00", 4000, 16, torch.Generator().manual_seed(2))
+    skipping = (pen == 0).any(dim=1).float().mean()
+    assert 0.05 < skipping < 0.3
+    assert (pen == 0).float().mean() < 0.05
+    drawn_with = pen[pen > 0]
+    assert 0.9 <= drawn_with.min() < 1 < PEN < 1.4 < drawn_with.max() <= 1.5
+    # How much the pen turns at a corner, half its way around: at once in some, slowly in others.
+    step = end - start
+    way = torch.atan2(step[..., 1], step[..., 0])
+    turn = (way[:, 4] - way[:, 3] + pi).remainder(2 * pi) - pi
+    assert (turn.abs() > 1.2).float().mean() > 0.2
+    assert (turn.abs() < 0.8).float().mean() > 0.2
+
+
+def test_small_digits_become_large_and_their_paper_stays_paper():
+    source = digits()[0].pixels[:400, 0] / 16
+    large = enlarged(source, 16, torch.Generator().manual_seed(3))
+    assert (large.min(), large.max()) == (0, 1)
+    high = reach((large > 0.3).any(dim=2))
+    assert min((high == size).sum() for size in range(6, 14)) > 10
+    share = (large == 0).float().mean((1, 2))
+    assert share.min() > 0.4
+    assert not enlarged(torch.zeros(20, 8, 8), 16, torch.Generator()).any()
+
+
+def test_drawn_digits_are_drawn_from_a_generator_of_their_own():
+    before = torch.get_rng_state()
+    one, again, other = drawn(300), drawn(300), drawn(300, seed=1)
+    assert torch.equal(before, torch.get_rng_state())
+    assert torch.equal(one.pixels, again.pixels)
+    assert torch.equal(one.labels, again.labels)
+    assert not torch.equal(one.pixels, other.pixels)
+    assert one.images.shape == (300, 1, 16, 16)
+    assert (one.images.min(), one.images.max()) == (-1, 1)
+    assert (one.classes, one.preprocess) == (DIGITS, as_stored(16))
+    assert drawn(1).labels.shape == (1,)
+    assert drawn(3, side=28).shape == (1, 28, 28)
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        (dict(count=0), ValueError, "count is 0"),
+        (dict(count=2.5), TypeError, "count is 2.5"),
+        (dict(side=15), ValueError, "side is 15; give a whole number of at least 16"),
+    ],
+)
+def test_drawn_digits_that_cannot_be_are_refused(options, error, message):
+    with pytest.raises(error, match=message):
+        drawn(**(dict(count=5) | options))
