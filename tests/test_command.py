@@ -251,7 +251,13 @@ def test_names_that_a_terminal_cannot_print_do_not_end_the_training(tmp_path, en
 
 
 def test_each_recipe_makes_a_model():
-    sides = {"digits": (1, 8), "scattered": (1, 16), "folder": (3, 64), "openml": (3, 32)}
+    sides = {
+        "digits": (1, 8),
+        "scattered": (1, 16),
+        "drawn": (1, 16),
+        "folder": (3, 64),
+        "openml": (3, 32),
+    }
     for name in RECIPES:
         channels, side = sides[name.partition(":")[0]]
         pixels, labels = torch.zeros(2, channels, side, side), torch.arange(2)
