@@ -67,7 +67,7 @@ def main(argv: list[str] | None = None) -> None:
             pictures = scenes(weights.preprocess)
         elif own == "scattered":
             source = source or own
-        # Of the course's own digits and places some are kept apart, whatever is drawn.
+        # Of the course's own digits some are kept apart, whatever is drawn.
         unseen = own == source == "scattered"
         if source:
             with warnings.catch_warnings(record=True) as caught:
