@@ -1,7 +1,6 @@
 """Draw the overview of the README: `python images/draw.py`. A test draws it again and compares.
 
-A folder given as an argument takes the picture instead. With BROWSER_OUT=images,
-tests/test_explorer_page.py takes explorer.png of the live page.
+A folder given as an argument takes the picture instead. record.py makes the other picture.
 """
 
 import sys

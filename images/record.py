@@ -19,7 +19,7 @@ import browser  # noqa: E402
 
 from vit_course.explorer import __main__ as command  # noqa: E402
 
-SIZE, WIDE, COLOURS = {"width": 1160, "height": 690}, 780, 48
+SIZE, WIDE, COLOURS = {"width": 1160, "height": 780}, 780, 160
 # A 3, in pixels of the model's picture: as a hand draws it, in one stroke.
 THREE = [(4.5, 3.5), (6.5, 2.4), (9.2, 2.5), (10.6, 4.0), (10.2, 6.0), (8.2, 7.3), (7.0, 7.6)]
 THREE += [(9.4, 8.0), (11.0, 9.6), (10.9, 11.8), (9.2, 13.3), (6.8, 13.5), (4.6, 12.4)]

@@ -18,8 +18,8 @@ from .scenes import scenes
 # Of the course's own weights.
 ABOUT = {
     "scattered": "This model reads a digit: one that you draw, or one among pieces of others.",
-    "photos": "This model names what is on a photo, if it is one of ten things. Choose or drop a "
-    "photo of yours; the examples are drawn by a program.",
+    "photos": "This model names what is on your photo, if it is one of ten things. The examples "
+    "are drawings, no photos.",
 }
 
 

@@ -60,7 +60,7 @@ const vitParts = (() => {
 
     // On all examples; what is said holds until something else is out.
     let job = null;
-    at("try-all").hidden = !labels.length;
+    at("try-all").hidden = labels.length < 20; // counts of so few say nothing
     at("try-all").onclick = async () => {
       job?.stop();
       const { without, covered, run } = state;
