@@ -420,17 +420,6 @@ def cls(found):
     )
 
 
-def swapped(images, light, size):
-    """The pictures, each with its brightest and its darkest patch in each other's places."""
-    mixed, columns = images.clone(), images.shape[3] // size
-    for one, values in zip(mixed, light.tolist(), strict=True):
-        (r, c), (y, x) = (divmod(values.index(end), columns) for end in (max(values), min(values)))
-        a, b = ((slice(size * i, size * i + size), slice(size * j, size * j + size))
-                for i, j in ((r, c), (y, x)))  # fmt: skip
-        one[:, *a], one[:, *b] = one[:, *b].clone(), one[:, *a].clone()
-    return mixed
-
-
 def measured(model, images, labels, paper):
     """What vitMeasures finds, each as (name, what is asked, what is found)."""
     c, size, plain = model.config, model.config.patch_size, steps(model, images)
@@ -463,27 +452,16 @@ def measured(model, images, labels, paper):
     yield "lenses", {}, readings
 
     light = plain["patches"].mean(dim=2)
-    mixed, moves = swapped(images, light, size), []
-    for out in (True, False):
-        a, b = (shares(model, x, positions=out) for x in (images, mixed))
-        moves.append((a - b).abs().amax(dim=1))
-    blind, seeing = moves
-    found = dict(without=blind.mean(), withThem=seeing.mean(), example=seeing.argmax())
-    yield "swaps", {}, {name: value.item() for name, value in found.items()}
-
     bare = steps(model, images, scale=True)
     sharp = [cls(found).amax(dim=-1).mean().item() for found in (plain, bare)]
     found = dict(before=sharp[0], after=sharp[1], right=right(bare["probabilities"][:, 0]))
     yield "sharpness", {}, found
 
-    even = [cls(steps(one, images))[..., 1:].amax(dim=-1).mean() for one in (model, twin(model))]
-    yield "evenness", {}, dict(trained=even[0].item(), untrained=even[1].item())
-
     share, counts = draws(), {"marked": [], "drawn": []}
     _, attention = model(images, return_attention=True)
     marked = maps.rollout(attention)[:, 0, 1:].argmax(dim=1).tolist()
     for picture, values, top in zip(images, light.tolist(), marked, strict=True):
-        others = [p for p in range(patches) if p != top and values[p] > min(values)]
+        others = [p for p in range(patches) if p != top and values[p] != paper]
         drawn = others[int(next(share) * len(others))]
         for name, patch in (("marked", top), ("drawn", drawn)):
             counts[name].append(shares(model, picture[None], hidden=[patch])[0])

@@ -89,15 +89,6 @@ test("stroke: ink where the pen goes, fading beside it, and the rubber undoes it
   same(numbers(rubbed.subarray(8, 13)), [-1, -1, -1, -1, -1]);
 });
 
-test("moved: down and to the right, what comes in is paper, what left comes back", () => {
-  const x = m.moved(COUNTED, [1, -2], SQUARE, -1);
-  same(numbers(x.subarray(0, 8)), [-1, -1, -1, -1, 2, 3, -1, -1]);
-  equal(m.moved(COUNTED, [0, 0], SQUARE, -1), COUNTED);
-  const two = { ...SQUARE, height: 2, width: 2, in_channels: 2 };
-  const both = m.moved(Float32Array.from([1, 2, 3, 4, 5, 6, 7, 8]), [0, 1], two, 0);
-  same(numbers(both), [0, 1, 0, 3, 0, 5, 0, 7]); // nothing comes in from another channel
-});
-
 test("cover: a patch becomes paper, or each channel's mean over the whole picture", () => {
   const covered = m.cover(COUNTED, [1], SQUARE, -1);
   same(numbers(covered.subarray(0, 8)), [0, 1, -1, -1, 4, 5, -1, -1]);

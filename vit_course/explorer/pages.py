@@ -77,7 +77,11 @@ def page(
         for part in ("images", "labels"):
             given[part] = [given[part][i] for i in order]
     given |= {"about": about, "unseen": unseen and pictures is not None, "ink": ink}
-    given |= claims(known)
+    size = given["config"]["height"], given["config"]["width"]
+    alike = how is None or (
+        how.interpolation == "bicubic" and (how.shorter_side or max(size) + 1) <= min(size)
+    )
+    given |= claims(known) | {"photos": alike and given["config"]["in_channels"] in (1, 3)}
     style = text("page.css")
     scripts = {name: text(f"{name}.js") for name in SCRIPTS}
     policy = "; ".join((

@@ -6,7 +6,8 @@ lit up where the model looks, or by what matters to its answer.
 const vitPicture = (() => {
   const { row, stroke, shrink, looks } = vitModel;
   const { make, drawPixels, frame, percent, step } = vitDrawing;
-  const { config, state, change, grid, examples, labels, classes, ink, tokenName } = vitState;
+  const { given, config, state, change, grid, examples, labels } = vitState;
+  const { classes, ink, tokenName } = vitState;
   const P = config.patch_size;
   const side = Math.max(1, Math.floor(528 / Math.max(config.height, config.width)));
   const YOURS = ink ? "your drawing" : "your photo";
@@ -278,7 +279,7 @@ const vitPicture = (() => {
       row.append(button("▶", "the next example", () => leaf(1)));
     }
     if (ink) row.append(button("Draw your own", "an empty sheet to draw on", clear));
-    else photos(row);
+    else if (given.photos) photos(row);
     row.append(which);
     const paper = make("div", { id: "paper" }, canvas);
     place.append(choice("tool", names, "With the pointer"), paper, row, told);
