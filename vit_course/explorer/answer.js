@@ -1,8 +1,8 @@
 "use strict";
 
-/* The answer: what the model says, how far it is to be believed, and a bar for each class, linked to
-the picture: a class pointed at lights up what matters to it, and a patch pointed at marks in the
-bars what would be left without it.
+/* The answer: what the model says, how far to believe it, and a bar for each class, linked to the
+picture: a class pointed at lights up what matters to it, and a patch pointed at marks in the bars
+what would be left without it.
 */
 const vitAnswer = (() => {
   const { row } = vitModel;
@@ -11,19 +11,14 @@ const vitAnswer = (() => {
   const MOST = 10; // so many classes are shown
   const { best } = vitMeasures;
 
-  /* How often a largest share like this was right on held-out pictures: [right, of], or null. */
-  function worth(share) {
-    const bin = given.worth.filter(({ least }) => share >= least).at(-1);
-    return bin && bin.images >= 20 ? [bin.right, bin.images] : null;
-  }
-
-  /* Whether the answer is to be doubted, and why, in a sentence. */
+  /* Whether the answer is to be doubted: by how often such a share was right on held-out pictures,
+  where the weights say it of enough of them. With a sentence. */
   function doubt(share) {
-    const known = worth(share);
-    const unsure = known ? known[0] / known[1] < 0.8 : share < 0.5;
-    const rate = known && Math.round((100 * known[0]) / known[1]);
-    const held = known && `Of held-out pictures with such a share it names ${rate} in 100 rightly.`;
-    return [unsure ? "It is unsure. " : "", held || ""].join("");
+    const bin = given.worth.filter(({ least }) => share >= least).at(-1);
+    if (!(bin?.images >= 20)) return [share < 0.5, share < 0.5 ? "It is unsure." : ""];
+    const rate = bin.right / bin.images;
+    const known = `Of held-out pictures with such a share it names ${Math.round(100 * rate)} in 100`;
+    return [rate < 0.8, `${rate < 0.8 ? "It is unsure. " : ""}${known} rightly.`];
   }
 
   /* Which classes are shown: all up to ten; else the ten most probable. */
@@ -46,12 +41,14 @@ const vitAnswer = (() => {
       const empty = vitState.isEmpty();
       const top = best(data);
       const before = best(whole.probabilities.data);
-      const was = `Whole, it says ${classes[before]} (${percent(whole.probabilities.data[before])}).`;
-      headline.classList.toggle("unsure", empty || doubt(data[top]).startsWith("It is"));
+      const share = percent(whole.probabilities.data[before]);
+      const [unsure, why] = doubt(data[top]);
+      headline.classList.toggle("unsure", empty || unsure);
       headline.textContent = empty
         ? `There is ${ink ? "too little on it" : "nothing on it"} to say anything.`
         : `It says ${classes[top]} (${percent(data[top])}).`;
-      doubted.textContent = out ? was : empty ? "" : doubt(data[top]);
+      if (out) doubted.textContent = `Whole, it says ${classes[before]} (${share}).`;
+      else doubted.textContent = empty ? "" : why;
       list.classList.toggle("faint", empty);
       const classesShown = shown(whole.probabilities.data);
       if (list.dataset.shown !== String(classesShown)) {
@@ -93,7 +90,7 @@ const vitAnswer = (() => {
     });
   }
 
-  /* A class's line: its name, its bar with two marks (whole; without the patch pointed at), a number. */
+  /* A class's line: name, bar with two marks (whole; without the patch pointed at), number. */
   function bar(i) {
     const track = make("span", { className: "track" });
     track.append(

@@ -31,9 +31,7 @@ const vitMeasures = (() => {
     return found;
   }
 
-  function right(labels, runs) {
-    return runs.filter((probabilities, i) => best(probabilities) === labels[i]).length;
-  }
+  const right = (labels, runs) => runs.filter((shares, i) => best(shares) === labels[i]).length;
 
   const shares = ({ probabilities }) => probabilities.data;
 
@@ -126,7 +124,7 @@ const vitMeasures = (() => {
     return Object.fromEntries(counts);
   }
 
-  // The untrained twin: same sizes, weights as they are before training, the same in every visit ---
+  // The untrained twin: the same sizes, weights as before training, the same in every visit -------
 
   function untrained(weights, config) {
     const draw = generator(1);

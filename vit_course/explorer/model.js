@@ -16,20 +16,15 @@ Worker runs it. What can be taken out stands in `without`:
   hidden: [5, 6]              patches that cls may not look at, counted from 0
 */
 const vitModel = (() => {
-  function matrix(rows, cols, data = new Float32Array(rows * cols)) {
-    return { rows, cols, data };
-  }
-
-  function row(x, i) {
-    return x.data.subarray(i * x.cols, (i + 1) * x.cols);
-  }
+  const matrix = (rows, cols, data = new Float32Array(rows * cols)) => ({ rows, cols, data });
+  const row = (x, i) => x.data.subarray(i * x.cols, (i + 1) * x.cols);
 
   function add(a, b) {
     const sums = a.data.map((value, i) => value + b.data[i]);
     return matrix(a.rows, a.cols, sums);
   }
 
-  /* (N, in) by a weight (out, in): (N, out). Four rows at a time: a weight is fetched once for four. */
+  /* (N, in) by a weight (out, in): (N, out). A weight is fetched once for four rows. */
   function linear(x, weight, bias) {
     const y = matrix(x.rows, weight.rows);
     const { cols: n, data: from } = x;
@@ -330,14 +325,14 @@ const vitModel = (() => {
     return Math.hypot(r - r1 - share * (r2 - r1), c - c1 - share * (c2 - c1));
   }
 
-  /* How much stands on a picture: of ink, the share of its pixels; else how far its pixels spread. */
+  /* How much stands on a picture: of ink, its share; else how far its pixels spread. */
   function filled(pixels, ink) {
     const mean = pixels.reduce((sum, value) => sum + value, 0) / pixels.length;
     if (ink) return (mean + 1) / 2;
     return Math.sqrt(pixels.reduce((sum, value) => sum + (value - mean) ** 2, 0) / pixels.length);
   }
 
-  /* One line of numbers resized as PyTorch's antialiased bicubic does: each result is a weighted sum
+  /* A line of numbers resized as PyTorch's antialiased bicubic does: each result is a weighted sum
   of its surroundings, four steps of the result wide. Gives [first, weights] for each. */
   function resizing(length, wanted) {
     const step = length / wanted;
@@ -356,16 +351,15 @@ const vitModel = (() => {
     });
   }
 
-  /* Bytes of red, green, blue and alpha as pixels (C, H, W) from −1 to 1 as Preprocess makes them: the
-  shorter side (or what it takes) resized to fit, the middle cut out; for one channel, grey. */
+  /* Bytes of red, green, blue and alpha as pixels (3, H, W) from −1 to 1 as Preprocess makes them:
+  the shorter side (or what it takes) resized to fit, the middle cut out. */
   function shrink(bytes, width, height, config) {
-    const { height: H, width: W, in_channels: C } = config;
-    const grey = C === 1 && [0.299, 0.587, 0.114]; // how bright red, green, blue are (BT.601)
+    const { height: H, width: W } = config;
     const [to, of] = H * width > W * height ? [H, height] : [W, width];
     const [rows, cols] = [height, width].map((side) => Math.floor((side * to) / of));
     const across = resizing(width, cols).slice((cols - W) >> 1, ((cols - W) >> 1) + W);
     const down = resizing(height, rows).slice((rows - H) >> 1, ((rows - H) >> 1) + H);
-    const x = new Float32Array(C * H * W);
+    const x = new Float32Array(3 * H * W);
     for (let c = 0; c < 3; c++) {
       const narrow = new Float32Array(height * W);
       across.forEach(([first, weights], j) => {
@@ -379,11 +373,11 @@ const vitModel = (() => {
       down.forEach(([first, weights], i) => {
         for (let j = 0; j < W; j++) {
           const sum = weights.reduce((all, by, k) => all + by * narrow[(first + k) * W + j], 0);
-          x[((grey ? 0 : c) * H + i) * W + j] += grey ? grey[c] * sum : sum;
+          x[(c * H + i) * W + j] = Math.min(255, Math.max(0, sum)) / 127.5 - 1;
         }
       });
     }
-    return x.map((value) => Math.min(255, Math.max(0, value)) / 127.5 - 1);
+    return x;
   }
 
   return {

@@ -9,9 +9,9 @@
   place("sizes").textContent =
     `${depth} blocks · ${num_heads} heads · D = ${embed_dim} · ${patches} patches of ${P}×${P} · ` +
     `${count.toLocaleString("en")} weights`;
-  const names = classes.length > 10 ? "" : `: ${classes.join(", ")}`;
   place("about").textContent = [
-    given.about || `This model tells ${classes.length} classes apart${names}.`,
+    given.about ||
+      `This model tells apart: ${classes.slice(0, 10).join(", ")}${classes[10] ? " …" : ""}.`,
     `It cuts the picture into ${patches} patches, looks from one to another, and answers.`,
     given.measured,
     given.unseen && !given.measured ? "It was not trained on the examples." : "",

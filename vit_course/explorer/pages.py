@@ -81,7 +81,7 @@ def page(
     alike = how is None or (
         how.interpolation == "bicubic" and (how.shorter_side or max(size) + 1) <= min(size)
     )
-    given |= claims(known) | {"photos": alike and given["config"]["in_channels"] in (1, 3)}
+    given |= claims(known) | {"photos": alike and given["config"]["in_channels"] == 3}
     style = text("page.css")
     scripts = {name: text(f"{name}.js") for name in SCRIPTS}
     policy = "; ".join((

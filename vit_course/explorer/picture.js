@@ -32,9 +32,7 @@ const vitPicture = (() => {
     role: "application",
   });
 
-  function patchAt([r, c]) {
-    return Math.floor(r / P) * grid.cols + Math.floor(c / P);
-  }
+  const patchAt = ([r, c]) => Math.floor(r / P) * grid.cols + Math.floor(c / P);
 
   // What the tools do -----------------------------------------------------------------------------
 
@@ -56,9 +54,7 @@ const vitPicture = (() => {
     else change({ without: { ...state.without, hidden: [...set] } });
   }
 
-  function marked() {
-    return new Set(state.tool === "cover" ? state.covered : state.without.hidden);
-  }
+  const marked = () => new Set(state.tool === "cover" ? state.covered : state.without.hidden);
 
   /* What the chosen tool does at a pixel, by a click or a key. */
   function act(place) {
@@ -109,7 +105,7 @@ const vitPicture = (() => {
     } else if (MARKERS.includes(state.tool)) mark(patchAt(cursor), held.on);
   });
   canvas.addEventListener("pointerup", () => {
-    if (held && state.tool === "pick") act(state.cursor); // not before: a finger may scroll the page
+    if (held && state.tool === "pick") act(state.cursor); // a finger may scroll the page
     held = null;
   });
   canvas.addEventListener("pointercancel", () => (held = null));
@@ -164,8 +160,8 @@ const vitPicture = (() => {
 
   // What lights it up -----------------------------------------------------------------------------
 
-  /* A number for each patch, or null: what the asking token takes from it, or by how much the share of
-  a class falls when it is covered (of the class pointed at, else of the answer). */
+  /* A number for each patch, or null: what the asking token takes from it, or by how much the share
+  of a class falls when it is covered (of the class pointed at, else of the answer). */
   function light() {
     const { run, matters, name, query, kind, block, head } = state;
     if (!run || vitState.isEmpty()) return null;
@@ -269,7 +265,7 @@ const vitPicture = (() => {
 
   /* The picture into one place; what lights it up, into another below the answer. */
   function build(place, below) {
-    const some = Object.entries(TOOLS).filter(([name]) => name !== "hide"); // "Take it out" has that
+    const some = Object.entries(TOOLS).filter(([name]) => name !== "hide"); // see parts.js
     const names = Object.fromEntries(some.map(([name, [text]]) => [name, text]));
     const row = make("div", { className: "row" });
     const which = make("span", { className: "small" });
@@ -304,9 +300,7 @@ const vitPicture = (() => {
     });
   }
 
-  function leaf(by) {
-    vitState.showExample(Math.max(state.example, by > 0 ? -1 : 0) + by);
-  }
+  const leaf = (by) => vitState.showExample(Math.max(state.example, by > 0 ? -1 : 0) + by);
 
   function clear() {
     const empty = state.base.map(() => -1);

@@ -178,8 +178,8 @@ const vitState = (() => {
     }
   }
 
-  /* Run the model on what is there now; what changes meanwhile makes it run once more. What is being
-  found of the picture before is of no use any more. */
+  /* Run the model on what is there now; what changes meanwhile makes it run once more. What is
+  being found of the picture before is of no use any more. */
   let running = false;
   let again = false;
   let finding = null;
@@ -212,9 +212,7 @@ const vitState = (() => {
   }
 
   /* A token's name: cls, or a patch by its number, counted from 0 as in the lessons. */
-  function tokenName(i) {
-    return i === 0 ? "cls" : `patch ${i - 1}`;
-  }
+  const tokenName = (i) => (i === 0 ? "cls" : `patch ${i - 1}`);
 
   return {
     ...{ given, config, weights, classes, labels, examples, grid, patches, ink, paper, state },
