@@ -345,15 +345,13 @@ def test_the_stored_weights_read_1000_canvases_as_in_pytorch(tmp_path):
         ((8, 24), (8, 24)),  # as it is
     ],
 )
-@pytest.mark.parametrize("channels", [3, 1])
-def test_a_photo_is_prepared_as_for_training(size, wanted, channels, tmp_path):
+def test_a_photo_is_prepared_as_for_training(size, wanted, tmp_path):
     # Noise in large steps: bicubic goes beyond black and white.
     photo = np.random.default_rng(0).integers(2, size=(*size, 3), dtype=np.uint8) * 255
-    half = (0.5,) * channels
-    how = Preprocess(wanted, min(wanted), "bicubic", half, half)
+    how = Preprocess(wanted, min(wanted), "bicubic")
     found = how(Image.fromarray(photo))[0]
     bytes_ = torch.from_numpy(np.dstack([photo, np.full(size, 255, dtype=np.uint8)]))
-    config = dict(height=wanted[0], width=wanted[1], in_channels=channels)
+    config = dict(height=wanted[0], width=wanted[1], in_channels=3)
     fixture = dict(bytes=bytes_, width=size[1], height=size[0], config=config)
     beside_pytorch(tmp_path, "shrink", **fixture, wanted=found, atol=1 / 255)
 

@@ -8,7 +8,6 @@ const vitAnswer = (() => {
   const { row } = vitModel;
   const { make, percent } = vitDrawing;
   const { given, classes, labels, patches, state, change, ink } = vitState;
-  const MOST = 10; // so many classes are shown
   const { best } = vitMeasures;
 
   /* Whether the answer is to be doubted: by how often such a share was right on held-out pictures,
@@ -16,15 +15,15 @@ const vitAnswer = (() => {
   function doubt(share) {
     const bin = given.worth.filter(({ least }) => share >= least).at(-1);
     if (!(bin?.images >= 20)) return [share < 0.5, share < 0.5 ? "It is unsure." : ""];
-    const rate = bin.right / bin.images;
-    const known = `Of held-out pictures with such a share it names ${Math.round(100 * rate)} in 100`;
-    return [rate < 0.8, `${rate < 0.8 ? "It is unsure. " : ""}${known} rightly.`];
+    const rate = Math.round((100 * bin.right) / bin.images);
+    const known = `Of held-out pictures with such a share it names ${rate} in 100 rightly.`;
+    return [rate < 80, rate < 80 ? `It is unsure. ${known}` : known];
   }
 
   /* Which classes are shown: all up to ten; else the ten most probable. */
   function shown(shares) {
     const all = [...shares.keys()];
-    return all.length <= MOST ? all : all.sort((a, b) => shares[b] - shares[a]).slice(0, MOST);
+    return all.length <= 10 ? all : all.sort((a, b) => shares[b] - shares[a]).slice(0, 10);
   }
 
   function build(place) {
@@ -81,7 +80,10 @@ const vitAnswer = (() => {
     });
     strike.addEventListener("click", async () => {
       if (state.covered.size) return change({ covered: new Set() });
-      if (!state.matters) await vitState.findMatters();
+      if (!state.matters) {
+        strike.textContent = "Covering one after the other …"; // a slow model
+        await vitState.findMatters();
+      }
       const { matters, run } = state;
       if (!matters) return; // the picture changed meanwhile
       const top = best(run.shown.probabilities.data);
@@ -92,12 +94,8 @@ const vitAnswer = (() => {
 
   /* A class's line: name, bar with two marks (whole; without the patch pointed at), number. */
   function bar(i) {
-    const track = make("span", { className: "track" });
-    track.append(
-      ...["bar", "whole", "left"].map((name) =>
-        make("i", { className: name, hidden: name !== "bar" }),
-      ),
-    );
+    const mark = (name) => make("i", { className: name, hidden: name !== "bar" });
+    const track = make("span", { className: "track" }, mark("bar"), mark("whole"), mark("left"));
     const number = make("span", { className: "number" });
     const line = make("li", {}, make("span", { className: "name" }), track, number);
     line.dataset.name = i;

@@ -113,14 +113,10 @@ const vitState = (() => {
   }
 
   /* The picture as the model sees it. */
-  function pixels() {
-    return cover(state.base, state.covered, config, paper);
-  }
+  const pixels = () => cover(state.base, state.covered, config, paper);
 
   /* Whether there is too little on the picture to say anything. */
-  function isEmpty() {
-    return filled(pixels(), ink) < 0.02;
-  }
+  const isEmpty = () => filled(pixels(), ink) < 0.02;
 
   // The Worker ------------------------------------------------------------------------------------
 
