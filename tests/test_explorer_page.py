@@ -333,7 +333,7 @@ def test_how_far_an_answer_is_to_be_believed(chrome, tmp_path):
     said = "Of held-out pictures with such a share it names {} in 100 rightly."
     for measured, sentences in (
         ({"result": result}, {"It is unsure. " + said.format(50), said.format(95)}),
-        ({}, {"It is unsure. ", ""}),
+        ({}, {"It is unsure.", ""}),
     ):
         with window(chrome, written(tmp_path, Weights(model, names, None, measured), data)) as page:
             found = set()
