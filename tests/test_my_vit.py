@@ -321,7 +321,7 @@ def test_it_reads_digits_as_well_as_the_package(mine):
         made.load_state_dict(load_file(WEIGHTS))
         with torch.no_grad():
             answers.append(made(canvases.images).argmax(dim=-1))
-    assert (answers[0] == canvases.labels).float().mean() > 0.93
+    assert (answers[0] == canvases.labels).float().mean() > 0.96
     assert torch.equal(*answers)
 
 

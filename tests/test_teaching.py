@@ -216,7 +216,7 @@ def test_every_link_leads_somewhere():
         ("59 minutes of reading and running, 61", "59 minutes of reading and running, 45"),
         ("*Exercise 2 · Repair the checkpoint*", "*Exercise 2 · The checkpoint*"),
         ("> each head gets every h-th column", "> every head gets every column"),
-        ("11%, guessing", "12.5%, guessing"),
+        ("13%, guessing", "12.5%, guessing"),
         ("- *Section 9.*", "- *Section 12.*"),
         ("**What goes wrong**", "**Mistakes**"),
     ],
