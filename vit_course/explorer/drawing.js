@@ -1,13 +1,11 @@
 "use strict";
 
-/* What the page draws with: elements, the course's two colour scales, a table of numbers that can be
-asked, maps of patches.
+/* What the page draws with: elements, the course's two colour scales, a table of numbers that can
+be asked, maps of patches. It knows no model.
 
 Text that comes from outside is only ever set as text, so a class or file name can hold anything.
 */
 const vitDrawing = (() => {
-  const { row } = vitModel;
-
   /* A new element: its properties, and what stands in it. */
   function make(tag, properties = {}, ...children) {
     const element = document.createElement(tag);
@@ -26,46 +24,56 @@ const vitDrawing = (() => {
     return ways[key] || null;
   }
 
+  /* Tabs in a list; arrow keys go from one to the other. The function given back marks one open. */
+  function tabs(list, contents, panel, choose) {
+    const all = contents.map((content, i) => {
+      const of = { type: "button", role: "tab", "aria-controls": panel.id };
+      return make("button", { ...of, onclick: () => choose(i) }, ...[content].flat());
+    });
+    list.addEventListener("keydown", (event) => {
+      const by = step(event);
+      if (!by) return;
+      event.preventDefault();
+      const next = (all.indexOf(event.target) + by[0] + by[1] + all.length) % all.length;
+      all[next].focus();
+      choose(next);
+    });
+    list.setAttribute("role", "tablist");
+    list.append(...all);
+    return (open) =>
+      all.forEach((tab, i) => {
+        tab.setAttribute("aria-selected", String(i === open));
+        tab.tabIndex = i === open ? 0 : -1;
+      });
+  }
+
   // Colours ---------------------------------------------------------------------------------------
 
   // From dark to light for shares and sizes; blue, white, orange for numbers of two signs. Both
   // are told apart without red and green, and by their lightness alone.
-  const SHARES = [
-    [0, 32, 77],
-    [55, 72, 108],
-    [124, 123, 120],
-    [186, 174, 108],
-    [255, 234, 70],
-  ];
-  const SIGNS = [
-    [5, 78, 138],
-    [118, 174, 214],
-    [247, 247, 247],
-    [240, 160, 96],
-    [166, 66, 4],
-  ];
+  const SHARES = ["#00204d", "#37486c", "#7c7b78", "#baae6c", "#ffea46"].map(parsed);
+  const SIGNS = ["#054e8a", "#76aed6", "#f7f7f7", "#f0a060", "#a64204"].map(parsed);
+
+  /* Red, green and blue of a colour as CSS writes it. */
+  function parsed(hex) {
+    return [1, 3, 5].map((i) => parseInt(hex.slice(i, i + 2), 16));
+  }
 
   /* The colour of a number from 0 to 1 on a scale. */
   function colour(scale, value) {
     const place = Math.max(0, Math.min(1, value)) * (scale.length - 1);
     const low = Math.min(Math.floor(place), scale.length - 2);
     const [from, to] = [scale[low], scale[low + 1]];
-    const between = (i) => Math.round(from[i] + (place - low) * (to[i] - from[i]));
-    return [between(0), between(1), between(2)];
+    return from.map((start, i) => Math.round(start + (place - low) * (to[i] - start)));
   }
 
   /* How numbers become colours: by their sign about 0, or from 0 to the largest. */
   function shading(data, signed = true, most = 0) {
-    let far = most;
-    if (!most) for (const value of data) if (isFinite(value)) far = Math.max(far, Math.abs(value));
-    far = far || 1;
+    const sizes = data.map((value) => (isFinite(value) ? Math.abs(value) : 0));
+    const far = most || sizes.reduce((a, b) => Math.max(a, b), 0) || 1;
     const scale = signed ? SIGNS : SHARES;
-    return {
-      far,
-      low: signed ? -far : 0,
-      scale,
-      of: (value) => colour(scale, signed ? (value / far + 1) / 2 : value / far),
-    };
+    const of = (value) => colour(scale, signed ? (value / far + 1) / 2 : value / far);
+    return { far, low: signed ? -far : 0, scale, of };
   }
 
   /* A number, as it is written everywhere on the page. */
@@ -84,99 +92,82 @@ const vitDrawing = (() => {
 
   /* A matrix as coloured cells, to be asked by pointer or by keys.
 
-  options: matrix; label; signed; most (the scale's end, where it is shared); paint(i, j): a cell's
-  colour, where no scale gives it; rowName(i), colName(j); formula(i, j): how the number came about;
+  options: matrix {rows, cols, data}; label; formula(i, j): how a number came about; signed; most
+  (the scale's end, where it is shared); paint(i, j): a cell's colour, where no scale gives it;
   lit: a row to mark; pick(i, j): what a click does; moved(i, j): what asking does; side, tall: a
-  cell's, in pixels; rows, columns: names to stand beside and above; place: [row, column] that is
-  asked first, and again when it changes; linked: a list of tables of one shape, asked together.
+  cell's, in pixels; rows, columns: names beside and above, where they fit; place: [row, column]
+  that is asked first, and again when it changes; linked: a list of tables asked together.
   `update(options)` of what comes back shows other numbers of the same shape, where it stands.
   */
   function table(options) {
-    const { matrix: x, linked = [] } = options;
-    const side = options.side || Math.max(3, Math.min(20, Math.floor(600 / x.cols)));
-    const tall = options.tall || Math.max(2, Math.min(14, Math.floor(400 / x.rows)));
-    const [width, height] = [x.cols * side, x.rows * tall];
+    const { rows, cols } = options.matrix;
+    const { linked = [] } = options;
+    const side = options.side || Math.max(3, Math.min(20, Math.floor(600 / cols)));
+    const tall = options.tall || Math.max(2, Math.min(14, Math.floor(400 / rows)));
+    const [width, height] = [cols * side, rows * tall];
     const canvas = make("canvas", { width, height, tabIndex: 0, role: "application" });
     const words = make("p", { className: "formula" });
     const title = make("figcaption");
-    const start = ({ place, lit = -1 }) => place || [Math.max(lit, 0)];
-    let [i, j = 0] = start(options);
-    let now = options;
+    let now = {}; // the options of what it shows
+    let asked = [0, 0];
     let still; // its cells, as they are without what is asked
 
     function update(next) {
-      const [r, c = j] = start(next);
-      if (String(start(now)) !== String(start(next))) [i, j] = [r, c];
+      const start = ({ place, lit = -1 }) => place || [Math.max(lit, 0)];
+      const [i, j = asked[1]] = start(next);
+      if (String(start(now)) !== String(start(next))) asked = [i, j];
       now = next;
-      const { matrix: x, label, signed, most, paint } = now;
-      const shade = shading(x.data, signed, most);
-      still = cells(x.rows, x.cols, paint || ((r, c) => shade.of(x.data[r * x.cols + c])), still);
-      title.replaceChildren(`${label} (${x.rows}×${x.cols}) `, paint ? "" : key(shade));
-      canvas.setAttribute(
-        "aria-label",
-        `${label}, ${x.rows} by ${x.cols} numbers. Arrow keys ask one after the other.`,
-      );
+      const { matrix, label, signed, most, paint } = now;
+      const shade = shading(matrix.data, signed, most);
+      still = cells(rows, cols, paint || ((i, j) => shade.of(matrix.data[i * cols + j])), still);
+      title.replaceChildren(`${label} (${rows}×${cols}) `, paint ? "" : key(shade));
+      const how = "Arrow keys ask one after the other.";
+      canvas.setAttribute("aria-label", `${label}, ${rows} by ${cols} numbers. ${how}`);
       say();
-    }
-
-    function draw() {
-      const pen = canvas.getContext("2d");
-      enlarge(pen, still, 0, 0, width, height);
-      pen.strokeStyle = "#009e73";
-      pen.lineWidth = 2;
-      if (now.lit >= 0) pen.strokeRect(1, now.lit * tall + 1, width - 2, tall - 2);
-      pen.strokeStyle = "#000";
-      pen.strokeRect(j * side, i * tall, side, tall);
-      pen.strokeStyle = "#fff";
-      pen.lineWidth = 1;
-      pen.strokeRect(j * side, i * tall, side, tall);
     }
 
     function say() {
       // Read aloud where keys ask, not at each move of a pointer.
       words.setAttribute("aria-live", document.activeElement === canvas ? "polite" : "off");
-      const { rowName = (i) => `row ${i}`, colName = (j) => `column ${j}` } = now;
-      words.textContent = now.formula
-        ? now.formula(i, j)
-        : `${rowName(i)}, ${colName(j)}: ${said(row(now.matrix, i)[j])}`;
-      draw();
+      words.textContent = now.formula(...asked);
+      const cell = [asked[1] * side, asked[0] * tall, side, tall];
+      const pen = enlarge(still, canvas);
+      if (now.lit >= 0) outline(pen, "#009e73", 2, 1, now.lit * tall + 1, width - 2, tall - 2);
+      outline(pen, "#000", 2, ...cell);
+      outline(pen, "#fff", 1, ...cell);
     }
 
-    function go(r, c) {
-      if (r === i && c === j) return;
-      [i, j] = [r, c];
+    function ask(...place) {
+      const [i, j] = [rows, cols].map((many, k) => Math.max(0, Math.min(many - 1, place[k])));
+      for (const go of linked) go(i, j);
+    }
+
+    linked.push((i, j) => {
+      if (i === asked[0] && j === asked[1]) return;
+      asked = [i, j];
       say();
       now.moved?.(i, j);
-    }
-
-    function ask(r, c) {
-      const place = [Math.max(0, Math.min(x.rows - 1, r)), Math.max(0, Math.min(x.cols - 1, c))];
-      for (const one of linked) one(...place);
-    }
-
-    const under = (event) => {
-      const frame = canvas.getBoundingClientRect();
-      return [
-        Math.floor(((event.clientY - frame.top) / frame.height) * x.rows),
-        Math.floor(((event.clientX - frame.left) / frame.width) * x.cols),
-      ];
+    });
+    const point = (event) => {
+      const box = canvas.getBoundingClientRect();
+      const [down, right] = [event.clientY - box.top, event.clientX - box.left];
+      ask(Math.floor((down / box.height) * rows), Math.floor((right / box.width) * cols));
     };
-    canvas.addEventListener("pointermove", (event) => ask(...under(event)));
+    canvas.addEventListener("pointermove", point);
     canvas.addEventListener("click", (event) => {
-      ask(...under(event));
-      now.pick?.(i, j);
+      point(event);
+      now.pick?.(...asked);
     });
     canvas.addEventListener("keydown", (event) => {
       const by = step(event);
-      if (by) ask(i + by[0], j + by[1]);
-      else if (now.pick && (event.key === "Enter" || event.key === " ")) now.pick(i, j);
+      if (by) ask(asked[0] + by[0], asked[1] + by[1]);
+      else if (now.pick && (event.key === "Enter" || event.key === " ")) now.pick(...asked);
       else return;
       event.preventDefault();
     });
-    linked.push(go);
     update(options);
-    const above = titles("columns", options.columns, "width", side);
-    const beside = titles("rows", tall >= 12 ? options.rows : [], "height", tall);
+    const above = titles("columns", side < 13 ? [] : options.columns, "width", side);
+    const beside = titles("rows", tall < 12 ? [] : options.rows, "height", tall);
     const across = make("div", { className: "sideways" }, above, canvas);
     const named = make("div", { className: "named" }, beside, across);
     return make("figure", { className: "table", update }, title, named, words);
@@ -184,24 +175,16 @@ const vitDrawing = (() => {
 
   /* The names of a table's rows or columns, each as large as a cell. */
   function titles(className, names = [], property, size) {
-    const narrow = property === "width" && size < 20 ? " narrow" : "";
-    const list = make("div", { className: className + narrow, "aria-hidden": "true" });
-    for (const name of names) {
-      const title = make("span", {}, name);
-      title.style[property] = `${size}px`;
-      list.append(title);
-    }
+    const list = make("div", { className, "aria-hidden": "true" });
+    list.append(...names.map((name) => make("span", {}, name)));
+    for (const title of list.children) title.style[property] = `${size}px`;
     return list;
   }
 
   /* The scale of a table, with its two ends. */
   function key(shade) {
-    const canvas = make("canvas", { width: 60, height: 8, "aria-hidden": "true" });
-    const pen = canvas.getContext("2d");
-    for (let i = 0; i < 60; i++) {
-      pen.fillStyle = `rgb(${colour(shade.scale, i / 59)})`;
-      pen.fillRect(i, 0, 1, 8);
-    }
+    const canvas = cells(8, 60, (_, j) => colour(shade.scale, j / 59));
+    canvas.setAttribute("aria-hidden", "true");
     return make("span", { className: "key" }, said(shade.low), canvas, said(shade.far));
   }
 
@@ -221,39 +204,31 @@ const vitDrawing = (() => {
     return canvas;
   }
 
-  /* Draw a small canvas larger, each of its pixels a rectangle; `places` as drawImage takes them. */
-  function enlarge(pen, small, ...places) {
+  /* Fill a canvas with a small one, each of its pixels a rectangle; the pen to go on with. */
+  function enlarge(small, canvas) {
+    const pen = canvas.getContext("2d");
     pen.imageSmoothingEnabled = false;
-    pen.drawImage(small, ...places);
-  }
-
-  /* Pixels (C, H, W), from −1 to 1, as cells. One channel is grey, three are a colour. */
-  function pictureOf(pixels, { height: H, width: W, in_channels: C }) {
-    if (!pictures.has(pixels)) {
-      const value = (i, j, c) =>
-        Math.round((pixels[(C === 3 ? c * H : 0) * W + i * W + j] + 1) * 127.5);
-      pictures.set(
-        pixels,
-        cells(H, W, (i, j) => [0, 1, 2].map((c) => value(i, j, c))),
-      );
-    }
-    return pictures.get(pixels);
+    pen.drawImage(small, 0, 0, canvas.width, canvas.height);
+    return pen;
   }
 
   const pictures = new WeakMap(); // of pixels, which nobody changes: many maps are of one picture
 
-  /* Draw pixels on a canvas, as large as it is, each a square. */
-  function drawPixels(canvas, pixels, config) {
-    const pen = canvas.getContext("2d");
-    enlarge(pen, pictureOf(pixels, config), 0, 0, canvas.width, canvas.height);
+  /* Fill a canvas with pixels (C, H, W), from −1 to 1. Three channels are a colour; of others the
+  first is grey. */
+  function drawPixels(canvas, pixels, { height, width, in_channels }) {
+    const apart = in_channels === 3 ? height * width : 0; // from one colour to the next
+    const byte = (value) => Math.round((value + 1) * 127.5);
+    const of = (i, j) => [0, 1, 2].map((c) => byte(pixels[c * apart + i * width + j]));
+    if (!pictures.has(pixels)) pictures.set(pixels, cells(height, width, of));
+    return enlarge(pictures.get(pixels), canvas);
   }
 
   /* One number a patch, drawn over the picture: the darker the veil, the less. */
   function drawMap(canvas, pixels, config, shares, most, marked = -1) {
-    drawPixels(canvas, pixels, config);
-    const pen = canvas.getContext("2d");
-    const cols = config.width / config.patch_size,
-      rows = config.height / config.patch_size;
+    const pen = drawPixels(canvas, pixels, config);
+    const cols = config.width / config.patch_size;
+    const rows = config.height / config.patch_size;
     const [w, h] = [canvas.width / cols, canvas.height / rows];
     pen.globalAlpha = 0.7;
     shares.forEach((share, i) => {
@@ -266,16 +241,18 @@ const vitDrawing = (() => {
 
   /* A frame that is seen on every ground: white in black. */
   function frame(pen, x, y, w, h) {
-    pen.lineWidth = 4;
-    pen.strokeStyle = "#000";
-    pen.strokeRect(x + 2, y + 2, w - 4, h - 4);
-    pen.lineWidth = 2;
-    pen.strokeStyle = "#fff";
-    pen.strokeRect(x + 2, y + 2, w - 4, h - 4);
+    outline(pen, "#000", 4, x + 2, y + 2, w - 4, h - 4);
+    outline(pen, "#fff", 2, x + 2, y + 2, w - 4, h - 4);
+  }
+
+  function outline(pen, colour, thick, ...box) {
+    pen.strokeStyle = colour;
+    pen.lineWidth = thick;
+    pen.strokeRect(...box);
   }
 
   return {
-    ...{ make, colour, shading, said, percent, table, key, step },
-    ...{ cells, enlarge, pictureOf, drawPixels, drawMap, frame, SHARES, SIGNS },
+    ...{ make, step, tabs, shading, said, percent, table, key },
+    ...{ cells, enlarge, drawPixels, drawMap, frame },
   };
 })();
