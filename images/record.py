@@ -1,7 +1,7 @@
 """Record the README's moving picture of the live page: `python images/record.py`.
 
-Needs `pip install -e ".[browser]"` and Chromium. It writes the page, uses it as a person would (covers
-a patch, draws a digit, points at a class), and keeps what is seen as explorer.gif.
+Needs `pip install -e ".[browser]"` and Chromium. It writes the page, uses it as a person would
+(covers a patch, draws a digit, points at a class), and keeps what is seen as explorer.gif.
 """
 
 import sys
