@@ -222,7 +222,7 @@ def formulas(it, image):
     yield "attention", "scores = q · k / √d", cell, "{} = {} / √{}", score, product, d
     share, whole = "{}% = e^{} / the sum of all = {} / {}", parts["scores"][T].exp().sum()
     yield "attention", "weights = softmax", cell, share, 100 * x, score, score.exp(), whole
-    x, bias = block["made"][0, I, 9], model.blocks[BLOCK].mlp.fc2.bias[9]
+    x, bias = block["made"][0, T, 9], model.blocks[BLOCK].mlp.fc2.bias[9]
     words = "{} = norm of patch {}, by fc{} and GELU, · row {} of fc{}" + added
     yield "MLP", "what it adds", (T, 9), words, x, 5, 1, 9, 2, x - bias, bias
     who = "the mean of the patch tokens" if c.pool == "mean" else "cls"
