@@ -597,7 +597,7 @@ def test_the_tour_by_keys_from_start_to_finish(both):
             page.keyboard.press("Enter")
             verdict = "Yes. " if guess == right else f"No: {texts[right]}. "
             said = told_.get_by_role("paragraph").first
-            expect(said).to_contain_text(re.compile("^" + re.escape(verdict)))
+            expect(said).to_contain_text(re.compile("^" + re.escape(verdict)), timeout=60_000)
             says(said.text_content().removeprefix(verdict), *wanted)
             expect(told_).to_contain_text("Try it yourself.")
             assert not closed(page)
