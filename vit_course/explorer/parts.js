@@ -80,6 +80,7 @@ const vitParts = (() => {
 
   /* The logit lens: what the head says of the stream before block 0 and after each block. */
   function buildLens() {
+    let [figure, shown] = [null, ""]; // the table, and its columns
     vitState.listen("run", ({ run }) => {
       const all = lens(run.shown, weights, config);
       const last = all[config.depth];
@@ -98,7 +99,10 @@ const vitParts = (() => {
       const formula = (i, j) => `${rows[i]}, ${columns[j]}: ${percent(all[i][order[j]])}`;
       const place = [config.depth, order.indexOf(top)];
       const look = { rows, columns, formula, place, side, tall: 24, signed: false, most: 1 };
-      at("readings").replaceChildren(table({ matrix, label: "what the head says", ...look }));
+      const options = { matrix, label: "what the head says", ...look };
+      if (shown === String(columns)) return figure.update(options); // it keeps the focus
+      [figure, shown] = [table(options), String(columns)];
+      at("readings").replaceChildren(figure);
     });
   }
 
