@@ -21,7 +21,7 @@ const vitAnswer = (() => {
   }
 
   /* Which classes are shown: all up to ten; else the ten most probable. */
-  function shown(shares) {
+  function likeliest(shares) {
     const all = [...shares.keys()];
     return all.length <= 10 ? all : all.sort((a, b) => shares[b] - shares[a]).slice(0, 10);
   }
@@ -49,7 +49,7 @@ const vitAnswer = (() => {
       if (out) doubted.textContent = `Whole, it says ${classes[before]} (${share}).`;
       else doubted.textContent = empty ? "" : why;
       list.classList.toggle("faint", empty);
-      const classesShown = shown(whole.probabilities.data);
+      const classesShown = likeliest(whole.probabilities.data);
       if (list.dataset.shown !== String(classesShown)) {
         list.dataset.shown = classesShown;
         list.replaceChildren(...classesShown.map(bar));
@@ -103,5 +103,5 @@ const vitAnswer = (() => {
     return line;
   }
 
-  return { build };
+  return { build, likeliest };
 })();

@@ -90,16 +90,15 @@ const vitParts = (() => {
       const when = rows[from] + (from < config.depth ? ", and from then on" : ", not before");
       at("stands").textContent = `The answer, ${classes[top]}, is the most probable ${when}.`;
       at("stands").hidden = vitState.isEmpty();
-      const likely = [...last.keys()].sort((a, b) => last[b] - last[a]).slice(0, 10);
-      const order = likely.sort((a, b) => a - b);
+      const order = vitAnswer.likeliest(last);
       const columns = order.map((k) => classes[k]);
       const data = Float32Array.from(all.flatMap((shares) => order.map((k) => shares[k])));
       const side = 8 * Math.min(11, Math.max(3, ...columns.map(({ length }) => length)));
       const matrix = { rows: rows.length, cols: order.length, data };
       const formula = (i, j) => `${rows[i]}, ${columns[j]}: ${percent(all[i][order[j]])}`;
       const place = [config.depth, order.indexOf(top)];
-      const look = { rows, columns, formula, place, side, tall: 24, signed: false, most: 1 };
-      const options = { matrix, label: "what the head says", ...look };
+      const what = { matrix, label: "what the head says", rows, columns, formula, place };
+      const options = { ...what, side, tall: 24, signed: false, most: 1 };
       if (shown === String(columns)) return figure.update(options); // it keeps the focus
       [figure, shown] = [table(options), String(columns)];
       at("readings").replaceChildren(figure);

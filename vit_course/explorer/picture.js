@@ -148,8 +148,7 @@ const vitPicture = (() => {
   function photos(place) {
     const input = make("input", { type: "file", accept: "image/*" });
     input.addEventListener("change", () => take(input.files[0]));
-    const over = (event) => event.preventDefault();
-    document.addEventListener("dragover", over);
+    document.addEventListener("dragover", (event) => event.preventDefault());
     document.addEventListener("drop", (event) => {
       event.preventDefault();
       take(event.dataTransfer.files[0]);
@@ -308,10 +307,9 @@ const vitPicture = (() => {
   }
 
   function caption() {
-    const label = labels[state.example];
     if (state.example < 0) return state.caption;
-    const name = label === undefined ? "" : `: ${classes[label]}`;
-    return `example ${state.example + 1} of ${examples.length}${name}`;
+    const name = classes[labels[state.example]];
+    return `example ${state.example + 1} of ${examples.length}${name ? `: ${name}` : ""}`;
   }
 
   return { build, choice, take };

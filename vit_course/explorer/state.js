@@ -176,8 +176,7 @@ const vitState = (() => {
 
   /* Run the model on what is there now; what changes meanwhile makes it run once more. What is
   being found of the picture before is of no use any more. */
-  let running = false;
-  let again = false;
+  let [running, again] = [false, false];
   let finding = null;
   let quickest = Infinity; // milliseconds of a run; the first ones are slow
 
