@@ -10,7 +10,6 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import matplotlib
 import pytest
 import torch
-from matplotlib import font_manager
 
 matplotlib.use("Agg")  # not by the environment, which the notebooks' kernels would inherit
 
@@ -19,12 +18,6 @@ matplotlib.use("Agg")  # not by the environment, which the notebooks' kernels wo
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 MY_VIT_FOLDER = tempfile.mkdtemp()
-
-
-def pytest_configure(config):
-    """Matplotlib's list of fonts is made here, once: kernels that make it say so, and differ."""
-    if not hasattr(config, "workerinput"):
-        font_manager.findfont("DejaVu Sans")
 
 
 def pytest_xdist_auto_num_workers(config):

@@ -227,10 +227,10 @@ RESULT = dict(accuracy=0.69, classes=[dict(images=1500, right=1000), dict(images
     [
         ({}, "", []),
         ({"test": "2200 images"}, "", []),
-        ({"result": RESULT}, "Of 2,200 held-out pictures it names 69.0% rightly.", []),
+        ({"result": RESULT}, "Of 2,200 held-out pictures it gets 69.0% right.", []),
         (
             {"result": RESULT | {"by_share": SHARES}},
-            "Of 2,200 held-out pictures it names 69.0% rightly.",
+            "Of 2,200 held-out pictures it gets 69.0% right.",
             SHARES,
         ),
     ],

@@ -226,7 +226,7 @@ def test_the_first_screen_fits_the_window(wide, high, scheme, chrome, stored):
                 assert box["y"] + box["height"] <= high
                 assert box["x"] + box["width"] <= wide
         press(page, "Cover the patch that matters most")
-        page.get_by_text("Uncover it again").wait_for()
+        page.get_by_text("Uncover").wait_for()
         assert fits(page)
         ground, ink = ask(
             page,

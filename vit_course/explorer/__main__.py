@@ -19,7 +19,7 @@ from .scenes import scenes
 ABOUT = {
     "scattered": "This model reads a digit: one that you draw, or one among pieces of others.",
     "photos": "This model names what is on your photo, if it is one of ten things. The examples "
-    "are drawings, no photos.",
+    "are drawings, not photos.",
 }
 
 

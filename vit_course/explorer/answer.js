@@ -14,9 +14,9 @@ const vitAnswer = (() => {
   where the weights say it of enough of them. With a sentence. */
   function doubt(share) {
     const bin = given.worth.filter(({ least }) => share >= least).at(-1);
-    if (!(bin?.images >= 20)) return [share < 0.5, share < 0.5 ? "It is unsure." : ""];
+    if (!(bin?.images >= 20)) return [share < 0.8, share < 0.8 ? "It is unsure." : ""];
     const rate = Math.round((100 * bin.right) / bin.images);
-    const known = `Of held-out pictures with such a share it names ${rate} in 100 rightly.`;
+    const known = `On held-out pictures, when it is this sure, it is right ${rate} times in 100.`;
     return [rate < 80, rate < 80 ? `It is unsure. ${known}` : known];
   }
 
@@ -76,7 +76,7 @@ const vitAnswer = (() => {
     // One press that shows what a patch can do.
     vitState.listen("run covered", ({ covered }) => {
       strike.hidden = vitState.isEmpty() && !covered.size;
-      strike.textContent = covered.size ? "Uncover it again" : "Cover the patch that matters most";
+      strike.textContent = covered.size ? "Uncover" : "Cover the patch that matters most";
     });
     strike.addEventListener("click", async () => {
       if (state.covered.size) return change({ covered: new Set() });

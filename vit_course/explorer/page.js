@@ -14,6 +14,7 @@
       `This model tells apart: ${classes.slice(0, 10).join(", ")}${classes[10] ? " …" : ""}.`,
     `It cuts the picture into ${patches} patches, looks from one to another, and answers.`,
     given.measured,
+    `Whatever it sees, it names one of its ${classes.length} classes.`,
     given.unseen && !given.measured ? "It was not trained on the examples." : "",
   ].join(" ");
   vitAnswer.build(place("output"));

@@ -118,7 +118,7 @@ def claims(weights: Weights | None) -> dict[str, Any]:
     if not result:
         return {"measured": "", "worth": []}
     images = sum(of["images"] for of in result["classes"])
-    sentence = f"Of {images:,} held-out pictures it names {result['accuracy']:.1%} rightly."
+    sentence = f"Of {images:,} held-out pictures it gets {result['accuracy']:.1%} right."
     return {"measured": sentence, "worth": result.get("by_share", [])}
 
 

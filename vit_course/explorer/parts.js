@@ -70,7 +70,7 @@ const vitParts = (() => {
       const kind = given.unseen ? "held-out pictures" : "examples";
       const after = run.out ? `${count.after} with this out or covered` : "nothing is out";
       at("found").textContent =
-        `Of ${count.of} ${kind}, it names ${count.before} rightly when whole; ${after}.`;
+        `Of ${count.of} ${kind}, it gets ${count.before} right when whole; ${after}.`;
     };
     vitState.listen("without covered", () => {
       job?.stop();

@@ -36,13 +36,10 @@ const vitPicture = (() => {
 
   // What the tools do -----------------------------------------------------------------------------
 
-  /* On an example the pen begins a sheet of its own. */
+  /* Whatever the pen draws on becomes a picture of one's own. */
   function draw(from, to) {
-    const fresh = state.tool === "draw" && state.example >= 0;
-    const paper = fresh ? state.base.map(() => -1) : state.base;
-    const base = stroke(paper, from, to, config, state.tool === "erase");
-    if (fresh) vitState.show(base, { caption: YOURS });
-    else change({ base, example: -1, caption: YOURS });
+    const base = stroke(state.base, from, to, config, state.tool === "erase");
+    change({ base, example: -1, caption: YOURS });
   }
 
   /* Cover or hide a patch, or let it be seen again. */
@@ -237,7 +234,9 @@ const vitPicture = (() => {
     const { block, head, kind } = state;
     const ways = { rollout: "all blocks", mean: `block ${block}` };
     const through = ways[kind] ?? `head ${head} of block ${block}`;
-    return `Lit: what ${tokenName(query)} takes from the patches, through ${through}.`;
+    const cls = "cls, one more token, gathers from the patches; the answer is read from it. ";
+    const read = query || config.pool === "mean" ? "" : cls;
+    return `${read}Lit: what ${tokenName(query)} takes, through ${through}.`;
   }
 
   // What stands round it --------------------------------------------------------------------------

@@ -20,12 +20,12 @@ const vitTour = (() => {
   /* A step on what is left of the model without a part. */
   const left = (lesson, part, question, why) => ({
     name: `Lesson ${lesson} · Without ${part}`,
-    question: `${question} For every 10 pictures that it names rightly now, how many will it name
-      rightly then?`,
+    question: `${question} For every 10 pictures that it gets right now, how many will it get
+      right then?`,
     answers: ["more than 8", "3 to 8", "fewer than 3"],
     measure: ["count", out(part)],
     right: ({ before, after }) => (after > 0.8 * before ? 0 : after >= 0.3 * before ? 1 : 2),
-    says: ({ before, after }) => `Whole, it names ${before} of ${all} rightly; without ${part},
+    says: ({ before, after }) => `Whole, it gets ${before} of ${all} right; without ${part},
       ${after}. ${why}`,
     task: () => "Leaf through the examples with ▶: which class does it take for which now?",
     then: () => out(part),
@@ -60,7 +60,7 @@ const vitTour = (() => {
       right: ({ before, after }) => (after > 1.02 * before ? 0 : after > 0.98 * before ? 1 : 2),
       says: (n) => `From ${percent(n.before)} it goes to ${percent(n.after)}. Scores further apart
         make a softmax sharper; but each later block also gets another stream. The model was trained
-        with the division: without it, it names ${n.right} of ${all} rightly.`,
+        with the division: without it, it gets ${n.right} of ${all} right.`,
       task: () => "On the road, “attention” has scores and weights: compare with √d and without.",
       then: () => ({ ...out("scale"), stage: "attention" }),
     },
@@ -68,16 +68,16 @@ const vitTour = (() => {
       "05",
       "residuals",
       "Attention and MLP add to the stream. Let each replace it instead.",
-      "Attention and MLP were trained to add to what is there, not to stand for it.",
+      "Attention and MLP were trained to add to what is there, not to replace it.",
     ),
     {
       name: "Lesson 06 · Which block decides",
       question: `Let the head read the stream before block 0 and after each block. When does it
-        first name at least half as many pictures rightly as at the end?`,
+        first get at least half as many pictures right as at the end?`,
       answers: [...Array(L + 1).keys()].map((i) => (i ? `after block ${i - 1}` : "before block 0")),
       measure: ["lenses"],
       right: (counts) => counts.findIndex((n) => n >= counts[L] / 2),
-      says: ([none, ...after]) => `Before block 0 it names ${none} of ${all} rightly, and after the
+      says: ([none, ...after]) => `Before block 0 it gets ${none} of ${all} right, and after the
         blocks, one by one: ${after.join(", ")}. The head was trained on the last stream alone. So
         this says when the answer stands where the head reads, not when the model has it.`,
       task: () => `Leaf through the examples, and watch “Which block decides”: in which picture does
@@ -86,13 +86,13 @@ const vitTour = (() => {
     {
       name: "Lesson 09 · Is that why?",
       question: `Rollout follows the attention through all blocks, and marks one patch most. Now cls
-        may not look at one patch of each picture: the marked one, or one drawn by lot from the
-        others${ink ? " that are not empty" : ""}. Without which does it name fewer rightly?`,
-      answers: ["without the marked one", "without the one drawn by lot", "as few without either"],
+        may not look at one patch of each picture: the marked one, or one picked at random from the
+        others${ink ? " that are not empty" : ""}. Without which does it get fewer right?`,
+      answers: ["without the marked one", "without the random one", "the same without either"],
       measure: ["reasons"],
       right: ({ marked, drawn }) => (marked < drawn ? 0 : marked > drawn ? 1 : 2),
-      says: (n) => `Whole, it names ${n.before} of ${all} rightly; ${n.marked} with the marked patch
-        hidden from cls, and ${n.drawn} with the drawn one.
+      says: (n) => `Whole, it gets ${n.before} of ${all} right; ${n.marked} with the marked patch
+        hidden from cls, and ${n.drawn} with the random one.
         ${[1, 2, 3].includes(Math.abs(n.marked - n.drawn)) ? "So little may be chance." : ""}
         The picture stays whole, and the other tokens look there: in each head, cls gives that patch
         nothing, and its other weights grow until their sum is 1 again.
@@ -117,8 +117,8 @@ const vitTour = (() => {
       at = number;
       const step = STEPS[at];
       const hits = [...first.values()].filter(Boolean).length;
-      const end = `You answered ${first.size} of ${STEPS.length} questions, and foretold ${hits} of
-        them at your first guess. Leave the tour, and your own picture is back.`;
+      const end = `You answered ${first.size} of ${STEPS.length} questions, and got ${hits} of
+        them right at your first guess. Leave the tour, and your own picture is back.`;
       part("step").textContent = step ? `${at + 1} of ${STEPS.length} · ${step.name}` : "The end";
       part("question").textContent = step ? step.question : end;
       const radio = { type: "radio", name: "guess", onchange: ask };
