@@ -342,7 +342,7 @@ def test_every_head_is_chosen_by_mouse_and_keys(stored):
         page.mouse.move(0, 0)
         settled(page, quick=False)
         assert state(page, "kind") == kind
-        assert told(page).startswith("Lit: what patch 6 takes from the patches, through ")
+        assert told(page).startswith("Lit: what patch 6 takes, through ")
         lit(page, wanted - wanted.min())
         found = [one.get_attribute("aria-pressed") == "true" for one in small.all()]
         assert found == [i in pressed for i in range(16)]
