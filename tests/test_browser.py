@@ -192,9 +192,11 @@ def test_a_live_page_runs_below_its_cell(opened):
     frame = lab.page.frame_locator(".jp-OutputArea-output iframe")
     answer = frame.locator("#answer")
     lab.do(answer.wait_for())
-    assert "with nothing out" not in lab.do(answer.inner_text())
-    lab.do(frame.get_by_label("without the positions").check())
-    lab.do(answer.filter(has_text="with nothing out").wait_for())
+    lab.do(answer.filter(has_text="It says").wait_for())
+    before = frame.locator("#doubt").filter(has_text="Whole, it says")
+    assert lab.do(before.count()) == 0
+    lab.do(frame.get_by_label("positions", exact=True).check())
+    lab.do(before.wait_for())
     lab.picture("live_page")
     assert lab.problems() == []
 

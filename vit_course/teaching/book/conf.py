@@ -92,7 +92,7 @@ def target(app, folder, link):
     """Where a link of the repository leads in the book: to GitHub, if it is to no page of it."""
     path = Path(os.path.normpath(folder / link.partition("#")[0]))
     is_page = app.project.path2doc(path) in app.project.docnames
-    if re.match(r"\w+:|#", link) or is_page or path.suffix == ".png" or not path.exists():
+    if re.match(r"\w+:|#", link) or is_page or path.suffix in (".png", ".gif") or not path.exists():
         return link
     return f"{address.current()}/tree/main/{path.relative_to(app.srcdir).as_posix()}"
 
