@@ -7,7 +7,6 @@ environment, as in CI, they must be there. Screenshots go to the folder BROWSER_
 import re
 from io import BytesIO
 
-import browser
 import numpy as np
 import pytest
 import torch
@@ -37,20 +36,6 @@ from vit_steps.training.dataset import ImageDataset
 from vit_steps.weights import SCATTERED
 
 pytestmark = pytest.mark.slow
-
-
-@pytest.fixture(scope="module")
-def chrome():
-    with browser.launched() as chrome:
-        yield chrome
-
-
-@pytest.fixture(scope="module")
-def stored(tmp_path_factory):
-    """The page that the command writes without a word."""
-    path = tmp_path_factory.mktemp("stored") / "explorer.html"
-    command.main(["--out", str(path), "--no-browser"])
-    return path
 
 
 # A closed page -----------------------------------------------------------------------------------

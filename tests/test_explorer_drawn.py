@@ -2,11 +2,8 @@
 
 from pathlib import Path
 
-import browser
 import pytest
 from live_page import ask, canvas, settled, state, window
-
-from vit_course.explorer import __main__ as command
 
 pytestmark = pytest.mark.slow
 
@@ -35,22 +32,9 @@ def drawings(path):
     return labels, strokes
 
 
-@pytest.fixture(scope="module")
-def chrome():
-    with browser.launched() as chrome:
-        yield chrome
-
-
-@pytest.fixture(scope="module")
-def path(tmp_path_factory):
-    path = tmp_path_factory.mktemp("drawn") / "explorer.html"
-    command.main(["--out", str(path), "--no-browser"])
-    return path
-
-
-def test_nine_in_ten_of_what_is_drawn_are_read(chrome, path):
+def test_nine_in_ten_of_what_is_drawn_are_read(chrome, stored):
     right, count = {}, 0
-    with window(chrome, path) as page:
+    with window(chrome, stored) as page:
         for hand in HANDS:
             labels, strokes = drawings(hand)
             read = ask(page, READ, strokes)
@@ -63,9 +47,9 @@ def test_nine_in_ten_of_what_is_drawn_are_read(chrome, path):
 
 
 @pytest.mark.parametrize("hand", [HANDS[0], HANDS[-1]], ids=lambda hand: hand.stem)
-def test_the_mouse_draws_what_the_pen_draws(hand, chrome, path):
+def test_the_mouse_draws_what_the_pen_draws(hand, chrome, stored):
     _, strokes = drawings(hand)
-    with window(chrome, path) as page:
+    with window(chrome, stored) as page:
         box = canvas(page).bounding_box()
         side = box["width"] / 16
         for number in (0, 14, 28):

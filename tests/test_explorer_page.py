@@ -49,20 +49,6 @@ STORED = load_weights(SCATTERED)
 MODEL = STORED.model.requires_grad_(False)
 
 
-@pytest.fixture(scope="module")
-def chrome():
-    with browser.launched() as chrome:
-        yield chrome
-
-
-@pytest.fixture(scope="module")
-def stored(tmp_path_factory):
-    """The page that the command writes without a word."""
-    path = tmp_path_factory.mktemp("stored") / "explorer.html"
-    command.main(["--out", str(path), "--no-browser"])
-    return path
-
-
 @pytest.fixture
 def page(chrome, stored):
     with window(chrome, stored) as page:
@@ -202,13 +188,12 @@ def test_patches_are_covered_hidden_and_asked(page, examples):
         page.mouse.click(*at(page, 1, 1))
         assert ask(page, items) == []
         agree(page, whole, label)
-        # Where parts are taken out, a switch gives this tool.
-        ask(page, "() => vitState.change({ tool: 'hide' })")
+        use(page, "Hide")
     page.mouse.click(*at(page, 6, 6))
     press(page, "the next example")
     assert state(page, "without.hidden") == []
     press(page, "the example before")
-    use(page, "Ask a patch")
+    use(page, "Ask")
     page.mouse.click(*at(page, 6, 9))  # patch 6
     page.mouse.move(0, 0)
     settled(page)
@@ -221,7 +206,7 @@ def test_patches_are_covered_hidden_and_asked(page, examples):
 
 
 def test_a_finger_that_scrolls_the_page_asks_nothing(page):
-    use(page, "Ask a patch")
+    use(page, "Ask")
     box = canvas(page).bounding_box()
     place = {"clientX": box["x"] + 150, "clientY": box["y"] + 150, "pointerId": 1}
     canvas(page).evaluate("one => (one.setPointerCapture = () => {})")  # of no real pointer

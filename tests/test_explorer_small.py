@@ -14,7 +14,6 @@ from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote
 
-import browser
 import hygiene
 import matplotlib.pyplot as plt
 import pytest
@@ -231,7 +230,7 @@ def test_the_frame_may_run_its_scripts_and_nothing_else(made):
         return [f"'sha256-{base64.b64encode(digest).decode()}'" for digest in digests]
 
     scripts = [text for attrs, text in inner.named("script") if "type" not in attrs]
-    assert len(scripts) == 3
+    assert len(scripts) == (3 if "vitModel" in scripts[-1] else 2)  # with the model, where used
     assert rules["script-src"].split() == hashes(*scripts)
     assert rules["style-src"].split() == hashes(*[text for _, text in inner.named("style")])
     for _, attrs, _ in inner.found:
@@ -247,12 +246,6 @@ def test_a_hostile_name_stays_in_its_place():
 
 
 # In a browser ------------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def chrome():
-    with browser.launched() as chrome:
-        yield chrome
 
 
 @pytest.fixture

@@ -7,7 +7,6 @@ What needs a browser needs Chromium and `pip install -e ".[browser]"`.
 import re
 from types import SimpleNamespace
 
-import browser
 import numpy as np
 import pytest
 import torch
@@ -28,12 +27,6 @@ pytestmark = pytest.mark.slow
 
 PHOTOS = ViTConfig((24, 32), 4, 3, 3, 12, 2, 3, qkv_bias=False, pool="mean")  # 48 patches
 FOCUSED = "one => one === document.activeElement"
-
-
-@pytest.fixture(scope="module")
-def chrome():
-    with browser.launched() as chrome:
-        yield chrome
 
 
 def written(folder, weights, data, paper):
@@ -434,31 +427,25 @@ def test_each_box_takes_out_what_it_says(chrome, subjects):
             page.keyboard.press("Space")
         norms, heads = ["norm", "blocks.0.norm1"], [[0, 2], [1, 0]]
         agree(page, it, positions=True, norms=norms, heads=heads)
+        now = page.locator("#answer").text_content().removeprefix("It says ").rstrip(".")
+        whole = page.locator("#doubt").text_content().removeprefix("Whole, it says ")
+        assert page.locator("#so").text_content() == f"Now it says {now}; whole, {whole}"
         press(page, "Put all back")
         agree(page, it)
+        assert page.locator("#so").text_content() == ""
         assert page.locator("#without").get_by_role("checkbox", checked=True).count() == 0
 
 
 def test_what_is_hidden_from_cls_gets_nothing(both):
     page, it = both
     strip(page, "attention")
-    hide, before = page.get_by_role("button", name="Hide patches from cls"), state(page, "tool")
-    hint = page.get_by_text("A click on the picture above hides")
-    tab(page, hide)
-    page.keyboard.press("Enter")
-    ask(page, "() => 0")
-    assert hint.is_visible()
-    assert page.locator("#picture").evaluate(FOCUSED)
+    use(page, "Hide")
     page.mouse.click(*at(page, 6, 9, it.images.shape[2:]))  # row 1, column 2
     patch = it.images.shape[3] // it.c.patch_size + 2
     agree(page, it, hidden=[patch])
     cell = (1, 2) if patch > 6 else (0, 1 + patch)  # of many patches, a map
     assert point(page, "scores = ", *cell) == f"−∞: patch {patch} is hidden from cls"
     assert point(page, "weights = ", *cell).startswith("0% = e^−∞ / the sum of all = 0.00 / ")
-    hide.click()
-    ask(page, "() => 0")
-    assert not hint.is_visible()
-    assert state(page, "tool") == before
     press(page, "Put all back")
     agree(page, it)
 

@@ -3,7 +3,7 @@
 /* Take it out, and which block decides. */
 const vitParts = (() => {
   const { make, percent, table } = vitDrawing;
-  const { config, weights, classes, labels, ink, given, state, change } = vitState;
+  const { config, weights, classes, labels, given, state, change } = vitState;
   const { best, lens } = vitMeasures;
   const at = (id) => document.getElementById(id);
 
@@ -49,13 +49,10 @@ const vitParts = (() => {
       place.querySelector("table").append(line(`block ${b}`, "td", boxes));
     }
     at("put-back").onclick = () => change({ without: vitState.nothingOut(), covered: new Set() });
-    at("hide").onclick = () => {
-      change({ tool: state.tool !== "hide" ? "hide" : ink ? "draw" : "cover" });
-      if (state.tool === "hide") at("picture").focus();
-    };
-    vitState.listen("tool", ({ tool }) => {
-      at("hiding").hidden = tool !== "hide";
-      at("hide").setAttribute("aria-pressed", String(tool === "hide"));
+    vitState.listen("run", ({ run }) => {
+      const [now, whole] = [run.shown, run.whole].map(({ probabilities: { data } }) => data);
+      const says = (shares) => `${classes[best(shares)]} (${percent(Math.max(...shares))})`;
+      at("so").textContent = run.out ? `Now it says ${says(now)}; whole, ${says(whole)}.` : "";
     });
 
     // On all examples; what is said holds until something else is out.

@@ -15,8 +15,8 @@ const vitPicture = (() => {
     draw: ["Draw", "Draw a digit with the pointer or a finger."],
     erase: ["Erase", "Erase with the pointer."],
     cover: ["Cover", "Click a patch: the model no longer gets what stands there."],
-    hide: ["Hide from cls", "Click a patch: the picture stays, but cls may not look there."],
-    pick: ["Ask a patch", "Click a patch: lit is what this patch takes from. Once more: cls."],
+    hide: ["Hide", "Click a patch: cls may not look there; the other tokens still may."],
+    pick: ["Ask", "Click a patch: lit is what this patch takes from. Once more: cls."],
   };
   if (!ink) for (const pen of ["draw", "erase"]) delete TOOLS[pen];
   if (ink && classes.some((name) => !/^\d$/.test(name))) TOOLS.draw[1] = "Draw with the pointer.";
@@ -263,8 +263,7 @@ const vitPicture = (() => {
 
   /* The picture into one place; what lights it up, into another below the answer. */
   function build(place, below) {
-    const some = Object.entries(TOOLS).filter(([name]) => name !== "hide"); // see parts.js
-    const names = Object.fromEntries(some.map(([name, [text]]) => [name, text]));
+    const names = Object.fromEntries(Object.entries(TOOLS).map(([name, [text]]) => [name, text]));
     const row = make("div", { className: "row" });
     const which = make("span", { className: "small" });
     const hurry = make("progress", { max: 1, hidden: true, "aria-label": "covering each patch" });
