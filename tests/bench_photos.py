@@ -36,14 +36,13 @@ from vit_steps.pretrained import Loaded, load
 from vit_steps.training import augment_photos, decay_groups, evaluate, fit, measure, warmup_cosine
 from vit_steps.training.data import load_data
 from vit_steps.training.dataset import ImageDataset, split
-from vit_steps.training.loop import answers, evaluating
-from vit_steps.training.measuring import EDGES, told
+from vit_steps.training.loop import evaluating
+from vit_steps.training.measuring import told
 
 SIZE = 32  # pixels of a side
 RECIPE: Any = dict(batch_size=128, augment=augment_photos, amp=True)
 SHARES = (0.1, 1 / 3, 1.0)
 SURE = 0.9
-BINS = 15  # of Guo et al. 2017, for the expected calibration error
 
 
 def keep(out: Path, *names: str, found: Any) -> None:
@@ -63,31 +62,9 @@ def keep(out: Path, *names: str, found: Any) -> None:
 
 
 def on_test(model: nn.Module, test: ImageDataset) -> dict[str, Any]:
-    """Accuracy, class by class, confusion, and what shares are worth."""
+    """Accuracy, class by class, how often shares were right, and confusion."""
     found = measure(model, test)
-    with evaluating(model):
-        pairs = [
-            (logits.softmax(dim=1).cpu(), labels.cpu()) for logits, labels in answers(model, test)
-        ]
-    largest, named = torch.cat([shares for shares, _ in pairs]).max(dim=1)
-    right = (named == torch.cat([labels for _, labels in pairs])).float()
-    result = told("test", test, found)["result"] | dict(confusion=found.counts.tolist())
-    table = calibration(largest, right, torch.tensor(EDGES))
-    off = calibration(largest, right, torch.arange(BINS) / BINS)
-    error = sum(row["images"] * abs(row["share"] - row["right"]) for row in off if row["images"])
-    return result | dict(calibration=table, calibration_error=error / len(right))
-
-
-def calibration(largest: Tensor, right: Tensor, edges: Tensor) -> list[dict[str, Any]]:
-    """Of each bin of the largest share: how many, their mean share, how many of them were right."""
-    rows, bins = [], torch.bucketize(largest, edges[1:], right=True)
-    for number, least in enumerate(edges.tolist()):
-        inside = bins == number
-        row: dict[str, Any] = dict(least=round(least, 4), images=int(inside.sum()))
-        if row["images"]:
-            row |= dict(share=largest[inside].mean().item(), right=right[inside].mean().item())
-        rows.append(row)
-    return rows
+    return told("test", test, found)["result"] | dict(confusion=found.counts.tolist())
 
 
 def tiles(picture: Tensor) -> list[Tensor]:
@@ -154,7 +131,7 @@ def convolutional(classes: int) -> nn.Module:
 MODELS = {"vit": vit, "conv": convolutional}
 
 
-def drawn(count: int, length: int, generator: torch.Generator) -> Tensor:
+def shuffled(count: int, length: int, generator: torch.Generator) -> Tensor:
     """So many numbers below count, (length,): each as often as the others, or once more."""
     rounds = -(-length // count)
     return torch.cat([torch.randperm(count, generator=generator) for _ in range(rounds)])[:length]
@@ -180,7 +157,7 @@ def train(
     while len(rows) < epochs and left:
         done, start = len(rows), time.perf_counter()
         number = 1_000 * seed + done  # the same for all models: order, mirrors and zooms
-        shown = drawn(len(part), len(whole), torch.Generator().manual_seed(number))
+        shown = shuffled(len(part), len(whole), torch.Generator().manual_seed(number))
         one: Any = dict(optimizer=optimizer, schedule=partial(piece, done=done, epochs=epochs))
         one |= dict(epochs=1, seed=number, device=device, progress=False)
         history = fit(model, part.part(shown), **RECIPE, **one)

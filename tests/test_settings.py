@@ -10,7 +10,6 @@ import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_notebook, new_output
 
-import conftest
 from vit_course import lessons
 
 
@@ -36,9 +35,11 @@ def test_a_lesson_by_name_has_the_settings_of_the_whole_and_the_debugger_opens(t
     assert "1 failed, 1 passed" in result.stdout
 
 
-def test_workers_share_the_whole_and_are_spared_one_file():
+def test_workers_share_the_whole_and_are_spared_one_file(pytestconfig):
+    house = pytestconfig.pluginmanager.get_plugin(str(lessons.ROOT / "conftest.py"))
+
     def workers(*names):
-        return conftest.pytest_xdist_auto_num_workers(SimpleNamespace(args=names))
+        return house.pytest_xdist_auto_num_workers(SimpleNamespace(args=names))
 
     assert workers("tests", "notebooks") == workers(__file__, __file__) == 2
     assert workers(__file__) == workers(f"{__file__}::test_workers") == 0

@@ -62,7 +62,7 @@ def main(argv: list[str] | None = None) -> None:
     options = arguments().parse_args(argv)
     try:
         weights, source, pictures = load(options.weights), options.data, None
-        own = options.weights if not Path(options.weights).exists() else ""
+        own = "" if Path(options.weights).exists() else options.weights  # a name, if any of ours
         if own == "photos" and not source and weights.preprocess is not None:
             pictures = scenes(weights.preprocess)
         elif own == "scattered":

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from vit_steps.files import write_whole
+from vit_steps.images import Preprocess
 from vit_steps.inputs import check_sizes
 from vit_steps.patches import grid_size
 from vit_steps.training import Weights
@@ -71,17 +72,12 @@ def page(
     if how is not None and (set(how.mean) | set(how.std)) != {0.5}:
         raise ValueError(f"the model wants {how}; the page shows models that want -1 to 1")
     given = pack(network, images, labels, classes)
-    ink = how.ink if how is not None else given["config"]["in_channels"] == 1
+    given |= claims(known) | taken(how, given["config"])
+    given |= {"about": about, "unseen": unseen and pictures is not None}
     if images is not None and labels is not None:
-        order = striking_first(network, images, labels, -1.0 if ink else None)
+        order = striking_first(network, images, labels, -1.0 if given["ink"] else None)
         for part in ("images", "labels"):
             given[part] = [given[part][i] for i in order]
-    given |= {"about": about, "unseen": unseen and pictures is not None, "ink": ink}
-    size = given["config"]["height"], given["config"]["width"]
-    alike = how is None or (
-        how.interpolation == "bicubic" and (how.shorter_side or max(size) + 1) <= min(size)
-    )
-    given |= claims(known) | {"photos": alike and given["config"]["in_channels"] == 3}
     style = text("page.css")
     scripts = {name: text(f"{name}.js") for name in SCRIPTS}
     policy = "; ".join((
@@ -120,6 +116,14 @@ def claims(weights: Weights | None) -> dict[str, Any]:
     images = sum(of["images"] for of in result["classes"])
     sentence = f"Of {images:,} held-out pictures it gets {result['accuracy']:.1%} right."
     return {"measured": sentence, "worth": result.get("by_share", [])}
+
+
+def taken(how: Preprocess | None, config: dict[str, Any]) -> dict[str, bool]:
+    """What the page takes: ink that is drawn on paper, photos that it prepares as is wanted."""
+    if how is None:
+        return {"ink": config["in_channels"] == 1, "photos": config["in_channels"] == 3}
+    cut = how.shorter_side is not None and how.shorter_side <= min(how.size)
+    return {"ink": how.ink, "photos": cut and how.interpolation == "bicubic" and len(how.mean) == 3}
 
 
 def striking_first(

@@ -56,17 +56,16 @@ class Small:
         self.title, self.alt, self.tall = title, alt, tall
         self.ratio = figure.get_figheight() / figure.get_figwidth()
         self.still = png(figure)
-        scripts = [text(f"{name}.js") for name in ("model", "drawing", script)]
-        if "vitModel" not in scripts[-1]:
-            scripts = scripts[1:]  # it computes nothing
+        computes = ["model"] if "vitModel" in text(f"{script}.js") else []
+        scripts = [text(f"{name}.js") for name in (*computes, "drawing", script)]
         style = text("small.css")
         policy = (
             f"default-src 'none'; script-src {' '.join(map(allowed, scripts))}; "
             f"style-src {allowed(style)}; img-src data:; base-uri 'none'; form-action 'none'"
         )
         tags = "\n".join(f"<script>{source}</script>" for source in scripts)
-        parts = dict(policy=policy, title=title, style=style, given=as_json(given), scripts=tags)
-        self.html = PAGE.format(**parts)
+        parts = dict(title=title, style=style, given=as_json(given), scripts=tags)
+        self.html = PAGE.format(policy=policy, **parts)
 
     def __repr__(self) -> str:
         return f"{self.title}: a live picture in JupyterLab and Colab, a still one elsewhere"
@@ -299,11 +298,9 @@ def photo(image: Tensor) -> str:
     pixels = (image * 255).round().to(torch.uint8).permute(1, 2, 0).numpy()
     picture = Image.fromarray(pixels if len(image) == 3 else pixels[:, :, 0])
     out = io.BytesIO()
-    if prod(picture.size) <= 64 * 64:
-        picture.save(out, "png")
-        return data_address(out.getvalue(), "png")
-    picture.save(out, "jpeg", quality=80)
-    return data_address(out.getvalue(), "jpeg")
+    kind = "png" if prod(picture.size) <= 64 * 64 else "jpeg"
+    picture.save(out, kind, quality=80)  # of the JPEG
+    return data_address(out.getvalue(), kind)
 
 
 def data_address(content: bytes, kind: str) -> str:
