@@ -180,7 +180,7 @@ def test_patches_are_covered_hidden_and_asked(page, examples):
         agree(page, wanted, label)
         best = int(whole.argmax())
         was = page.locator("#doubt").text_content()
-        assert was in [f"Whole, it says {best} ({text})." for text in percent(whole[best])]
+        assert was in [f"Whole (see the marks), it says {best} ({text})." for text in percent(whole[best])]
         marks = page.locator(".bars .whole").evaluate_all("all => all.map(one => one.style.left)")
         close(torch.tensor([float(m[:-1]) / 100 for m in marks]), whole.float(), 1e-4)
         drag(page, (6, 6), (6, 9), (1, 6))  # begun on a marked one, it takes marks away
@@ -283,7 +283,7 @@ def test_what_is_pointed_at_is_lit_and_marked(page, examples):
         places = marks.evaluate_all("all => all.map(one => one.style.left)")
         close(torch.tensor([float(p[:-1]) / 100 for p in places]), left[patch].float(), 1e-4)
         number = r"(under 1%|\d+%)"
-        falls = rf"Without it, {best} goes from {number} to {number}\."
+        falls = rf"Without it \(blue marks\), {best} goes from {number} to {number}\."
         said = re.fullmatch(rf"Patch {patch}: cls takes {number} from it\. {falls}", told(page))
         wanted = (looks[patch], whole[best], left[patch, best])
         assert all(a in percent(b) for a, b in zip(said.groups(), wanted, strict=True))
@@ -301,7 +301,7 @@ def test_covering_the_patch_that_matters_most_changes_the_first_answer(page, exa
     press(page, "Cover the patch that matters most")
     agree(page, left[patch], label)
     picture(page, "covered")
-    press(page, "Uncover")
+    press(page, "Uncover all")
     agree(page, whole, label)
 
 
@@ -361,6 +361,7 @@ def test_a_photo_is_read_as_the_model_learned_from_photos(chrome, tmp_path):
         assert caption(page) == "nothing yet"
 
         def right(name, bytes_, atol):
+            name += ", its middle"
             page.wait_for_function("name => vitState.state.caption === name", arg=name)
             (tmp_path / "photo").write_bytes(bytes_)
             close(pixels(page), how(tmp_path / "photo"), atol)

@@ -321,7 +321,7 @@ def test_a_table_keeps_the_focus_and_what_is_asked(stored):
 
 def test_every_head_is_chosen_by_mouse_and_keys(stored):
     page, it = stored
-    looks = page.get_by_role("region", name="Every head")
+    looks = page.get_by_role("region", name="Every attention head")
     small = looks.get_by_role("button")
     _, attention = it.model(it.images[:1], return_attention=True)
     heads = torch.stack(attention)[:, 0].flatten(0, 1)[:, 7, 1:]  # what patch 6 takes
@@ -359,7 +359,7 @@ def test_every_head_is_chosen_by_mouse_and_keys(stored):
 
 def test_the_twin_stands_beside_it_on_one_scale(stored):
     page, it = stored
-    looks = page.get_by_role("region", name="Every head")
+    looks = page.get_by_role("region", name="Every attention head")
     canvases, image = looks.locator("button canvas"), it.images[0]
     assert looks.get_by_role("table").count() == 1
     tick(page, "beside it an untrained twin")
@@ -428,7 +428,7 @@ def test_each_box_takes_out_what_it_says(chrome, subjects):
         norms, heads = ["norm", "blocks.0.norm1"], [[0, 2], [1, 0]]
         agree(page, it, positions=True, norms=norms, heads=heads)
         now = page.locator("#answer").text_content().removeprefix("It says ").rstrip(".")
-        whole = page.locator("#doubt").text_content().removeprefix("Whole, it says ")
+        whole = page.locator("#doubt").text_content().removeprefix("Whole (see the marks), it says ")
         assert page.locator("#so").text_content() == f"Now it says {now}; whole, {whole}"
         press(page, "Put all back")
         agree(page, it)

@@ -46,7 +46,7 @@ const vitAnswer = (() => {
       headline.textContent = empty
         ? `There is ${ink ? "too little on it" : "nothing on it"} to say anything.`
         : `It says ${classes[top]} (${percent(data[top])}).`;
-      if (out) doubted.textContent = `Whole, it says ${classes[before]} (${share}).`;
+      if (out) doubted.textContent = `Whole (see the marks), it says ${classes[before]} (${share}).`;
       else doubted.textContent = empty ? "" : why;
       list.classList.toggle("faint", empty);
       const classesShown = likeliest(whole.probabilities.data);
@@ -76,7 +76,7 @@ const vitAnswer = (() => {
     // One press that shows what a patch can do.
     vitState.listen("run covered", ({ covered }) => {
       strike.hidden = vitState.isEmpty() && !covered.size;
-      strike.textContent = covered.size ? "Uncover" : "Cover the patch that matters most";
+      strike.textContent = covered.size ? "Uncover all" : "Cover the patch that matters most";
     });
     strike.addEventListener("click", async () => {
       if (state.covered.size) return change({ covered: new Set() });

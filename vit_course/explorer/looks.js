@@ -63,7 +63,7 @@ const vitLooks = (() => {
     const scale = make("p", { className: "small" });
     const beside = make("label", {}, twin, "beside it an untrained twin");
     place.append(
-      make("p", {}, "What a token takes from each patch. A click lights the picture by that head."),
+      make("p", {}, "What a token takes from each patch. A click lights the picture at the top."),
       make("div", { className: "row" }, asker, beside),
       vitPicture.choice("kind", KINDS, "Light the large picture by"),
       scale,

@@ -11,10 +11,14 @@ const vitMeasures = (() => {
 
   /* The picture as the page shows it: whole, and, where something is covered or left out, without
   that; beside them the untrained twin. */
-  function run({ config, weights, twin, paper }, { pixels, covered, without, beside }) {
-    const start = performance.now();
-    const whole = vit(pixels, weights, config);
-    const milliseconds = performance.now() - start;
+  function run(subject, { pixels, covered, without, beside }) {
+    const { config, weights, twin, paper } = subject;
+    if (!subject.last?.whole.pixels.every((value, i) => value === pixels[i])) {
+      const start = performance.now();
+      const whole = vit(pixels, weights, config);
+      subject.last = { whole, milliseconds: performance.now() - start }; // for what is covered next
+    }
+    const { whole, milliseconds } = subject.last;
     const out = covered.length > 0 || Object.values(without).some((v) => v === true || v.length);
     const seen = cover(pixels, covered, config, paper);
     const shown = out ? vit(seen, weights, config, without) : whole;
@@ -69,12 +73,8 @@ const vitMeasures = (() => {
   async function lenses(subject, _, tick) {
     const { examples, labels, weights, config } = subject;
     const all = await overAll(subject, examples, {}, tick, (one) => lens(one, weights, config));
-    return all[0].map((_, b) =>
-      right(
-        labels,
-        all.map((one) => one[b]),
-      ),
-    );
+    const after = (b) => all.map((one) => one[b]);
+    return all[0].map((_, b) => right(labels, after(b)));
   }
 
   /* How bright each patch of a picture is. */
@@ -93,14 +93,8 @@ const vitMeasures = (() => {
     const a = await overAll(subject, subject.examples, {}, part(tick, 0, 2), made);
     const b = await overAll(subject, subject.examples, { scale: true }, part(tick, 1, 2), made);
     const [before, after] = [a, b].map((all) => mean(all.map(({ sharp }) => sharp)));
-    return {
-      before,
-      after,
-      right: right(
-        subject.labels,
-        b.map((one) => one.shares),
-      ),
-    };
+    const said = b.map((one) => one.shares);
+    return { before, after, right: right(subject.labels, said) };
   }
 
   /* Of how many examples the class is read when cls may not look at one patch: the one that rollout

@@ -136,7 +136,8 @@ const vitPicture = (() => {
       pen.imageSmoothingQuality = "high";
       pen.drawImage(photo, 0, 0, width, height);
       const bytes = pen.getImageData(0, 0, width, height).data;
-      vitState.show(shrink(bytes, width, height, config), { caption: file.name });
+      const cut = width * config.height === height * config.width ? "" : ", its middle";
+      vitState.show(shrink(bytes, width, height, config), { caption: file.name + cut });
     } catch {
       told.textContent = `${file.name} is no picture that this browser reads.`;
     }
@@ -224,10 +225,10 @@ const vitPicture = (() => {
       const taken = `Patch ${patch}: ${tokenName(query)} takes ${percent(share)} from it.`;
       if (!matters) return taken;
       const left = percent(row(matters, patch)[best]);
-      return `${taken} Without it, ${classes[best]} goes from ${percent(data[best])} to ${left}.`;
+      return `${taken} Without it (blue marks), ${classes[best]} goes from ${percent(data[best])} to ${left}.`;
     }
     if (name >= 0 || state.light === "matters") {
-      if (!matters) return "";
+      if (!matters) return "Covering one patch after the other …";
       return `Yellow: without this patch, ${classes[best]} gets less. Blue: it gets more.`;
     }
     if (state.light === "nothing") return TOOLS[state.tool][1];
@@ -277,7 +278,9 @@ const vitPicture = (() => {
     const paper = make("div", { id: "paper" }, canvas);
     place.append(choice("tool", names, "With the pointer"), paper, row, told);
     const lights = { looks: "where it looks", matters: "what matters", nothing: "nothing" };
-    below.append(choice("light", lights, "Light up"), hurry);
+    const back = button("Let cls ask again", "let cls ask again", () => change({ query: 0 }));
+    below.append(choice("light", lights, "Light up"), hurry, back);
+    vitState.listen("query", ({ query }) => (back.hidden = !query));
     const lit = "run matters query kind block head light patch name tool";
     vitState.listen(`base covered without cursor ${lit}`, show);
     vitState.listen(lit, () => (told.textContent = said()));

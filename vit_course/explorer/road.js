@@ -17,7 +17,7 @@ const vitRoad = (() => {
   const OPEN = { photo, patches: embedding, "cls + positions": positions, ...IN_BLOCK, head };
   const kernel = templates(weights["patch_embed.proj.weight"], config);
   let figures = []; // the tables of the open stage
-  let pointed = [patches >> 1, 0]; // in the patches' tokens: a patch and a template
+  let pointed = null; // in the patches' tokens: a patch and a template
 
   const at = (x, i, j) => row(x, i)[j];
   const column = ({ data }) => matrix(data.length, 1, data);
@@ -78,6 +78,7 @@ const vitRoad = (() => {
   }
 
   function embedding(run) {
+    pointed ||= [vitMeasures.best(looks(run, "rollout", 0).subarray(1)), 0];
     const bias = weights["patch_embed.proj.bias"].data;
     const formula = (i, j) => sum(at(run.embedded, i, j), `patch ${i} · template ${j}`, bias[j]);
     const tokens = ofTokens(run.embedded, "the patches' tokens", formula, {
@@ -270,7 +271,7 @@ const vitRoad = (() => {
     const contents = stops.map(([name, shape], i) => [thumbs[i], make("b", {}, name), shape]);
     const markStop = tabs(strip, contents, panel, (i) => {
       if (i < 3 || i >= 3 + L) change({ stage: stops[i][0] });
-      else change({ block: i - 3, stage: state.stage in IN_BLOCK ? state.stage : "attention" });
+      else change({ block: i - 3, stage: state.stage in IN_BLOCK ? state.stage : "QKV heads" });
     });
     const inside = make("div", { id: "numbers", role: "tabpanel" });
     const inner = Object.keys(IN_BLOCK);
@@ -297,7 +298,7 @@ const vitRoad = (() => {
     });
     listen("run", ({ run }) => stops.forEach(([, , draw], i) => draw?.(thumbs[i], run.shown)));
     listen("run query", ({ run }) => blocks(thumbs.slice(3, 3 + L), run.shown));
-    listen("query", ({ query }) => (pointed = query ? [query - 1, pointed[1]] : pointed));
+    listen("query", ({ query }) => (pointed = query ? [query - 1, pointed?.[1] ?? 0] : pointed));
     let opened = ""; // the stage whose tables stand there
     listen("run stage block head query", ({ run: { shown }, stage, block, head }) => {
       const [text, ...parts] = OPEN[stage](shown);

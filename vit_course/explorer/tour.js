@@ -49,7 +49,7 @@ const vitTour = (() => {
       right: (found) => (new Set(tops(found)).size === 1 ? 0 : 1),
       says: (found) => `From head 0 to head ${h - 1}: patch ${tops(found).join(", ")}. Each head has
         queries and keys of its own, so each may look elsewhere.`,
-      task: () => "“Every head” shows them all. In which block do the heads agree most?",
+      task: () => "“Every attention head” shows them all. In which block do the heads agree most?",
     },
     {
       name: "Lesson 04 · The square root of d",
