@@ -180,7 +180,8 @@ def test_patches_are_covered_hidden_and_asked(page, examples):
         agree(page, wanted, label)
         best = int(whole.argmax())
         was = page.locator("#doubt").text_content()
-        assert was in [f"Whole (see the marks), it says {best} ({text})." for text in percent(whole[best])]
+        said = f"Whole (see the marks), it says {best}"
+        assert was in [f"{said} ({text})." for text in percent(whole[best])]
         marks = page.locator(".bars .whole").evaluate_all("all => all.map(one => one.style.left)")
         close(torch.tensor([float(m[:-1]) / 100 for m in marks]), whole.float(), 1e-4)
         drag(page, (6, 6), (6, 9), (1, 6))  # begun on a marked one, it takes marks away
