@@ -11,6 +11,7 @@ import nbformat
 
 from vit_course.checks.keeping import PIECES
 from vit_course.folding import checked
+from vit_course.minutes import AFTER, count, stated
 
 MAX_OUTPUT, MAX_NOTEBOOK = 300_000, 1_000_000
 # By their form. A slash after a word, a number or a bracket divides: 1/255, and/or, (H/P)/w/d.
@@ -69,7 +70,7 @@ def captions(book) -> list[str]:
     for cell, below in zip(book.cells, [*book.cells[1:], None], strict=True):
         if cell.cell_type == "code" and any(map(is_picture, cell.outputs)):
             good = below is not None and below.cell_type == "markdown"
-            text = below.source.split("\n\n")[0] if good else ""
+            text = below.source.removeprefix(AFTER).strip().split("\n\n")[0] if good else ""
             if not (text.startswith("*Figure: ") and text.endswith("*") and len(text) > 60):
                 found.append(f"no caption below the picture of cell {cell.execution_count}")
     return found
@@ -163,9 +164,6 @@ def links(book, path: Path) -> list[str]:
     return found
 
 
-MINUTES = re.compile(r"\((\d+) minutes?\)")
-
-
 def tasks(book) -> list:
     """The cells that a learner fills: those whose stored run says that nothing was attempted."""
     return [
@@ -185,31 +183,47 @@ def builds(book) -> list[str]:
     return [name for cell in code_cells(book) if (name := checked(cell.source)) in PIECES]
 
 
-def reading_minutes(book) -> float:
-    """What reading and running take: words / 150, lines of code / 7, and one a prediction.
-
-    The setup, the learner's own cells, folded answers, exercises and the quiz are not counted: a
-    lesson's title says the minutes for building and exercises beside these.
-    """
-    words = lines = predictions = 0
-    section, filled = "", {cell.id for cell in [*tasks(book), *quiz(book)]}
-    for cell in book.cells:
-        if cell.cell_type == "markdown":
-            text = re.sub(r"<details>.*?</details>", "", cell.source, flags=re.DOTALL)
-            for part in re.split(r"(?m)^(?=## )", text):
-                section = part.splitlines()[0] if part.startswith("## ") else section
-                if "Exercises" not in section:
-                    words += len(part.split())
-                    predictions += part.count("**Predict")
-        elif cell.id not in filled and "jupyter" not in cell.metadata:
-            lines += sum(bool(line.strip()) for line in cell.source.splitlines())
-    return words / 150 + lines / 7 + predictions
+# The third edition's form ------------------------------------------------------------------------
 
 
-def building_minutes(book) -> int:
-    """What the build cells and exercises say that they take, "(10 minutes)", together."""
-    texts = (cell.source for cell in book.cells[1:] if cell.cell_type == "markdown")
-    return sum(int(minutes) for text in texts for minutes in MINUTES.findall(text))
+def form(book, core: bool) -> list[str]:
+    """What is wrong with a lesson's form: its minutes, its order, what gives an answer away."""
+    found, own = [], count(book)
+    if stated(book.cells[0].source) != own:
+        found.append(f"the title does not say: {own}")
+    most = (40, 35) if core else (45, 45)
+    if own.read > most[0] or own.build > most[1]:
+        found.append(f"{own.read} minutes to read and {own.build} to build are over {most}")
+    text = "\n".join(cell.source for cell in book.cells if cell.cell_type == "markdown")
+    headings = [h for h in re.findall(r"(?m)^## (.+)$", text) if h in LAST]
+    if headings not in (LAST, LAST[:-1]):
+        found.append(f"of its last sections, {LAST}, it has {headings}")
+    found += given_away(book)
+    code = "\n".join(cell.source for cell in code_cells(book))
+    for name in builds(book):
+        if not re.search(rf'(?m)^.*\b{name}\b.* = checks\.mine\(.*"{name}"', code):
+            found.append(f"no `{name} = checks.mine(...)` behind the build cell")
+    tasks = [i for i, c in enumerate(book.cells) if c.cell_type == "code" and checked(c.source)]
+    before = count({"cells": book.cells[: tasks[0]]}).read if tasks else own.read
+    if before > own.read / 3 + 1:
+        found.append(f"the first task comes after {before} of {own.read} minutes")
+    return found
+
+
+LAST = ["Where people slip", "Recap", "Exercises", "Further"]
+
+
+def given_away(book) -> list[str]:
+    """A prediction is followed by the cell that answers it, then by what is said of it, folded."""
+    found = []
+    for i, cell in enumerate(book.cells):
+        if cell.cell_type != "markdown" or "**Predict" not in cell.source:
+            continue
+        kinds = [c.cell_type for c in book.cells[i + 1 : i + 3]]
+        fold = book.cells[i + 2].source if kinds == ["code", "markdown"] else ""
+        if not fold.startswith(AFTER):
+            found.append(f"cell {i + 2} is not folded, and tells what cell {i} asks")
+    return found
 
 
 def definitions(source: str) -> dict[str, str]:

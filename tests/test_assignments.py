@@ -23,6 +23,7 @@ from hypothesis import strategies as st
 
 from vit_course import checks, lessons
 from vit_course.checks.engine import LEFT, Check
+from vit_course.minutes import count
 from vit_course.teaching import assignments
 from vit_course.teaching.assignments import (
     ASSIGNMENTS,
@@ -103,7 +104,8 @@ def test_marks_hold_any_stub_and_any_solution(stub, solution):
 def test_points_are_the_minutes_that_the_lesson_states(name):
     text = "\n".join(c.source for c in lesson(name).cells[1:] if c.cell_type == "markdown")
     others = re.findall(r"(?m)^##+ (?:Quiz|Room \d).*\((\d+) minutes?\)$", text)
-    stated = hygiene.building_minutes(lesson(name)) - sum(map(int, others))
+    own = count(lesson(name))
+    stated = own.build + own.exercises - sum(map(int, others))
     cells = [c["metadata"].get("nbgrader", {}) for c in assignments.source_of(name)["cells"]]
     graded = [cell for cell in cells if cell.get("grade")]
     assert sum(cell["points"] for cell in graded) == stated

@@ -9,35 +9,29 @@ from torch.nn import functional as F
 
 from vit_course import checks
 from vit_course.lessons import LESSONS, ROOT
+from vit_course.minutes import filled, stated
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 LINES = README.splitlines()
 
 
-def stated(path: Path) -> tuple[str, int, int]:
-    """A lesson's name, and its minutes for reading and for building, as its title states them."""
-    text = nbformat.read(path, as_version=4).cells[0].source
-    reading, building = re.search(r"(\d+) minutes, and (\d+) for building", text).groups()
-    return text.splitlines()[0].removeprefix("# "), int(reading), int(building)
+def title(path: Path) -> str:
+    return nbformat.read(path, as_version=4).cells[0].source
+
+
+MINUTES = {path.stem: stated(title(path)) for path in LESSONS}
 
 
 def problems(readme: str) -> list[str]:
     """What the README says of the lessons that their titles do not bear out."""
-    titles = [stated(path) for path in LESSONS]
-    rows = re.findall(r"(?m)^\| \[(.+?)\]\((.+?)\) \| .+ \| (\d+) \+ (\d+) \|$", readme)
-    wanted = [
-        (name, f"notebooks/{path.name}", str(reading), str(building))
-        for path, (name, reading, building) in zip(LESSONS, titles, strict=True)
-    ]
-    found = [f"{a}, in the lesson {b}" for a, b in zip(rows, wanted, strict=False) if a != b]
-    found += ["lessons are missing"] * (len(rows) < len(wanted))
-    whole, core = (sum(a + b for _, a, b in titles[:end]) for end in (len(titles), 8))
-    for words in (
-        f"take {whole} minutes, {whole / 60:.0f} hours",
-        f"stop after lesson 07**, after {core / 60:.0f} hours",
-    ):
-        found += [f"not {words!r}"] * (words not in readme)
-    return found
+    rows = re.findall(r"(?m)^\| \[(.+?)\]\(notebooks/(\w+)\.ipynb\) \|", readme)
+    wanted = [(title(p).splitlines()[0].removeprefix("# "), p.stem) for p in LESSONS]
+    found = [f"the table has {rows}, the course {wanted}"] * (rows != wanted)
+    found += ["minutes are not the lessons' own"] * (filled(readme, MINUTES) != readme)
+    return found + [f"no hours {words}" for words in HOURS if not re.search(words, readme)]
+
+
+HOURS = (r"lessons 00 to 07 take \d+ hours", r"whole course takes \d+ hours")
 
 
 def test_the_table_and_the_minutes_are_the_lessons_own():
@@ -50,8 +44,8 @@ def test_the_table_and_the_minutes_are_the_lessons_own():
         (r"01 · Patches", "01 · Pieces"),
         (r"(Patches\]\(.*?) \d+ \+", r"\1 5 +"),
         (r"(?m)^\| \[13 .*\n", ""),
-        (r"take \d+", "take 5"),
-        (r"after \d+ hours", "after 5 hours"),
+        (r"07 take \d+", "07 take 5"),
+        (r"takes \d+ hours", "is long"),
     ],
 )
 def test_an_untrue_table_is_found(right, wrong):

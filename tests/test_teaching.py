@@ -1,4 +1,4 @@
-"""The teacher's guide is true of the lessons: sections, minutes, messages, numbers, links."""
+"""The teacher's guide is true of the lessons: messages, numbers, links."""
 
 import importlib
 import re
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import nbformat
 import pytest
-from hygiene import MINUTES, building_minutes, printed, reading_minutes
+from hygiene import printed
 
 from vit_course import __main__ as command
 from vit_course.checks.engine import Check
@@ -31,30 +31,6 @@ def book(lesson: str):
 
 def title(book) -> str:
     return book.cells[0].source.splitlines()[0].removeprefix("# ")
-
-
-def sections(book) -> dict[str, list]:
-    """The cells of each section, by its heading; a cell with several headings is cut at them."""
-    found = {"The start": []}
-    for cell in book.cells:
-        parts = [cell.source]
-        if cell.cell_type == "markdown":
-            parts = re.split(r"(?m)^(?=## )", cell.source)
-        for part in filter(None, parts):
-            if cell.cell_type == "markdown" and part.startswith("## "):
-                found[MINUTES.sub("", part.splitlines()[0][3:]).strip()] = []
-            found[list(found)[-1]].append(cell | {"source": part})
-    return found
-
-
-def minutes(book) -> dict[str, tuple[float, int]]:
-    """What each section takes, as the lesson's title counts: reading and running; building."""
-    counted = {}
-    for name, cells in sections(book).items():
-        # In a lesson the first cell is the title, which states minutes and takes none to build.
-        own = nbformat.from_dict({"cells": [{"cell_type": "markdown", "source": ""}, *cells]})
-        counted[name] = reading_minutes(own), building_minutes(own)
-    return counted
 
 
 @cache
@@ -85,7 +61,6 @@ def untrue(guide: str, lesson: str) -> list[str]:
         return [f"no part is called {title(own)}"]
     found = [f"no {name}" for name in ("Aims", "Ask", "What goes wrong", "Exercises")]
     found = [problem for problem in found if f"**{problem[3:]}" not in said]
-    found += timing(said, own)
 
     quoted = re.findall(r"(?m)^ *> (.+)$", said)
     found += [f"no check says: {message}" for message in quoted if message not in messages(lesson)]
@@ -111,57 +86,6 @@ def untrue(guide: str, lesson: str) -> list[str]:
     return found
 
 
-def timing(said: str, own) -> list[str]:
-    """Where the table of sections is not the lesson's: a name, or a number off by over a minute."""
-    rows = re.findall(r"(?m)^\| (.+?) \| (\d+) \| (\d*) ?\|$", said)
-    counted = minutes(own)
-    if [row[0] for row in rows] != list(counted):
-        return [f"sections {[row[0] for row in rows]}, in the lesson {list(counted)}"]
-    found = []
-    for name, reading, building in rows:
-        if abs(int(reading) - counted[name][0]) > 1 or int(building or 0) != counted[name][1]:
-            found.append(f"{name}: {reading} and {building}, counted {counted[name]}")
-    stated = re.search(r"(\d+) minutes, and (\d+) for building", own.cells[0].source)
-    told = re.search(r": (\d+) minutes of reading and running, (\d+) of building", said)
-    if not told or told.groups() != stated.groups():
-        found.append(f"the title says {stated[0]}")
-    return found
-
-
-def plan(guide: str, name: str) -> str:
-    return re.search(rf"(?ms)^### {name}\n.*?(?=^##)", guide)[0]
-
-
-def wrong_sums(guide: str) -> list[str]:
-    """Where the minutes of a plan are not those of the sections and lessons that it names."""
-    found = []
-    day = plan(guide, "One day")
-    rows = re.findall(r"\| \[(\d\d) · .*?\) \| ([\d, ]+) \| (\d+) \|", day)
-    for lesson, named, told in rows:
-        taken = named.split(", ")
-        counted = minutes(book(lesson)).items()
-        total = sum(sum(both) for name, both in counted if name.split(" · ")[0] in taken)
-        if abs(total - int(told)) > 3:
-            found.append(f"day, {lesson}: {told}, counted {total:.0f}")
-    together = re.search(r"\| together \| +\| (\d+) \|", day)
-    if sum(int(row[2]) for row in rows) != int(together[1]):
-        found.append("the day's sum")
-    for named, told in re.findall(r"day \| ([\d, ]+) \| (\d+) \|", plan(guide, "One week")):
-        total = sum(sum(stated(lesson)) for lesson in named.split(", "))
-        if total != int(told):
-            found.append(f"week, {named}: {told}, stated {total}")
-    reading, building = (sum(both) for both in zip(*map(stated, LESSONS), strict=True))
-    if f"are {reading} minutes of reading and running, and {building} of building" not in guide:
-        found.append(f"all lessons together are {reading} and {building}")
-    return found
-
-
-def stated(lesson: str) -> tuple[int, int]:
-    """The minutes that a lesson's title states."""
-    match = re.search(r"(\d+) minutes, and (\d+) for building", book(lesson).cells[0].source)
-    return int(match[1]), int(match[2])
-
-
 def anchor(heading: str) -> str:
     """What GitHub makes of a heading."""
     return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
@@ -184,20 +108,6 @@ def test_a_lessons_part_is_true_of_the_lesson(lesson):
     assert untrue(GUIDE, lesson) == []
 
 
-@each_lesson
-def test_the_sections_together_take_what_the_whole_lesson_takes(lesson):
-    reading, building = (sum(both) for both in zip(*minutes(book(lesson)).values(), strict=True))
-    assert reading == pytest.approx(reading_minutes(book(lesson)), abs=0.1)
-    assert building == building_minutes(book(lesson))
-
-
-def test_plans_add_up():
-    assert wrong_sums(GUIDE) == []
-    assert wrong_sums(GUIDE.replace("| Monday | 00, 01, 02 |", "| Monday | 00, 01 |"))
-    assert wrong_sums(re.sub(r"\| together \| +\| \d+", "| together | | 100", GUIDE))
-    assert wrong_sums(re.sub(r"(\| \[03 .*?\| )[\d, ]+( \| \d+)", r"\g<1>1\g<2>", GUIDE, count=1))
-
-
 def test_every_link_leads_somewhere():
     assert broken_links(GUIDE) == []
     assert broken_links("[a](no_lesson.ipynb) [b](#no-heading)") == [
@@ -210,10 +120,6 @@ def test_every_link_leads_somewhere():
     ("right", "wrong"),
     [
         ("## 03 · Queries", "## 03 · Keys"),
-        ("| 5 · The tempting shortcut |", "| 5 · The shortcut |"),
-        ("| 5 · The tempting shortcut | 6 |", "| 5 · The tempting shortcut | 9 |"),
-        ("into heads | 3 | 15 |", "into heads | 3 | 10 |"),
-        ("59 minutes of reading and running, 61", "59 minutes of reading and running, 45"),
         ("*Exercise 2 · Repair the checkpoint*", "*Exercise 2 · The checkpoint*"),
         ("> each head gets every h-th column", "> every head gets every column"),
         ("13%, guessing", "12.5%, guessing"),

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from . import address, lab, run, start
-from .lessons import NOTEBOOKS, ROOT
+from .lessons import LESSONS, NOTEBOOKS, ROOT
 
 BUILD = ROOT / "build"
 
@@ -34,12 +34,12 @@ def arguments() -> argparse.ArgumentParser:
     one.add_argument("--folder", type=Path, default=start.COPY, help="of the copy; else my_course")
     one.add_argument("--no-lab", action="store_true", help="only lay the copy, as on a hub")
 
-    for name, help in (
-        ("run", "run lessons in place, each in a fresh kernel, and clean them"),
-        ("clean", "take the noise out of lessons; outputs stay"),
+    for name, help, all_ in (
+        ("run", "run lessons in place, count their minutes, make their solutions", LESSONS),
+        ("clean", "take the noise out of notebooks; outputs stay", NOTEBOOKS),
     ):
         one = command(name, help)
-        one.add_argument("paths", nargs="*", type=Path, default=NOTEBOOKS, help="by default all")
+        one.add_argument("paths", nargs="*", type=Path, default=all_, help="by default all")
 
     one = command("address", "point all links and setup cells at a fork, or at a tag")
     one.add_argument("url", help="https://github.com/OWNER/REPOSITORY")

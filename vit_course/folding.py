@@ -1,10 +1,13 @@
-"""The declared answers of exercises, brought into the folds of a lesson and into its solutions."""
+"""The declared answers of exercises, brought into the folds of a lesson; its solutions."""
 
 import re
+from copy import deepcopy
 from typing import Any
 
 from . import checks
 from .checks.exercise import Exercise
+from .checks.keeping import PIECES, import_line
+from .checks.sources import used_names
 
 
 def checked(source: str) -> str | None:
@@ -13,30 +16,67 @@ def checked(source: str) -> str | None:
     return match[1] if match else None
 
 
-def fold_answers(book: Any, solutions: bool) -> None:
-    """Put each exercise's answer where it belongs in a notebook, in place.
+def fold_answers(book: Any) -> None:
+    """Put each task's answer into the fold with code right below it, in place.
 
     Args:
-        book: of nbformat. An exercise is a cell that ends with its check.
-        solutions: whether it holds solutions, where the answer stands above its check; else a
-            lesson, where it stands in the first fold below.
+        book: a lesson, of nbformat. A task is a cell that ends with its check.
 
     Raises:
-        ValueError: below a lesson's exercise there is no fold with code.
+        ValueError: a piece of the model has no such fold. Exercises need none.
     """
-    for number, cell in enumerate(book.cells):
-        name = checked(cell.source) if cell.cell_type == "code" else None
-        exercise = getattr(checks, name or "", None)
-        if not isinstance(exercise, Exercise):
+    for cell, below in zip(book.cells, [*book.cells[1:], None], strict=True):
+        exercise = task_of(cell)
+        if exercise is None:
             continue
-        if solutions:
-            cell.source = f"{exercise.answer}\n\nchecks.{name}({name})"
-            continue
-        for below in book.cells[number + 1 :]:
-            fold = re.search(r"(?s)<details>.*?```python\n(.*?)```", below.source)
-            if below.cell_type == "markdown" and fold:
-                start, end = fold.span(1)
-                below.source = below.source[:start] + exercise.answer + below.source[end:]
-                break
-        else:
-            raise ValueError(f"below the cell of {name} there is no fold with code")
+        text = below.source if below and below.cell_type == "markdown" else ""
+        fold = re.search(r"(?s)<details>.*?```python\n(.*?)```", text)
+        if fold:
+            start, end = fold.span(1)
+            below.source = text[:start] + exercise.answer + text[end:]
+        elif exercise.name in PIECES:
+            raise ValueError(f"below the cell of {exercise.name} there is no fold with code")
+
+
+def task_of(cell: Any) -> Exercise | None:
+    """The exercise that a cell's last line checks."""
+    name = checked(cell.source) if cell.cell_type == "code" else None
+    exercise = getattr(checks, name or "", None)
+    return exercise if isinstance(exercise, Exercise) else None
+
+
+def solutions(book: Any, stem: str) -> Any:
+    """The notebook of a lesson's solutions: each task's answer, above the check that it passes."""
+    from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+
+    title = book.cells[0].source.splitlines()[0]
+    intro = f"{title}: solutions\n\n[The lesson](../{stem}.ipynb)\n\n"
+    intro += "One right form each. Others are right too: the check decides."
+    setup = deepcopy(next(cell for cell in book.cells if cell.cell_type == "code"))
+    setup.source = re.sub(r"\nplots\.course_map\(\d+\)", "", setup.source)
+    cells, here, heading = [new_markdown_cell(intro, id="title"), setup], set(), ""
+    for cell in book.cells:
+        if cell.cell_type == "markdown":
+            found = re.findall(r"(?m)^##+ (.+)$", cell.source)
+            heading = re.sub(r" \(\d+ minutes?\)", "", found[-1]) if found else heading
+        elif exercise := task_of(cell):
+            name = exercise.name
+            text = f"## {heading}\n\n{exercise.why}".strip()
+            cells.append(new_markdown_cell(text, id=f"text-{name}"))
+            source = f"{needed(exercise, here)}{exercise.answer}\n\nchecks.{name}({name})"
+            cells.append(new_code_cell(source, id=f"answer-{name}"))
+            here.add(name)
+    for cell in cells:
+        cell.metadata.pop("slideshow", None)
+    return new_notebook(cells=cells, metadata=deepcopy(book.metadata))
+
+
+def needed(exercise: Exercise, here: set[str]) -> str:
+    """The lines that an answer needs above it: imports, and earlier pieces of the model."""
+    names = used_names(exercise.answer)
+    pieces = [n for n in names if n in PIECES and n not in here and n != exercise.name]
+    lines = [import_line(n, exercise.uses[n], "") for n in names if n in exercise.uses]
+    if pieces:
+        quoted = ", ".join(f'"{name}"' for name in pieces)
+        lines.append(f"{', '.join(pieces)} = checks.mine({quoted})")
+    return "\n".join([*filter(None, lines), "", ""]) + "\n" if any(lines) else ""

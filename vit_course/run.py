@@ -8,6 +8,7 @@ from base64 import b64decode, b64encode
 from io import BytesIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 from .lessons import write
 
@@ -28,34 +29,52 @@ NOISE = (
 
 
 def run(paths: list[Path]) -> None:
-    """Put the exercises' answers into notebooks, execute each in a fresh kernel, and clean them."""
+    """Bring lessons up to date, each run in a fresh kernel, and clean them.
+
+    Its folds get the exercises' answers, its title the minutes that it takes; its solutions are
+    made anew; and what the README, lesson 00 and the guide say of minutes is brought up to date.
+    """
     import nbformat
-    from nbclient import NotebookClient
 
-    from .folding import fold_answers
+    from .folding import fold_answers, solutions
+    from .minutes import TITLE, count, fill_in
 
+    written = []
     for path in paths:
         print(path)
         book = nbformat.read(path, as_version=4)
-        fold_answers(book, solutions=path.parent.name == "solutions")
-        folder = {"metadata": {"path": str(path.parent)}}
-        with TemporaryDirectory() as other:  # no my_vit.py before it, and none left behind
-            os.environ["MY_VIT"] = str(Path(other) / "my_vit.py")
-            # What a cell prints is stored as one text, however it was buffered; and no times.
-            NotebookClient(
-                book, timeout=120, resources=folder, coalesce_streams=True, record_timing=False
-            ).execute()
-        for cell in book.cells:
-            for output in cell.get("outputs", []):
-                data = output.get("data", {})
-                if picture := data.get("image/png"):
-                    data["image/png"] = smaller(picture)
-                if "text/html" in data:
-                    data["text/html"] = still(data["text/html"])
-                    if not data["text/html"]:
-                        del data["text/html"]
-        write(path, nbformat.writes(book) + "\n")
-    clean(paths)
+        fold_answers(book)
+        book.cells[0].source = TITLE.sub(str(count(book)), book.cells[0].source)
+        execute(book, path)
+        answers = path.parent / "solutions" / path.name
+        execute(solutions(book, path.stem), answers)
+        written += [path, answers]
+    clean(written)
+    fill_in()
+
+
+def execute(book: Any, path: Path) -> None:
+    """Run a notebook where it stands, and write it with small pictures and nothing live."""
+    import nbformat
+    from nbclient import NotebookClient
+
+    folder = {"metadata": {"path": str(path.parent)}}
+    with TemporaryDirectory() as other:  # no my_vit.py before it, and none left behind
+        os.environ["MY_VIT"] = str(Path(other) / "my_vit.py")
+        # What a cell prints is stored as one text, however it was buffered; and no times.
+        NotebookClient(
+            book, timeout=120, resources=folder, coalesce_streams=True, record_timing=False
+        ).execute()
+    for cell in book.cells:
+        for output in cell.get("outputs", []):
+            data = output.get("data", {})
+            if picture := data.get("image/png"):
+                data["image/png"] = smaller(picture)
+            if "text/html" in data:
+                data["text/html"] = still(data["text/html"])
+                if not data["text/html"]:
+                    del data["text/html"]
+    write(path, nbformat.writes(book) + "\n")
 
 
 def still(html: str) -> str:

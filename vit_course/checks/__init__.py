@@ -10,6 +10,7 @@ from .choosing import exhibit, quiz
 from .compare import difference
 from .engine import Check
 from .keeping import mine, pieces
+from .sources import source
 
 EXERCISES: dict[str, Check] = {
     name: declared
@@ -19,4 +20,4 @@ EXERCISES: dict[str, Check] = {
 }
 globals().update(EXERCISES)
 
-__all__ = ["EXERCISES", "difference", "exhibit", "mine", "pieces", "quiz"]
+__all__ = ["EXERCISES", "difference", "exhibit", "mine", "pieces", "quiz", "source"]

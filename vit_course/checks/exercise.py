@@ -43,6 +43,7 @@ class Exercise(Check):
             `class`, with all lines up to the next message, is another answer whole.
         uses: what names in the answer and in the edits mean beside `COMMON` and the pieces.
         slips: a pattern of what an error says ("TypeError: …"), and what to tell in its place.
+        why: a few words on the answer, for the solutions.
 
     An answer that is a piece of the learner's own model is kept in `my_vit.py`.
     """
@@ -54,8 +55,9 @@ class Exercise(Check):
         wrong: str,
         uses: Mapping[str, Any] | None = None,
         slips: Mapping[str, str] | None = None,
+        why: str = "",
     ):
-        self.answer = answer.strip() + "\n"
+        self.answer, self.why = answer.strip() + "\n", why
         self.name = [line for line in self.answer.splitlines() if line[:4] in ("def ", "clas")][-1]
         self.name = self.name.split()[1].partition("(")[0].rstrip(":")
         self.edits = table(wrong)

@@ -1,6 +1,7 @@
 """The source of what a learner wrote, from a notebook's cell or from a file."""
 
 import ast
+import inspect
 import linecache
 import re
 import symtable
@@ -111,3 +112,20 @@ def used_names(source: str) -> list[str]:
             if symbol.is_referenced() and outside:
                 found.add(symbol.get_name())
     return sorted(found)
+
+
+def shown(thing: Callable) -> str:
+    """A definition as it stands in its file, without what documents it."""
+    lines = dedent(inspect.getsource(thing)).splitlines()
+    for node in ast.walk(ast.parse("\n".join(lines))):
+        if isinstance(node, (ast.ClassDef, ast.FunctionDef)) and ast.get_docstring(node):
+            first, last = node.body[0].lineno - 1, node.body[0].end_lineno
+            after = lines[last : last + 1] == [""] and len(node.body) > 1
+            for number in range(first, last + after):
+                lines[number] = None
+    return "\n".join(line for line in lines if line is not None)
+
+
+def source(*things: Callable) -> None:
+    """Print the package's form of pieces, docstrings aside."""
+    print("\n\n\n".join(map(shown, things)))

@@ -1,0 +1,119 @@
+"""What a lesson takes, counted from its cells, and written wherever the course says it.
+
+A lesson's title says its own minutes; the README, lesson 00 and the guide say those of the titles.
+"""
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from .folding import checked
+from .lessons import LESSONS, ROOT, write
+
+STATED = re.compile(r"\((\d+) minutes?\)")
+AFTER = "<details><summary>After you ran it</summary>"  # a fold that is read; the others are not
+TITLE = re.compile(
+    r"(?m)^(\d+) minutes to read and run, (\d+) to build; "
+    r"exercises \((\d+)\) and Further \((\d+)\) are extra\."
+)
+CORE = 8  # lessons, 00 to 07
+
+
+@dataclass(frozen=True)
+class Minutes:
+    """Of one lesson: what all need, and what is extra."""
+
+    read: int
+    build: int  # and the quiz
+    exercises: int
+    further: int
+
+    def __str__(self) -> str:
+        return (
+            f"{self.read} minutes to read and run, {self.build} to build; "
+            f"exercises ({self.exercises}) and Further ({self.further}) are extra."
+        )
+
+
+def read_part(text: str) -> str:
+    """A text without the folds that nobody must read: hints and answers."""
+    open_ = text.replace(AFTER, "").split("<details>")
+    return open_[0] + "".join(fold.partition("</details>")[2] for fold in open_[1:])
+
+
+def count(book: Any) -> Minutes:
+    """What a lesson takes: 150 words or 7 lines of code a minute, and one for each prediction.
+
+    Build cells, exercises and the quiz state their own minutes. The title, the setup and the
+    learner's own cells are not counted.
+    """
+    read = {"": 0.0, "Exercises": 0.0, "Further": 0.0}
+    stated = dict.fromkeys(read, 0)
+    section = ""
+    for number, cell in enumerate(book["cells"]):
+        if cell["cell_type"] == "markdown" and number:
+            for part in re.split(r"(?m)^(?=## )", cell["source"]):
+                if heading := re.match(r"## (.+)", part):
+                    section = heading[1] if heading[1] in read else ""
+                text = read_part(part)
+                read[section] += len(text.split()) / 150 + text.count("**Predict")
+                stated[section] += sum(map(int, STATED.findall(part)))
+        elif cell["cell_type"] == "code" and not is_given(cell):
+            lines = [line for line in cell["source"].splitlines() if line.strip()]
+            read[section] += len(lines) / 7
+    further = round(read["Further"]) + stated["Further"]
+    return Minutes(round(read[""]), stated[""], stated["Exercises"], further)
+
+
+def is_given(cell: Any) -> bool:
+    """Whether a cell is the setup, the quiz, or one that the learner fills."""
+    source = cell["source"]
+    setup = source.startswith("# @title Setup")
+    return setup or source.startswith("checks.quiz(") or checked(source) is not None
+
+
+def stated(title: str) -> Minutes | None:
+    """The minutes that a lesson's title says; None where it says none."""
+    found = TITLE.search(title)
+    return Minutes(*map(int, found.groups())) if found else None
+
+
+def filled(text: str, all_: dict[str, Minutes]) -> str:
+    """A text of the course with the minutes of the lessons where it says them.
+
+    A row of a table that links a lesson ends with `| 35 + 30 |`, reading and building; the hours
+    stand as "lessons 00 to 07 take 10 hours" and "whole course takes 19 hours".
+    """
+
+    def row(match: re.Match) -> str:
+        own = all_.get(match[2])
+        return f"{match[1]}{own.read} + {own.build} |" if own else match[0]
+
+    def hours(lessons: list[Minutes]) -> str:
+        return f"{sum(one.read + one.build for one in lessons) / 60:.0f}"
+
+    text = re.sub(r"(?m)^(\|.*\b(\d\d_\w+)\.ipynb\).*\| )\d+ \+ \d+ \|", row, text)
+    ordered = [all_[name] for name in sorted(all_)]
+    core, whole = hours(ordered[:CORE]), hours(ordered)
+    text = re.sub(r"(lessons 00 to 07 take )\d+( hours)", rf"\g<1>{core}\2", text)
+    return re.sub(r"(whole course takes )\d+( hours)", rf"\g<1>{whole}\2", text)
+
+
+def fill_in() -> None:
+    """Bring the titles' minutes into the README, the guide and lesson 00."""
+    import nbformat
+
+    books = {path: nbformat.read(path, as_version=4) for path in LESSONS}
+    said = {path.stem: stated(book.cells[0].source) for path, book in books.items()}
+    all_ = {name: own for name, own in said.items() if own}
+    for path in (ROOT / "README.md", ROOT / "notebooks" / "TEACHING.md"):
+        text = path.read_text(encoding="utf-8")
+        if text != (new := filled(text, all_)):
+            write(path, new)
+    first, book = LESSONS[0], books[LESSONS[0]]
+    before = [cell.source for cell in book.cells]
+    for cell in book.cells:
+        if cell.cell_type == "markdown":
+            cell.source = filled(cell.source, all_)
+    if before != [cell.source for cell in book.cells]:
+        write(first, nbformat.writes(book) + "\n")
