@@ -185,11 +185,11 @@ def test_a_table_of_maps_keeps_every_number_in_its_place():
     assert np.ma.is_masked(shown[2]) or np.isnan(shown[2]).all()
 
 
-def test_positions_likeness_is_one_to_themselves_and_drawn_in_their_own_place():
-    plots.position_maps({"eye": torch.eye(4)}, grid=2)
-    shown = plt.gcf().axes[0].images[0].get_array()
-    assert np.nansum(shown) == 4 * 7 * 7
-    assert shown.shape == (2 * (2 * 7 + 2),) * 2
+def test_each_pair_of_positions_stands_at_its_distance_and_likeness():
+    plots.likeness_by_distance({"a": torch.tensor([[1.0, 0], [2, 0], [0, 3], [-1, 0]])})
+    neither, in_line = plt.gcf().axes[0].collections  # of a 2×2 grid
+    found = [np.round(np.asarray(dots.get_offsets()), 2).tolist() for dots in (neither, in_line)]
+    assert found == [[[1.41, -1], [1.41, 0]], [[1, 1], [1, 0], [1, -1], [1, 0]]]
 
 
 def test_a_sum_of_tokens_and_positions_is_what_it_shows():
@@ -197,13 +197,6 @@ def test_a_sum_of_tokens_and_positions_is_what_it_shows():
     axes = plt.gcf().axes
     assert [texts(ax) for ax in axes] == [["1.0", "2.0"], ["0.5", "-4.0"], ["1.5", "-2.0"]]
     assert len({ax.images[0].get_clim() for ax in axes}) == 1
-
-
-def test_shares_stand_beside_the_photo_on_one_scale():
-    plots.share_maps(torch.rand(3, 8, 8), 3, {"a": torch.ones(4), "b": torch.zeros(4)})
-    photo, *maps = plt.gcf().axes
-    assert texts(photo) == ["patch 3"]
-    assert [ax.images[0].get_clim() for ax in maps] == [(0, 10)] * 2
 
 
 def test_a_clock_starts_upright_and_turns_clockwise():

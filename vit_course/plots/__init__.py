@@ -37,7 +37,7 @@ from .figures import (
     sharp,
 )
 from .learning import by_heart, downhill, gaps, rate_sweep
-from .positions import clock_faces, position_maps, share_maps, token_sum
+from .positions import clock_faces, likeness_by_distance, token_sum
 from .published import head_maps, name_lines, prepared
 from .road import STAGES, course_map
 from .roles import (
@@ -84,6 +84,7 @@ __all__ = [
     "four_stacks",
     "gaps",
     "head_maps",
+    "likeness_by_distance",
     "map_table",
     "maps_below",
     "mark_patches",
@@ -97,7 +98,6 @@ __all__ = [
     "patches_alone",
     "picture",
     "pictures",
-    "position_maps",
     "possible_reads",
     "prepared",
     "qkv_rows",
@@ -106,7 +106,6 @@ __all__ = [
     "reading",
     "residual_road",
     "scale_curves",
-    "share_maps",
     "sharp",
     "signed_tables",
     "soft_lookup",
