@@ -76,7 +76,8 @@ def needed(exercise: Exercise, here: set[str]) -> str:
     names = used_names(exercise.answer)
     pieces = [n for n in names if n in PIECES and n not in here and n != exercise.name]
     lines = [import_line(n, exercise.uses[n], "") for n in names if n in exercise.uses]
+    lines = [*filter(None, lines)]
     if pieces:
         quoted = ", ".join(f'"{name}"' for name in pieces)
-        lines.append(f"{', '.join(pieces)} = checks.mine({quoted})")
-    return "\n".join([*filter(None, lines), "", ""]) + "\n" if any(lines) else ""
+        lines += [""] * bool(lines) + [f"{', '.join(pieces)} = checks.mine({quoted})"]
+    return "\n".join([*lines, "", ""]) + "\n" if lines else ""
