@@ -257,7 +257,8 @@ def tell(own: list[str], course: list[str]) -> None:
     if own:
         print(f"yours, from {my_file().name}:", ", ".join(own))
     if course:
-        print("the course's:", ", ".join(course))
+        missing = "" if my_file().exists() else f"no {my_file().name} in this folder, so "
+        print(f"{missing}the course's:", ", ".join(course))
 
 
 def run(text: str, path: Path) -> ModuleType:
