@@ -22,6 +22,7 @@ from safetensors.torch import load_file
 
 import vit_steps
 from vit_course import checks, explorer, lessons
+from vit_course.checks import keeping
 from vit_course.checks.keeping import HEADER, PIECES
 from vit_steps import ViT, ViTConfig
 from vit_steps.training import load_model
@@ -423,6 +424,27 @@ def test_a_file_that_does_not_run_is_told(own_file, capsys, line, what):
     said = capsys.readouterr().out
     assert f"my_vit.py does not run: {what}" in said
     assert said.endswith("the course's: EncoderBlock\n")
+
+
+def test_what_is_no_piece_is_taken_up_within_its_session_and_not_kept(
+    tmp_path, monkeypatch, capsys
+):
+    monkeypatch.setenv("MY_VIT", str(tmp_path / "my_vit.py"))
+    monkeypatch.delitem(keeping.solved, "negative", raising=False)
+
+    def negative(picture):
+        return torch.ones_like(picture) - picture
+
+    checks.negative(lambda picture: -picture)
+    checks.mine("negative")
+    checks.negative(negative)
+    assert checks.mine("negative", "split_heads") == (negative, vit_steps.split_heads)
+    monkeypatch.delitem(keeping.solved, "negative")
+    said = capsys.readouterr().out.splitlines()
+    assert said[1:] == [
+        "the course's: negative", "right", "yours: negative", "the course's: split_heads",
+    ]  # fmt: skip
+    assert not (tmp_path / "my_vit.py").exists()
 
 
 def test_a_broken_file_is_not_written_over(session):
