@@ -25,6 +25,7 @@ from vit_steps.training.data import (
     digits,
     drawn,
     folder,
+    hands,
     load_data,
     openml,
     scattered,
@@ -433,6 +434,14 @@ def test_without_a_network_and_nothing_kept_one_message_says_so(tmp_path, offlin
 def test_an_unknown_set_gets_the_names_that_there_are():
     with pytest.raises(ValueError, match="no data set 'ImageNet'; there are Fashion-MNIST, MNIST"):
         openml("ImageNet")
+
+
+def test_hands_are_360_digits_of_twelve():
+    ours = hands()
+    assert ours.images.shape == (360, 1, 16, 16)
+    assert ours.labels.bincount().tolist() == [36] * 10
+    assert same(ours, hands())
+    assert not set(map(bytes, ours.pixels.numpy())) & set(map(bytes, drawn(2000).pixels.numpy()))
 
 
 # By a name on the command line -------------------------------------------------------------------

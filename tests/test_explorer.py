@@ -281,7 +281,7 @@ def test_a_cell_shows_it_in_a_frame_without_rights():
     shown = explorer.show(model, height=500)
     frame = shown._repr_html_()
     assert html.unescape(re.search(r'srcdoc="([^"]*)"', frame)[1]) == explorer.page(model)
-    assert 'sandbox="allow-scripts"' in frame
+    assert 'sandbox="allow-scripts allow-downloads"' in frame
     assert 'height="500"' in frame
     assert "live page" in repr(shown)
 

@@ -278,7 +278,10 @@ def test_in_a_notebook_the_page_runs_in_a_frame_that_reaches_nothing_else(chrome
     }"""
     for html, reached in (
         (output, []),
-        (output.replace('sandbox="allow-scripts"', ""), ["page", "document", "store", "frame"]),
+        (
+            output.replace('sandbox="allow-scripts allow-downloads"', ""),
+            ["page", "document", "store", "frame"],
+        ),
     ):
         path = tmp_path / "notebook.html"
         path.write_text(f"<!doctype html>{head}<script>secret = 1</script>{html}", "utf-8")

@@ -1,14 +1,18 @@
-"""What is drawn on the live page is read: 360 digits of tests/drawn, by the page's own pen."""
+"""What is drawn on the live page is read: 360 digits of `data.hands`, by the page's own pen."""
 
 from pathlib import Path
 
 import pytest
+import torch
 from live_page import ask, canvas, settled, state, window
+
+from vit_steps import weights
+from vit_steps.training import data
 
 pytestmark = pytest.mark.slow
 
-HANDS = sorted(Path(__file__).with_name("drawn").glob("*.txt"))
-# Draws each digit's strokes on an empty sheet, and gives the class with the largest share.
+HANDS = sorted(Path(data.__file__).with_name("hands").glob("*.txt"))
+# Draws each digit's strokes on an empty sheet, and gives the pixels, and the likeliest class.
 READ = """drawings => drawings.map(strokes => {
   const { config, weights } = vitState;
   let sheet = new Float32Array(config.height * config.width).fill(-1);
@@ -17,7 +21,8 @@ READ = """drawings => drawings.map(strokes => {
       sheet = vitModel.stroke(sheet, points[Math.max(i - 1, 0)], to, config);
     });
   }
-  return vitMeasures.best(vitModel.vit(sheet, weights, config).probabilities.data);
+  const { data } = vitModel.vit(sheet, weights, config).probabilities;
+  return [[...sheet], vitMeasures.best(data)];
 })"""
 
 
@@ -33,17 +38,21 @@ def drawings(path):
 
 
 def test_nine_in_ten_of_what_is_drawn_are_read(chrome, stored):
-    right, count = {}, 0
+    right, pixels, labels = {}, [], []
     with window(chrome, stored) as page:
         for hand in HANDS:
-            labels, strokes = drawings(hand)
-            read = ask(page, READ, strokes)
-            right[hand.stem] = sum(a == b for a, b in zip(labels, read, strict=True))
-            count += len(labels)
+            digits, strokes = drawings(hand)
+            found = ask(page, READ, strokes)
+            right[hand.stem] = sum(a == b for a, (_, b) in zip(digits, found, strict=True))
+            pixels += [sheet for sheet, _ in found]
+            labels += digits
     assert len(HANDS) >= 10
-    assert count >= 300
-    assert sum(right.values()) >= 0.9 * count, right
-    assert min(right.values()) >= 0.8 * count / len(HANDS), right  # no hand is left out
+    assert len(labels) >= 300
+    assert sum(right.values()) >= 0.9 * len(labels), right
+    assert min(right.values()) >= 0.8 * len(labels) / len(HANDS), right  # no hand is left out
+    same = data.hands()  # stored in 16 steps of ink
+    assert same.labels.tolist() == labels
+    assert (same.images.flatten(1) - torch.tensor(pixels)).abs().max() <= 1 / 16 + 1e-5
 
 
 @pytest.mark.parametrize("hand", [HANDS[0], HANDS[-1]], ids=lambda hand: hand.stem)
@@ -63,5 +72,10 @@ def test_the_mouse_draws_what_the_pen_draws(hand, chrome, stored):
             settled(page)
             shares = state(page, "run.shown.probabilities.data.slice()")
             shares = [shares[str(i)] for i in range(10)] if isinstance(shares, dict) else shares
-            assert shares.index(max(shares)) == ask(page, READ, [strokes[number]])[0]
+            assert shares.index(max(shares)) == ask(page, READ, [strokes[number]])[0][1]
             assert page.locator("#answer").text_content().startswith("It says ")
+        with page.expect_download() as saved:
+            page.get_by_role("button", name="save the picture as a file").click()
+        one = weights.load("scattered").preprocess(saved.value.path())
+        pixels = torch.tensor(ask(page, "() => [...vitState.pixels()]"))
+        assert (one.flatten() - pixels).abs().max() < 1 / 255 + 1e-5

@@ -485,7 +485,7 @@ def test_a_piece_that_was_spoilt_by_hand_is_told_and_not_used(own_file, capsys):
 def test_without_a_file_all_is_the_courses(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("MY_VIT", str(tmp_path / "my_vit.py"))
     assert checks.mine("ViT") is ViT
-    assert capsys.readouterr().out == "the course's: ViT\n"
+    assert capsys.readouterr().out == "no my_vit.py in this folder, so the course's: ViT\n"
     assert not (tmp_path / "my_vit.py").exists()
 
 

@@ -291,6 +291,22 @@ def test_a_fit_is_adamw_with_torchs_own_scheduler():
     assert (history.val_loss[-1], history.val_accuracy[-1]) == (loss, accuracy)
 
 
+def test_the_plain_loop_comes_to_the_weights_of_fit():
+    model, twin, seen = tiny(), tiny(), []
+    history = fit(model, lr=0.01, label_smoothing=0, seed=5)
+
+    def report(epoch, losses):
+        seen.append((epoch, len(losses), twin.training))
+
+    losses = training.train(twin, pictures(), 3, 0.01, 8, seed=5, report=report)
+    for a, b in zip(model.parameters(), twin.parameters(), strict=True):
+        torch.testing.assert_close(a, b, atol=1e-5, rtol=0)
+    sizes = torch.tensor([8, 8, 4]) / 20
+    means = (torch.tensor(losses).reshape(3, 3) * sizes).sum(dim=1)
+    assert history.train_loss == pytest.approx(means.tolist(), abs=1e-5)
+    assert seen == [(1, 3, False), (2, 6, False), (3, 9, False)]
+
+
 def test_an_own_optimizer_goes_by_an_own_schedule_and_is_given_back():
     model, twin, train = tiny(), tiny(), pictures()
 

@@ -34,7 +34,8 @@ PIECES = {
     "EncoderBlock": "vit_steps.encoder",
     "ViT": "vit_steps.vit",
     "train_step": "vit_steps.training.loop",
-    "warmup_cosine": "vit_steps.training.loop",
+    "evaluate": "vit_steps.training.loop",
+    "train": "vit_steps.training.loop",
     "rollout": "vit_steps.maps.shares",
     "rename": "vit_steps.pretrained.layouts",
     "fuse_qkv": "vit_steps.variants",
@@ -273,7 +274,8 @@ def tell(own: list[str], course: list[str], here: Sequence[str] = ()) -> None:
     if here:
         print("yours:", ", ".join(here))
     if course:
-        print("the course's:", ", ".join(course))
+        missing = "" if my_file().exists() else f"no {my_file().name} in this folder, so "
+        print(f"{missing}the course's:", ", ".join(course))
 
 
 def run(text: str, path: Path) -> ModuleType:

@@ -177,8 +177,8 @@ class Shown:
         return "a live page of this model: run the cell, and it stands here"
 
     def _repr_html_(self) -> str:
-        frame = f'sandbox="allow-scripts" width="100%" height="{self.height}" title="A ViT, live" '
-        frame += 'style="display: block; border: 0"'
+        frame = 'sandbox="allow-scripts allow-downloads" width="100%" title="A ViT, live" '
+        frame += f'height="{self.height}" style="display: block; border: 0"'
         return f'<iframe srcdoc="{quoted(self.html)}" {frame}></iframe>'
 
 

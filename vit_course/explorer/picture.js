@@ -145,7 +145,7 @@ const vitPicture = (() => {
 
   function photos(place) {
     const input = make("input", { type: "file", accept: "image/*" });
-    input.addEventListener("change", () => take(input.files[0]));
+    input.onchange = () => take(input.files[0]);
     document.addEventListener("dragover", (event) => event.preventDefault());
     document.addEventListener("drop", (event) => {
       event.preventDefault();
@@ -255,9 +255,7 @@ const vitPicture = (() => {
   }
 
   function button(text, name, action) {
-    const element = make("button", { type: "button", textContent: text, "aria-label": name });
-    element.addEventListener("click", action);
-    return element;
+    return make("button", { type: "button", "aria-label": name, onclick: action }, text);
   }
 
   const told = make("p", { id: "told", className: "small" });
@@ -272,7 +270,8 @@ const vitPicture = (() => {
       row.append(button("◀", "the example before", () => leaf(-1)));
       row.append(button("▶", "the next example", () => leaf(1)));
     }
-    if (ink) row.append(button("Draw your own", "an empty sheet to draw on", clear));
+    const blank = button("Draw your own", "an empty sheet to draw on", clear);
+    if (ink) row.append(blank, button("Save it", "save the picture as a file", save));
     else if (given.photos) photos(row);
     row.append(which);
     const paper = make("div", { id: "paper" }, canvas);
@@ -298,6 +297,14 @@ const vitPicture = (() => {
       await vitState.findMatters((share) => (hurry.value = share));
       hurry.hidden = true;
     });
+  }
+
+  /* The picture as a PNG of its own size, dark on white as on paper. */
+  function save() {
+    const pixels = vitState.pixels().map((value) => -value);
+    const small = make("canvas", { width: config.width, height: config.height });
+    const href = drawPixels(small, pixels, config).canvas.toDataURL();
+    make("a", { download: "drawing.png", href }).click();
   }
 
   const leaf = (by) => vitState.showExample(Math.max(state.example, by > 0 ? -1 : 0) + by);

@@ -224,8 +224,7 @@ const vitRoad = (() => {
   /* A matrix as coloured cells. */
   function numbers(canvas, { rows, cols, data }) {
     const shade = shading(data);
-    const small = cells(rows, cols, (i, j) => shade.of(data[i * cols + j]));
-    enlarge(small, canvas);
+    enlarge(cells(rows, cols, (i, j) => shade.of(data[i * cols + j])), canvas);
   }
 
   /* Of each block what the asking token takes from each patch, on one scale. */

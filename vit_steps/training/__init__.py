@@ -8,7 +8,7 @@ from .checkpoints import Weights, load_model, load_weights, save_model
 from .data import load_data
 from .fitting import fit
 from .loader import Batches
-from .loop import History, decay_groups, evaluate, train_step, warmup_cosine
+from .loop import History, decay_groups, evaluate, train, train_step, warmup_cosine
 from .measuring import measure
 from .recipes import recipe
 
@@ -27,6 +27,7 @@ __all__ = [
     "measure",
     "recipe",
     "save_model",
+    "train",
     "train_step",
     "warmup_cosine",
 ]

@@ -3,6 +3,7 @@
 import warnings
 from dataclasses import replace
 from io import BytesIO
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 from urllib.error import URLError
@@ -16,7 +17,7 @@ from ..images import Preprocess
 from ..inputs import check_choice, check_fraction, check_sizes
 from .dataset import ImageDataset, split
 from .folders import Parts, folder
-from .strokes import enlarged, handwriting
+from .strokes import PEN, enlarged, handwriting, paint
 
 SOURCES = '"digits", "scattered", "drawn", "folder:PATH" or "openml:NAME"'
 DIGITS = tuple("0123456789")
@@ -140,6 +141,27 @@ def drawn(count: int, seed: int = 0, side: int = 16) -> ImageDataset:
     pixels = (torch.cat([ink, large]) * INK).round().byte()[order, None]
     labels = torch.cat([labels, source.labels[chosen]])[order]
     return ImageDataset(pixels, labels, DIGITS, white=INK, preprocess=as_stored(side))
+
+
+def hands() -> ImageDataset:
+    """360 digits that twelve other hands than those of `drawn` wrote with its pen: a test for it.
+
+    The hands are imagined, and tidier than real ones; `hands/README.md` tells how they were made.
+
+    Returns:
+        Images (360, 1, 16, 16), from -1 to 1; the hands in alphabetical order.
+    """
+    files = sorted(Path(__file__).with_name("hands").glob("*.txt"))
+    lines = [line for file in files for line in file.read_text("utf-8").splitlines()]
+    labels, ink = [], []
+    for digit, _, strokes in (line.partition(": ") for line in lines if line[0] != "#"):
+        labels.append(int(digit))
+        paths = [[[*map(float, p.split(","))] for p in one.split()] for one in strokes.split("/")]
+        pieces = [torch.tensor([[a, b] for a, b in pairwise([s[0], *s])]) for s in paths]
+        start, end = torch.cat(pieces).unbind(1)  # (P, 2)
+        ink.append(paint(start[None], end[None], torch.full((1, len(start)), PEN), 16))
+    pixels = (torch.stack(ink) * INK).round().byte()
+    return ImageDataset(pixels, torch.tensor(labels), DIGITS, white=INK, preprocess=as_stored(16))
 
 
 def openml(name: str, data_home: str | Path | None = None) -> tuple[ImageDataset, ImageDataset]:
