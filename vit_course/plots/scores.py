@@ -123,7 +123,9 @@ def scale_runs(*forms: str) -> None:
     """
     stored = speed.stored("scale")["reader"]
     runs = {form: {float(rate): v for rate, v in stored[form].items()} for form in forms}
-    means = {form: {r: sum(v) / len(v) for r, v in rates.items()} for form, rates in runs.items()}
+    means: dict[str, Any] = {
+        form: {rate: sum(v) / len(v) for rate, v in rates.items()} for form, rates in runs.items()
+    }
     ax = new_axes(8.2, 3.4)
     rates = list(means[forms[0]])
     ax.set(xlim=(rates[0] * 0.85, rates[-1] * 2.1), ylim=(55, 100))
