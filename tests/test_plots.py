@@ -1,7 +1,9 @@
 """The drawings say what they are given, and refuse what they cannot draw truly."""
 
+import json
 import re
 from pathlib import Path
+from statistics import mean
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -10,6 +12,7 @@ import torch
 from matplotlib.colors import to_hex
 
 from vit_course import plots
+from vit_course.plots import speed
 
 
 @pytest.fixture(autouse=True)
@@ -270,25 +273,30 @@ def test_attention_as_shapes_lights_one_row_of_scores_weights_and_result():
     ]  # fmt: skip
 
 
-def test_maps_of_queries_share_a_scale_and_veil_what_is_hidden():
-    hidden = torch.tensor([True, False, False, True])
-    maps = {"eye, block 1": torch.tensor([0.1, 0.2, 0.3, 0.4]), "eye, blind": torch.full((4,), 0.9)}
-    plots.query_maps(torch.rand(3, 4, 4), maps, {"eye": 1, "wall": 2}, hidden, patch_size=2)
-    asks, one, two = plt.gcf().axes[:3]
-    assert texts(asks) == ["eye"]
-    assert one.images[1].get_clim() == two.images[1].get_clim()
-    assert sum(p.get_hatch() is not None for p in two.patches) == 2
-    assert not any(p.get_hatch() for p in one.patches)
+def test_runs_without_the_scale_show_every_seed_and_join_the_means():
+    plots.scale_runs("divided by √d", "smaller steps")
+    ax = plt.gca()
+    stored = speed.stored("scale")["reader"]["smaller steps"]
+    means = [sum(shares) / len(shares) for shares in stored.values()]
+    assert list(ax.lines[1].get_xdata()) == [float(rate) for rate in stored]
+    assert list(ax.lines[1].get_ydata()) == pytest.approx(means)
+    dots = [line for line in ax.lines if line.get_linestyle() == "None"]
+    assert [len(line.get_ydata()) for line in dots] == [5] * 6
+    low, high = ax.get_ylim()
+    assert all(low < share < high for line in dots for share in line.get_ydata())
 
 
-def test_the_scale_is_drawn_with_medians_beside_means():
-    def measure(d, factor):
-        return torch.tensor([0.0, factor, 4 * factor])
-
-    plots.scale_curves([4, 16], measure)
-    medians, means = plt.gcf().axes
-    assert [list(line.get_ydata()) for line in medians.lines] == [[1, 1], [0.5, 0.25]]
-    assert list(means.lines[0].get_ydata()) == pytest.approx([5 / 3, 5 / 3])
+def test_lesson_04s_sentences_about_stored_runs_are_true():
+    book = Path(__file__).parents[1] / "notebooks" / "04_attention.ipynb"
+    cells = json.loads(book.read_text("utf-8"))["cells"]
+    text = " ".join("".join(cell["source"]) for cell in cells)
+    stored = speed.stored("scale")
+    for form, runs in stored["reader"].items():
+        low, middle, high = (round(mean(shares)) for shares in runs.values())
+        assert f"{form.capitalize()}: {low}, {middle} and {high}%" in text
+    for runs in stored["ViT"].values():
+        divided, bare = (f"{mean(shares):.0f}%" for shares in runs.values())
+        assert f"{divided} with and {bare} without" in text
 
 
 def test_a_block_with_its_norms_elsewhere_is_refused():

@@ -48,7 +48,7 @@ from .roles import (
     soft_lookup,
     three_roles,
 )
-from .scores import attention_shapes, query_maps, scale_curves
+from .scores import attention_shapes, scale_runs
 from .small_maps import map_table, maps_below
 from .speed import batch_speeds, time_ratios, token_costs, work_and_time
 from .stream import bends, four_stacks, norm_places, reading, residual_road, token_sizes
@@ -101,11 +101,10 @@ __all__ = [
     "possible_reads",
     "prepared",
     "qkv_rows",
-    "query_maps",
     "rate_sweep",
     "reading",
     "residual_road",
-    "scale_curves",
+    "scale_runs",
     "sharp",
     "signed_tables",
     "soft_lookup",
