@@ -41,10 +41,10 @@ from .positions import clock_faces, position_maps, share_maps, token_sum
 from .published import head_maps, name_lines, prepared
 from .road import STAGES, course_map
 from .roles import (
-    patches_alone,
+    heads_cut,
     possible_reads,
     qkv_rows,
-    signed_tables,
+    same_patch,
     soft_lookup,
     three_roles,
 )
@@ -84,6 +84,7 @@ __all__ = [
     "four_stacks",
     "gaps",
     "head_maps",
+    "heads_cut",
     "map_table",
     "maps_below",
     "mark_patches",
@@ -94,7 +95,6 @@ __all__ = [
     "norm_places",
     "parameter_bars",
     "patch_maps",
-    "patches_alone",
     "picture",
     "pictures",
     "position_maps",
@@ -105,10 +105,10 @@ __all__ = [
     "rate_sweep",
     "reading",
     "residual_road",
+    "same_patch",
     "scale_curves",
     "share_maps",
     "sharp",
-    "signed_tables",
     "soft_lookup",
     "template_grid",
     "template_products",
