@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from typing import Any
 
-import torch
 from einops import rearrange
 from torch import Tensor
 
@@ -62,8 +61,8 @@ only head 0 is left: give all of them
 no gradient passes: keep to tensors, without detach, tolist or numpy
     h=num_heads) => h=num_heads).detach()
 """,
-    why="The pattern cuts the width where it stands, (h d), and brings h in front of the tokens. In "
-    "torch alone: `x.view(B, N, num_heads, D // num_heads).transpose(1, 2)`.",
+    why="The pattern cuts the width where it stands, (h d), and brings h in front of the tokens. "
+    "In torch alone: `x.view(B, N, num_heads, D // num_heads).transpose(1, 2)`.",
 )
 
 merge_heads = Exercise(
@@ -250,8 +249,8 @@ the second number says how many rows there are; give the stop, start + d
 give a tuple (start, stop), not each row
     return start, start + d => return list(range(start, start + d))
 """,
-    why="Each role has `embed_dim` rows, and in it each head has the next `d`. Lesson 10 needs this "
-    "counting for other people's weights.",
+    why="Each role has `embed_dim` rows, and in it each head has the next `d`. Lesson 10 needs "
+    "this counting for other people's weights.",
 )
 
 
