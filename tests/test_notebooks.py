@@ -24,11 +24,11 @@ SOLUTIONS = sorted((lessons.ROOT / "notebooks" / "solutions").glob("*.ipynb"))
 ALL = LESSONS + SOLUTIONS
 
 # Lessons that are still in the second edition's form.
-# Lessons that are still in the second edition's form.
 SECOND = {path.stem for path in LESSONS} - {
     "00_start_here",
     "01_patches",
     "02_tokens",
+    "03_heads",
     "04_attention",
 }
 

@@ -256,13 +256,6 @@ def test_rows_of_a_fused_weight_stand_in_the_order_that_is_named():
     assert shown[12:18] == ["q head 0"] * 2 + ["k head 0"] * 2 + ["v head 0"] * 2
 
 
-def test_signed_tables_have_their_middle_at_zero():
-    plots.signed_tables({"a": torch.tensor([[1.0, -5.0], [0.0, -0.01]]), "b": torch.eye(2)}, "xy")
-    first, second, _ = plt.gcf().axes
-    assert first.images[0].get_clim() == second.images[0].get_clim() == (-5, 5)
-    assert texts(first) == ["1.0", "-5.0", "0.0", "0.0"]
-
-
 def test_attention_as_shapes_lights_one_row_of_scores_weights_and_result():
     plots.attention_shapes(torch.rand(3, 2), torch.rand(3, 2), torch.rand(3, 3), "abc", "b")
     ax = plt.gca()
@@ -381,12 +374,24 @@ def test_marked_patches_are_framed_where_they_stand():
     assert corners == [(-0.5, -0.5)] * 2 + [(7.5, 3.5)] * 2  # patch 5: row 1, column 2
 
 
-def test_patches_alone_are_cut_where_they_are_framed():
-    image = torch.arange(96.0).reshape(1, 8, 12) / 96
-    plots.patches_alone(image, {"b": 5}, patch_size=4)
-    shown = next(ax for ax in plt.gcf().axes if ax.get_title() == "b")
-    cut = torch.from_numpy(shown.images[0].get_array().data.copy())
-    assert torch.equal(cut.squeeze(-1), image[0, 4:8, 8:12])
+def test_a_patch_is_shown_as_it_stands_in_the_first_picture():
+    images = torch.rand(3, 1, 8, 12) * 2 - 1
+    plots.same_patch(images, place=5, patch_size=4)
+    alone, *others = plt.gcf().axes
+    assert np.allclose(alone.images[0].get_array(), images[0, 0, 4:8, 8:12])
+    assert [ax.patches[0].get_xy() for ax in others] == [(7.5, 3.5)] * 3
+
+
+def test_heads_are_columns_side_by_side_in_every_step():
+    plots.heads_cut(torch.tensor([[0, 1, 2, 3], [10, 11, 12, 13]]), 2)
+    ax = plt.gca()
+    shown = [text for text in texts(ax) if text.isdigit()]
+    assert shown == ["00", "01", "10", "11", "02", "03", "12", "13"] * 3
+    assert [text for text in texts(ax) if "(" in text] == [
+        "(B, N, D)",
+        "(B, N, h, d)",
+        "(B, h, N, d)",
+    ]
 
 
 def test_pictures_stand_below_their_names():

@@ -41,10 +41,10 @@ from .positions import clock_faces, likeness_by_distance, token_sum
 from .published import head_maps, name_lines, prepared
 from .road import STAGES, course_map
 from .roles import (
-    patches_alone,
+    heads_cut,
     possible_reads,
     qkv_rows,
-    signed_tables,
+    same_patch,
     soft_lookup,
     three_roles,
 )
@@ -84,6 +84,7 @@ __all__ = [
     "four_stacks",
     "gaps",
     "head_maps",
+    "heads_cut",
     "likeness_by_distance",
     "map_table",
     "maps_below",
@@ -95,7 +96,6 @@ __all__ = [
     "norm_places",
     "parameter_bars",
     "patch_maps",
-    "patches_alone",
     "picture",
     "pictures",
     "possible_reads",
@@ -104,9 +104,9 @@ __all__ = [
     "rate_sweep",
     "reading",
     "residual_road",
+    "same_patch",
     "scale_runs",
     "sharp",
-    "signed_tables",
     "soft_lookup",
     "template_grid",
     "template_products",
