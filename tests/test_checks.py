@@ -7,6 +7,7 @@ What is an `Exercise` proves itself in test_exercises.py.
 import importlib
 import re
 from functools import cache
+from pathlib import Path
 
 import pytest
 import torch
@@ -16,7 +17,7 @@ from vit_course.checks import keeping
 from vit_course.checks.engine import LEFT, Check
 from vit_course.checks.exercise import Exercise
 
-LESSONS = [f"lesson_{number:02}" for number in range(14)]
+LESSONS = sorted(file.stem for file in Path(__file__).parent.glob("answers/lesson_*.py"))
 CHECKS = checks.EXERCISES
 ANSWERS = [importlib.import_module(f"answers.{lesson}") for lesson in LESSONS]
 RIGHT = {name: answers for answered in ANSWERS for name, answers in answered.RIGHT.items()}
@@ -54,6 +55,7 @@ def test_each_check_has_three_right_and_eight_wrong_answers():
         own = importlib.import_module(f"vit_course.checks.{lesson}")
         own = {name for name, c in vars(own).items() if isinstance(c, Check) and name in OLDER}
         assert own == set(answers.RIGHT) == set(answers.WRONG)
+    assert set(RIGHT) == set(OLDER)
     few = {name: len(RIGHT[name]) for name in OLDER if len(RIGHT[name]) < 3}
     few |= {name: len(WRONG[name]) for name in OLDER if len(WRONG[name]) < 8}
     assert few == {}
