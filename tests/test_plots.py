@@ -165,6 +165,15 @@ def test_parameter_bars_write_counts_and_shares():
     assert texts(plt.gca()) == ["100  (10.0%)", "899  (89.9%)", "1  (0.1%)"]
 
 
+def test_a_drawing_its_map_and_its_answer():
+    plots.drawing_read(torch.zeros(1, 4, 4), torch.tensor([0.1, 0, 0.2, 0.6]), torch.eye(3)[1])
+    left, middle, right = plt.gcf().axes
+    assert len(left.lines) == 2
+    assert texts(middle) == ["10%", "0%", "20%", "60%"]
+    assert texts(right) == ["100%"]
+    assert len({bar.get_facecolor() for bar in right.patches}) == 2
+
+
 def test_rows_of_maps_share_a_scale_but_those_that_shall_not():
     maps = {
         "one": torch.full((2, 2, 2), 0.5),

@@ -52,7 +52,7 @@ from .scores import attention_shapes, scale_runs
 from .small_maps import map_table, maps_below
 from .speed import batch_speeds, time_ratios, token_costs, work_and_time
 from .stream import bends, four_stacks, norm_places, reading, residual_road, token_sizes
-from .whole_vit import canvases, parameter_bars
+from .whole_vit import canvases, drawing_read, parameter_bars
 
 __all__ = [
     "CLS",
@@ -81,6 +81,7 @@ __all__ = [
     "cuttings",
     "dots",
     "downhill",
+    "drawing_read",
     "four_stacks",
     "gaps",
     "head_maps",
