@@ -23,7 +23,8 @@ LESSONS = sorted((lessons.ROOT / "notebooks").glob("*.ipynb"))
 SOLUTIONS = sorted((lessons.ROOT / "notebooks" / "solutions").glob("*.ipynb"))
 ALL = LESSONS + SOLUTIONS
 
-SECOND = {path.stem for path in LESSONS}  # lessons that are still in the second edition's form
+# Lessons that are still in the second edition's form.
+SECOND = {path.stem for path in LESSONS} - {"05_encoder"}
 
 
 def read(path: Path):
@@ -144,7 +145,8 @@ def test_an_answer_that_is_not_the_declared_one_is_found():
     path = next(path for path in LESSONS if path.stem not in SECOND)
     books = read(path), read(path.parent / "solutions" / path.name)
     for book in books:
-        cell = next(cell for cell in reversed(book.cells) if " = " in cell.source)
+        folds = (c for c in reversed(book.cells) if "```python" in c.source or "answer" in c.id)
+        cell = next(cell for cell in folds if " = " in cell.source)
         whole, cell.source = cell.source, cell.source.replace(" = ", " = 1 + ", 1)
         assert stale(*books, path.stem) == [cell.id]
         cell.source = whole
@@ -154,7 +156,8 @@ def test_an_answer_that_is_not_the_declared_one_is_found():
 def test_solutions_are_right(path):
     lesson = read(lessons.ROOT / "notebooks" / path.name)
     texts = [o.get("text", "") for c in hygiene.code_cells(read(path)) for o in c.outputs]
-    right = [text for text in texts if text == "right\n" or text.startswith("right: ")]
+    last = [text.splitlines()[-1] for text in texts if text]  # after what it says of other pieces
+    right = [line for line in last if line == "right" or line.startswith("right: ")]
     assert len(right) == len(hygiene.tasks(lesson))
     assert not any("not attempted" in text for text in texts)
 
