@@ -51,7 +51,7 @@ from .roles import (
 from .scores import attention_shapes, query_maps, scale_curves
 from .small_maps import map_table, maps_below
 from .speed import batch_speeds, time_ratios, token_costs, work_and_time
-from .stream import bends, four_stacks, norm_places, reading, residual_road, token_sizes
+from .stream import bends, norm_places, reading, residual_road, silenced
 from .whole_vit import canvases, parameter_bars
 
 __all__ = [
@@ -81,7 +81,6 @@ __all__ = [
     "cuttings",
     "dots",
     "downhill",
-    "four_stacks",
     "gaps",
     "head_maps",
     "map_table",
@@ -109,13 +108,13 @@ __all__ = [
     "share_maps",
     "sharp",
     "signed_tables",
+    "silenced",
     "soft_lookup",
     "template_grid",
     "template_products",
     "three_roles",
     "time_ratios",
     "token_costs",
-    "token_sizes",
     "token_sum",
     "work_and_time",
 ]
