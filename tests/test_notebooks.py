@@ -30,6 +30,7 @@ SECOND = {path.stem for path in LESSONS} - {
     "02_tokens",
     "03_heads",
     "04_attention",
+    "05_encoder",
     "06_vit",
 }
 

@@ -321,14 +321,6 @@ def test_bends_show_a_function_and_its_slope():
     assert np.allclose(slopes.lines[0].get_ydata(), 2 * np.asarray(x))
 
 
-def test_sizes_of_tokens_start_at_zero_and_keep_their_places():
-    sizes = torch.arange(1.0, 197.0)
-    plots.token_sizes(torch.rand(3, 224, 224), sizes)
-    shown = plt.gcf().axes[1].images[0]
-    assert shown.get_array()[1, 2] == 17
-    assert shown.get_clim() == (0, 196)
-
-
 def test_a_reading_writes_every_belief():
     plots.reading(torch.rand(1, 4, 4), torch.tensor([[0.5, 0.5], [0.04, 0.96]]))
     ax = plt.gcf().axes[1]
@@ -336,13 +328,12 @@ def test_a_reading_writes_every_belief():
     assert [t.get_text() for t in ax.get_yticklabels()] == ["at the start", "after 1 block"]
 
 
-def test_four_stacks_stand_on_one_scale():
-    names = ("both", "residual only", "norm only", "neither")
-    plots.four_stacks([1, 2], {name: [10.0, 1.0] for name in names})
-    without, with_ = plt.gcf().axes
-    assert set(texts(without)) == {"norm only", "neither"}
-    assert set(texts(with_)) == {"both", "residual only"}
-    assert without.get_ylim() == with_.get_ylim()
+def test_a_silenced_branch_has_a_mark_for_each_way():
+    plots.silenced(["attention 0", "MLP 0"], {"left out": [1, 0.9], "never written": [0.7, 0.5]})
+    (ax,) = plt.gcf().axes
+    marks = [line for line in ax.lines if line.get_label() in ("left out", "never written")]
+    assert [list(line.get_xdata()) for line in marks] == [[100, 90], [70, 50]]
+    assert [t.get_text() for t in ax.get_yticklabels()] == ["attention 0", "MLP 0"]
 
 
 def test_three_of_their_names_lead_to_one_of_ours():

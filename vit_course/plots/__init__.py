@@ -51,7 +51,7 @@ from .roles import (
 from .scores import attention_shapes, scale_runs
 from .small_maps import map_table, maps_below
 from .speed import batch_speeds, time_ratios, token_costs, work_and_time
-from .stream import bends, four_stacks, norm_places, reading, residual_road, token_sizes
+from .stream import bends, norm_places, reading, residual_road, silenced
 from .whole_vit import canvases, drawing_read, parameter_bars
 
 __all__ = [
@@ -82,7 +82,6 @@ __all__ = [
     "dots",
     "downhill",
     "drawing_read",
-    "four_stacks",
     "gaps",
     "head_maps",
     "heads_cut",
@@ -108,13 +107,13 @@ __all__ = [
     "same_patch",
     "scale_runs",
     "sharp",
+    "silenced",
     "soft_lookup",
     "template_grid",
     "template_products",
     "three_roles",
     "time_ratios",
     "token_costs",
-    "token_sizes",
     "token_sum",
     "work_and_time",
 ]
