@@ -1,8 +1,8 @@
 """The learner's own model, `my_vit.py`: kept piece by piece, and taken up again.
 
 When the check of a build cell says "right", the learner's source goes into one plain file beside
-the notebooks. The file is the learner's: with all pieces in it, it imports nothing of `vit_steps`,
-and whatever else stands in it is left alone. It stands in the folder in which the notebook runs;
+the notebooks. The file is the learner's: with all pieces of the model in it, it imports nothing of
+`vit_steps` for the model, and whatever else stands in it is left alone. It stands in the folder in which the notebook runs;
 the environment variable `MY_VIT` may name another file.
 """
 
@@ -50,9 +50,10 @@ STAND_IN = "  # the course's, until yours is right"
 judges: dict[str, Callable[[Callable], str]] = {}
 
 
-def my_file() -> Path:
-    """Where the learner's file is, whether it is there yet or not."""
-    return Path(os.environ.get("MY_VIT") or "my_vit.py")
+def my_file(name: str = "") -> Path:
+    """Where the learner's file is, or another of this name beside it, whether there yet or not."""
+    path = Path(os.environ.get("MY_VIT") or "my_vit.py")
+    return path.with_name(name) if name else path
 
 
 def keep(name: str, thing: Callable) -> str:

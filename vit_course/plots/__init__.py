@@ -36,7 +36,7 @@ from .figures import (
     picture,
     sharp,
 )
-from .learning import by_heart, downhill, gaps, rate_sweep
+from .learning import downhill, gaps, live_curve, seed_runs
 from .positions import clock_faces, position_maps, share_maps, token_sum
 from .published import head_maps, name_lines, prepared
 from .road import STAGES, course_map
@@ -71,7 +71,6 @@ __all__ = [
     "attention_shapes",
     "batch_speeds",
     "bends",
-    "by_heart",
     "canvases",
     "clock_faces",
     "close_up",
@@ -84,6 +83,7 @@ __all__ = [
     "four_stacks",
     "gaps",
     "head_maps",
+    "live_curve",
     "map_table",
     "maps_below",
     "mark_patches",
@@ -102,10 +102,10 @@ __all__ = [
     "prepared",
     "qkv_rows",
     "query_maps",
-    "rate_sweep",
     "reading",
     "residual_road",
     "scale_curves",
+    "seed_runs",
     "share_maps",
     "sharp",
     "signed_tables",
