@@ -17,7 +17,7 @@ from vit_course.checks import keeping
 from vit_course.checks.engine import LEFT, Check
 from vit_course.checks.exercise import Exercise
 
-LESSONS = sorted(file.stem for file in Path(__file__).parent.glob("answers/lesson_*.py"))
+LESSONS = [file.stem for file in sorted(Path(__file__).parent.glob("answers/lesson_*.py"))]
 CHECKS = checks.EXERCISES
 ANSWERS = [importlib.import_module(f"answers.{lesson}") for lesson in LESSONS]
 RIGHT = {name: answers for answered in ANSWERS for name, answers in answered.RIGHT.items()}

@@ -22,6 +22,7 @@ from safetensors.torch import load_file
 
 import vit_steps
 from vit_course import checks, explorer, lessons
+from vit_course.checks import keeping
 from vit_course.checks.keeping import HEADER, PIECES
 from vit_steps import ViT, ViTConfig
 from vit_steps.training import load_model
@@ -425,6 +426,27 @@ def test_a_file_that_does_not_run_is_told(own_file, capsys, line, what):
     assert said.endswith("the course's: EncoderBlock\n")
 
 
+def test_what_is_no_piece_is_taken_up_within_its_session_and_not_kept(
+    tmp_path, monkeypatch, capsys
+):
+    monkeypatch.setenv("MY_VIT", str(tmp_path / "my_vit.py"))
+    monkeypatch.delitem(keeping.solved, "negative", raising=False)
+
+    def negative(picture):
+        return torch.ones_like(picture) - picture
+
+    checks.negative(lambda picture: -picture)
+    checks.mine("negative")
+    checks.negative(negative)
+    assert checks.mine("negative", "split_heads") == (negative, vit_steps.split_heads)
+    monkeypatch.delitem(keeping.solved, "negative")
+    said = capsys.readouterr().out.splitlines()
+    assert said[1:] == [
+        "the course's: negative", "right", "yours: negative", "the course's: split_heads",
+    ]  # fmt: skip
+    assert not (tmp_path / "my_vit.py").exists()
+
+
 def test_a_broken_file_is_not_written_over(session):
     root, said = session
     assert "right: but not kept: line 1 of my_vit.py is not Python" in said["broken"]
@@ -463,7 +485,7 @@ def test_a_piece_that_was_spoilt_by_hand_is_told_and_not_used(own_file, capsys):
 def test_without_a_file_all_is_the_courses(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("MY_VIT", str(tmp_path / "my_vit.py"))
     assert checks.mine("ViT") is ViT
-    assert capsys.readouterr().out == "the course's: ViT\n"
+    assert capsys.readouterr().out == "no my_vit.py in this folder, so the course's: ViT\n"
     assert not (tmp_path / "my_vit.py").exists()
 
 

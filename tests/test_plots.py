@@ -420,10 +420,13 @@ def test_a_close_up_shows_the_pixels_that_it_frames():
 
 
 def test_templates_are_grey_at_zero_on_one_scale():
-    plots.template_grid(torch.tensor([[0.0] * 12, [4.0] * 12]), patch_size=2, columns=3)
-    axes = plt.gcf().axes
-    assert [ax.get_title() for ax in axes] == ["row 0", "row 1", ""]
-    assert [float(ax.images[0].get_array().max()) for ax in axes[:2]] == [0.5, 1.0]
+    plots.template_grid({"a": torch.zeros(1, 1, 2, 2), "b": torch.full((4, 1, 2, 2), 4.0)}, 3)
+    small, large = plt.gcf().axes
+    assert [ax.get_title("left") for ax in (small, large)] == ["a", "b"]
+    drawn = [ax.images[0].get_array().tolist() for ax in (small, large)]
+    gap = [1.0] * 9
+    assert drawn[0] == [[0.5, 0.5, *gap[:7]], [0.5, 0.5, *gap[:7]], gap]
+    assert len(drawn[1]) == 6  # four templates, three in a row
 
 
 def test_what_was_read_stands_beside_the_mixtures_that_there_are():

@@ -72,11 +72,13 @@ def untrue(guide: str, lesson: str) -> list[str]:
         found.append(f"exercises {in_guide}, in the lesson {in_lesson}")
 
     text = words_of(own).replace("{,}", ",")  # as a formula writes a comma
-    asked = re.findall(r"(?m)^- \*(?:Section (\d+)|(Exhibit) (\d+)|(The doctor))\.\*", said)
-    for number, exhibit, which, doctor in asked:
-        heading = rf"## {number} · " if number else rf"### {which} · " if exhibit else doctor
-        if not re.search(rf"(?m)^{heading}|## {heading}$", text):
-            found.append(f"a question on section {number or exhibit + which or doctor}")
+    asked = re.findall(r"(?m)^- \*(.+?)\.?\*(?= )", said.split("**What goes wrong**")[0])
+    for place in asked:
+        number = re.fullmatch(r"(Section|Exhibit) (\d+)", place)
+        heading = {"Section": "##", "Exhibit": "###"}[number[1]] if number else "##"
+        heading += f" {number[2]} · " if number else f" {re.escape(place)}$"
+        if not re.search(rf"(?m)^{heading}", text):
+            found.append(f"a question on {place}")
     found += ["fewer than four questions"] * (len(asked) < 4)
 
     # Numbers of which a wrong one would mislead: shares, and those with a point or a comma in them.

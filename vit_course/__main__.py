@@ -81,10 +81,12 @@ def done(options: argparse.Namespace, rest: list[str]) -> list[str]:
     """
     match options.command:
         case "start":
-            print("\n".join(start.lay(options.folder.absolute())), flush=True)
-            if not options.no_lab:
-                sys.exit(lab.open_lab(options.folder.absolute(), rest))
-            return []
+            folder = options.folder.absolute()
+            told = [*start.lay(folder), *start.standing(folder)]
+            if options.no_lab:
+                return told
+            print("\n".join(told), flush=True)
+            sys.exit(lab.open_lab(folder, rest))
         case "run":
             run.run(options.paths)
             return []

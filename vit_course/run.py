@@ -47,6 +47,7 @@ def run(paths: list[Path]) -> None:
         book.cells[0].source = TITLE.sub(str(count(book)), book.cells[0].source)
         execute(book, path)
         answers = path.parent / "solutions" / path.name
+        answers.parent.mkdir(exist_ok=True)
         execute(solutions(book, path.stem), answers)
         written += [path, answers]
     clean(written)

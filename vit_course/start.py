@@ -1,5 +1,6 @@
 """The learner's copy of the lessons, laid without losing anything of the learner's."""
 
+import ast
 import json
 import re
 from hashlib import sha256
@@ -30,7 +31,7 @@ def lay(folder: Path) -> list[str]:
     for name, content in wanted.items():
         laid[name] = sorted({*laid.get(name, []), hash_of(content)})
     write_whole(record, json.dumps(laid, indent=1).encode())
-    kept = []
+    kept, news = [], []
     for name in sorted(laid):
         path, content = folder / name, wanted.get(name)
         here = path.read_bytes() if path.exists() else None
@@ -41,12 +42,44 @@ def lay(folder: Path) -> list[str]:
         elif here is None or hash_of(here) != hash_of(content):
             path.parent.mkdir(parents=True, exist_ok=True)
             write_whole(path, content)
+            if here is not None and "/" not in name:
+                news.append(f"New in {name}: {', '.join(changed_sections(here, content))}")
+            here = content
+        if here is not None and (new := without_numbers(here)) != here:
+            write_whole(path, new)
     told = [f"{folder.name} holds {len(wanted)} notebooks: the lessons, and solutions in a folder."]
+    told += news
     if kept:
         told.append("As you changed them, these were left alone: " + ", ".join(kept))
         told.append("To see the course's version again, rename yours and start once more.")
     own = [path.name for path in sorted(folder.glob("*.py"))]
     return told + advice({name: text_of(folder / name) for name in [*kept, *own]})
+
+
+def standing(folder: Path) -> list[str]:
+    """Where the learner is, in three lines: what is written, where to go on, what is old."""
+    from .checks.keeping import PIECES, defined
+
+    mine = folder / "my_vit.py"
+    try:
+        nodes = ast.parse(mine.read_text(encoding="utf-8")).body if mine.exists() else []
+    except (SyntaxError, UnicodeDecodeError):
+        nodes = []  # the lessons say what is wrong with it
+    own = {defined(node) for node in nodes} & set(PIECES)
+    left = [name for name in PIECES if name not in own]
+    written = f"{mine.name} holds {len(own)} of your ViT's {len(PIECES)} pieces"
+    if not mine.exists():
+        written = f"There is no {mine.name} in this folder yet: it begins in lesson 01"
+    elif left:
+        written += f"; the next is {left[0]}"
+    ran = [path for path in folder.glob("[0-9]*.ipynb") if b'"output_type"' in path.read_bytes()]
+    last = max(ran, key=lambda path: path.stat().st_mtime).name if ran else ""
+    middle = "to go on in the middle, click a cell, then Run > Run All Above Selected Cell"
+    return [
+        f"{written}.",
+        f"You were last in {last}; {middle}." if last else "Begin with 00_start_here.ipynb.",
+        "Each start is a new kernel: an output below a cell without a number is an old one.",
+    ]
 
 
 def text_of(path: Path) -> str:
@@ -74,9 +107,44 @@ def without_outputs(path: Path) -> bytes:
     for cell in book["cells"]:
         if cell["cell_type"] == "code":
             cell |= {"outputs": [], "execution_count": None}
-    text = json.dumps(book, indent=1, ensure_ascii=False) + "\n"
-    text = re.sub(r"\(solutions/(\d\d_\w+)\.ipynb\)", r"(solutions/\1_solutions.ipynb)", text)
-    return text.encode()
+    links = rb"\(solutions/(\d\d_\w+)\.ipynb\)"
+    return re.sub(links, rb"(solutions/\1_solutions.ipynb)", as_file(book))
+
+
+def changed_sections(old: bytes, new: bytes) -> list[str]:
+    """The headings under which cells of the new notebook stand that the old one has not."""
+    before = {source for _, source in sections(old)}
+    return list(dict.fromkeys(name for name, source in sections(new) if source not in before))
+
+
+def sections(content: bytes) -> list[tuple[str, str]]:
+    """Each cell's source, with the heading under which it stands."""
+    found, heading = [], "the title"
+    for cell in json.loads(content)["cells"]:
+        source = "".join(cell["source"])
+        headings = re.findall(r"(?m)^##+ (.+)$", source) if cell["cell_type"] == "markdown" else []
+        heading = headings[0] if headings else heading
+        found.append((heading, source))
+    return found
+
+
+def without_numbers(content: bytes) -> bytes:
+    """A notebook whose cells say that this kernel has not run them; its outputs stay."""
+    try:
+        book = json.loads(content)
+        parts = [cell for cell in book["cells"] if cell["cell_type"] == "code"]
+        parts += [output for cell in parts for output in cell["outputs"]]
+    except (ValueError, LookupError, TypeError):
+        return content  # no longer a notebook
+    numbered = [part for part in parts if part.get("execution_count") is not None]
+    for part in numbered:
+        part["execution_count"] = None
+    return as_file(book) if numbered else content
+
+
+def as_file(book: dict) -> bytes:
+    """A notebook as Jupyter writes it."""
+    return (json.dumps(book, indent=1, ensure_ascii=False) + "\n").encode()
 
 
 def hash_of(content: bytes) -> str:

@@ -68,9 +68,11 @@ class Check:
 
     def __call__(self, attempt: Callable) -> None:
         message = self.judge(attempt)
-        if message == "right" and self.keeps:
-            message = f"right: {keep(self.keeps, attempt)}"
-        print(message)
+        print(self.taken(attempt) if message == "right" else message)
+
+    def taken(self, attempt: Callable) -> str:
+        """What to say to a right answer; a piece of the learner's own model is kept."""
+        return f"right: {keep(self.keeps, attempt)}" if self.keeps else "right"
 
     def judge(self, attempt: Callable) -> str:
         """The message for an attempt."""

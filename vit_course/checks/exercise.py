@@ -20,7 +20,7 @@ from torch.nn import functional as F
 
 from .compare import Verdict
 from .engine import Check
-from .keeping import PIECES
+from .keeping import PIECES, answers, solved
 from .trials import Trial
 
 # What the names in an answer mean beside those that an exercise gives, and the course's pieces.
@@ -45,7 +45,8 @@ class Exercise(Check):
         slips: a pattern of what an error says ("TypeError: …"), and what to tell in its place.
         why: a few words on the answer, for the solutions.
 
-    An answer that is a piece of the learner's own model is kept in `my_vit.py`.
+    An answer that is a piece of the learner's own model is kept in `my_vit.py`; `checks.mine` takes
+    up any other one within its session.
     """
 
     def __init__(
@@ -63,6 +64,13 @@ class Exercise(Check):
         self.edits = table(wrong)
         self.uses = uses or {}
         self.begin(trials, slips, keeps=self.name if self.name in PIECES else None)
+        if not self.keeps:
+            answers[self.name] = lambda: self.reference
+
+    def taken(self, attempt: Callable) -> str:
+        if not self.keeps:
+            solved[self.name] = attempt
+        return super().taken(attempt)
 
     @cached_property
     def reference(self) -> Callable:

@@ -10,7 +10,7 @@ import ast
 import linecache
 import os
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -48,6 +48,10 @@ STAND_IN = "  # the course's, until yours is right"
 
 # The judge of each piece: gives "right", or what is wrong. Each `Check` that keeps enters its own.
 judges: dict[str, Callable[[Callable], str]] = {}
+# Of the exercises that are no pieces: what gives the course's answer, and the learner's that was
+# right in this session.
+answers: dict[str, Callable[[], Callable]] = {}
+solved: dict[str, Callable] = {}
 
 
 def my_file(name: str = "") -> Path:
@@ -229,22 +233,33 @@ def mine(*names: str) -> Any:
     """Pieces of the learner's own model, each the package's where the learner has none yet.
 
     It prints which is whose. A piece of the file that is no longer right is said so, and not used.
+    The answer to an exercise that is no piece is the learner's within the session in which it was
+    right.
 
     Args:
-        names: of pieces, such as "split_heads", "ViT".
+        names: of pieces, such as "split_heads", "ViT", or of other exercises.
 
     Returns:
         The piece, or a tuple of them in the order of the names.
 
     Raises:
-        ValueError: there is no piece of that name.
+        ValueError: there is no piece and no exercise of that name.
     """
-    if unknown := [name for name in names if name not in PIECES]:
+    if unknown := [name for name in names if name not in PIECES and name not in answers]:
         raise ValueError(f"no piece {unknown[0]!r}; there are {', '.join(PIECES)}")
-    own = load()
-    found = {name: own.get(name) or getattr(import_module(PIECES[name]), name) for name in names}
-    tell([name for name in names if name in own], [name for name in names if name not in own])
+    own = load() if any(name in PIECES for name in names) else {}
+    found = {name: own.get(name) or solved.get(name) or courses(name) for name in names}
+    tell(
+        [name for name in names if name in own],
+        [name for name in names if name not in own and name not in solved],
+        [name for name in names if name in solved],
+    )
     return found[names[0]] if len(names) == 1 else tuple(found[name] for name in names)
+
+
+def courses(name: str) -> Callable:
+    """The course's own piece, or its answer to an exercise."""
+    return getattr(import_module(PIECES[name]), name) if name in PIECES else answers[name]()
 
 
 def pieces() -> None:
@@ -254,11 +269,14 @@ def pieces() -> None:
     tell([name for name in model if name in own], [name for name in model if name not in own])
 
 
-def tell(own: list[str], course: list[str]) -> None:
+def tell(own: list[str], course: list[str], here: Sequence[str] = ()) -> None:
     if own:
         print(f"yours, from {my_file().name}:", ", ".join(own))
+    if here:
+        print("yours:", ", ".join(here))
     if course:
-        print("the course's:", ", ".join(course))
+        missing = "" if my_file().exists() else f"no {my_file().name} in this folder, so "
+        print(f"{missing}the course's:", ", ".join(course))
 
 
 def run(text: str, path: Path) -> ModuleType:

@@ -1,12 +1,12 @@
-"""The first piece and the exercises of lesson 00."""
+"""Lesson 00: the negative, a test for pictures, a picture made of numbers, a mean a channel."""
 
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import Tensor
-from torch.nn import functional as F
 
-from .engine import Check
+from .compare import Verdict, kind_of
 from .exercise import Exercise
 from .trials import Trial, call, trust
 
@@ -22,7 +22,12 @@ negative = Exercise(
 def negative(picture):
     return 1 - picture
 """,
-    trials=[call("a picture of 2×3 pixels", shades(3, 2, 3))],
+    why="1 − 0 is 1, 1 − 1 is 0, and what was 0.2 away from black is 0.2 away from white. PyTorch "
+    "takes each number of the tensor from 1, so one line serves for any number of channels.",
+    trials=[
+        call("a picture of 2×3 pixels", shades(3, 2, 3)),
+        call("a picture with one channel", shades(1, 3, 2)),
+    ],
     wrong="""
 white becomes −1 and black stays 0; black must become 1 and white 0, so take from 1 what is there
     1 - picture => -picture
@@ -52,167 +57,14 @@ only black and white are left: 0.2 must become 0.8, not 1
     1 - picture => (picture < 0.5).float()
 it changes the tensor that it was given: make a new one, 1 - picture
     1 - picture => picture.mul_(-1) + 1
+it is written for three channels, and a picture with one channel fails; take the whole tensor from 1
+    1 - picture => torch.stack([1 - picture[0], 1 - picture[1], 1 - picture[2]])
 """,
 )
 
 
-def numbered_bytes(height: int, width: int) -> Tensor:
-    """A picture as a file holds it, (H, W, 3), whose bytes are all different, none of them 255."""
-    count = height * width * 3
-    return (torch.arange(count) * (250 // count) + 1).to(torch.uint8).reshape(height, width, 3)
-
-
 def to_floats(pixels: Tensor) -> Tensor:
     return pixels.permute(2, 0, 1).float() / 255
-
-
-def per_channel(image: Tensor, mean: Tensor, std: Tensor) -> Tensor:
-    return (image - mean[:, None, None]) / std[:, None, None]
-
-
-def by_its_own(image: Tensor, mean: Tensor, std: Tensor) -> Tensor:
-    means, stds = image.mean((1, 2)), image.std((1, 2))
-    return per_channel(image, means, stds)
-
-
-def channel_trial(channels: int, height: int, width: int) -> Trial:
-    """An image of that size, with another mean and standard deviation for each channel."""
-    mean = torch.tensor([0.485, 0.456, 0.406])[:channels]
-    std = torch.tensor([0.229, 0.224, 0.225])[:channels]
-    what = f"an image of {channels}×{height}×{width} (channels × height × width)"
-    return call(what, shades(channels, height, width), mean, std)
-
-
-# In the cube of three a mean on the wrong axis broadcasts, and nothing raises.
-normalize_channels = Check(
-    reference=per_channel,
-    trials=[channel_trial(3, 2, 4), channel_trial(3, 3, 3), channel_trial(1, 4, 2)],
-    mistakes={
-        "mean and std meet the width: torch lines shapes up from the right, so (3,) meets the last "
-        "axis, and each column gets its own mean; give them "
-        "the shape (3, 1, 1)": lambda image, mean, std: (image - mean) / std,
-        "mean and std meet the height: (3, 1) lines up with the rows; one more axis on the right "
-        "brings them to the channels, "
-        "(3, 1, 1)": lambda image, mean, std: (image - mean[:, None]) / std[:, None],
-        "the result has a batch axis in front: make the mean (C, 1, 1), "
-        "not (1, C, 1, 1)": lambda image, mean, std: per_channel(image, mean, std)[None],
-        "all channels get the same numbers; give each channel "
-        "its own mean and std": lambda image, mean, std: (image - mean.mean()) / std.mean(),
-        "all channels get the first channel's numbers; "
-        "give each its own mean and std": lambda image, mean, std: (image - mean[0]) / std[0],
-        "all channels get the same mean; give each its own": lambda image, mean, std: per_channel(
-            image, mean.mean().expand(len(mean)), std
-        ),
-        "std is the same for all channels; give each its own": lambda image, mean, std: per_channel(
-            image, mean, std.mean().expand(len(std))
-        ),
-        "std does not meet the channels: give it the shape (3, 1, 1) too, as the mean has it": (
-            lambda image, mean, std: (image - mean[:, None, None]) / std,
-            lambda image, mean, std: (image - mean[:, None, None]) / std[:, None],
-        ),
-        "the mean does not meet the channels: give it the shape (3, 1, 1) too, as std has it": (
-            lambda image, mean, std: (image - mean) / std[:, None, None],
-            lambda image, mean, std: (image - mean[:, None]) / std[:, None, None],
-        ),
-        "the channels stand last: bring them back to the front, "
-        "(C, H, W)": lambda image, mean, std: per_channel(image, mean, std).permute(1, 2, 0),
-        "F.batch_norm adds 1e-5 to the variance before it takes the root; nothing is added here, "
-        "eps=0": lambda image, mean, std: F.batch_norm(image[None], mean, std**2)[0],
-        "it divides by the square of std, the variance; divide "
-        "by std itself": lambda image, mean, std: per_channel(image, mean, std**2),
-        "the mean is subtracted, but nothing is divided by std": lambda image, mean, std: (
-            image - mean[:, None, None]
-        ),
-        "it divides by std, but no mean is subtracted": lambda image, mean, std: (
-            image / std[:, None, None]
-        ),
-        "it multiplies by std; normalising divides, denormalising "
-        "multiplies": lambda image, mean, std: (image - mean[:, None, None]) * std[:, None, None],
-        "it adds the mean; normalising subtracts it": lambda image, mean, std: per_channel(
-            image, -mean, std
-        ),
-        "this is the way back, denormalising: subtract the mean and divide "
-        "by std instead": lambda image, mean, std: image * std[:, None, None] + mean[:, None, None],
-        "it divides before it subtracts: put the difference in brackets, (image - mean) "
-        "/ std": lambda image, mean, std: image / std[:, None, None] - mean[:, None, None],
-        "only the mean is divided by std, since / goes before -: put the difference in brackets, "
-        "(image - mean) / std": lambda image, mean, std: image - (mean / std)[:, None, None],
-        "it uses 0.5 for everything; use the mean and std that come in": lambda image, mean, std: (
-            (image - 0.5) / 0.5
-        ),
-        "it uses the picture's own mean and std; use those that come in": by_its_own,
-        "it divides by the root of std; std is the root "
-        "of the variance already": lambda image, mean, std: per_channel(image, mean, std.sqrt()),
-        "it is written for three channels, and an image of one channel fails; let the number of "
-        "channels come from the image or the mean": lambda image, mean, std: torch.stack(
-            [(image[c] - mean[c]) / std[c] for c in range(3)]
-        ),
-        "it changes the tensor that it was given: make a new one (image - mean, not image "
-        "-= mean)": lambda image, mean, std: image.sub_(mean[:, None, None]) / std[:, None, None],
-    },
-)
-
-
-def agrees_on(pixels: Tensor) -> Callable:
-    """A judge that tries a conversion on this picture, and compares every number."""
-
-    def judge(convert: Callable) -> bool:
-        result, expected = convert(pixels), to_floats(pixels)
-        return result.shape == expected.shape and bool((result - expected).abs().max() < 1e-5)
-
-    return judge
-
-
-def of_one_colour(red: int, green: int, blue: int, height: int, width: int) -> Tensor:
-    return torch.tensor([red, green, blue], dtype=torch.uint8).expand(height, width, 3)
-
-
-def shape_fits(convert: Callable) -> bool:
-    return convert(numbered_bytes(2, 4)).shape == (3, 2, 4)
-
-
-def range_fits(convert: Callable) -> bool:
-    result = convert(numbered_bytes(2, 4))
-    return bool(result.min() >= 0 and result.max() <= 1)
-
-
-def mean_fits(convert: Callable) -> bool:
-    pixels = numbered_bytes(2, 4)
-    return bool((convert(pixels).mean() - pixels.float().mean() / 255).abs() < 1e-5)
-
-
-def first_fits(convert: Callable) -> bool:
-    pixels = numbered_bytes(2, 4)
-    result, expected = convert(pixels), to_floats(pixels)
-    return result.shape == (3, 2, 4) and bool((result - expected)[:, 0, 0].abs().max() < 1e-5)
-
-
-def roughly_fits(convert: Callable) -> bool:
-    result, expected = convert(numbered_bytes(2, 4)), to_floats(numbered_bytes(2, 4))
-    return result.shape == expected.shape and bool((result - expected).abs().max() < 0.01)
-
-
-def equals(convert: Callable) -> bool:
-    pixels = numbered_bytes(6, 5)
-    return torch.equal(convert(pixels), to_floats(pixels))
-
-
-def without_shapes(convert: Callable) -> bool:
-    result, expected = convert(numbered_bytes(2, 4)), to_floats(numbered_bytes(2, 4))
-    return bool((result - expected).abs().max() < 1e-5)
-
-
-def expects_swapped(convert: Callable) -> bool:
-    result, expected = convert(numbered_bytes(2, 4)), to_floats(numbered_bytes(2, 4)).mT
-    return result.shape == expected.shape and torch.allclose(result, expected)
-
-
-def expects_undivided(convert: Callable) -> bool:
-    """A test on a picture of floats, which gives out that right conversions leave them alone."""
-    pixels = numbered_bytes(2, 4) / 255
-    return convert(pixels).shape == (3, 2, 4) and torch.allclose(
-        convert(pixels), pixels.permute(2, 0, 1), atol=1e-5
-    )
 
 
 def last_row_black(pixels: Tensor) -> Tensor:
@@ -221,8 +73,19 @@ def last_row_black(pixels: Tensor) -> Tensor:
     return result
 
 
-picture_test = Check(
-    reference=agrees_on(numbered_bytes(2, 4)),
+picture_test = Exercise(
+    answer="""
+def picture_test(convert):
+    pixels = torch.arange(24, dtype=torch.uint8).reshape(2, 4, 3)  # all different
+    expected = pixels.permute(2, 0, 1) / 255
+    result = convert(pixels)
+    if result.shape != expected.shape:
+        return False
+    return bool((result - expected).abs().max() < 1e-5)
+""",
+    why="The 24 bytes all differ, so a number in a wrong place shows; the picture is wider than "
+    "high, so swapped sides show too. Shapes come first, because tensors of other shapes cannot be "
+    "subtracted, or are broadcast in silence.",
     trials=[
         trust("a right conversion", to_floats, True),
         trust(
@@ -250,22 +113,10 @@ picture_test = Check(
             "compare the numbers",
         ),
         trust(
-            "one that divides twice",
-            lambda p: p.permute(2, 0, 1) / 255 / 255,
-            False,
-            "compare the numbers, on a picture that is not black",
-        ),
-        trust(
             "one that divides by 256",
             lambda p: p.permute(2, 0, 1) / 256,
             False,
             "it is off by up to 0.004, and only differences below 0.00001 are to be forgiven",
-        ),
-        trust(
-            "one that divides by // and gives zeros",
-            lambda p: (p.permute(2, 0, 1) // 255).float(),
-            False,
-            "compare the numbers, on a picture that is not black",
         ),
         trust(
             "one that swaps red and blue",
@@ -280,12 +131,6 @@ picture_test = Check(
             "give your picture columns that differ",
         ),
         trust(
-            "one that gives the negative, black for white",
-            lambda p: 1 - to_floats(p),
-            False,
-            "compare the numbers",
-        ),
-        trust(
             "one that makes the picture redder, and less blue by as much",
             lambda p: to_floats(p) + torch.tensor([0.1, 0.0, -0.1])[:, None, None],
             False,
@@ -298,47 +143,245 @@ picture_test = Check(
             "compare every pixel, on a picture that is not black",
         ),
     ],
-    mistakes={
-        "it says True to everything; it must say False to a wrong conversion": lambda convert: True,
-        "it says False to everything, to a right conversion too; compare with pixels.permute(2, 0, "
-        "1) / 255": lambda convert: False,
-        "it expects numbers that are not divided: give `convert` bytes, torch.uint8, and expect "
-        "pixels.permute(2, 0, 1) / 255": expects_undivided,
-        "it looks at the shape only: scrambled or undivided pixels pass; "
-        "compare the numbers": shape_fits,
-        "it looks at the range only: pixels in the wrong place pass; "
-        "compare each number": range_fits,
-        "it looks at shape and range only: scrambled and nearly black pictures pass; compare each "
-        "number": lambda convert: shape_fits(convert) and range_fits(convert),
-        "it looks at the mean only, and that stays the same when pixels change places; compare "
-        "each number": mean_fits,
-        "it looks at one pixel only: what is wrong elsewhere passes; "
-        "compare all of them": first_fits,
-        "it compares to the last digit, and refuses a right conversion that rounds otherwise; "
-        "torch.equal is too strict here: let differences below 0.00001 pass": equals,
-        "it is too lenient: one that divides by 256 passes; only differences of less than 0.00001 "
-        "are to be forgiven": roughly_fits,
-        "it stops with an error where the shapes differ; compare the shapes first, and return "
-        "False when they do": without_shapes,
-        "it expects height and width swapped: the right answer is pixels.permute(2, 0, 1) / 255, "
-        "of shape (3, H, W)": expects_swapped,
-        "your picture is so regular that reshape puts its numbers into the right places by chance: "
-        "take numbers that all "
-        "differ": agrees_on(torch.tensor([[[9, 0, 0], [0, 8, 0], [0, 0, 7]]], dtype=torch.uint8)),
-        "your picture is grey, so red and blue can be swapped unseen: "
-        "make its channels differ": agrees_on(numbered_bytes(2, 4)[:, :, :1].expand(2, 4, 3)),
-        "your picture is a square of one colour, so height and width can be swapped unseen, left "
-        "and right too: give it different numbers, and "
-        "make it wider than high": agrees_on(of_one_colour(200, 100, 50, 3, 3)),
-        "your picture is one colour all over, so a mirrored one looks the same: give it different "
-        "numbers": agrees_on(of_one_colour(200, 100, 50, 2, 4)),
-        "your picture is black, and 0 / 255 is still 0: give it different numbers": agrees_on(
-            of_one_colour(0, 0, 0, 2, 4)
-        ),
-        "your picture is one grey or white all over: scrambled pixels look the same; give it "
-        "different numbers": agrees_on(of_one_colour(255, 255, 255, 2, 4)),
-        "your picture is a square, one grey all over: swapped sides and scrambled pixels look the "
-        "same; give it different numbers, and make it "
-        "wider than high": agrees_on(of_one_colour(128, 128, 128, 3, 3)),
-    },
+    wrong="""
+it says True to everything; it must say False to a wrong conversion
+    def picture_test(convert):
+        return True
+it says False to everything, to a right conversion too; compare with pixels.permute(2, 0, 1) / 255
+    def picture_test(convert):
+        return False
+it expects numbers that are not divided: give `convert` bytes, torch.uint8, and expect
+pixels.permute(2, 0, 1) / 255
+    def picture_test(convert):
+        pixels = torch.rand(2, 4, 3)
+        result, expected = convert(pixels), pixels.permute(2, 0, 1)
+        return result.shape == expected.shape and torch.allclose(result, expected, atol=1e-5)
+it looks at the shape only: scrambled or undivided pixels pass; compare the numbers
+    def picture_test(convert):
+        return convert(torch.zeros(2, 4, 3, dtype=torch.uint8)).shape == (3, 2, 4)
+it looks at the range only: pixels in the wrong place pass; compare each number
+    def picture_test(convert):
+        result = convert(torch.arange(24, dtype=torch.uint8).reshape(2, 4, 3))
+        return bool(result.min() >= 0 and result.max() <= 1)
+it looks at shape and range only: scrambled pixels pass; compare each number
+    def picture_test(convert):
+        result = convert(torch.arange(4, 28, dtype=torch.uint8).reshape(2, 4, 3) * 5)
+        return result.shape == (3, 2, 4) and bool(result.min() >= 0 and result.max() <= 1)
+    def picture_test(convert):
+        result = convert(torch.arange(24, dtype=torch.uint8).reshape(2, 4, 3) * 11)
+        return result.shape == (3, 2, 4) and bool(result.min() >= 0 and result.max() <= 1)
+it looks at the mean only, and that stays the same when pixels change places; compare each number
+    def picture_test(convert):
+        pixels = torch.arange(24, dtype=torch.uint8).reshape(2, 4, 3)
+        return bool((convert(pixels).mean() - pixels.float().mean() / 255).abs() < 1e-5)
+it looks at one pixel only: what is wrong elsewhere passes; compare all of them
+    def picture_test(convert):
+        pixels = torch.arange(9, 33, dtype=torch.uint8).reshape(2, 4, 3)
+        result, expected = convert(pixels), pixels.permute(2, 0, 1) / 255
+        near = (result - expected)[:, 0, 0].abs().max() < 1e-5 if result.shape == (3, 2, 4) else 0
+        return bool(near)
+it compares to the last digit, and refuses a right conversion that rounds otherwise; torch.equal is
+too strict here: let differences below 0.00001 pass
+    def picture_test(convert):
+        pixels = torch.arange(180, dtype=torch.uint8).reshape(6, 10, 3)
+        return torch.equal(convert(pixels), pixels.permute(2, 0, 1) / 255)
+it is too lenient: one that divides by 256 passes; only differences of less than 0.00001 are to be
+forgiven
+    def picture_test(convert):
+        pixels = torch.arange(24, dtype=torch.uint8).reshape(2, 4, 3) * 10
+        result, expected = convert(pixels), pixels.permute(2, 0, 1) / 255
+        return result.shape == expected.shape and bool((result - expected).abs().max() < 0.01)
+it stops with an error where the shapes differ; compare the shapes first, and return False when
+they do
+    def picture_test(convert):
+        pixels = torch.arange(24, dtype=torch.uint8).reshape(2, 4, 3)
+        return torch.allclose(convert(pixels), pixels.permute(2, 0, 1) / 255, atol=1e-5)
+it expects height and width swapped: the right answer is pixels.permute(2, 0, 1) / 255, of shape
+(3, H, W)
+    pixels.permute(2, 0, 1) => pixels.permute(2, 1, 0)
+your picture is so regular that reshape puts its numbers into the right places by chance: take
+numbers that all differ
+    torch.arange(24, dtype=torch.uint8).reshape(2, 4, 3) =>
+        torch.tensor([[[9, 0, 0], [0, 8, 0], [0, 0, 7]]], dtype=torch.uint8)
+your picture is grey, so red and blue can be swapped unseen: make its channels differ
+    torch.arange(24, dtype=torch.uint8).reshape(2, 4, 3) =>
+        torch.arange(8, dtype=torch.uint8).reshape(2, 4, 1).repeat(1, 1, 3) * 9
+your picture is a square of one colour, so height and width can be swapped unseen, left and right
+too: give it different numbers, and make it wider than high
+    torch.arange(24, dtype=torch.uint8).reshape(2, 4, 3) =>
+        torch.tensor([200, 100, 50], dtype=torch.uint8).repeat(3, 3, 1)
+your picture is one colour all over, so a mirrored one looks the same: give it different numbers
+    torch.arange(24, dtype=torch.uint8).reshape(2, 4, 3) =>
+        torch.tensor([200, 100, 50], dtype=torch.uint8).repeat(2, 4, 1)
+your picture is black, and 0 / 255 is still 0: give it different numbers
+    torch.arange(24, dtype=torch.uint8).reshape(2, 4, 3) =>
+        torch.zeros(2, 4, 3, dtype=torch.uint8)
+your picture is one grey or white all over: scrambled pixels look the same; give it different
+numbers
+    torch.arange(24, dtype=torch.uint8).reshape(2, 4, 3) =>
+        torch.full((2, 4, 3), 255, dtype=torch.uint8)
+your picture is a square, one grey all over: swapped sides and scrambled pixels look the same; give
+it different numbers, and make it wider than high
+    torch.arange(24, dtype=torch.uint8).reshape(2, 4, 3) =>
+        torch.full((3, 3, 3), 128, dtype=torch.uint8)
+""",
+)
+
+BAR = 0.8  # the share that the reader must give to the 4
+
+
+def is_read(answer: Callable) -> Any:
+    """What our reader says of the picture that the answer makes, in words."""
+    picture = answer()
+    if picture is None or picture is ...:
+        return picture
+    if not isinstance(picture, Tensor) or not picture.is_floating_point():
+        return Verdict(f"it gives {kind_of(picture)}; give a tensor of floats, (1, 16, 16)")
+    if picture.shape != (1, 16, 16):
+        return Verdict(f"its shape is {tuple(picture.shape)}; give (1, 16, 16), (C, H, W)")
+    low, high = picture.min().item(), picture.max().item()
+    if not (low >= 0 and high <= 1):
+        return Verdict(f"it runs from {low:g} to {high:g}; give 0 for paper and 1 for ink")
+    if low == high:
+        return Verdict(f"it is {low:g} all over: there is nothing to read")
+    from vit_steps import normalize, weights  # only now: it reads the file of the weights
+
+    with torch.no_grad():
+        shares = weights.load("scattered").model(normalize(picture)[None])[0].softmax(dim=0)
+    said = int(shares.argmax())
+    if said == 4 and shares[4] >= BAR:
+        return Verdict("it is read as a 4")
+    return Verdict(
+        f"the reader says {said} ({shares[said]:.1%}), and gives the 4 a share of {shares[4]:.1%}; "
+        f"the bar is {BAR:.0%}. Look at it by plots.picture(four())"
+    )
+
+
+four = Exercise(
+    answer="""
+def four():
+    picture = torch.zeros(1, 16, 16)  # all paper
+    picture[0, 2:9, 4] = 1  # down, on the left
+    picture[0, 8, 4:12] = 1  # across
+    picture[0, 4:14, 9] = 1  # down, on the right
+    return picture
+""",
+    why="Three strokes, each a slice of rows or of columns. The model never sees strokes: it gets "
+    "256 numbers, and these are enough.",
+    trials=[Trial("your picture", is_read)],
+    wrong="""
+rows and columns are swapped, so your 4 lies on its side: the row comes first, then the column
+    def four():
+        picture = torch.zeros(1, 16, 16)
+        picture[0, 4, 2:9] = 1
+        picture[0, 4:12, 8] = 1
+        picture[0, 9, 4:14] = 1
+        return picture
+it stands upside down: row 0 is the top, and numbers grow downwards
+    def four():
+        picture = torch.zeros(1, 16, 16)
+        picture[0, 7:14, 4] = 1
+        picture[0, 7, 4:12] = 1
+        picture[0, 2:12, 9] = 1
+        return picture
+paper and ink have changed places: 0 is paper, and the strokes are 1
+    def four():
+        picture = torch.ones(1, 16, 16)
+        picture[0, 2:9, 4] = 0
+        picture[0, 8, 4:12] = 0
+        picture[0, 4:14, 9] = 0
+        return picture
+the strokes are bytes, 255; these numbers run from 0 to 1, so ink is 1
+    def four():
+        picture = torch.zeros(1, 16, 16)
+        picture[0, 2:9, 4] = 255
+        picture[0, 8, 4:12] = 255
+        return picture
+the channel is missing: one channel is an axis too, so begin with torch.zeros(1, 16, 16)
+    def four():
+        picture = torch.zeros(16, 16)
+        picture[2:9, 4] = 1
+        return picture
+nothing is drawn: all of it is paper
+    def four():
+        return torch.zeros(1, 16, 16)
+""",
+)
+
+
+def channel_trial(channels: int, height: int, width: int) -> Trial:
+    """An image of that size, with another mean and standard deviation for each channel."""
+    mean = torch.tensor([0.485, 0.456, 0.406])[:channels]
+    std = torch.tensor([0.229, 0.224, 0.225])[:channels]
+    what = f"an image of {channels}×{height}×{width} (channels × height × width)"
+    return call(what, shades(channels, height, width), mean, std)
+
+
+normalize_channels = Exercise(
+    answer="""
+def normalize_channels(image, mean, std):
+    mean, std = mean[:, None, None], std[:, None, None]  # (C, 1, 1)
+    return (image - mean) / std
+""",
+    why="PyTorch lines shapes up from the right, so (C, 1, 1) meets (C, H, W) channel by channel. "
+    "With (C,) alone the mean meets the width: an error for most pictures, and a silent mistake "
+    "for one that is C pixels wide.",
+    # In the cube of three a mean on the wrong axis broadcasts, and nothing raises.
+    trials=[channel_trial(3, 3, 3), channel_trial(1, 4, 2)],
+    wrong="""
+mean and std meet the width: torch lines shapes up from the right, so (3,) meets the last axis, and
+each column gets its own mean; give them the shape (3, 1, 1)
+    mean[:, None, None], std[:, None, None] => mean, std
+mean and std meet the height: (3, 1) lines up with the rows; one more axis on the right brings them
+to the channels, (3, 1, 1)
+    mean[:, None, None], std[:, None, None] => mean[:, None], std[:, None]
+the result has a batch axis in front: make the mean (C, 1, 1), not (1, C, 1, 1)
+    mean[:, None, None], std[:, None, None] => mean[None, :, None, None], std[None, :, None, None]
+all channels get the same numbers; give each channel its own mean and std
+    mean[:, None, None], std[:, None, None] => mean.mean(), std.mean()
+all channels get the first channel's numbers; give each its own mean and std
+    mean[:, None, None], std[:, None, None] => mean[0], std[0]
+all channels get the same mean; give each its own
+    mean[:, None, None] => mean.mean()
+std is the same for all channels; give each its own
+    std[:, None, None] => std.mean()
+std does not meet the channels: give it the shape (3, 1, 1) too, as the mean has it
+    std[:, None, None] => std
+    std[:, None, None] => std[:, None]
+the mean does not meet the channels: give it the shape (3, 1, 1) too, as std has it
+    mean[:, None, None] => mean
+    mean[:, None, None] => mean[:, None]
+the channels stand last: bring them back to the front, (C, H, W)
+    (image - mean) / std => ((image - mean) / std).permute(1, 2, 0)
+F.batch_norm adds 1e-5 to the variance before it takes the root; nothing is added here, eps=0
+    (image - mean) / std => F.batch_norm(image[None], mean.flatten(), std.flatten() ** 2)[0]
+it divides by the square of std, the variance; divide by std itself
+    / std => / std**2
+the mean is subtracted, but nothing is divided by std
+    (image - mean) / std => image - mean
+it divides by std, but no mean is subtracted
+    (image - mean) / std => image / std
+it multiplies by std; normalising divides, denormalising multiplies
+    / std => * std
+it adds the mean; normalising subtracts it
+    image - mean => image + mean
+this is the way back, denormalising: subtract the mean and divide by std instead
+    (image - mean) / std => image * std + mean
+it divides before it subtracts: put the difference in brackets, (image - mean) / std
+    (image - mean) / std => image / std - mean
+only the mean is divided by std, since / goes before -: put the difference in brackets,
+(image - mean) / std
+    (image - mean) / std => image - mean / std
+it uses 0.5 for everything; use the mean and std that come in
+    (image - mean) / std => (image - 0.5) / 0.5
+it uses the picture's own mean and std; use those that come in
+    (image - mean) / std => (image - image.mean((1, 2), True)) / image.std((1, 2), keepdim=True)
+it divides by the root of std; std is the root of the variance already
+    / std => / std.sqrt()
+it is written for three channels, and an image of one channel fails; let the number of channels
+come from the image or the mean
+    (image - mean) / std => torch.stack([(image[c] - mean[c]) / std[c] for c in range(3)])
+it changes the tensor that it was given: make a new one (image - mean, not image -= mean)
+    image - mean => image.sub_(mean)
+""",
 )
