@@ -1,9 +1,9 @@
 """The learner's own model, `my_vit.py`: kept piece by piece, and taken up again.
 
 When the check of a build cell says "right", the learner's source goes into one plain file beside
-the notebooks. The file is the learner's: with all pieces of the model in it, it imports nothing of
-`vit_steps` for the model, and whatever else stands in it is left alone. It stands in the folder in which the notebook runs;
-the environment variable `MY_VIT` may name another file.
+the notebooks. The file is the learner's: with all pieces of the model in it, the model imports
+nothing of `vit_steps`, and whatever else stands in it is left alone. It stands in the folder in
+which the notebook runs; the environment variable `MY_VIT` may name another file.
 """
 
 import ast

@@ -1,5 +1,6 @@
 """Lesson 07: a training step, the measurement, the loop; the slip in a step, a bar to beat."""
 
+import math
 from collections.abc import Callable
 from functools import cache
 from math import ceil
@@ -517,7 +518,7 @@ def train(model, data, epochs, lr=2e-3, batch_size=64, seed=0, report=None):
         looped("five epochs", EPOCHS, lr=PEAK, batch_size=BATCH, seed=3),
         Trial("the order, by the seed", by_seeds),
     ],
-    uses={"decay_groups": decay_groups, "warmup_cosine": warmup_cosine},
+    uses={"decay_groups": decay_groups, "math": math, "warmup_cosine": warmup_cosine},
     wrong="""
 the pictures are not shuffled: in each epoch draw their numbers in a new order, by torch.randperm
     torch.randperm(len(data), generator=generator) => torch.arange(len(data))

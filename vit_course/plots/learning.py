@@ -75,7 +75,7 @@ def live_curve(epochs: int) -> Callable[[Sequence[float], float], Any]:
     figure, (left, right) = plt.subplots(1, 2, figsize=(9, 2.8), layout="constrained")
     plt.close(figure)  # else a notebook would show it a second time, at the end of the cell
     left.set(title="Loss", xlabel="epoch", xlim=(0, epochs), ylim=(0, 2.5))
-    right.set(title="Read of val, in %", xlabel="epoch", xlim=(0, epochs), ylim=(0, 100))
+    right.set(title="Read of val, in %", xlabel="epoch", xlim=(0, epochs + 0.3), ylim=(0, 100))
     for ax in (left, right):
         ax.spines[["top", "right"]].set_visible(False)
     shares: list[float] = []
