@@ -1,7 +1,8 @@
 """Lesson 07: a training step, the measurement, the loop; the slip in a step, a bar to beat."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from math import ceil
 from typing import Any
@@ -14,6 +15,7 @@ from torch.optim.optimizer import register_optimizer_step_pre_hook
 from vit_steps.training import decay_groups, warmup_cosine
 from vit_steps.training import evaluate as measured
 from vit_steps.training import train as loop
+from vit_steps.training import train_step as one_step
 from vit_steps.training.data import load_data
 from vit_steps.training.dataset import ImageDataset
 from vit_steps.vit import ViT, ViTConfig
@@ -280,10 +282,6 @@ a mean of the batches' means weighs a small last batch too much: add up sums, an
         data.labels).float().mean() => torch.stack([part.mean() for part in
         (logits.argmax(dim=1) == data.labels).float().split(64)]).mean()
     F.cross_entropy(logits, data.labels) => torch.stack([F.cross_entropy(*pair) for pair in
-        zip(logits.split(100), data.labels.split(100))]).mean() ;; (logits.argmax(dim=1) ==
-        data.labels).float().mean() => torch.stack([part.mean() for part in
-        (logits.argmax(dim=1) == data.labels).float().split(100)]).mean()
-    F.cross_entropy(logits, data.labels) => torch.stack([F.cross_entropy(*pair) for pair in
         zip(logits.split(256), data.labels.split(256))]).mean() ;; (logits.argmax(dim=1) ==
         data.labels).float().mean() => torch.stack([part.mean() for part in
         (logits.argmax(dim=1) == data.labels).float().split(256)]).mean()
@@ -297,8 +295,6 @@ compare the class that is named with the label: logits.argmax(dim=1), along the 
 only the first batch is measured: go through all of data
     data.images => data.images[:64] ;; logits, data.labels) => logits, data.labels[:64]) ;;
         == data.labels => == data.labels[:64]
-    data.images => data.images[:256] ;; logits, data.labels) => logits, data.labels[:256]) ;;
-        == data.labels => == data.labels[:256]
 """,
     why="Nothing random may be left in a measurement, and a measurement must leave nothing behind: "
     "so the mode is kept and given back. The package goes through the pictures in batches of 256 "
@@ -309,50 +305,40 @@ only the first batch is measured: go through all of data
 
 # The loop -----------------------------------------------------------------------------------------
 
-PICTURES, BATCH, EPOCHS, PEAK = 7, 2, 5, 0.02  # 4 steps an epoch, and 2 of the 20 rise
-AN_EPOCH = ceil(PICTURES / BATCH)
+PICTURES = 11  # in batches of 3 they are 4 steps an epoch
 
 
-class Steps(list):
-    """Notes what every optimizer does, while it is entered: a dictionary a step.
+@contextmanager
+def steps_of(model: Watched, data: ImageDataset) -> Iterator[list[dict[str, Any]]]:
+    """Within, a list that grows by a dictionary with each step of any optimizer.
 
-    "kind" is the optimizer's, "lr" and "decay" are those of each parameter, and of the model's last
-    call: which pictures it was given, whether in training mode, and the loss.
+    "kind" is the optimizer's, "lr" and "decay" are those of each parameter; the others are of the
+    model's last call: which pictures it was given, in which mode, and their loss.
     """
+    steps: list[dict[str, Any]] = []
 
-    def __init__(self, model: Watched, data: ImageDataset):
-        super().__init__()
-        self.model, self.data = model, data
-
-    def __enter__(self) -> "Steps":
-        self.hook = register_optimizer_step_pre_hook(self.note)
-        return self
-
-    def __exit__(self, *_: Any) -> None:
-        self.hook.remove()
-
-    def note(self, optimizer: torch.optim.Optimizer, *_: Any) -> None:
-        model, groups = self.model, optimizer.param_groups
-        which = {id(p): (group["lr"], group["weight_decay"]) for group in groups
-                 for p in group["params"]}  # fmt: skip
-        found = [which.get(id(p), (0, 0)) for p in model.parameters()]
-        step = dict(kind=type(optimizer).__name__, lr=[lr for lr, _ in found],
-                    decay=[decay for _, decay in found])  # fmt: skip
+    def note(optimizer: torch.optim.Optimizer, *_: Any) -> None:
+        groups = {id(p): group for group in optimizer.param_groups for p in group["params"]}
+        found = [groups.get(id(p), dict(lr=0, weight_decay=0)) for p in model.parameters()]
+        step = dict(kind=type(optimizer).__name__, lr=[group["lr"] for group in found])
+        step["decay"] = [group["weight_decay"] for group in found]
         if model.given:
             pictures = model.given[-1].flatten(1)[:, None]  # (B, 1, 4)
-            same = (pictures == self.data.images.flatten(1)).all(dim=2)  # (B, n)
-            labels = self.data.labels[same.int().argmax(dim=1)]
-            step |= dict(
-                pictures=same.int().argmax(dim=1).tolist(),
-                trained=model.trained[-1],
-                loss=F.cross_entropy(model.logits[-1], labels).item(),
-            )
-        self.append(step)
+            same = (pictures == data.images.flatten(1)).all(dim=2)  # (B, n)
+            numbers = same.int().argmax(dim=1)
+            loss = F.cross_entropy(model.logits[-1], data.labels[numbers]).item()
+            step |= dict(pictures=numbers.tolist(), trained=model.trained[-1], loss=loss)
+        steps.append(step)
+
+    hook = register_optimizer_step_pre_hook(note)
+    try:
+        yield steps
+    finally:
+        hook.remove()
 
 
-def shown(steps: Steps, epochs: int, batch: int) -> str:
+def shown(steps: list, count: int, epochs: int, batch: int) -> str:
     """What is wrong with the pictures that the steps were made with; "" where all is as asked."""
-    count = len(steps.data)
     sizes = [len(part) for part in torch.arange(count).split(batch)]
     if not steps:
         return "no optimizer was asked to step: each batch goes through train_step"
@@ -382,7 +368,7 @@ def shown(steps: Steps, epochs: int, batch: int) -> str:
     return ""
 
 
-def moved(steps: Steps, peak: float) -> str:
+def moved(steps: list, peak: float) -> str:
     """What is wrong with the optimizer, its rates and its decay; "" where all is as asked."""
     if others := [step["kind"] for step in steps if step["kind"] != "AdamW"]:
         return f"the optimizer is {others[0]}; take torch.optim.AdamW"
@@ -394,7 +380,7 @@ def moved(steps: Steps, peak: float) -> str:
             some = slice(wrong[0], wrong[0] + 4)
             given, right = (", ".join(f"{x:.4g}" for x in all_[some]) for all_ in (rates, wanted))
             return (
-                f"from step {wrong[0]}, counted from 0, the learning rates are {given} …; "
+                f"from step {wrong[0]}, counted from 0, group {group} has the rates {given} …; "
                 f"expected, by lr * warmup_cosine(step, {len(steps)}, 0.1), {right} …"
             )
     if any(step["decay"] != [0.05, 0.0] for step in steps):
@@ -402,7 +388,7 @@ def moved(steps: Steps, peak: float) -> str:
     return ""
 
 
-def ended(steps: Steps, losses: Any, weights: Tensor, peak: float) -> str:
+def ended(steps: list, data: ImageDataset, losses: Any, weights: Tensor, peak: float) -> str:
     """What is wrong with the losses, or with the weights at the end; "" where all is as asked."""
     try:
         found = torch.tensor([float(loss) for loss in losses])
@@ -417,10 +403,7 @@ def ended(steps: Steps, losses: Any, weights: Tensor, peak: float) -> str:
     for number, step in enumerate(steps):
         for group in optimizer.param_groups:
             group["lr"] = peak * warmup_cosine(number, len(steps), 0.1)
-        images, labels = steps.data[step["pictures"]]
-        optimizer.zero_grad()
-        F.cross_entropy(twin(images), labels).backward()
-        optimizer.step()
+        one_step(twin, optimizer, *data[step["pictures"]])
     if not torch.allclose(weights, twin.fc.weight.detach(), atol=1e-5):
         return "the weights at the end are others than AdamW comes to by these batches and rates"
     return ""
@@ -438,17 +421,16 @@ def looped(what: str, *given: Any, reports: bool = True, **options: Any) -> Tria
             told.append([len(x) if isinstance(x, list) else x for x in said])
             model.eval()  # as a measurement does that never goes back
 
-        with Steps(model, data) as steps:
+        with steps_of(model, data) as steps:
             extra: Any = dict(report=report) if reports else {}
             losses = answer(model, data, *given, **options, **extra)
         if losses is None or losses is ...:
             return losses
-        pictures = shown(steps, epochs, batch)
         each = ceil(PICTURES / batch)
         wanted = [[epoch, epoch * each] for epoch in range(1, epochs + 1)] if reports else []
         learned = [number for number, step in enumerate(steps) if not step.get("trained", True)]
         return Parts(
-            Verdict(pictures),
+            Verdict(shown(steps, PICTURES, epochs, batch)),
             Verdict(
                 f"step {learned[0]}, counted from 0, runs in evaluation mode: call model.train() "
                 "in each epoch, since a report may have left another mode"
@@ -456,7 +438,7 @@ def looped(what: str, *given: Any, reports: bool = True, **options: Any) -> Tria
                 else ""
             ),
             Verdict(moved(steps, peak)),
-            Verdict(ended(steps, losses, model.fc.weight.detach(), peak)),
+            Verdict(ended(steps, data, losses, model.fc.weight.detach(), peak)),
             Verdict(f"the model is in {mode_of(model)} mode afterwards" if model.training else ""),
             Verdict(told_wrongly(told, wanted)),
         )
@@ -481,7 +463,7 @@ def by_seeds(answer: Callable) -> Any:
     orders = []
     for seed in (3, 3, 4):
         model, data = Watched(), numbered_pictures(PICTURES)
-        with Steps(model, data) as steps:
+        with steps_of(model, data) as steps:
             result = answer(model, data, 1, batch_size=PICTURES, seed=seed)
         if result is None or result is ...:
             return result
@@ -515,7 +497,7 @@ def train(model, data, epochs, lr=2e-3, batch_size=64, seed=0, report=None):
 """,
     trials=[
         looped("two epochs, no report", 2, reports=False),
-        looped("five epochs", EPOCHS, lr=PEAK, batch_size=BATCH, seed=3),
+        looped("five epochs", 5, lr=0.02, batch_size=3, seed=3),
         Trial("the order, by the seed", by_seeds),
     ],
     uses={"decay_groups": decay_groups, "math": math, "warmup_cosine": warmup_cosine},
