@@ -32,6 +32,7 @@ SECOND = {path.stem for path in LESSONS} - {
     "04_attention",
     "05_encoder",
     "06_vit",
+    "07_training",
 }
 
 

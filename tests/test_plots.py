@@ -142,17 +142,23 @@ def test_canvases_take_texts_and_leave_no_empty_frame():
     assert not axes[3].axison
 
 
-def test_learning_by_heart_marks_the_lowest_validation_loss():
-    plots.by_heart([3.0, 1.0, 0.1], {0: 3.0, 1: 2.0, 2: 2.5}, [1.0, 10.0, 0.1])
-    left, right = plt.gcf().axes
-    marked = left.texts[-1]
-    assert (marked.get_text(), marked.xy) == ("lowest", (1, 2.0))
-    assert right.get_yscale() == "log"
+def test_runs_of_several_seeds_share_a_scale_and_stand_under_their_name():
+    plots.seed_runs({name: [[2.0, 1.0], [2.0, top]] for top, name in enumerate("abcd")}, 2.3, "x")
+    axes = plt.gcf().axes
+    assert [ax.get_title() for ax in axes] == ["a", "b", "c", "d", "", ""]
+    assert len({ax.get_ylim() for ax in axes[:4]}) == 1
+    assert [list(line.get_ydata()) for line in axes[3].lines[1:]] == [[2.0, 1.0], [2.0, 3]]
 
 
-def test_a_sweep_names_the_rate_of_the_lowest_mean():
-    plots.rate_sweep({0.1: [2.0, 1.0], 0.001: [0.5, 3.0], 0.01: [1.0, 1.2]})
-    assert texts(plt.gca()) == ["0.01"]
+def test_a_live_curve_is_drawn_anew_with_all_that_came():
+    draw = plots.live_curve(epochs=2)
+    draw([2.0] * 20, 0.25)
+    left, right = draw([2.0] * 20 + [1.0] * 20, 0.5).axes
+    (curve,), (points,) = left.lines, right.lines
+    assert curve.get_ydata().tolist() == [2.0] * 20 + [1.0] * 20
+    assert curve.get_xdata()[[0, -1]].tolist() == [0.025, 1.975]
+    assert points.get_ydata().tolist() == [25.0, 50.0]
+    assert texts(right) == ["50"]
 
 
 def test_gaps_write_where_the_largest_twentieth_begins():

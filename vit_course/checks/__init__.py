@@ -9,7 +9,7 @@ from pathlib import Path
 from .choosing import exhibit, quiz
 from .compare import difference
 from .engine import Check
-from .keeping import mine, pieces
+from .keeping import mine, my_file, pieces
 from .sources import source
 
 EXERCISES: dict[str, Check] = {
@@ -20,4 +20,4 @@ EXERCISES: dict[str, Check] = {
 }
 globals().update(EXERCISES)
 
-__all__ = ["EXERCISES", "difference", "exhibit", "mine", "pieces", "quiz", "source"]
+__all__ = ["EXERCISES", "difference", "exhibit", "mine", "my_file", "pieces", "quiz", "source"]

@@ -36,7 +36,7 @@ from .figures import (
     picture,
     sharp,
 )
-from .learning import by_heart, downhill, gaps, rate_sweep
+from .learning import downhill, gaps, live_curve, seed_runs
 from .positions import clock_faces, likeness_by_distance, token_sum
 from .published import head_maps, name_lines, prepared
 from .road import STAGES, course_map
@@ -71,7 +71,6 @@ __all__ = [
     "attention_shapes",
     "batch_speeds",
     "bends",
-    "by_heart",
     "canvases",
     "clock_faces",
     "close_up",
@@ -86,6 +85,7 @@ __all__ = [
     "head_maps",
     "heads_cut",
     "likeness_by_distance",
+    "live_curve",
     "map_table",
     "maps_below",
     "mark_patches",
@@ -101,11 +101,11 @@ __all__ = [
     "possible_reads",
     "prepared",
     "qkv_rows",
-    "rate_sweep",
     "reading",
     "residual_road",
     "same_patch",
     "scale_runs",
+    "seed_runs",
     "sharp",
     "silenced",
     "soft_lookup",
