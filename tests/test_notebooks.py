@@ -24,7 +24,7 @@ SOLUTIONS = sorted((lessons.ROOT / "notebooks" / "solutions").glob("*.ipynb"))
 ALL = LESSONS + SOLUTIONS
 
 # Lessons that are still in the second edition's form.
-SECOND = {path.stem for path in LESSONS} - {"00_start_here"}
+SECOND = {path.stem for path in LESSONS} - {"00_start_here", "12_spot_the_mistake"}
 
 
 def read(path: Path):
