@@ -1,7 +1,9 @@
 """The drawings say what they are given, and refuse what they cannot draw truly."""
 
+import json
 import re
 from pathlib import Path
+from statistics import mean
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -10,6 +12,7 @@ import torch
 from matplotlib.colors import to_hex
 
 from vit_course import plots
+from vit_course.plots import speed
 
 
 @pytest.fixture(autouse=True)
@@ -162,6 +165,15 @@ def test_parameter_bars_write_counts_and_shares():
     assert texts(plt.gca()) == ["100  (10.0%)", "899  (89.9%)", "1  (0.1%)"]
 
 
+def test_a_drawing_its_map_and_its_answer():
+    plots.drawing_read(torch.zeros(1, 4, 4), torch.tensor([0.1, 0, 0.2, 0.6]), torch.eye(3)[1])
+    left, middle, right = plt.gcf().axes
+    assert len(left.lines) == 2
+    assert texts(middle) == ["10%", "0%", "20%", "60%"]
+    assert texts(right) == ["100%"]
+    assert len({bar.get_facecolor() for bar in right.patches}) == 2
+
+
 def test_rows_of_maps_share_a_scale_but_those_that_shall_not():
     maps = {
         "one": torch.full((2, 2, 2), 0.5),
@@ -185,11 +197,11 @@ def test_a_table_of_maps_keeps_every_number_in_its_place():
     assert np.ma.is_masked(shown[2]) or np.isnan(shown[2]).all()
 
 
-def test_positions_likeness_is_one_to_themselves_and_drawn_in_their_own_place():
-    plots.position_maps({"eye": torch.eye(4)}, grid=2)
-    shown = plt.gcf().axes[0].images[0].get_array()
-    assert np.nansum(shown) == 4 * 7 * 7
-    assert shown.shape == (2 * (2 * 7 + 2),) * 2
+def test_each_pair_of_positions_stands_at_its_distance_and_likeness():
+    plots.likeness_by_distance({"a": torch.tensor([[1.0, 0], [2, 0], [0, 3], [-1, 0]])})
+    neither, in_line = plt.gcf().axes[0].collections  # of a 2×2 grid
+    found = [np.round(np.asarray(dots.get_offsets()), 2).tolist() for dots in (neither, in_line)]
+    assert found == [[[1.41, -1], [1.41, 0]], [[1, 1], [1, 0], [1, -1], [1, 0]]]
 
 
 def test_a_sum_of_tokens_and_positions_is_what_it_shows():
@@ -197,13 +209,6 @@ def test_a_sum_of_tokens_and_positions_is_what_it_shows():
     axes = plt.gcf().axes
     assert [texts(ax) for ax in axes] == [["1.0", "2.0"], ["0.5", "-4.0"], ["1.5", "-2.0"]]
     assert len({ax.images[0].get_clim() for ax in axes}) == 1
-
-
-def test_shares_stand_beside_the_photo_on_one_scale():
-    plots.share_maps(torch.rand(3, 8, 8), 3, {"a": torch.ones(4), "b": torch.zeros(4)})
-    photo, *maps = plt.gcf().axes
-    assert texts(photo) == ["patch 3"]
-    assert [ax.images[0].get_clim() for ax in maps] == [(0, 10)] * 2
 
 
 def test_a_clock_starts_upright_and_turns_clockwise():
@@ -260,13 +265,6 @@ def test_rows_of_a_fused_weight_stand_in_the_order_that_is_named():
     assert shown[12:18] == ["q head 0"] * 2 + ["k head 0"] * 2 + ["v head 0"] * 2
 
 
-def test_signed_tables_have_their_middle_at_zero():
-    plots.signed_tables({"a": torch.tensor([[1.0, -5.0], [0.0, -0.01]]), "b": torch.eye(2)}, "xy")
-    first, second, _ = plt.gcf().axes
-    assert first.images[0].get_clim() == second.images[0].get_clim() == (-5, 5)
-    assert texts(first) == ["1.0", "-5.0", "0.0", "0.0"]
-
-
 def test_attention_as_shapes_lights_one_row_of_scores_weights_and_result():
     plots.attention_shapes(torch.rand(3, 2), torch.rand(3, 2), torch.rand(3, 3), "abc", "b")
     ax = plt.gca()
@@ -277,25 +275,30 @@ def test_attention_as_shapes_lights_one_row_of_scores_weights_and_result():
     ]  # fmt: skip
 
 
-def test_maps_of_queries_share_a_scale_and_veil_what_is_hidden():
-    hidden = torch.tensor([True, False, False, True])
-    maps = {"eye, block 1": torch.tensor([0.1, 0.2, 0.3, 0.4]), "eye, blind": torch.full((4,), 0.9)}
-    plots.query_maps(torch.rand(3, 4, 4), maps, {"eye": 1, "wall": 2}, hidden, patch_size=2)
-    asks, one, two = plt.gcf().axes[:3]
-    assert texts(asks) == ["eye"]
-    assert one.images[1].get_clim() == two.images[1].get_clim()
-    assert sum(p.get_hatch() is not None for p in two.patches) == 2
-    assert not any(p.get_hatch() for p in one.patches)
+def test_runs_without_the_scale_show_every_seed_and_join_the_means():
+    plots.scale_runs("divided by √d", "smaller steps")
+    ax = plt.gca()
+    stored = speed.stored("scale")["reader"]["smaller steps"]
+    means = [sum(shares) / len(shares) for shares in stored.values()]
+    assert list(ax.lines[1].get_xdata()) == [float(rate) for rate in stored]
+    assert list(ax.lines[1].get_ydata()) == pytest.approx(means)
+    dots = [line for line in ax.lines if line.get_linestyle() == "None"]
+    assert [len(line.get_ydata()) for line in dots] == [5] * 6
+    low, high = ax.get_ylim()
+    assert all(low < share < high for line in dots for share in line.get_ydata())
 
 
-def test_the_scale_is_drawn_with_medians_beside_means():
-    def measure(d, factor):
-        return torch.tensor([0.0, factor, 4 * factor])
-
-    plots.scale_curves([4, 16], measure)
-    medians, means = plt.gcf().axes
-    assert [list(line.get_ydata()) for line in medians.lines] == [[1, 1], [0.5, 0.25]]
-    assert list(means.lines[0].get_ydata()) == pytest.approx([5 / 3, 5 / 3])
+def test_lesson_04s_sentences_about_stored_runs_are_true():
+    book = Path(__file__).parents[1] / "notebooks" / "04_attention.ipynb"
+    cells = json.loads(book.read_text("utf-8"))["cells"]
+    text = " ".join("".join(cell["source"]) for cell in cells)
+    stored = speed.stored("scale")
+    for form, runs in stored["reader"].items():
+        low, middle, high = (round(mean(shares)) for shares in runs.values())
+        assert f"{form.capitalize()}: {low}, {middle} and {high}%" in text
+    for runs in stored["ViT"].values():
+        divided, bare = (f"{mean(shares):.0f}%" for shares in runs.values())
+        assert f"{divided} with and {bare} without" in text
 
 
 def test_a_block_with_its_norms_elsewhere_is_refused():
@@ -380,12 +383,24 @@ def test_marked_patches_are_framed_where_they_stand():
     assert corners == [(-0.5, -0.5)] * 2 + [(7.5, 3.5)] * 2  # patch 5: row 1, column 2
 
 
-def test_patches_alone_are_cut_where_they_are_framed():
-    image = torch.arange(96.0).reshape(1, 8, 12) / 96
-    plots.patches_alone(image, {"b": 5}, patch_size=4)
-    shown = next(ax for ax in plt.gcf().axes if ax.get_title() == "b")
-    cut = torch.from_numpy(shown.images[0].get_array().data.copy())
-    assert torch.equal(cut.squeeze(-1), image[0, 4:8, 8:12])
+def test_a_patch_is_shown_as_it_stands_in_the_first_picture():
+    images = torch.rand(3, 1, 8, 12) * 2 - 1
+    plots.same_patch(images, place=5, patch_size=4)
+    alone, *others = plt.gcf().axes
+    assert np.allclose(alone.images[0].get_array(), images[0, 0, 4:8, 8:12])
+    assert [ax.patches[0].get_xy() for ax in others] == [(7.5, 3.5)] * 3
+
+
+def test_heads_are_columns_side_by_side_in_every_step():
+    plots.heads_cut(torch.tensor([[0, 1, 2, 3], [10, 11, 12, 13]]), 2)
+    ax = plt.gca()
+    shown = [text for text in texts(ax) if text.isdigit()]
+    assert shown == ["00", "01", "10", "11", "02", "03", "12", "13"] * 3
+    assert [text for text in texts(ax) if "(" in text] == [
+        "(B, N, D)",
+        "(B, N, h, d)",
+        "(B, h, N, d)",
+    ]
 
 
 def test_pictures_stand_below_their_names():
@@ -414,10 +429,13 @@ def test_a_close_up_shows_the_pixels_that_it_frames():
 
 
 def test_templates_are_grey_at_zero_on_one_scale():
-    plots.template_grid(torch.tensor([[0.0] * 12, [4.0] * 12]), patch_size=2, columns=3)
-    axes = plt.gcf().axes
-    assert [ax.get_title() for ax in axes] == ["row 0", "row 1", ""]
-    assert [float(ax.images[0].get_array().max()) for ax in axes[:2]] == [0.5, 1.0]
+    plots.template_grid({"a": torch.zeros(1, 1, 2, 2), "b": torch.full((4, 1, 2, 2), 4.0)}, 3)
+    small, large = plt.gcf().axes
+    assert [ax.get_title("left") for ax in (small, large)] == ["a", "b"]
+    drawn = [ax.images[0].get_array().tolist() for ax in (small, large)]
+    gap = [1.0] * 9
+    assert drawn[0] == [[0.5, 0.5, *gap[:7]], [0.5, 0.5, *gap[:7]], gap]
+    assert len(drawn[1]) == 6  # four templates, three in a row
 
 
 def test_what_was_read_stands_beside_the_mixtures_that_there_are():

@@ -5,16 +5,14 @@ from functools import cache
 from typing import Any
 
 import torch
-from einops import rearrange
 from torch import Tensor
 
 from vit_steps.images import load_image, normalize, sample_photo
 from vit_steps.patches import patchify as cut
 
 from .compare import Verdict, kind_of
-from .engine import Check
 from .exercise import Exercise
-from .trials import Trial, call, module, numbered, then, untouched
+from .trials import Trial, call, module, numbered, untouched
 
 
 def in_grid(images: Tensor, *sizes: int) -> Tensor:
@@ -114,6 +112,9 @@ the patch size is a fixed number (16?): take patch_size
         r"\b(14|196|224)\b": "a photo's 14 rows and columns of patches, 196 in all, are built in; "
         "work them out from H, W and P"
     },
+    why="The pattern names each axis once: what is split stands in a bracket on the left, what is "
+    "merged in a bracket on the right. In a bracket the last name changes fastest, so `(row col)` "
+    "counts the patches in reading order and `(p1 p2 c)` keeps the channels of a pixel together.",
 )
 
 
@@ -194,127 +195,47 @@ the convolution is made anew in each call, so it can never learn: make it once, 
 self.proj
     self.proj = nn => self.make = lambda: nn ;; self.proj(images) => self.make()(images)
 """,
+    why="The convolution has one template a feature and moves on by the side of a patch, so it "
+    "meets each patch once. Its grid (B, D, rows, columns) becomes a row of tokens when rows and "
+    "columns are merged and the features go last.",
 )
 
 
-def place(y: int, x: int, width: int, p: int) -> tuple[int, int]:
-    return (y // p) * (width // p) + x // p, (y % p) * p + x % p
-
-
-def placed(change: Callable) -> Callable:
-    """A wrong answer: the right numbers of the patch and the pixel, put through `change`."""
-    return then(place, lambda numbers: change(*numbers))
-
-
-def patch_number(number: Callable) -> Callable:
-    """A wrong answer that numbers the patches otherwise."""
-    return lambda y, x, width, p: (number(y, x, width, p), place(y, x, width, p)[1])
-
-
-def pixel_number(number: Callable) -> Callable:
-    """A wrong answer that numbers the pixels of a patch otherwise."""
-    return lambda y, x, width, p: (place(y, x, width, p)[0], number(y, x, width, p))
-
-
-TRANSPOSED = (
-    "inside the patch, rows and columns are swapped: in reading order it is (y % P) rows of P "
-    "pixels, and then x % P"
-)
-COLUMN_BY_COLUMN = (
-    "the patches are counted column by column: in reading order it is (y // P) rows of patches, "
-    "and then x // P"
-)
-
-patch_of = Check(
-    reference=place,
-    trials=[
-        call("y = 17, x = 5, an image 48 pixels wide, patch size 16", 17, 5, 48, 16),
-        call("y = 26, x = 17, an image 35 pixels wide, patch size 7", 26, 17, 35, 7),
-        call("y = 100, x = 40, an image 96 pixels wide, patch size 32", 100, 40, 96, 32),
-        call("y = 2, x = 223, an image 224 pixels wide, patch size 16", 2, 223, 224, 16),
-    ],
-    mistakes={
-        "y and x are swapped: y is the row, from above, and x the column, "
-        "from the left": lambda y, x, width, p: place(x, y, width, p),
-        "the number of the patch takes the image's width in pixels; it counts in patches, not in "
-        "pixels: a row holds "
-        "image_width // P of them": patch_number(lambda y, x, width, p: (y // p) * width + x // p),
-        "the number of the patch takes P for the length of a row: how many "
-        "patches stand in a row?": patch_number(lambda y, x, width, p: (y // p) * p + x // p),
-        COLUMN_BY_COLUMN: patch_number(lambda y, x, w, p: (x // p) * (w // p) + y // p),
-        "with / the result is a broken number: use // to count whole patches": (
-            patch_number(lambda y, x, width, p: y / p * (width / p) + x / p),
-            patch_number(lambda y, x, width, p: (y / p) * (width // p) + x / p),
-        ),
-        "both numbers are one too large: count from 0": placed(
-            lambda patch, pixel: (patch + 1, pixel + 1)
-        ),
-        "the number of the patch is one too large: count from 0": placed(
-            lambda patch, pixel: (patch + 1, pixel)
-        ),
-        "the number of the pixel is one too large: count from 0": placed(
-            lambda patch, pixel: (patch, pixel + 1)
-        ),
-        "the second number counts in the whole image; count inside the patch: how far is the pixel "
-        "from the patch's corner? % says it": pixel_number(lambda y, x, width, p: y * width + x),
-        TRANSPOSED: pixel_number(lambda y, x, width, p: (x % p) * p + y % p),
-        "the number of the pixel takes a row as long as the image's; a row inside a patch has P "
-        "pixels": pixel_number(lambda y, x, width, p: (y % p) * width + x % p),
-        "this is the number of the patch alone; give the pixel's number in it beside it, (patch, "
-        "pixel)": placed(lambda patch, pixel: patch),
-        "these are row and column of the patch; make one number of them, counted in reading order, "
-        "and give the pixel's number beside it": lambda y, x, width, p: (y // p, x // p),
-        "the two are in the other order: first the patch, then the pixel in it": placed(
-            lambda patch, pixel: (pixel, patch)
-        ),
-        "a row of 14 patches of 16 pixels is built in: "
-        "take image_width and patch_size": lambda y, x, width, p: place(y, x, 224, 16),
-        "the numbers are right, but they are floats: a number of a patch is an int; use //": placed(
-            lambda patch, pixel: (float(patch), float(pixel))
-        ),
-    },
-)
-
-
-def to_conv(weight: Tensor, c: int, p: int) -> Tensor:
-    return rearrange(weight, "d (p1 p2 c) -> d c p1 p2", p1=p, p2=p, c=c)
-
-
-conv_weight = Check(
-    reference=to_conv,
-    trials=[
-        call("5 templates for 3 channels, patch size 2", numbered(5, 12), 3, 2),
-        call("7 templates for 2 channels, patch size 3", numbered(7, 18), 2, 3),
-    ],
-    mistakes={
-        "the shape is right, but reshape alone reads (p1 p2 c) as if it were (c p1 p2): the "
-        "colours are scrambled; first give each axis its own place, "
-        "then permute": lambda w, c, p: w.reshape(-1, c, p, p),
-        "rows and columns inside the patch are swapped: every patch is seen transposed": then(
-            to_conv, lambda weight: weight.mT
-        ),
-        "the channels are last: a convolution's weight is (D, C, P, P)": lambda w, c, p: w.reshape(
-            -1, p, p, c
-        ),
-        "what it gives is (C, D, P, P): the templates come first, then the channels": then(
-            to_conv, lambda weight: weight.transpose(0, 1)
-        ),
-        "the row is split as (P, C, P), but it was merged as (P, P, C): pixel rows, in them the "
-        "pixels, in "
-        "them the channels": lambda w, c, p: rearrange(w, "d (p1 c p2) -> d c p1 p2", p1=p, p2=p),
-        "the templates are turned upside down: PyTorch's convolution does not flip them, so leave "
-        "their order": then(to_conv, lambda weight: weight.flip(2, 3)),
-        "this is still the Linear's weight, (D, P·P·C): "
-        "give each axis its own place": lambda w, c, p: w,
-        "it is written for three channels: take `channels`": lambda w, c, p: w.reshape(
-            -1, p, p, 3
-        ).permute(0, 3, 1, 2),
-        "the numbers are divided by P·P; no number changes here, they only move": lambda w, c, p: (
-            to_conv(w, c, p) / p**2
-        ),
-        "it changes the tensor that it was given, `weight`: "
-        "make a new one (x + y, not x += y)": lambda weight, c, p: to_conv(weight.mul_(2), c, p),
-    },
+conv_weight = Exercise(
+    answer="""
+def conv_weight(weight, channels, patch_size):
+    pattern = "d (p1 p2 c) -> d c p1 p2"
+    return rearrange(weight, pattern, p1=patch_size, p2=patch_size, c=channels)
+""",
+    trials=[call("6 templates for 2 channels, patch size 3", numbered(6, 18), 2, 3)],
+    wrong="""
+the shape is right, but reshape alone reads (p1 p2 c) as if it were (c p1 p2): the colours are
+scrambled; first give each axis its own place, then permute
+    d (p1 p2 c) => d (c p1 p2)
+rows and columns inside the patch are swapped: every patch is seen transposed
+    d c p1 p2 => d c p2 p1
+the channels are last: a convolution's weight is (D, C, P, P)
+    d c p1 p2 => d p1 p2 c
+what it gives is (C, D, P, P): the templates come first, then the channels
+    d c p1 p2 => c d p1 p2
+the row is split as (P, C, P), but it was merged as (P, P, C): pixel rows, in them the pixels, in
+them the channels
+    d (p1 p2 c) => d (p1 c p2)
+the templates are turned upside down: PyTorch's convolution does not flip them, so leave their order
+    c=channels) => c=channels).flip(2, 3)
+this is still the Linear's weight, (D, P·P·C): give each axis its own place
+    def conv_weight(weight, channels, patch_size):
+        return weight
+it is written for three channels: take `channels`
+    def conv_weight(weight, channels, patch_size):
+        return weight.reshape(-1, patch_size, patch_size, 3).permute(0, 3, 1, 2)
+the numbers are divided by P·P; no number changes here, they only move
+    c=channels) => c=channels) / patch_size**2
+it changes the tensor that it was given, `weight`: make a new one (x + y, not x += y)
+    weight, pattern => weight.mul_(2), pattern
+""",
+    why="A row of the Linear is a template in the order of a patch, so it is split as a patch is "
+    "merged, `(p1 p2 c)`. Then the channels move to the front. No number changes.",
 )
 
 
@@ -360,48 +281,52 @@ def finds(what: str, patches: Callable[[], Tensor], bar: int) -> Trial:
     return Trial(what, run)
 
 
-def perceptron(patches: Tensor, dim: int = 0) -> Tensor:
-    """Turn each template towards its own patch and away from the one that answers loudest."""
+templates = Exercise(
+    answer="""
+def templates(patches):
     made = patches
     for _ in range(50):
-        loudest = (patches @ made.T).argmax(dim=dim)
-        made = made + patches - patches[loudest]
+        first = (patches @ made.T).argmax(dim=0)
+        made = made + patches - patches[first]
     return made
-
-
-templates = Check(
-    reference=perceptron,
+""",
     trials=[
         finds("the photo's 196 patches", photo_patches, BAR),
         finds("three patches of four numbers", lambda: TINY, 3),
     ],
-    mistakes={
-        "these find what the patches themselves find, and no more: to many of them a patch with "
-        "large numbers is louder; turn each template away from the patch that is "
-        "louder": lambda patches: patches,
-        "taking the mean patch away does not help: the loud patches are still the loud ones; turn "
-        "each template away from the patch that answers "
-        "it loudest": lambda patches: patches - patches.mean(dim=0),
-        "taking from each patch its own mean does not help enough: the patches with strong edges "
-        "are loud now; turn each template away from the patch "
-        "that answers it loudest": lambda patches: patches - patches.mean(dim=1, keepdim=True),
-        "none finds its own patch: so do templates that are random, and those that are the "
-        "opposite of their patch; start from the patches as they are": lambda patches: -patches,
-        "all templates are the same, so the same patch answers all of them loudest; make each from "
-        "its own patch": lambda patches: torch.ones_like(patches),
-        "argmax runs along the other axis: `(patches @ templates.T)[j, i]` is what patch j answers "
-        "to template i, so the loudest patch of each template "
-        "is argmax(dim=0)": lambda patches: perceptron(patches, dim=1),
-        "the templates are the columns of what it gives: "
-        "give one template a row, by .T": lambda patches: perceptron(patches).T,
-        "these are answers, (n, n), or as many numbers; give the templates, one a row and as long "
-        "as a patch": lambda patches: patches @ patches.T,
-        "this is one number; give the templates, one a row and "
-        "as long as a patch": lambda patches: patches.sum(),
-        "it is written for 196 patches: let the number come from len(patches)": lambda patches: (
-            torch.eye(196) @ perceptron(patches)
-        ),
-        "it changes the tensor that it was given, `patches`: "
-        "begin with patches.clone()": lambda patches: patches.add_(1),
-    },
+    wrong="""
+these find what the patches themselves find, and no more: a patch with large numbers gives many of
+them the largest answer; turn each template away from the patch that comes before its own
+    range(50) => range(0)
+taking the mean patch away does not help: the patches with large numbers still come first; turn each
+template away from the patch that gives it the largest answer
+    return made => return patches - patches.mean(dim=0)
+taking from each patch its own mean does not help enough: now the patches with strong edges come
+first; turn each template away from the patch that gives it the largest answer
+    return made => return patches - patches.mean(dim=1, keepdim=True)
+none finds its own patch: so do templates that are random, and those that are the opposite of their
+patch; start from the patches as they are
+    return made => return -patches
+all templates are the same, so the same patch comes first for all of them; make each from its own
+patch
+    return made => return torch.ones_like(patches)
+argmax runs along the other axis: `(patches @ templates.T)[j, i]` is what patch j answers to
+template i, so the patch that comes first for each template is argmax(dim=0)
+    argmax(dim=0) => argmax(dim=1)
+the two are the wrong way round: add a template's own patch, and subtract the one that comes first
+    made + patches - patches[first] => made - patches + patches[first]
+the templates are the columns of what it gives: give one template a row, by .T
+    return made => return made.T
+these are answers, (n, n), or as many numbers; give the templates, one a row and as long as a patch
+    return made => return patches @ made.T
+this is one number; give the templates, one a row and as long as a patch
+    return made => return (patches @ made.T).sum()
+it is written for 196 patches: let the number come from len(patches)
+    return made => return torch.eye(196) @ made
+it changes the tensor that it was given, `patches`: begin with patches.clone()
+    made = made + patches => made += patches
+""",
+    why="Where another patch comes before its own, a template turns: its own patch is added, the "
+    "other one subtracted. Where its own comes first, the two cancel and nothing changes. This is "
+    "the idea of Rosenblatt's *perceptron* of 1958.",
 )

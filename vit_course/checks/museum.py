@@ -46,7 +46,7 @@ CONFIG = ViTConfig(
 ASK = "Which line is at fault? Or is it sound?"
 FINE = "This line does what it should."
 LOOK = """<style>
-.vit-exhibit {max-width: 58em}
+.vit-quiz.vit-exhibit {max-width: 58em}
 .vit-exhibit .vit-lines {border: 1px solid #80808080; margin: .5em 0 .7em; padding: .3em 0;
   overflow-x: auto}
 .vit-exhibit .vit-lines summary {border: 0; border-radius: 0; margin: 0; padding: 0 .8em;

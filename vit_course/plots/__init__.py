@@ -37,22 +37,22 @@ from .figures import (
     sharp,
 )
 from .learning import by_heart, downhill, gaps, rate_sweep
-from .positions import clock_faces, position_maps, share_maps, token_sum
+from .positions import clock_faces, likeness_by_distance, token_sum
 from .published import head_maps, name_lines, prepared
 from .road import STAGES, course_map
 from .roles import (
-    patches_alone,
+    heads_cut,
     possible_reads,
     qkv_rows,
-    signed_tables,
+    same_patch,
     soft_lookup,
     three_roles,
 )
-from .scores import attention_shapes, query_maps, scale_curves
+from .scores import attention_shapes, scale_runs
 from .small_maps import map_table, maps_below
 from .speed import batch_speeds, time_ratios, token_costs, work_and_time
 from .stream import bends, four_stacks, norm_places, reading, residual_road, token_sizes
-from .whole_vit import canvases, parameter_bars
+from .whole_vit import canvases, drawing_read, parameter_bars
 
 __all__ = [
     "CLS",
@@ -81,9 +81,12 @@ __all__ = [
     "cuttings",
     "dots",
     "downhill",
+    "drawing_read",
     "four_stacks",
     "gaps",
     "head_maps",
+    "heads_cut",
+    "likeness_by_distance",
     "map_table",
     "maps_below",
     "mark_patches",
@@ -94,21 +97,17 @@ __all__ = [
     "norm_places",
     "parameter_bars",
     "patch_maps",
-    "patches_alone",
     "picture",
     "pictures",
-    "position_maps",
     "possible_reads",
     "prepared",
     "qkv_rows",
-    "query_maps",
     "rate_sweep",
     "reading",
     "residual_road",
-    "scale_curves",
-    "share_maps",
+    "same_patch",
+    "scale_runs",
     "sharp",
-    "signed_tables",
     "soft_lookup",
     "template_grid",
     "template_products",

@@ -187,17 +187,25 @@ def patch_maps(
     plt.colorbar(drawn, ax=axes.tolist(), shrink=0.85)
 
 
-def template_grid(templates: Tensor, patch_size: int = 16, columns: int = 8) -> None:
-    """Show templates (k, P·P·C) as pictures on one scale: middle grey is zero."""
+def template_grid(named: dict[str, Tensor], columns: int = 16) -> None:
+    """Show templates as pictures, all on one scale: middle grey is zero.
+
+    Args:
+        named: a name and templates (k, C, P, P), as a convolution's weight has them.
+        columns: how many stand in a row.
+    """
     import matplotlib.pyplot as plt
 
-    rows = -(-len(templates) // columns)
+    rows = [-(-len(templates) // columns) for templates in named.values()]
+    largest = max(templates.abs().max().item() for templates in named.values())
+    size = (9, 9 / columns * sum(rows) + 0.25 * len(named))
     _, axes = plt.subplots(
-        rows, columns, figsize=(1.1 * columns, 1.3 * rows), layout="constrained", squeeze=False
+        len(named), 1, figsize=size, layout="constrained", squeeze=False, height_ratios=rows
     )
-    largest = templates.abs().max().item()
-    for number, ax in enumerate(axes.flat):
-        ax.axis("off")
-        if number < len(templates):
-            picture(in_grey(as_tile(templates[number], patch_size), largest), ax=ax)
-            ax.set_title(f"row {number}", size=8)
+    for (name, templates), count, ax in zip(named.items(), rows, axes[:, 0], strict=True):
+        k, channels, side, _ = templates.shape
+        sheet = torch.ones(columns * count, channels, side + 1, side + 1)  # a white gap each
+        sheet[:k, :, :side, :side] = in_grey(templates.detach().cpu(), largest)
+        picture(rearrange(sheet, "(i j) c h w -> c (i h) (j w)", j=columns), ax=ax)
+        crisp(ax)
+        ax.set_title(name, size=10, loc="left")
