@@ -139,7 +139,7 @@ def test_as_text_it_shows_its_lines_and_how_to_answer():
 
 
 def test_in_a_browser_each_line_is_a_button():
-    html = checks.exhibit(9)._repr_html_()
+    html = museum.Hung(EXHIBITS[9])._repr_html_()
     assert html.count("<summary") == len(EXHIBITS[9].lines) + 1
     assert html.count("<b>Right.</b>") == 1
     assert html.count("<b>No.</b>") == len(EXHIBITS[9].lines)
@@ -147,7 +147,7 @@ def test_in_a_browser_each_line_is_a_button():
     assert "<b>Right.</b>" in right_one
     assert "<pre>    mixed = merge_heads(mixed)" in right_one
     assert html.count("Mended") == 1
-    sound = checks.exhibit(3)._repr_html_()
+    sound = museum.Hung(EXHIBITS[3])._repr_html_()
     assert "<b>Right.</b>" in sound.split("It is sound")[1]
     assert "Mended" not in sound
 
@@ -197,7 +197,9 @@ def test_what_is_sound_gives_it_as_it_hangs():
     model = hung(17)  # its rows stand in another order
     for block in model.blocks:
         state = block.attn.qkv.state_dict()
-        rows = {n: rearrange(t, "(qkv h d) ... -> (h d qkv) ...", qkv=3, h=4) for n, t in state.items()}
+        rows = {
+            n: rearrange(t, "(qkv h d) ... -> (h d qkv) ...", qkv=3, h=4) for n, t in state.items()
+        }
         block.attn.qkv.load_state_dict(rows)
     assert off(model) < 1e-5
 
@@ -255,10 +257,10 @@ def test_1_the_equation():
     q, k, v = b16()
     found = (q @ k.mT).softmax(dim=-1) / 768**0.5
     mended = (q @ k.mT / 96**0.5).softmax(dim=-1)
-    for weights, total, largest in ((found, 0.036, 0.81), (mended, 1, 0.05)):
-        sums = weights.sum(dim=-1)
+    for rows, total, largest in ((found, 0.036, 0.81), (mended, 1, 0.05)):
+        sums = rows.sum(dim=-1)
         assert sums.mean().item() == pytest.approx(total, abs=5e-4)
-        share = (weights.amax(dim=-1) / sums).mean().item()
+        share = (rows.amax(dim=-1) / sums).mean().item()
         assert share == pytest.approx(largest, abs=5e-3)
     torch.testing.assert_close(torch.einsum("bhqd,bhkd->bhqk", q, k), q @ k.mT)
     torch.testing.assert_close(torch.einsum("bhqk,bhkd->bhqd", found, v), found @ v)
@@ -314,10 +316,10 @@ def test_5_one_patch_is_copied_to_all_places():
         (torch.zeros(1, 36, 768) + torch.zeros(1, 49, 768)).sum()
     with pytest.raises(ValueError, match="image"):
         hung(5, mended=True)(small)
+    alone = replace(EXHIBITS[5], mended={4: EXHIBITS[5].mended[4]})
+    forward = museum.defined(alone, mended=True)["forward"]
     with pytest.raises(ValueError, match="tokens"):  # the second check would do alone
-        shown = EXHIBITS[5]
-        alone = replace(shown, mended={4: shown.mended[4]})
-        museum.defined(alone, mended=True)["forward"](right(), small)
+        forward(right(), small)
 
 
 def test_6_dropout_as_a_function_stays_on():
@@ -335,7 +337,9 @@ def test_7_adding_in_place_changes_nothing_here_and_does_elsewhere():
         found, wanted = block(x), plain(copy)
         assert torch.equal(x, copy)
         torch.testing.assert_close(found, wanted, atol=1e-6, rtol=0)
-        grads = [torch.autograd.grad(y.square().sum(), inp)[0] for y, inp in ((found, x), (wanted, copy))]
+        grads = [
+            torch.autograd.grad(y.square().sum(), inp)[0] for y, inp in ((found, x), (wanted, copy))
+        ]
         torch.testing.assert_close(*grads, atol=1e-4, rtol=0)
     x = torch.ones(3)
     y = nn.Dropout(0.1).eval()(x)

@@ -22,5 +22,12 @@ EXERCISES: dict[str, Check] = {
 globals().update(EXERCISES)
 
 __all__ = [
-    *("EXERCISES", "difference", "exhibit", "mine", "patient", "pieces", "quiz", "source"),
+    "EXERCISES",
+    "difference",
+    "exhibit",
+    "mine",
+    "patient",
+    "pieces",
+    "quiz",
+    "source",
 ]

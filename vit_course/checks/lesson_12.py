@@ -11,7 +11,7 @@ from textwrap import fill
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from vit_doctor import examine
 from vit_steps.attention import MultiHeadAttention

@@ -138,7 +138,9 @@ class Hung:
         return f"{self.shown!r}\n\n{ASK}\nTo answer: {how}"
 
     def _repr_html_(self) -> str:
-        return "\n".join([STYLE, LOOK, '<div class="vit-quiz vit-exhibit">', self.shown.html(), "</div>"])
+        return "\n".join(
+            [STYLE, LOOK, '<div class="vit-quiz vit-exhibit">', self.shown.html(), "</div>"]
+        )
 
 
 @cache
@@ -225,7 +227,7 @@ def exhibit(number: int, answer: Any = None) -> Hung | None:
 class Block(EncoderBlock):
     """A block that hands its attention the tokens alone, as the exhibits take them."""
 
-    def forward(self, x: Tensor, *_: Any) -> Tensor:
+    def forward(self, x: Tensor, mask: Any = None, return_attention: bool = False) -> Tensor:
         x = x + self.attn(self.norm1(x))
         return x + self.mlp(self.norm2(x))
 
@@ -233,7 +235,7 @@ class Block(EncoderBlock):
 class Row(Encoder):
     """Blocks that are handed the tokens alone."""
 
-    def forward(self, x: Tensor, *_: Any, **__: Any) -> Tensor:
+    def forward(self, x: Tensor, mask: Any = None, return_attention: bool = False) -> Tensor:
         for block in self:
             x = block(x)
         return x
