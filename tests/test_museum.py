@@ -242,7 +242,11 @@ def test_a_learners_own_vit_has_the_one_finding_that_the_lesson_tells_of():
         exercise = getattr(checks, name)
         exec(exercise.answer, around := COMMON | exercise.uses | own)
         own[name] = around[name]
-    assert examined(own["ViT"](museum.CONFIG)).names == ["images cropped"]
+    model = own["ViT"](museum.CONFIG).eval()
+    assert examined(model).names == ["images cropped"]
+    assert model(torch.zeros(1, 1, 18, 18)).shape == (1, 10)  # the alarm of `shapes`
+    model.load_state_dict(right().state_dict())
+    assert off(model) < 1e-5
 
 
 # What is said of each ----------------------------------------------------------------------------
