@@ -239,13 +239,6 @@ def test_products_with_a_template_add_up_to_what_is_written():
     assert "the products: sum −6" in titles
 
 
-def test_maps_of_patches_are_white_at_zero_on_one_scale():
-    plots.patch_maps(torch.rand(3, 4, 4), {"a": torch.tensor([0, 1, -4, 2.0])}, 2, marked={"x": 3})
-    photo, field, _ = plt.gcf().axes
-    assert texts(photo) == ["x"]
-    assert field.images[0].get_clim() == (-4, 4)
-
-
 def test_a_lookup_writes_each_weight_and_shows_what_is_read_wherever_it_lies():
     keys, values = torch.rand(3, 2) * 100, torch.rand(3, 2) * -1000
     plots.soft_lookup(keys[0], keys, values, torch.tensor([0.5, 0.25, 0.25]))

@@ -90,7 +90,7 @@ def defined(source: str) -> set[str]:
 def needed(exercise: Exercise, here: set[str]) -> str:
     """The lines that an answer needs above it: imports, and earlier pieces of the model."""
     names = [name for name in used_names(exercise.answer) if name not in here]
-    pieces = [n for n in names if n in PIECES and n not in here and n != exercise.name]
+    pieces = [n for n in names if n in PIECES and n not in {*exercise.uses, exercise.name}]
     lines = [import_line(n, exercise.uses[n], "") for n in names if n in exercise.uses]
     lines = [*filter(None, lines)]
     if pieces:
