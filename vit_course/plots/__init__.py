@@ -49,7 +49,7 @@ from .roles import (
     three_roles,
 )
 from .scores import attention_shapes, scale_runs
-from .small_maps import map_table, maps_below
+from .small_maps import maps_below, maps_beside
 from .speed import batch_speeds, time_ratios, token_costs, work_and_time
 from .stream import bends, four_stacks, norm_places, reading, residual_road, token_sizes
 from .whole_vit import canvases, drawing_read, parameter_bars
@@ -87,8 +87,8 @@ __all__ = [
     "head_maps",
     "heads_cut",
     "likeness_by_distance",
-    "map_table",
     "maps_below",
+    "maps_beside",
     "mark_patches",
     "matrices",
     "matrix",
