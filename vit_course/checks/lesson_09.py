@@ -214,7 +214,7 @@ def other_canvases() -> tuple[ViT, ImageDataset, float]:
     """The reader, canvases that the lesson does not use, and the share of them that it still reads
     blind to rollout's patch."""
     reader = weights.load("scattered").model.requires_grad_(False)
-    data = scattered(200, seed=9, held_out=True)
+    data = scattered(100, seed=9, held_out=True)
     return reader, data, left_right(by_rollout(reader, data.images), reader, data)
 
 
@@ -236,9 +236,9 @@ def beat(answer: Callable) -> Any:
     scores = untouched(lambda images: answer(model, images), data.images)
     if scores is ... or scores is None:
         return scores
-    if not isinstance(scores, Tensor) or scores.shape != (200, 4, 4):
+    if not isinstance(scores, Tensor) or scores.shape != (100, 4, 4):
         return Verdict(
-            f"it gives {kind_of(scores)} for 200 canvases; give a tensor (200, 4, 4), a score for "
+            f"it gives {kind_of(scores)} for 100 canvases; give a tensor (100, 4, 4), a score for "
             "each of the 4×4 patches"
         )
     mine = left_right(scores, model, data)
@@ -266,7 +266,7 @@ def needed(model, images):
 """,
     why="It asks the model about each patch, and needs no labels: the model's own answer is what "
     "is to be explained. It takes 17 passes, where rollout takes one.",
-    trials=[Trial("200 other canvases", beat)],
+    trials=[Trial("100 other canvases", beat)],
     wrong="""
 this is rollout, or marks the same patches: ask the model itself what happens to its answer when cls
 cannot see one patch
@@ -285,14 +285,11 @@ logit falls most without it
     (logits - without) => (without - logits)
 the scores are the same for all patches, so any one is taken: is each patch hidden in its turn?
     hidden[:, patch] = True =>
-    hidden[:, patch] = True => hidden[:] = True
 rows and columns of patches are swapped: patch 1 stands to the right of patch 0
     return falls.unflatten(1, (4, 4)) => return falls.unflatten(1, (4, 4)).mT
 cls sees this patch and no other here: hide one patch and leave it the other 15
     = torch.zeros(len(images), 16, dtype=torch.bool) => =
         torch.ones(len(images), 16, dtype=torch.bool) ;; hidden[:, patch] = True =>
         hidden[:, patch] = False
-this is by how much all logits fall together: look at that of the model's own answer
-    .gather(1, said)[:, 0] => .sum(dim=1)
 """,
 )
