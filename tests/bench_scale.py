@@ -1,6 +1,6 @@
 """What leaving out √d costs, as lesson 04 draws it: `python -m tests.bench_scale`, half an hour.
 
-It writes "scale" into vit_course/plots/measured.json and leaves the rest of that file alone. Kept
+It writes vit_course/plots/measured.json. Kept
 are shares of right answers in %, one a seed; all forms get the same seeds.
 """
 
@@ -11,7 +11,7 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from vit_course.plots.speed import FILE
+from vit_course.plots.scores import FILE
 from vit_steps import MultiHeadAttention, PatchEmbedding, TokenEmbedding, ViT, ViTConfig
 from vit_steps.attention import scaled_dot_product_attention
 from vit_steps.heads import merge_heads, split_qkv
@@ -120,7 +120,7 @@ def everything() -> dict:
 
 def main(file: Path = FILE) -> None:
     torch.set_num_threads(1)
-    stored = json.loads(file.read_text("utf-8")) | {"scale": everything()}
+    stored = {"scale": everything()}
     file.write_text(json.dumps(stored, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 

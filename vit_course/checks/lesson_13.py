@@ -10,8 +10,7 @@ from torch.nn import functional as F
 
 from vit_steps import weights
 from vit_steps.heads import merge_heads, split_qkv
-from vit_steps.images import load_image, sample_photo
-from vit_steps.training.data import scattered
+from vit_steps.training.data import photo_crops, scattered
 from vit_steps.vit import ViT
 
 from .compare import Parts, Verdict, kind_of
@@ -414,8 +413,8 @@ def crossover(embed_dim, mlp_ratio):
     linears = (4 + 2 * mlp_ratio) * embed_dim**2
     return linears / (2 * embed_dim)
 """,
-    why="""Both sides have a factor N, and it goes out. What is left is N = (2 + mlp_ratio) · D, which
-is 6 · D for the usual MLP.""",
+    why="""Both sides have a factor N, and it goes out. What is left is N = (2 + mlp_ratio) · D,
+which is 6 · D for the usual MLP.""",
     slips={
         "must be real number|unsupported operand|can't multiply": "embed_dim and mlp_ratio are "
         "plain numbers: a formula of the two is all",
@@ -467,7 +466,6 @@ mlp_ratio loses its fraction: use it as it comes
 # One rule of merging for two kinds of pictures ---------------------------------------------------
 
 READ, SAME = 92.0, 85.0  # what is asked for, in %
-WINDOW = 96  # pixels of a crop's side, three of which become one
 
 
 @cache
@@ -480,18 +478,7 @@ def canvases() -> tuple[ViT, Tensor, Tensor, int]:
 @cache
 def crops() -> tuple[ViT, Tensor, Tensor, int]:
     """The model for photos, crops of three photos, what it says of them, and how many to merge."""
-    from sklearn.datasets import load_sample_images
-
-    photos = [torch.from_numpy(p.copy()).movedim(2, 0) / 255 for p in load_sample_images().images]
-    generator, found = torch.Generator().manual_seed(7), []
-    for photo in (*photos, load_image(sample_photo())):
-        for _ in range(100):
-            top, left = (
-                int(torch.randint(side - WINDOW, (), generator=generator))
-                for side in photo.shape[1:]
-            )
-            found.append(photo[:, top : top + WINDOW, left : left + WINDOW])
-    images = 2 * F.avg_pool2d(torch.stack(found), WINDOW // 32) - 1
+    images = torch.cat([*photo_crops(100, seed=7).values()])
     model = weights.load("photos").model.requires_grad_(False).eval()
     return model, images, model(images).argmax(dim=1), 8
 

@@ -9,6 +9,7 @@ from .close_ups import (
     close_up,
     colour_channels,
     cuttings,
+    merged_photo,
     patch_maps,
     pictures,
     template_grid,
@@ -50,7 +51,6 @@ from .roles import (
 )
 from .scores import attention_shapes, scale_runs
 from .small_maps import map_table, maps_below
-from .speed import batch_speeds, time_ratios, token_costs, work_and_time
 from .stream import bends, four_stacks, norm_places, reading, residual_road, token_sizes
 from .whole_vit import canvases, drawing_read, parameter_bars
 
@@ -69,7 +69,6 @@ __all__ = [
     "VALUE",
     "WEIGHTS",
     "attention_shapes",
-    "batch_speeds",
     "bends",
     "by_heart",
     "canvases",
@@ -92,6 +91,7 @@ __all__ = [
     "mark_patches",
     "matrices",
     "matrix",
+    "merged_photo",
     "name_lines",
     "new_axes",
     "norm_places",
@@ -112,9 +112,6 @@ __all__ = [
     "template_grid",
     "template_products",
     "three_roles",
-    "time_ratios",
-    "token_costs",
     "token_sizes",
     "token_sum",
-    "work_and_time",
 ]
