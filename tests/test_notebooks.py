@@ -30,7 +30,10 @@ SECOND = {path.stem for path in LESSONS} - {
     "02_tokens",
     "03_heads",
     "04_attention",
+    "05_encoder",
     "06_vit",
+    "07_training",
+    "12_spot_the_mistake",
     "13_fast_and_large",
 }
 

@@ -10,7 +10,6 @@ from .close_ups import (
     colour_channels,
     cuttings,
     merged_photo,
-    patch_maps,
     pictures,
     template_grid,
     template_products,
@@ -37,7 +36,7 @@ from .figures import (
     picture,
     sharp,
 )
-from .learning import by_heart, downhill, gaps, rate_sweep
+from .learning import downhill, gaps, live_curve, seed_runs
 from .positions import clock_faces, likeness_by_distance, token_sum
 from .published import head_maps, name_lines, prepared
 from .road import STAGES, course_map
@@ -51,7 +50,7 @@ from .roles import (
 )
 from .scores import attention_shapes, scale_runs
 from .small_maps import map_table, maps_below
-from .stream import bends, four_stacks, norm_places, reading, residual_road, token_sizes
+from .stream import bends, norm_places, reading, residual_road, silenced
 from .whole_vit import canvases, drawing_read, parameter_bars
 
 __all__ = [
@@ -70,7 +69,6 @@ __all__ = [
     "WEIGHTS",
     "attention_shapes",
     "bends",
-    "by_heart",
     "canvases",
     "clock_faces",
     "close_up",
@@ -81,11 +79,11 @@ __all__ = [
     "dots",
     "downhill",
     "drawing_read",
-    "four_stacks",
     "gaps",
     "head_maps",
     "heads_cut",
     "likeness_by_distance",
+    "live_curve",
     "map_table",
     "maps_below",
     "mark_patches",
@@ -96,22 +94,21 @@ __all__ = [
     "new_axes",
     "norm_places",
     "parameter_bars",
-    "patch_maps",
     "picture",
     "pictures",
     "possible_reads",
     "prepared",
     "qkv_rows",
-    "rate_sweep",
     "reading",
     "residual_road",
     "same_patch",
     "scale_runs",
+    "seed_runs",
     "sharp",
+    "silenced",
     "soft_lookup",
     "template_grid",
     "template_products",
     "three_roles",
-    "token_sizes",
     "token_sum",
 ]

@@ -36,7 +36,6 @@ HIDDEN: dict[str, list[tuple]] = {
     "rows_of": [(60, 5, "k", 3), (96, 6, "v", 5), (42, 7, "q", 4)],
     "drop_path_rates": [(0.15, 5), (0.35, 9)],
     "torchvision_name": [("encoder.layers.encoder_layer_7.mlp.3.bias",), ("heads.head.weight",)],
-    "warmup_cosine": [(3, 37, 0.2), (19, 37, 0.2), (30, 53, 0.1)],
 }
 
 
