@@ -288,8 +288,10 @@ def test_shares_of_the_peak_count_two_operations_and_three_passes(monkeypatch):
 
 def test_the_measurement_is_written_where_the_lesson_finds_it(monkeypatch, tmp_path):
     monkeypatch.setattr(bench_scale, "everything", lambda: {"steps": 5})
-    bench_scale.main(tmp_path / "a.json")
-    assert json.loads((tmp_path / "a.json").read_text("utf-8")) == {"scale": {"steps": 5}}
+    file = tmp_path / "a.json"
+    file.write_text('{"quoted": 1, "scale": {"steps": 2}}', encoding="utf-8")
+    bench_scale.main(file)
+    assert json.loads(file.read_text("utf-8")) == {"quoted": 1, "scale": {"steps": 5}}
 
 
 def test_a_reader_and_a_whole_vit_train_in_every_form():
@@ -299,7 +301,7 @@ def test_a_reader_and_a_whole_vit_train_in_every_form():
 
 
 def test_a_stored_training_with_the_scale_comes_out_again():
-    stored = json.loads(scores.FILE.read_text("utf-8"))["scale"]
+    stored = scores.stored("scale")
     for rate in ("0.0003", "0.001"):
         again = bench_scale.trained("divided by √d", 0, float(rate))
         assert abs(again - stored["reader"]["divided by √d"][rate][0]) < 1

@@ -278,7 +278,7 @@ def test_attention_as_shapes_lights_one_row_of_scores_weights_and_result():
 def test_runs_without_the_scale_show_every_seed_and_join_the_means():
     plots.scale_runs("divided by √d", "smaller steps")
     ax = plt.gca()
-    stored = json.loads(scores.FILE.read_text("utf-8"))["scale"]["reader"]["smaller steps"]
+    stored = scores.stored("scale")["reader"]["smaller steps"]
     means = [sum(shares) / len(shares) for shares in stored.values()]
     assert list(ax.lines[1].get_xdata()) == [float(rate) for rate in stored]
     assert list(ax.lines[1].get_ydata()) == pytest.approx(means)
@@ -292,7 +292,7 @@ def test_lesson_04s_sentences_about_stored_runs_are_true():
     book = Path(__file__).parents[1] / "notebooks" / "04_attention.ipynb"
     cells = json.loads(book.read_text("utf-8"))["cells"]
     text = " ".join("".join(cell["source"]) for cell in cells)
-    stored = json.loads(scores.FILE.read_text("utf-8"))["scale"]
+    stored = scores.stored("scale")
     for form, runs in stored["reader"].items():
         low, middle, high = (round(mean(shares)) for shares in runs.values())
         assert f"{form.capitalize()}: {low}, {middle} and {high}%" in text

@@ -5,9 +5,9 @@ import pytest
 from bench_quoted import COMPARED, on_digits
 
 from vit_course import lessons
-from vit_course.plots import speed
+from vit_course.plots import scores
 
-TOLD = speed.stored("quoted")
+TOLD = scores.stored("quoted")
 
 
 def span(name: str, variant: str, digits: int = 0) -> str:

@@ -18,6 +18,11 @@ FORMS = {
 }
 
 
+def stored(name: str) -> dict[str, Any]:
+    """One measurement that was made once, by its name."""
+    return json.loads(FILE.read_text("utf-8"))[name]
+
+
 def attention_shapes(q: Tensor, k: Tensor, v: Tensor, names: Sequence[str], lit: str) -> None:
     """Draw attention of a few tokens as a chain of matrices, the way of one query lit.
 
@@ -123,8 +128,8 @@ def scale_runs(*forms: str) -> None:
     Args:
         forms: "divided by √d", "not divided", "smaller start", "smaller steps", or some of them.
     """
-    stored = json.loads(FILE.read_text("utf-8"))["scale"]["reader"]
-    runs = {form: {float(rate): v for rate, v in stored[form].items()} for form in forms}
+    measured = stored("scale")["reader"]
+    runs = {form: {float(rate): v for rate, v in measured[form].items()} for form in forms}
     means: dict[str, Any] = {
         form: {rate: sum(v) / len(v) for rate, v in rates.items()} for form, rates in runs.items()
     }
