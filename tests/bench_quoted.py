@@ -13,7 +13,7 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from vit_course.plots.speed import FILE
+from vit_course.plots.scores import FILE
 from vit_steps import ViT, ViTConfig
 from vit_steps.training import evaluate, fit, load_data, recipe, train
 from vit_steps.training.data import ImageDataset, drawn, hands, scattered

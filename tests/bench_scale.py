@@ -11,7 +11,7 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from vit_course.plots.speed import FILE
+from vit_course.plots.scores import FILE
 from vit_steps import MultiHeadAttention, PatchEmbedding, TokenEmbedding, ViT, ViTConfig
 from vit_steps.attention import scaled_dot_product_attention
 from vit_steps.heads import merge_heads, split_qkv

@@ -26,7 +26,7 @@ WRONG = {name: answers for answered in ANSWERS for name, answers in answered.WRO
 OLDER = [name for name, check in CHECKS.items() if not isinstance(check, Exercise)]
 
 # Whose trials train, or examine whole models.
-HEAVY = ("beat_the_bar", "merge_schedule", "needed", "templates", "unheard_blocks")
+HEAVY = ("beat_the_bar", "needed", "templates", "unheard_blocks")
 
 
 def marked(name: str, *others):

@@ -28,6 +28,7 @@ from vit_steps.training.data import (
     hands,
     load_data,
     openml,
+    photo_crops,
     scattered,
     split,
 )
@@ -442,6 +443,17 @@ def test_hands_are_360_digits_of_twelve():
     assert ours.labels.bincount().tolist() == [36] * 10
     assert same(ours, hands())
     assert not set(map(bytes, ours.pixels.numpy())) & set(map(bytes, drawn(2000).pixels.numpy()))
+
+
+def test_crops_of_three_photos_are_parts_of_them_made_smaller():
+    ours = photo_crops(3)
+    assert list(ours) == ["temple", "flower", "Grace Hopper"]
+    assert all(crops.shape == (3, 3, 32, 32) for crops in ours.values())
+    assert all(-1 <= crops.min() < 0 < crops.max() <= 1 for crops in ours.values())
+    assert all(
+        torch.equal(a, b) for a, b in zip(ours.values(), photo_crops(3).values(), strict=True)
+    )
+    assert not torch.equal(ours["flower"], photo_crops(3, seed=1)["flower"])
 
 
 # By a name on the command line -------------------------------------------------------------------

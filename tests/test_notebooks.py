@@ -35,6 +35,7 @@ SECOND = {path.stem for path in LESSONS} - {
     "07_training",
     "09_looking_inside",
     "12_spot_the_mistake",
+    "13_fast_and_large",
 }
 
 

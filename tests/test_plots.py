@@ -12,7 +12,8 @@ import torch
 from matplotlib.colors import to_hex
 
 from vit_course import plots
-from vit_course.plots import speed
+from vit_course.plots import scores
+from vit_steps.scale import merge_tokens
 
 
 @pytest.fixture(autouse=True)
@@ -278,7 +279,7 @@ def test_attention_as_shapes_lights_one_row_of_scores_weights_and_result():
 def test_runs_without_the_scale_show_every_seed_and_join_the_means():
     plots.scale_runs("divided by √d", "smaller steps")
     ax = plt.gca()
-    stored = speed.stored("scale")["reader"]["smaller steps"]
+    stored = scores.stored("scale")["reader"]["smaller steps"]
     means = [sum(shares) / len(shares) for shares in stored.values()]
     assert list(ax.lines[1].get_xdata()) == [float(rate) for rate in stored]
     assert list(ax.lines[1].get_ydata()) == pytest.approx(means)
@@ -292,7 +293,7 @@ def test_lesson_04s_sentences_about_stored_runs_are_true():
     book = Path(__file__).parents[1] / "notebooks" / "04_attention.ipynb"
     cells = json.loads(book.read_text("utf-8"))["cells"]
     text = " ".join("".join(cell["source"]) for cell in cells)
-    stored = speed.stored("scale")
+    stored = scores.stored("scale")
     for form, runs in stored["reader"].items():
         low, middle, high = (round(mean(shares)) for shares in runs.values())
         assert f"{form.capitalize()}: {low}, {middle} and {high}%" in text
@@ -454,10 +455,20 @@ def test_a_way_downhill_lies_in_the_valley():
     assert [list(numbers) for numbers in steps] == [[0.0, 1.5, 2.25], [9.0, 2.25, 0.5625]]
 
 
+def test_a_merged_photo_shows_each_patch_as_its_token():
+    """Two grey halves: whatever is merged, merged tokens of equal patches show the photo."""
+    photo = torch.cat([torch.full((3, 64, 32), 0.2), torch.full((3, 64, 32), 0.8)], dim=2)
+    plots.merged_photo(photo, merge_tokens, times=(4, 3))
+    axes = plt.gcf().axes
+    assert [ax.get_title() for ax in axes] == ["17 tokens", "13 tokens", "10 tokens"]
+    shown = axes[2].images[0].get_array()
+    assert shown.shape == (64, 64, 3)
+    assert np.abs(shown - 0.5).max() <= 0.3 + 1e-6  # means of what is there
+
+
 def test_every_public_drawing_is_tried_here():
     """`new_axes` and `sharp` draw nothing: they set up what the others draw on."""
-    files = (Path(__file__), Path(__file__).with_name("test_speed_plots.py"))
-    source = "".join(file.read_text("utf-8") for file in files)
+    source = Path(__file__).read_text("utf-8")
     drawings = [name for name in plots.__all__ if name[0].islower()]
     untried = [name for name in drawings if f"plots.{name}(" not in source]
     assert untried == ["new_axes", "sharp"]

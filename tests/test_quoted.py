@@ -7,11 +7,11 @@ from bench_quoted import COMPARED, on_digits
 from torch.nn import functional as F
 
 from vit_course import lessons
-from vit_course.plots import speed
+from vit_course.plots import scores
 from vit_steps import maps, weights
 from vit_steps.training.data import scattered
 
-TOLD = speed.stored("quoted")
+TOLD = scores.stored("quoted")
 READER = weights.load("scattered").model.requires_grad_(False)
 
 

@@ -25,7 +25,29 @@ def q2_tokens_at_the_end():
     return only(a=seen == [25], b=seen == [19], c=seen == [17])
 
 
-def q3_first_of_three():
+def q3_three_patches_and_one():
+    x, sizes = torch.tensor([[[0.0], [10], [30]]]), torch.tensor([[1.0, 3, 1]])
+    new, size = scale.merge_tokens(x, torch.ones(1, 3, 2), sizes, 1)
+    found = new[0, 1].item(), size[0, 1].item()
+    return only(a=found == (15, 4), b=found == (20, 2), c=found == (20, 4))
+
+
+def q4_a_run_in_which_the_merging_alone_is_missing():
+    """The same tokens left out: what is left is B and the rest of A, as after merging."""
+    x, keys, sizes = torch.randn(1, 9, 3), torch.randn(1, 9, 4), torch.ones(1, 9)
+    merged = scale.merge_tokens(x, keys, sizes, 2)[0]
+    chosen, _ = scale.merge_tokens(x, keys, torch.tensor([[1e-6, 1] * 4 + [1e-6]]), 2)
+    twice = scale.merge_tokens(x, keys, sizes, 4)[0]
+    more = scale.merge_tokens(*(t.repeat(2, *[1] * (t.dim() - 1)) for t in (x, keys, sizes)), 2)[0]
+
+    def right(other):  # as many tokens, all of them old ones: none is a mean
+        old = torch.cdist(other[:1], x).amin(dim=2).max() < 1e-4
+        return other.shape[1] == merged.shape[1] and bool(old)
+
+    return only(a=right(twice), b=right(chosen), c=right(more))
+
+
+def q5_first_of_three():
     torch.manual_seed(0)
     model, images, labels = nn.Linear(4, 3), torch.randn(10, 4), torch.arange(10) % 3
     pieces = zip(images.split([4, 3, 3]), labels.split([4, 3, 3]), strict=True)
@@ -34,24 +56,14 @@ def q3_first_of_three():
     return near((whole - rest) / losses[0], a=1 / 3, b=1 / 4, c=2 / 5)
 
 
-def q4_twice_as_deep():
-    def kept(depth: int) -> int:
-        model = ViT(ViTConfig(64, 8, 3, 10, embed_dim=96, depth=depth, num_heads=4))
-        return scale.kept_bytes(scale.checkpoint_blocks(model), torch.randn(8, 3, 64, 64))
+def q6_what_eight_pieces_save():
+    def held(batch: int) -> dict[str, int]:
+        return scale.training_memory(ViTConfig.preset("B/16"), batch)
 
-    times = kept(24) / kept(12)
-    return only(a=times < 1.2, b=1.6 < times < 2, c=times > 3)
-
-
-def q5_third_of_three():
-    torch.manual_seed(0)
-    losses = torch.rand(8)
-    shares = losses[:3].mean() * 9 / 8, losses[3:6].mean() * 9 / 8, losses[6:].mean()
-    weight = (3 * losses.mean() - shares[0] - shares[1]) / shares[2]
-    return near(weight, a=0.75, b=1, c=0.25)
-
-
-def q6_held_by_each():
-    parts = scale.training_memory(ViTConfig.preset("B/16"), 1)
-    held = parts["weights"] + parts["gradients"] + parts["optimizer"]
-    return near(held / (parts["weights"] / 4) * 100e6 / 4 / 1e9, a=0.4, b=0.1, c=1.6)
+    few, many = held(8), held(64)
+    work = 8 * sum(scale.multiply_adds(ViTConfig.preset("B/16")).values())
+    return only(
+        a=few["activations"] == many["activations"] / 8,
+        b=few["optimizer"] < many["optimizer"],
+        c=8 * work < 64 * work / 8,
+    )

@@ -1,116 +1,21 @@
-"""Build cells and exercises of lesson 13."""
+"""Lesson 13: one step in pieces, merged tokens, where attention costs as much, what to merge."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import cache
-from itertools import pairwise
-from math import ceil
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
-from vit_steps import scale as package
-from vit_steps.inputs import is_whole
-from vit_steps.training import load_model
-from vit_steps.training.data import scattered
-from vit_steps.training.dataset import ImageDataset
+from vit_steps import weights
+from vit_steps.heads import merge_heads, split_qkv
+from vit_steps.training.data import photo_crops, scattered
 from vit_steps.vit import ViT
-from vit_steps.weights import SCATTERED
 
 from .compare import Parts, Verdict, kind_of
-from .engine import Check
 from .exercise import Exercise
-from .trials import Trial, call, then, untouched
-
-# One process's share -----------------------------------------------------------------------------
-
-
-def dealing(count: int, number: int, processes: int) -> Trial:
-    """Pictures whose numbers are not their places."""
-    pictures = (torch.arange(count) * 7 + 3) % 31
-    return call(f"{count} pictures, process {number} of {processes}", pictures, number, processes)
-
-
-my_share = Exercise(
-    answer="""
-def my_share(batch, number, processes):
-    mine = batch[number::processes]
-    weight = processes * len(mine) / len(batch)
-    return mine, weight
-""",
-    trials=[
-        dealing(11, 1, 4),
-        dealing(10, 3, 4),
-        dealing(2, 3, 4),
-    ],
-    slips={"ZeroDivisionError": "a share may be empty, and then something is divided by 0"},
-    wrong="""
-every share counts alike here, but shares differ in size: a picture in a small share counts more
-than one in a large share; weigh a share by how many of the batch's pictures it has
-    weight = processes * len(mine) / len(batch) => weight = 1.0
-every share counts alike here, an empty one too, whose weight is 0; and shares differ in size
-    weight = processes * len(mine) / len(batch) => weight = 1 / processes
-an empty share has nothing of the batch, so its weight is 0
-    / len(batch) => / len(batch) or 1.0
-the weight is the share of the batch, which is right for a sum over the processes; their mean
-divides by their number once more: multiply by processes
-    processes * len(mine) => len(mine)
-the weight is how many pictures the share has; divide it by what a share has on average,
-len(batch) / processes
-    processes * len(mine) / len(batch) => len(mine)
-the weight is upside down: a larger share counts more
-    processes * len(mine) / len(batch) => len(batch) / (processes * len(mine)) if len(mine) else 0.0
-    processes * len(mine) / len(batch) => len(batch) / len(mine) if len(mine) else 0.0
-    processes * len(mine) / len(batch) => len(batch) / len(mine)
-the weight is divided by processes where it should be multiplied: the mean over the processes
-divides by them, and the weight makes up for it
-    processes * len(mine) / len(batch) => len(mine) / len(batch) / processes
-the weight loses its fraction: divide by /
-    / len(batch) => // len(batch)
-the weight compares the share with the largest one; compare it with the average,
-len(batch) / processes
-    processes * len(mine) / len(batch) => len(mine) / math.ceil(len(batch) / processes)
-the weight compares the share with len(batch) // processes, which drops the rest: divide by /
-    processes * len(mine) / len(batch) => len(mine) / max(len(batch) // processes, 1)
-these are neighbours of the batch; here the processes take turns: number, number + processes, …
-    batch[number::processes] => batch.tensor_split(processes)[number]
-    batch[number::processes] => batch.chunk(processes)[number]
-    mine = batch => size = math.ceil(len(batch) / processes) ⏎ mine = batch ;;
-        [number::processes] => [number * size : (number + 1) * size]
-the pictures that are left over when all have the same number are nobody's; each picture of the
-batch belongs to one process
-    mine = batch => mine = batch[: len(batch) // processes * processes]
-pictures are repeated so that all shares are alike; each picture of the batch belongs to one
-process, and counts once
-    mine = batch => size = math.ceil(len(batch) / processes) * processes ⏎ mine =
-        batch.repeat(processes)[:size]
-number and processes are swapped: start at number, and step by processes
-    number::processes => processes::number
-    number::processes => processes :: max(number, 1)
-one colon is too few: batch[number:processes] is a slice of neighbours; the step stands behind the
-second colon
-    number::processes => number:processes
-the processes are counted from 0 here: number is the place of the first picture
-    number:: => (number - 1) % processes ::
-these are places in the batch; give the numbers of the pictures that stand there
-    mine = batch => mine = torch.arange(len(batch))
-    batch[number::processes] => torch.arange(number, len(batch), processes)
-this is every process's first picture alone: give all of this process
-    number::processes => number : number + 1
-all processes get the whole batch
-    [number::processes] =>
-    [number::processes] => ;; weight = processes * len(mine) / len(batch) => weight = 1.0
-the two have changed places; give (mine, weight): the numbers of the pictures, and a number
-    return mine, weight => return weight, mine
-the weight is missing; give two things, (mine, weight): the numbers of the pictures, and a number
-    return mine, weight => return mine
-the pictures are missing; give two things, (mine, weight): the numbers of the pictures, and a number
-    return mine, weight => return weight
-the pictures are in a list; leave them a tensor, batch[…]
-    return mine, weight => return mine.tolist(), weight
-""",
-)
-
+from .trials import Trial, call, untouched
 
 # One step in several pieces ----------------------------------------------------------------------
 
@@ -209,6 +114,9 @@ def accumulated_step(model, optimizer, images, labels, parts):
     optimizer.step()
     return whole
 """,
+    why="""`backward` adds to the gradients that are there, so the pieces' gradients add up by
+themselves. Each piece's mean loss counts by its share of the batch, and so each image counts
+alike.""",
     trials=[
         stepping("7 images in 3 parts, in evaluation mode", (7, 3), mode=False),
         stepping("two steps, 8 images in 2 parts, then 5 in 4", (8, 2), (5, 4)),
@@ -366,6 +274,8 @@ def merge_tokens(x, keys, sizes, r):  # (B, N, D), (B, N, d), (B, N)
     rows = torch.cat([a, b], dim=1)  # (B, N - r, D + 1)
     return rows[..., :-1] / rows[..., -1:], rows[..., -1]
 """,
+    why="""A token times its size is a sum over patches, and sums can be added in any order. So the
+size travels along as one more number, and one division at the end gives all means.""",
     trials=[
         merging(3, 1, 5, 2, sized=False),
         merging(5, 3, 12, 4),
@@ -484,342 +394,192 @@ no gradient passes from the new tokens to x: leave out detach, .data and no_grad
 # Where attention costs as much as the Linears ----------------------------------------------------
 
 
-def equal(what: int, ratio: float) -> Trial:
+def equal(width: int, ratio: float) -> Trial:
     def run(answer: Callable) -> Any:
-        result = answer(what, ratio)
+        result = answer(width, ratio)
         if isinstance(result, (tuple, list)):
             return Verdict(f"it gives {kind_of(result)}; give one number, how many tokens")
         return result
 
-    return Trial(f"D = {what}, MLP {ratio:g} times as wide", run)
+    return Trial(f"D = {width}, MLP {ratio:g} times as wide", run)
 
 
-def tokens_at(linears: Callable[[float], float], both: float = 2) -> Callable:
-    """An answer that counts so many D² a token in the Linears, and so many N·D in the rest."""
-    return lambda embed_dim, mlp_ratio: linears(mlp_ratio) / both * embed_dim
+PAIRS = "scores and mixture cost N·D each for every token, together 2·N·D: "
+BLOCK = """a token's Linears cost 3·D² (qkv), D² (proj) and 2·mlp_ratio·D² (MLP): """
 
-
-BLOCK = "a token's Linears cost 3 D² (qkv), D² (proj) and 2 · mlp_ratio · D² (MLP): "
-PAIRS = "scores and mixture cost N·D each for every token, together 2 · N · D: "
-
-crossover = Check(
-    reference=tokens_at(lambda ratio: 4 + 2 * ratio),
+crossover = Exercise(
+    answer="""
+def crossover(embed_dim, mlp_ratio):
+    linears = (4 + 2 * mlp_ratio) * embed_dim**2
+    return linears / (2 * embed_dim)
+""",
+    why="""Both sides have a factor N, and it goes out. What is left is N = (2 + mlp_ratio) · D,
+which is 6 · D for the usual MLP.""",
     slips={
         "must be real number|unsupported operand|can't multiply": "embed_dim and mlp_ratio are "
         "plain numbers: a formula of the two is all",
     },
-    trials=[equal(768, 4.0), equal(192, 4.0), equal(64, 2.0), equal(385, 2.5), equal(1280, 1.0)],
-    mistakes={
-        f"{PAIRS}here one of the two is missing, or only one side counts an addition and a "
-        "multiplication apart": tokens_at(lambda ratio: 4 + 2 * ratio, 1),
-        f"{BLOCK}only one side of yours counts an addition and a multiplication apart; multiply-"
-        "adds on both": tokens_at(lambda ratio: 4 + 2 * ratio, 4),
-        f"{BLOCK}the MLP is missing": tokens_at(lambda ratio: 4),
-        f"{BLOCK}qkv and proj are missing": tokens_at(lambda ratio: 2 * ratio),
-        f"{BLOCK}proj is missing": tokens_at(lambda ratio: 3 + 2 * ratio),
-        f"{BLOCK}qkv is missing": tokens_at(lambda ratio: 1 + 2 * ratio),
-        f"{BLOCK}the MLP has two Linears, and one is missing": tokens_at(lambda ratio: 4 + ratio),
-        f"{BLOCK}qkv counts once here; it is three": tokens_at(lambda ratio: 2 + 2 * ratio),
-        f"{BLOCK}mlp_ratio is squared here; a Linear from D to mlp_ratio · D has mlp_ratio · D² "
-        "weights": (
-            tokens_at(lambda ratio: 4 + 2 * ratio**2),
-            tokens_at(lambda ratio: 4 + ratio**2),
-        ),
-        f"{BLOCK}these are 12 D² whatever mlp_ratio is; that holds for 4 alone": tokens_at(
-            lambda ratio: 12
-        ),
-        "D is missing: Linears grow with D², scores and mixture with D, and one D is "
-        "left": lambda embed_dim, mlp_ratio: 2 + mlp_ratio,
-        "D is squared: scores and mixture have one D too, so that one is left, not "
-        "two": lambda embed_dim, mlp_ratio: (2 + mlp_ratio) * embed_dim**2,
-        "the fraction is upside down: 2·N·D = (4 + 2 · mlp_ratio) · D² gives N": (
-            lambda embed_dim, mlp_ratio: embed_dim / (2 + mlp_ratio),
-            lambda embed_dim, mlp_ratio: 2 * embed_dim / (4 + 2 * mlp_ratio),
-        ),
-        "this is what the Linears cost for one token; divide it by 2 · D, what scores and mixture "
-        "cost a token for each one that it meets": lambda embed_dim, mlp_ratio: (
-            (4 + 2 * mlp_ratio) * embed_dim**2
-        ),
-        "N loses its fraction: give it as it comes out, 1732.5 for D = 385 and mlp_ratio = 2.5": (
-            then(tokens_at(lambda ratio: 4 + 2 * ratio), int),
-            then(tokens_at(lambda ratio: 4 + 2 * ratio), ceil),
-            then(tokens_at(lambda ratio: 4 + 2 * ratio), lambda number: number // 1),
-        ),
-        "mlp_ratio loses its fraction: use it as it comes": lambda embed_dim, mlp_ratio: (
-            (2 + int(mlp_ratio)) * embed_dim
-        ),
-    },
+    trials=[equal(192, 4.0), equal(385, 2.5)],
+    wrong=f"""
+{PAIRS}here one of the two is missing, or only the Linears count an addition and a multiplication
+apart
+    (2 * embed_dim) => embed_dim
+{BLOCK}only scores and mixture count an addition and a multiplication apart; multiply-adds on both
+sides
+    (2 * embed_dim) => (4 * embed_dim)
+{BLOCK}the MLP is missing
+    4 + 2 * mlp_ratio => 4
+{BLOCK}qkv and proj are missing
+    4 + 2 * mlp_ratio => 2 * mlp_ratio
+{BLOCK}proj is missing
+    4 + => 3 +
+{BLOCK}qkv is missing
+    4 + => 1 +
+{BLOCK}the MLP has two Linears, and one is missing
+    2 * mlp_ratio => mlp_ratio
+{BLOCK}qkv counts once here; it is three
+    4 + => 2 +
+{BLOCK}mlp_ratio is squared here; a Linear from D to mlp_ratio·D has mlp_ratio·D² weights
+    2 * mlp_ratio => 2 * mlp_ratio**2
+    2 * mlp_ratio => mlp_ratio**2
+{BLOCK}these are 12·D² whatever mlp_ratio is; that holds for 4 alone
+    4 + 2 * mlp_ratio => 12
+D is missing: Linears grow with D², scores and mixture with D, so one D is left
+    (2 * embed_dim) => (2 * embed_dim**2)
+D is squared: scores and mixture have one D too, so one D is left, not two
+    (2 * embed_dim) => 2
+the fraction is upside down: 2·N·D = (4 + 2·mlp_ratio)·D² gives N
+    linears / (2 * embed_dim) => 2 * embed_dim**3 / linears
+    linears / (2 * embed_dim) => 2 * embed_dim / (4 + 2 * mlp_ratio)
+this is what the Linears cost for one token; divide it by 2·D, what scores and mixture cost a token
+for each one that it meets
+    linears / (2 * embed_dim) => linears
+N loses its fraction: give it as it comes out, 1732.5 for D = 385 and mlp_ratio = 2.5
+    linears / (2 * embed_dim) => int(linears / (2 * embed_dim))
+    linears / (2 * embed_dim) => math.ceil(linears / (2 * embed_dim))
+mlp_ratio loses its fraction: use it as it comes
+    4 + 2 * mlp_ratio => 4 + 2 * int(mlp_ratio)
+""",
 )
 
 
-# Eight bits --------------------------------------------------------------------------------------
+# One rule of merging for two kinds of pictures ---------------------------------------------------
+
+READ, SAME = 92.0, 85.0  # what is asked for, in %
 
 
-def near_whole(seed: int, rows: int, columns: int, empty: bool = False) -> Tensor:
-    """A weight whose numbers, in steps of its row's scale, are none of them near a half. Rows
-    differ in their scale, and in the sign of their largest."""
-    generator = torch.Generator().manual_seed(seed)
-    whole = torch.randint(-90, 91, (rows, columns), generator=generator).float()
-    steps = whole + 0.8 * torch.rand(rows, columns, generator=generator) - 0.4
-    steps[:, 1] = torch.tensor([-127.0, 127.0]).repeat(rows)[:rows]
-    if empty:
-        steps[1] = 0
-    return steps * torch.logspace(-3, -1, rows)[:, None]
+@cache
+def canvases() -> tuple[ViT, Tensor, Tensor, int]:
+    """The reader, canvases that the lesson does not use, their digits, and how many to merge."""
+    data = scattered(1000, seed=7, held_out=True)
+    return weights.load("scattered").model.requires_grad_(False).eval(), data.images, data.labels, 3
 
 
-def rounding(what: str, weight: Tensor) -> Trial:
+@cache
+def crops() -> tuple[ViT, Tensor, Tensor, int]:
+    """The model for photos, crops of three photos, what it says of them, and how many to merge."""
+    images = torch.cat([*photo_crops(100, seed=7).values()])
+    model = weights.load("photos").model.requires_grad_(False).eval()
+    return model, images, model(images).argmax(dim=1), 8
+
+
+def merged_by(table: Tensor, x: Tensor, sizes: Tensor, r: int) -> tuple[Tensor, Tensor]:
+    """Merge as `merge_tokens` does, by this table (B, A, B) in place of the cosines."""
+    best, partner = table[:, 1:].max(dim=2)
+    order = 1 + best.argsort(dim=1, descending=True)
+    gone, left = order[:, :r], F.pad(order[:, r:].sort(dim=1).values, (1, 0))
+    rows = torch.cat([x * sizes[..., None], sizes[..., None]], dim=-1)
+    a, b = rows[:, 0::2], rows[:, 1::2]
+    moved = a.take_along_dim(gone[..., None], dim=1)
+    b = b.scatter_add(1, partner.gather(1, gone - 1)[..., None].expand_as(moved), moved)
+    rows = torch.cat([a.take_along_dim(left[..., None], dim=1), b], dim=1)
+    return rows[..., :-1] / rows[..., -1:], rows[..., -1]
+
+
+def kept_answers(likeness: Callable, model: ViT, images: Tensor, wanted: Tensor, r: int) -> float:
+    """In % of the images, how often the merging model says what is wanted.
+
+    Raises:
+        ValueError: the learner's table has another shape, or holds nan.
+    """
+    x = model.tokens(model.patch_embed(images))
+    sizes = torch.ones(x.shape[:2])
+    for block in model.blocks:
+        attn: Any = block.attn
+        q, k, v = split_qkv(attn.qkv(block.norm1(x)), attn.num_heads)  # type: ignore[operator]
+        scores = q @ k.mT / k.shape[-1] ** 0.5 + sizes.log()[:, None, None]
+        shares = scores.softmax(dim=-1)
+        x = x + attn.proj(merge_heads(shares @ v))
+        keys = k.mean(dim=1)
+        table = untouched(likeness, keys, shares[:, :, 0].mean(dim=1))
+        shape = keys[:, 0::2].shape[:2] + keys[:, 1::2].shape[1:2]
+        if table is None or table is ... or not isinstance(table, Tensor):
+            return table  # type: ignore[return-value]
+        if table.shape != shape:
+            raise ValueError(
+                f"of {keys.shape[1]} tokens it gives {tuple(table.shape)}; give {tuple(shape)}, a "
+                "row for each token of A, a column for each of B"
+            )
+        if table.isnan().any():
+            raise ValueError("some of what it gives is nan")
+        x, sizes = merged_by(table, x, sizes, min(r, (x.shape[1] - 1) // 2))
+        x = x + block.mlp(block.norm2(x))  # type: ignore[operator]
+    answers = model.head(model.norm(x[:, 0])).argmax(dim=1)
+    return 100 * (answers == wanted).float().mean().item()
+
+
+def asked(what: str, data: Callable, bar: float, said: str) -> Trial:
+    """A trial of whether merging by the learner's table keeps enough answers."""
+
     def run(answer: Callable) -> Any:
-        result = untouched(answer, weight)
-        if not isinstance(result, (tuple, list)) or len(result) != 2:
-            return result
-        whole, scales = result
-        byte = Verdict("")
-        if isinstance(whole, Tensor) and whole.dtype != torch.int8:
-            byte = Verdict(f"they are held in {whole.dtype}: .to(torch.int8), a byte each")
-            whole = whole.long() if whole.isfinite().all() and (whole % 1 == 0).all() else whole
-        return Parts((whole, scales), byte)
+        try:
+            share = kept_answers(answer, *data())
+        except ValueError as error:
+            if "give (" in str(error) or "nan" in str(error):
+                return Verdict(str(error))
+            raise
+        if not isinstance(share, float):
+            return share
+        return Verdict("enough" if share >= bar else f"{share:.1f}% {said}, asked for are {bar}%")
 
-    return Trial(what, run, lambda change: rounding(what, change(weight)))
-
-
-def row_scale(weight: Tensor) -> Tensor:
-    scale = weight.abs().amax(dim=1, keepdim=True) / 127
-    return torch.where(scale == 0, 1.0, scale)
+    return Trial(what, run)
 
 
-def rounded(
-    scale: Callable[[Tensor], Tensor] = row_scale,
-    whole: Callable[[Tensor], Tensor] = torch.round,
-    hold: Callable[[Tensor], Tensor] = Tensor.char,
-) -> Callable:
-    """An answer of the learner's kind; the options make the mistakes."""
+class Measured(Exercise):
+    """An exercise that says of a right answer, too, what it measured."""
 
-    def answer(weight: Tensor) -> tuple[Tensor, Tensor]:
-        scales = scale(weight)
-        return hold(whole(weight / scales)), scales
-
-    return answer
+    def taken(self, attempt: Callable) -> str:
+        read, same = (kept_answers(attempt, *data()) for data in (canvases, crops))
+        return f"{super().taken(attempt)}: {read:.1f}% of the canvases, {same:.1f}% of the photos"
 
 
-def by_limits(weight: Tensor) -> tuple[Tensor, Tensor]:
-    """From the smallest to the largest of a row, as an unsigned byte has it."""
-    low, high = weight.amin(dim=1, keepdim=True), weight.amax(dim=1, keepdim=True)
-    scales = torch.where(high == low, 1.0, (high - low) / 255)
-    return ((weight - low) / scales - 128).round().char(), scales
-
-
-SCALE = "the scale of a row is the largest of its absolute values over 127: "
-THE_TWO = "give two things, (whole, scales)"
-
-int8_rows = Check(
-    reference=package.int8_rows,
+likeness = Measured(
+    answer="""
+def likeness(keys, looks):  # (B, N, d), (B, N)
+    keys = F.normalize(keys, dim=-1)
+    alike = keys[:, 0::2] @ keys[:, 1::2].mT  # (B, A, B)
+    looks = looks / looks[:, 1:].mean(dim=1, keepdim=True)  # 1 is usual
+    together = looks[:, 0::2, None] + looks[:, None, 1::2]  # (B, A, B)
+    return alike - 0.2 * together
+""",
+    why="""A pair must be alike, and cls must look at neither of the two. Where cls looks at all
+patches alike, as in photos, the second part hardly changes the order, and the cosine decides.""",
     slips={
-        "must match the size of tensor": "scales must stand beside the rows, (rows, 1): "
-        "keepdim=True keeps the axis",
+        "must match the size of tensor": "two shapes do not meet: looks of A is a column, "
+        "looks[:, 0::2, None], looks of B a row, looks[:, None, 1::2]",
     },
     trials=[
-        rounding("a weight of 2×4", near_whole(1, 2, 4)),
-        rounding("a weight of 5×8", near_whole(2, 5, 8)),
-        rounding("a weight of 6×3", near_whole(3, 6, 3)),
-        rounding("a weight of 4×5 with a row of zeros", near_whole(4, 4, 5, empty=True)),
-        rounding("a weight of 1×2", near_whole(5, 1, 2)),
+        asked("1,000 canvases, 3 tokens a block", canvases, READ, "are read"),
+        asked("300 crops of photos, 8 tokens a block", crops, SAME, "keep their answer"),
     ],
-    mistakes={
-        "one scale serves the whole matrix, so rows of small numbers lose most of their digits: "
-        "one for each row, .amax(dim=1, keepdim=True)": (
-            rounded(lambda weight: (weight.abs().max() / 127).expand(len(weight), 1)),
-            rounded(lambda weight: weight.abs().max() / 127),
-        ),
-        "the scales are those of the columns: the largest of a row, along dim=1": rounded(
-            lambda weight: row_scale(weight.T).T
-        ),
-        f"{SCALE}here the sign is kept, and rows whose largest is negative overflow; .abs() "
-        "first": rounded(lambda weight: weight.amax(dim=1, keepdim=True) / 127),
-        f"{SCALE}divided by 128 the largest becomes 128, which int8 does not hold, and it wraps to "
-        "-128": rounded(lambda weight: row_scale(weight) * 127 / 128),
-        f"{SCALE}255 steps are the whole range, from -127 to 127; a scale belongs to half of it": (
-            rounded(lambda weight: row_scale(weight) * 127 / 255),
-            rounded(lambda weight: row_scale(weight) * 127 / 256),
-            rounded(lambda weight: row_scale(weight) * 2 * 127 / 255),
-        ),
-        f"{SCALE}here it is the mean": rounded(
-            lambda weight: torch.where(
-                weight.abs().sum(dim=1, keepdim=True) == 0,
-                1.0,
-                weight.abs().mean(dim=1, keepdim=True) / 127,
-            )
-        ),
-        f"{SCALE}here the division by 127 is missing": rounded(
-            lambda weight: row_scale(weight) * torch.where(row_scale(weight) == 1, 1, 127)
-        ),
-        "int8 cuts fractions off: round first, .round()": (
-            rounded(whole=torch.trunc),
-            rounded(whole=torch.floor),
-            rounded(whole=lambda steps: steps),
-        ),
-        "the fractions are still there: round, .round()": rounded(
-            whole=lambda steps: steps, hold=lambda whole: whole
-        ),
-        "the numbers are right, but not held in 8 bits: .to(torch.int8)": (
-            rounded(hold=lambda whole: whole),
-            rounded(hold=Tensor.int),
-            rounded(hold=Tensor.long),
-            rounded(hold=Tensor.half),
-        ),
-        "uint8 holds 0 to 255 and wraps negative numbers: .to(torch.int8)": rounded(
-            hold=lambda whole: whole.long().remainder(256).to(torch.uint8)
-        ),
-        "the scales are upside down: weight / scale gives the whole numbers, and whole · scale the "
-        "weight": then(rounded(), lambda two: (two[0], 1 / two[1])),
-        "the scales are right, but each must stand beside its row, (rows, 1): keepdim=True": then(
-            rounded(), lambda two: (two[0], two[1].flatten())
-        ),
-        "a row of zeros has the scale 0 here, and 0 / 0 is no number, or a tiny one; give it the "
-        "scale 1": tuple(
-            rounded(
-                lambda weight, least=least: (
-                    weight.abs().amax(dim=1, keepdim=True).clamp(min=least) / 127
-                )
-            )
-            for least in (0, 1e-5)
-        ),
-        "each row runs from its own smallest to its largest here; -127 … 127 lie evenly around "
-        "0": by_limits,
-        "this is the weight after rounding; give the whole numbers and the scales apart": then(
-            rounded(), lambda two: two[0] * two[1]
-        ),
-        "the signs are lost: .abs() is for the scale alone": rounded(
-            whole=lambda steps: steps.abs().round()
-        ),
-        f"the two have changed places; {THE_TWO}": then(rounded(), lambda two: (two[1], two[0])),
-        f"the scales are missing; {THE_TWO}": then(rounded(), lambda two: two[0]),
-    },
-)
-
-
-# A schedule of merging ---------------------------------------------------------------------------
-
-WORK, BAR = 0.75, 0.96
-TOKENS = 17  # cls and 4×4 patches
-NOTHING = (
-    "nothing is merged, and all of the work is left; where does merging cost no accuracy, and "
-    "where little?"
-)
-ALL = (
-    "all that can be merged is merged from the first block on, and little accuracy is left; where "
-    "does merging cost none?"
-)
-PASSES = Verdict("at most 75% of the work is left, and accuracy is above the bar")
-
-
-@cache
-def canvases() -> tuple[ViT, ImageDataset]:
-    """The stored weights, and canvases that the lesson does not use."""
-    model = load_model(SCATTERED).requires_grad_(False).eval()
-    return model, scattered(2000, seed=3, held_out=True)
-
-
-def tokens_left(schedule: Sequence[int]) -> list[int]:
-    """How many tokens each block starts with, and how many leave the last."""
-    counts = [TOKENS]
-    for r in schedule:
-        counts.append(counts[-1] - min(r, (counts[-1] - 1) // 2))
-    return counts
-
-
-def work_left(schedule: Sequence[int]) -> float:
-    """The share of the model's multiply-adds that such merging leaves; it comes between attention
-    and MLP, and what the matching itself takes is not counted."""
-    model, _ = canvases()
-    parts, blocks = package.multiply_adds(model.config), len(schedule)
-    counts = tokens_left(schedule)
-    work = float(parts["patches"] + parts["head"])
-    for before, after in pairwise(counts):
-        share = before / TOKENS
-        work += (parts["qkv"] + parts["proj"]) / blocks * share
-        work += (parts["scores"] + parts["mixture"]) / blocks * share**2
-        work += parts["MLP"] / blocks * after / TOKENS
-    return work / sum(parts.values())
-
-
-@cache
-def accuracy_of(schedule: tuple[int, ...]) -> float:
-    """The share of the canvases that are named rightly."""
-    model, data = canvases()
-    with torch.no_grad():
-        logits = package.merging(model, schedule)(data.images)
-    return (logits.argmax(dim=1) == data.labels).float().mean().item()
-
-
-def refused(schedule: Any) -> str:
-    """Why a schedule cannot be tried; "" where it can."""
-    if isinstance(schedule, Tensor):
-        return "it gives a tensor; give a list of four whole numbers, such as [1, 1, 1, 1]"
-    if not isinstance(schedule, (list, tuple)):
-        return f"it gives {kind_of(schedule)}; give a list of four whole numbers, one a block"
-    if len(schedule) != 4:
-        return f"it has {len(schedule)} numbers; the model has 4 blocks, so give 4"
-    for r in schedule:
-        if not is_whole(r):
-            return f"{r!r} is among them; give whole numbers"
-        if r < 0:
-            return f"{r} is among them; a block merges 0 tokens or more"
-    if not any(schedule):
-        return NOTHING
-    return ALL if tokens_left(schedule) == tokens_left([TOKENS] * 4) else ""
-
-
-def measured(schedule: Sequence[int]) -> str:
-    return (
-        f"{work_left(schedule):.1%} of the multiply-adds are left, and "
-        f"{accuracy_of(tuple(schedule)):.1%} of the canvases are named rightly"
-    )
-
-
-def scheduled(answer: Callable) -> Any:
-    """What becomes of a schedule, in words; `...` and nothing as they are."""
-    schedule = answer()
-    if schedule is None or schedule is ... or isinstance(schedule, Verdict):
-        return schedule
-    if isinstance(schedule, (list, tuple)) and any(r is ... for r in schedule):
-        return ...
-    if reason := refused(schedule):
-        return Verdict(reason)
-    if work_left(schedule) > WORK:
-        advice = f"at most {WORK:.0%} may be left: merge more"
-    elif accuracy_of(tuple(schedule)) < BAR:
-        advice = f"at least {BAR:.1%} are asked for: merge as much, but elsewhere"
-    else:
-        return PASSES
-    if tokens_left(schedule) != tokens_left([*schedule[:3], TOKENS]):
-        advice += "; after the last block's attention, which token does the head still read?"
-    elif schedule[0]:
-        advice += "; in the first block each token still shows one patch alone"
-    return Verdict(f"{measured(schedule)}; {advice}")
-
-
-class MeasuredCheck(Check):
-    """A check that says of a right schedule too what it measured."""
-
-    def __call__(self, attempt: Callable) -> None:
-        message = self.judge(attempt)
-        print(f"right: {measured(attempt())}" if message == "right" else message)
-
-
-def a_schedule_that_passes() -> Verdict:
-    """Stands for every schedule that does, and holds none of them."""
-    return PASSES
-
-
-merge_schedule = MeasuredCheck(
-    reference=a_schedule_that_passes,
-    trials=[Trial("your schedule", scheduled)],
-    mistakes={
-        "give four numbers, one for each block: one alone is not a schedule": (
-            lambda: 2,
-            lambda: [2],
-        ),
-        NOTHING: lambda: [0, 0, 0, 0],
-        ALL: lambda: [8, 8, 8, 8],
-    },
+    wrong="""
+this is the cosine alone, as in `merge_tokens`, and it does not ask where cls looks
+    alike - 0.2 * together => alike
+what cls looks at is merged first here: subtract it from the likeness
+    alike - 0.2 => alike + 0.2
+this asks only where cls looks, and not what is alike
+    alike - 0.2 * together => -together
+this is no table: a row for each token of A, a column for each of B, (B, A, B)
+    alike - 0.2 * together => keys @ keys.mT
+""",
 )

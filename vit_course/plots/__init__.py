@@ -9,6 +9,7 @@ from .close_ups import (
     close_up,
     colour_channels,
     cuttings,
+    merged_photo,
     pictures,
     template_grid,
     template_products,
@@ -49,7 +50,6 @@ from .roles import (
 )
 from .scores import attention_shapes, scale_runs
 from .small_maps import maps_below, maps_beside
-from .speed import batch_speeds, time_ratios, token_costs, work_and_time
 from .stream import bends, norm_places, reading, residual_road, silenced
 from .whole_vit import canvases, drawing_read, parameter_bars
 
@@ -68,7 +68,6 @@ __all__ = [
     "VALUE",
     "WEIGHTS",
     "attention_shapes",
-    "batch_speeds",
     "bends",
     "canvases",
     "clock_faces",
@@ -90,6 +89,7 @@ __all__ = [
     "mark_patches",
     "matrices",
     "matrix",
+    "merged_photo",
     "name_lines",
     "new_axes",
     "norm_places",
@@ -110,8 +110,5 @@ __all__ = [
     "template_grid",
     "template_products",
     "three_roles",
-    "time_ratios",
-    "token_costs",
     "token_sum",
-    "work_and_time",
 ]

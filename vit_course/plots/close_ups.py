@@ -1,10 +1,13 @@
-"""Pixels, patches and templates, enlarged: the drawings of lessons 00 and 01."""
+"""Pixels, patches and templates, enlarged: lessons 00, 01 and 13."""
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 from einops import rearrange
 from torch import Tensor
+
+from vit_steps.patches import patchify, unpatchify
 
 from .figures import FAINT, INK, PAPER, PATCH, matrix, picture
 
@@ -45,6 +48,29 @@ def pictures(named: dict[str, Tensor], height: float = 2.2) -> None:
         picture(image, ax=ax)
         crisp(ax)
         ax.set_title(name, size=10)
+
+
+def merged_photo(photo: Tensor, merge: Callable, times: Sequence[int] = (60, 60)) -> None:
+    """Show a photo (3, S, S), and each patch of 16×16 as its token shows it after some mergings.
+
+    Patches of pixels serve as tokens and as keys. A one-hot row tied to each token tells afterwards
+    which patches are in it.
+
+    Args:
+        merge: lesson 13's `merge_tokens`.
+        times: how many tokens go in each merging.
+    """
+    patches = patchify(photo[None], 16)  # (1, n, 768)
+    count, width = patches.shape[1] + 1, patches.shape[2]
+    x = torch.cat([torch.zeros(1, 1, width), patches], dim=1)  # cls, patches
+    x, sizes = torch.cat([x, torch.eye(count)[None]], dim=2), torch.ones(1, count)
+    shown = {f"{count} tokens": photo}
+    for r in times:
+        x, sizes = merge(x, x[..., :width] - 0.5, sizes, r)
+        holds = (x[0, :, width:] > 0).float()  # (tokens, count)
+        back = holds.T @ x[0, :, :width]  # to each patch its token's pixels
+        shown[f"{len(holds)} tokens"] = unpatchify(back[None, 1:], 16, photo.shape[1])[0]
+    pictures(shown, height=2.8)
 
 
 def colour_channels(image: Tensor) -> None:

@@ -1,19 +1,26 @@
 """Lesson 04's drawings: attention as shapes, and what its scale is worth."""
 
+import json
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from torch import Tensor
 
-from . import speed
 from .figures import FAINT, INK, PATCH, POSITION, QUERY, VALUE, WEIGHTS, curves, new_axes
 
+FILE = Path(__file__).with_name("measured.json")
 FORMS = {
     "divided by √d": VALUE,
     "not divided": QUERY,
     "smaller start": PATCH,
     "smaller steps": POSITION,
 }
+
+
+def stored(name: str) -> dict[str, Any]:
+    """One measurement that was made once, by its name."""
+    return json.loads(FILE.read_text("utf-8"))[name]
 
 
 def attention_shapes(q: Tensor, k: Tensor, v: Tensor, names: Sequence[str], lit: str) -> None:
@@ -121,8 +128,8 @@ def scale_runs(*forms: str) -> None:
     Args:
         forms: "divided by √d", "not divided", "smaller start", "smaller steps", or some of them.
     """
-    stored = speed.stored("scale")["reader"]
-    runs = {form: {float(rate): v for rate, v in stored[form].items()} for form in forms}
+    measured = stored("scale")["reader"]
+    runs = {form: {float(rate): v for rate, v in measured[form].items()} for form in forms}
     means: dict[str, Any] = {
         form: {rate: sum(v) / len(v) for rate, v in rates.items()} for form, rates in runs.items()
     }

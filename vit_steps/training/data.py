@@ -11,9 +11,10 @@ from urllib.error import URLError
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
 from ..files import write_whole
-from ..images import Preprocess
+from ..images import Preprocess, load_image, sample_photo
 from ..inputs import check_choice, check_fraction, check_sizes
 from .dataset import ImageDataset, split
 from .folders import Parts, folder
@@ -24,6 +25,7 @@ DIGITS = tuple("0123456789")
 INK = 16  # the byte of the darkest ink in scikit-learn's digits
 DIGIT = 8  # side of scikit-learn's digits, in pixels
 FRAGMENT = 3  # side of the pieces of other digits that scattered ones lie among
+CROP = 96  # pixels of a crop's side, three of which become one
 HELD_OUT = 10_000  # the last ones of each set of OpenML's are the usual test set
 CLOTHES = "T-shirt/top trouser pullover dress coat sandal shirt sneaker bag ankle-boot"
 THINGS = "airplane automobile bird cat deer dog frog horse ship truck"
@@ -162,6 +164,31 @@ def hands() -> ImageDataset:
         ink.append(paint(start[None], end[None], torch.full((1, len(start)), PEN), 16))
     pixels = (torch.stack(ink) * INK).round().byte()
     return ImageDataset(pixels, torch.tensor(labels), DIGITS, white=INK, preprocess=as_stored(16))
+
+
+def photo_crops(count: int, seed: int = 0) -> dict[str, Tensor]:
+    """Small parts of three photos, without labels: scikit-learn's two, and Grace Hopper.
+
+    Returns:
+        For each photo `count` crops of 96×96 pixels at random places, which may overlap, made
+        smaller: (count, 3, 32, 32), from -1 to 1. The same seed draws the same.
+    """
+    from sklearn.datasets import load_sample_images
+
+    check_sizes(count=count)
+    names, stored = ("temple", "flower"), load_sample_images().images
+    photos = {n: torch.tensor(p).movedim(2, 0) / 255 for n, p in zip(names, stored, strict=True)}
+    photos["Grace Hopper"] = load_image(sample_photo())
+    generator, found = torch.Generator().manual_seed(seed), {}
+    for name, photo in photos.items():
+        cut = []
+        for _ in range(count):
+            top, left = (
+                int(torch.randint(side - CROP, (), generator=generator)) for side in photo.shape[1:]
+            )
+            cut.append(photo[:, top : top + CROP, left : left + CROP])
+        found[name] = 2 * F.avg_pool2d(torch.stack(cut), CROP // 32) - 1
+    return found
 
 
 def openml(name: str, data_home: str | Path | None = None) -> tuple[ImageDataset, ImageDataset]:
