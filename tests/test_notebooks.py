@@ -27,6 +27,7 @@ ALL = LESSONS + SOLUTIONS
 SECOND = {path.stem for path in LESSONS} - {
     "00_start_here",
     "01_patches",
+    "10_published_weights",
 }
 
 

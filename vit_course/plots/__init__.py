@@ -38,7 +38,7 @@ from .figures import (
 )
 from .learning import by_heart, downhill, gaps, rate_sweep
 from .positions import clock_faces, position_maps, share_maps, token_sum
-from .published import head_maps, name_lines, prepared
+from .published import few_labels, name_lines, slip_costs
 from .road import STAGES, course_map
 from .roles import (
     patches_alone,
@@ -81,9 +81,9 @@ __all__ = [
     "cuttings",
     "dots",
     "downhill",
+    "few_labels",
     "four_stacks",
     "gaps",
-    "head_maps",
     "map_table",
     "maps_below",
     "mark_patches",
@@ -99,7 +99,6 @@ __all__ = [
     "pictures",
     "position_maps",
     "possible_reads",
-    "prepared",
     "qkv_rows",
     "query_maps",
     "rate_sweep",
@@ -109,6 +108,7 @@ __all__ = [
     "share_maps",
     "sharp",
     "signed_tables",
+    "slip_costs",
     "soft_lookup",
     "template_grid",
     "template_products",
