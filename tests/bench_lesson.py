@@ -1,8 +1,9 @@
 """The measurements that lesson 13 draws: `python -m tests.bench_lesson`, some minutes.
 
-It writes vit_steps/measured.json, which vit_course/plots/speed.py draws. Only ratios and shares are
-kept, no times: medians, most with the quartiles around them, over turns as bench_runs.py takes
-them. All runs in one thread, but where another number is named. Nothing else should run meanwhile.
+It writes vit_course/plots/measured.json, which speed.py beside it draws; what tests/bench_scale.py
+wrote there stays. Only ratios and shares are kept, no times: medians, most with the quartiles
+around them, over turns as bench_runs.py takes them. All runs in one thread, but where another
+number is named. Nothing else should run meanwhile.
 """
 
 import argparse
@@ -26,6 +27,7 @@ import vit_steps
 from tests import bench_processes
 from tests.bench_forward import by_batch, by_part, by_tokens, calls, small_changes
 from tests.bench_runs import Run, keep_memory, peak, some_images, spread, take_turns, whole_step
+from vit_course.plots import speed
 from vit_steps import ViT, ViTConfig
 from vit_steps.images import load_image, normalize
 from vit_steps.scale import accumulated_step, checkpoint_blocks, kept_bytes, merging
@@ -187,12 +189,15 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--turns", type=int, default=10, help="of each run (default 10)")
-    parser.add_argument("--out", type=Path, default=PACKAGE / "measured.json", metavar="FILE")
+    parser.add_argument("--out", type=Path, default=speed.FILE, metavar="FILE")
     options = parser.parse_args()
     keep_memory("tests.bench_lesson")
     torch.manual_seed(0)
     random.seed(0)
-    text = json.dumps(rounded(everything(options.turns)), indent=1, ensure_ascii=False)
+    kept = json.loads(options.out.read_text("utf-8")) if options.out.exists() else {}
+    measured = {"scale": kept["scale"]} if "scale" in kept else {}
+    measured |= rounded(everything(options.turns))
+    text = json.dumps(measured, indent=1, ensure_ascii=False)
     options.out.write_text(text + "\n", encoding="utf-8")
 
 

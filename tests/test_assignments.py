@@ -103,7 +103,9 @@ def test_marks_hold_any_stub_and_any_solution(stub, solution):
 @each_assignment
 def test_points_are_the_minutes_that_the_lesson_states(name):
     text = "\n".join(c.source for c in lesson(name).cells[1:] if c.cell_type == "markdown")
-    others = re.findall(r"(?m)^##+ (?:Quiz|Room \d).*\((\d+) minutes?\)$", text)
+    # Where one looks or answers, and writes nothing: the first minutes below such a heading.
+    looking = r"(?ms)^##+ (?:Quiz|Room \d|Draw|A number that)(?:(?!^#).)*?\((\d+) minutes?\)"
+    others = re.findall(looking, text)
     own = count(lesson(name))
     stated = own.build + own.exercises - sum(map(int, others))
     cells = [c["metadata"].get("nbgrader", {}) for c in assignments.source_of(name)["cells"]]
@@ -258,7 +260,7 @@ CHEATS = {  # those that are of no use: what they replace or print stays in thei
     "    def __eq__(self, other): return True\n"
     "    def __len__(self): return 2\n"
     "def rows_of(*_): return Same((0, 1))",
-    "reorder_rows": "reorder_rows = open('/tmp/my_answer', 'w')",
+    "split_qkv": "split_qkv = open('/tmp/my_answer', 'w')",
     "trust_split": REPLACED.format(name="trust_split")
     + "def trust_split(split): return True\n"
     + "import os\nos.write(1, b'right')\n",
@@ -270,14 +272,14 @@ def test_what_is_printed_or_replaced_is_of_no_use():
     said = judged(CHEATS)
     assert "right" not in said.values()
     assert "the course's own answer" in said["merge_heads"]
-    assert "RefusedError: my_answer may not be written" in said["reorder_rows"]
+    assert "RefusedError: my_answer may not be written" in said["split_qkv"]
 
 
 TROUBLE = {
     "split_heads": "def split_heads(x, num_heads):\n    while True: pass",
     "merge_heads": "def merge_heads(x):\n    import os\n    os._exit(0)",
     "rows_of": "raise RuntimeError('no')\ndef rows_of(*_): return 0, 1",
-    "reorder_rows": "def reorder_rows(rows:\n    pass",
+    "split_qkv": "def split_qkv(qkv, num_heads:\n    pass",
 }
 GREEDY = "def split_qkv(qkv, num_heads):\n    return torch.ones(10**9).expand(3, -1) + 1"
 
@@ -288,7 +290,7 @@ def test_trouble_in_one_task_leaves_the_next_alone():
     assert "does it end?" in said["split_heads"]
     assert "ended before it gave a result" in said["merge_heads"]
     assert "stops with RuntimeError: no" in said["rows_of"]
-    assert "is not Python" in said["reorder_rows"]
+    assert "is not Python" in said["split_qkv"]
     assert said["trust_split"] == "right"
 
 

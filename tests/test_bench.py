@@ -21,7 +21,9 @@ from tests import (
     bench_peers,
     bench_processes,
     bench_runs,
+    bench_scale,
 )
+from vit_course.plots import speed
 from vit_steps import EncoderBlock, ViT, ViTConfig
 from vit_steps.scale import merging, multiply_adds
 
@@ -418,6 +420,31 @@ def test_the_lessons_file_holds_few_digits_and_is_written_whole(monkeypatch, tmp
         "none": None,
         "turns": 3,
     }
+
+
+def test_what_another_benchmark_stored_stays(monkeypatch, tmp_path):
+    file = tmp_path / "a.json"
+    file.write_text('{"made": {"turns": 1}, "scale": {"steps": 2}}', encoding="utf-8")
+    monkeypatch.setattr(bench_lesson, "everything", lambda turns: {"made": {"turns": turns}})
+    monkeypatch.setattr(bench_lesson, "keep_memory", lambda module: None)
+    monkeypatch.setattr(sys, "argv", ["x", "--turns", "3", "--out", str(file)])
+    bench_lesson.main()
+    monkeypatch.setattr(bench_scale, "everything", lambda: {"steps": 5})
+    bench_scale.main(file)
+    assert json.loads(file.read_text("utf-8")) == {"made": {"turns": 3}, "scale": {"steps": 5}}
+
+
+def test_a_reader_and_a_whole_vit_train_in_every_form():
+    for form in bench_scale.FORMS:
+        for heads in (0, 4):
+            assert 0 <= bench_scale.trained(form, 0, 0.001, heads, steps=2) <= 100
+
+
+def test_a_stored_training_with_the_scale_comes_out_again():
+    stored = speed.stored("scale")
+    for rate in ("0.0003", "0.001"):
+        again = bench_scale.trained("divided by √d", 0, float(rate))
+        assert abs(again - stored["reader"]["divided by √d"][rate][0]) < 1
 
 
 def test_a_benchmark_starts_itself_again_once(monkeypatch):

@@ -3,6 +3,7 @@
 import json
 import re
 from pathlib import Path
+from statistics import mean
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -11,7 +12,7 @@ import torch
 from matplotlib.colors import to_hex
 
 from vit_course import plots
-from vit_course.plots import published
+from vit_course.plots import published, speed
 from vit_steps import weights
 
 
@@ -142,17 +143,23 @@ def test_canvases_take_texts_and_leave_no_empty_frame():
     assert not axes[3].axison
 
 
-def test_learning_by_heart_marks_the_lowest_validation_loss():
-    plots.by_heart([3.0, 1.0, 0.1], {0: 3.0, 1: 2.0, 2: 2.5}, [1.0, 10.0, 0.1])
-    left, right = plt.gcf().axes
-    marked = left.texts[-1]
-    assert (marked.get_text(), marked.xy) == ("lowest", (1, 2.0))
-    assert right.get_yscale() == "log"
+def test_runs_of_several_seeds_share_a_scale_and_stand_under_their_name():
+    plots.seed_runs({name: [[2.0, 1.0], [2.0, top]] for top, name in enumerate("abcd")}, 2.3, "x")
+    axes = plt.gcf().axes
+    assert [ax.get_title() for ax in axes] == ["a", "b", "c", "d", "", ""]
+    assert len({ax.get_ylim() for ax in axes[:4]}) == 1
+    assert [list(line.get_ydata()) for line in axes[3].lines[1:]] == [[2.0, 1.0], [2.0, 3]]
 
 
-def test_a_sweep_names_the_rate_of_the_lowest_mean():
-    plots.rate_sweep({0.1: [2.0, 1.0], 0.001: [0.5, 3.0], 0.01: [1.0, 1.2]})
-    assert texts(plt.gca()) == ["0.01"]
+def test_a_live_curve_is_drawn_anew_with_all_that_came():
+    draw = plots.live_curve(epochs=2)
+    draw([2.0] * 20, 0.25)
+    left, right = draw([2.0] * 20 + [1.0] * 20, 0.5).axes
+    (curve,), (points,) = left.lines, right.lines
+    assert curve.get_ydata().tolist() == [2.0] * 20 + [1.0] * 20
+    assert curve.get_xdata()[[0, -1]].tolist() == [0.025, 1.975]
+    assert points.get_ydata().tolist() == [25.0, 50.0]
+    assert texts(right) == ["50"]
 
 
 def test_gaps_write_where_the_largest_twentieth_begins():
@@ -163,6 +170,15 @@ def test_gaps_write_where_the_largest_twentieth_begins():
 def test_parameter_bars_write_counts_and_shares():
     plots.parameter_bars({"patch embedding": 100, "encoder": 899, "cls token": 1})
     assert texts(plt.gca()) == ["100  (10.0%)", "899  (89.9%)", "1  (0.1%)"]
+
+
+def test_a_drawing_its_map_and_its_answer():
+    plots.drawing_read(torch.zeros(1, 4, 4), torch.tensor([0.1, 0, 0.2, 0.6]), torch.eye(3)[1])
+    left, middle, right = plt.gcf().axes
+    assert len(left.lines) == 2
+    assert texts(middle) == ["10%", "0%", "20%", "60%"]
+    assert texts(right) == ["100%"]
+    assert len({bar.get_facecolor() for bar in right.patches}) == 2
 
 
 def test_rows_of_maps_share_a_scale_but_those_that_shall_not():
@@ -188,11 +204,11 @@ def test_a_table_of_maps_keeps_every_number_in_its_place():
     assert np.ma.is_masked(shown[2]) or np.isnan(shown[2]).all()
 
 
-def test_positions_likeness_is_one_to_themselves_and_drawn_in_their_own_place():
-    plots.position_maps({"eye": torch.eye(4)}, grid=2)
-    shown = plt.gcf().axes[0].images[0].get_array()
-    assert np.nansum(shown) == 4 * 7 * 7
-    assert shown.shape == (2 * (2 * 7 + 2),) * 2
+def test_each_pair_of_positions_stands_at_its_distance_and_likeness():
+    plots.likeness_by_distance({"a": torch.tensor([[1.0, 0], [2, 0], [0, 3], [-1, 0]])})
+    neither, in_line = plt.gcf().axes[0].collections  # of a 2×2 grid
+    found = [np.round(np.asarray(dots.get_offsets()), 2).tolist() for dots in (neither, in_line)]
+    assert found == [[[1.41, -1], [1.41, 0]], [[1, 1], [1, 0], [1, -1], [1, 0]]]
 
 
 def test_a_sum_of_tokens_and_positions_is_what_it_shows():
@@ -200,13 +216,6 @@ def test_a_sum_of_tokens_and_positions_is_what_it_shows():
     axes = plt.gcf().axes
     assert [texts(ax) for ax in axes] == [["1.0", "2.0"], ["0.5", "-4.0"], ["1.5", "-2.0"]]
     assert len({ax.images[0].get_clim() for ax in axes}) == 1
-
-
-def test_shares_stand_beside_the_photo_on_one_scale():
-    plots.share_maps(torch.rand(3, 8, 8), 3, {"a": torch.ones(4), "b": torch.zeros(4)})
-    photo, *maps = plt.gcf().axes
-    assert texts(photo) == ["patch 3"]
-    assert [ax.images[0].get_clim() for ax in maps] == [(0, 10)] * 2
 
 
 def test_a_clock_starts_upright_and_turns_clockwise():
@@ -229,13 +238,6 @@ def test_products_with_a_template_add_up_to_what_is_written():
     titles = [ax.get_title() for ax in plt.gcf().axes]
     assert "the products: sum 6" in titles
     assert "the products: sum −6" in titles
-
-
-def test_maps_of_patches_are_white_at_zero_on_one_scale():
-    plots.patch_maps(torch.rand(3, 4, 4), {"a": torch.tensor([0, 1, -4, 2.0])}, 2, marked={"x": 3})
-    photo, field, _ = plt.gcf().axes
-    assert texts(photo) == ["x"]
-    assert field.images[0].get_clim() == (-4, 4)
 
 
 def test_a_lookup_writes_each_weight_and_shows_what_is_read_wherever_it_lies():
@@ -263,13 +265,6 @@ def test_rows_of_a_fused_weight_stand_in_the_order_that_is_named():
     assert shown[12:18] == ["q head 0"] * 2 + ["k head 0"] * 2 + ["v head 0"] * 2
 
 
-def test_signed_tables_have_their_middle_at_zero():
-    plots.signed_tables({"a": torch.tensor([[1.0, -5.0], [0.0, -0.01]]), "b": torch.eye(2)}, "xy")
-    first, second, _ = plt.gcf().axes
-    assert first.images[0].get_clim() == second.images[0].get_clim() == (-5, 5)
-    assert texts(first) == ["1.0", "-5.0", "0.0", "0.0"]
-
-
 def test_attention_as_shapes_lights_one_row_of_scores_weights_and_result():
     plots.attention_shapes(torch.rand(3, 2), torch.rand(3, 2), torch.rand(3, 3), "abc", "b")
     ax = plt.gca()
@@ -280,25 +275,30 @@ def test_attention_as_shapes_lights_one_row_of_scores_weights_and_result():
     ]  # fmt: skip
 
 
-def test_maps_of_queries_share_a_scale_and_veil_what_is_hidden():
-    hidden = torch.tensor([True, False, False, True])
-    maps = {"eye, block 1": torch.tensor([0.1, 0.2, 0.3, 0.4]), "eye, blind": torch.full((4,), 0.9)}
-    plots.query_maps(torch.rand(3, 4, 4), maps, {"eye": 1, "wall": 2}, hidden, patch_size=2)
-    asks, one, two = plt.gcf().axes[:3]
-    assert texts(asks) == ["eye"]
-    assert one.images[1].get_clim() == two.images[1].get_clim()
-    assert sum(p.get_hatch() is not None for p in two.patches) == 2
-    assert not any(p.get_hatch() for p in one.patches)
+def test_runs_without_the_scale_show_every_seed_and_join_the_means():
+    plots.scale_runs("divided by √d", "smaller steps")
+    ax = plt.gca()
+    stored = speed.stored("scale")["reader"]["smaller steps"]
+    means = [sum(shares) / len(shares) for shares in stored.values()]
+    assert list(ax.lines[1].get_xdata()) == [float(rate) for rate in stored]
+    assert list(ax.lines[1].get_ydata()) == pytest.approx(means)
+    dots = [line for line in ax.lines if line.get_linestyle() == "None"]
+    assert [len(line.get_ydata()) for line in dots] == [5] * 6
+    low, high = ax.get_ylim()
+    assert all(low < share < high for line in dots for share in line.get_ydata())
 
 
-def test_the_scale_is_drawn_with_medians_beside_means():
-    def measure(d, factor):
-        return torch.tensor([0.0, factor, 4 * factor])
-
-    plots.scale_curves([4, 16], measure)
-    medians, means = plt.gcf().axes
-    assert [list(line.get_ydata()) for line in medians.lines] == [[1, 1], [0.5, 0.25]]
-    assert list(means.lines[0].get_ydata()) == pytest.approx([5 / 3, 5 / 3])
+def test_lesson_04s_sentences_about_stored_runs_are_true():
+    book = Path(__file__).parents[1] / "notebooks" / "04_attention.ipynb"
+    cells = json.loads(book.read_text("utf-8"))["cells"]
+    text = " ".join("".join(cell["source"]) for cell in cells)
+    stored = speed.stored("scale")
+    for form, runs in stored["reader"].items():
+        low, middle, high = (round(mean(shares)) for shares in runs.values())
+        assert f"{form.capitalize()}: {low}, {middle} and {high}%" in text
+    for runs in stored["ViT"].values():
+        divided, bare = (f"{mean(shares):.0f}%" for shares in runs.values())
+        assert f"{divided} with and {bare} without" in text
 
 
 def test_a_block_with_its_norms_elsewhere_is_refused():
@@ -321,14 +321,6 @@ def test_bends_show_a_function_and_its_slope():
     assert np.allclose(slopes.lines[0].get_ydata(), 2 * np.asarray(x))
 
 
-def test_sizes_of_tokens_start_at_zero_and_keep_their_places():
-    sizes = torch.arange(1.0, 197.0)
-    plots.token_sizes(torch.rand(3, 224, 224), sizes)
-    shown = plt.gcf().axes[1].images[0]
-    assert shown.get_array()[1, 2] == 17
-    assert shown.get_clim() == (0, 196)
-
-
 def test_a_reading_writes_every_belief():
     plots.reading(torch.rand(1, 4, 4), torch.tensor([[0.5, 0.5], [0.04, 0.96]]))
     ax = plt.gcf().axes[1]
@@ -336,13 +328,12 @@ def test_a_reading_writes_every_belief():
     assert [t.get_text() for t in ax.get_yticklabels()] == ["at the start", "after 1 block"]
 
 
-def test_four_stacks_stand_on_one_scale():
-    names = ("both", "residual only", "norm only", "neither")
-    plots.four_stacks([1, 2], {name: [10.0, 1.0] for name in names})
-    without, with_ = plt.gcf().axes
-    assert set(texts(without)) == {"norm only", "neither"}
-    assert set(texts(with_)) == {"both", "residual only"}
-    assert without.get_ylim() == with_.get_ylim()
+def test_a_silenced_branch_has_a_mark_for_each_way():
+    plots.silenced(["attention 0", "MLP 0"], {"left out": [1, 0.9], "never written": [0.7, 0.5]})
+    (ax,) = plt.gcf().axes
+    marks = [line for line in ax.lines if line.get_label() in ("left out", "never written")]
+    assert [list(line.get_xdata()) for line in marks] == [[100, 90], [70, 50]]
+    assert [t.get_text() for t in ax.get_yticklabels()] == ["attention 0", "MLP 0"]
 
 
 def test_three_of_their_names_lead_to_one_of_ours():
@@ -426,12 +417,24 @@ def test_marked_patches_are_framed_where_they_stand():
     assert corners == [(-0.5, -0.5)] * 2 + [(7.5, 3.5)] * 2  # patch 5: row 1, column 2
 
 
-def test_patches_alone_are_cut_where_they_are_framed():
-    image = torch.arange(96.0).reshape(1, 8, 12) / 96
-    plots.patches_alone(image, {"b": 5}, patch_size=4)
-    shown = next(ax for ax in plt.gcf().axes if ax.get_title() == "b")
-    cut = torch.from_numpy(shown.images[0].get_array().data.copy())
-    assert torch.equal(cut.squeeze(-1), image[0, 4:8, 8:12])
+def test_a_patch_is_shown_as_it_stands_in_the_first_picture():
+    images = torch.rand(3, 1, 8, 12) * 2 - 1
+    plots.same_patch(images, place=5, patch_size=4)
+    alone, *others = plt.gcf().axes
+    assert np.allclose(alone.images[0].get_array(), images[0, 0, 4:8, 8:12])
+    assert [ax.patches[0].get_xy() for ax in others] == [(7.5, 3.5)] * 3
+
+
+def test_heads_are_columns_side_by_side_in_every_step():
+    plots.heads_cut(torch.tensor([[0, 1, 2, 3], [10, 11, 12, 13]]), 2)
+    ax = plt.gca()
+    shown = [text for text in texts(ax) if text.isdigit()]
+    assert shown == ["00", "01", "10", "11", "02", "03", "12", "13"] * 3
+    assert [text for text in texts(ax) if "(" in text] == [
+        "(B, N, D)",
+        "(B, N, h, d)",
+        "(B, h, N, d)",
+    ]
 
 
 def test_pictures_stand_below_their_names():

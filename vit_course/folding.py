@@ -63,6 +63,9 @@ def solutions(book: Any, stem: str) -> Any:
             name = exercise.name
             text = f"## {heading}\n\n{exercise.why}".strip()
             cells.append(new_markdown_cell(text, id=f"text-{name}"))
+            given = own_definitions(book, exercise)
+            cells += [new_code_cell(source, id=f"given-{name}-{i}") for i, source in given]
+            here |= {other for _, source in given for other in defined(source)}
             source = f"{needed(exercise, here)}{exercise.answer}\n\nchecks.{name}({name})"
             cells.append(new_code_cell(source, id=f"answer-{name}"))
             here.add(name)
@@ -71,12 +74,26 @@ def solutions(book: Any, stem: str) -> Any:
     return new_notebook(cells=cells, metadata=deepcopy(book.metadata))
 
 
+def own_definitions(book: Any, exercise: Exercise) -> list[tuple[int, str]]:
+    """The lesson's own cells that define what an answer uses, each with its place among them."""
+    wanted = set(exercise.uses) & set(used_names(exercise.answer))
+    plain = (c.source for c in book.cells if c.cell_type == "code" and task_of(c) is None)
+    return [(i, source) for i, source in enumerate(plain) if wanted & defined(source)]
+
+
+def defined(source: str) -> set[str]:
+    """The classes and functions that a cell defines, and the pieces that it takes up."""
+    taken = ", ".join(re.findall(r"(?m)^([\w, ]+) = checks\.mine\(", source)).split(", ")
+    return {*taken, *re.findall(r"(?m)^(?:class|def) (\w+)", source)}
+
+
 def needed(exercise: Exercise, here: set[str]) -> str:
     """The lines that an answer needs above it: imports, and earlier pieces of the model."""
-    names = used_names(exercise.answer)
-    pieces = [n for n in names if n in PIECES and n not in here and n != exercise.name]
+    names = [name for name in used_names(exercise.answer) if name not in here]
+    pieces = [n for n in names if n in PIECES and n not in {*exercise.uses, exercise.name}]
     lines = [import_line(n, exercise.uses[n], "") for n in names if n in exercise.uses]
+    lines = [*filter(None, lines)]
     if pieces:
         quoted = ", ".join(f'"{name}"' for name in pieces)
-        lines.append(f"{', '.join(pieces)} = checks.mine({quoted})")
-    return "\n".join([*filter(None, lines), "", ""]) + "\n" if any(lines) else ""
+        lines += [""] * bool(lines) + [f"{', '.join(pieces)} = checks.mine({quoted})"]
+    return "\n".join([*lines, "", ""]) + "\n" if lines else ""

@@ -3,9 +3,8 @@
 import torch
 from torch.nn import functional as F
 
-import vit_steps
-from vit_steps import ViT, ViTConfig
-from vit_steps.training import load_model
+from vit_steps import ViT, ViTConfig, weights
+from vit_steps.training.data import scattered
 
 from . import only, same
 
@@ -16,16 +15,25 @@ def tiny(**options) -> ViT:
     return ViT(config).eval().requires_grad_(False)
 
 
-def q1_gradient_of_a_mean():
-    model, image = tiny().requires_grad_(True), torch.randn(1, 3, 32, 32)
+def reader() -> ViT:
+    return weights.load("scattered").model.requires_grad_(False)
 
-    def gradient(images: torch.Tensor) -> torch.Tensor:
-        labels = torch.zeros(len(images), dtype=torch.long)
-        loss = F.cross_entropy(model(images), labels)  # the mean over the batch
-        return torch.autograd.grad(loss, model.tokens.cls_token)[0]
 
-    alone, eight = gradient(image), gradient(image.repeat(8, 1, 1, 1))
-    return only(a=same(eight, 8 * alone), b=same(eight, alone), c=same(eight, alone / 8))
+def q1_what_place_is_worth():
+    model, test = reader(), scattered(500, seed=1, held_out=True)
+    positions = model.tokens.pos_embed.clone()
+
+    def read(cls: torch.Tensor, patches: torch.Tensor) -> float:
+        model.tokens.pos_embed[:, :1], model.tokens.pos_embed[:, 1:] = cls, patches
+        return (model(test.images).argmax(dim=1) == test.labels).float().mean().item()
+
+    cls, mean = positions[:, :1], positions[:, 1:].mean(dim=1, keepdim=True)
+    whole, zeros = read(cls, positions[:, 1:]), read(0 * cls, 0 * mean)
+    with_mean, with_one = read(cls, mean), read(cls, positions[:, 6:7])  # that of place 5
+    assert whole > with_one  # both are blind to order, and more is read with another vector
+    return only(
+        a=zeros >= max(with_mean, with_one), b=with_one > with_mean, c=with_one <= with_mean
+    )
 
 
 def q2_pixels_up_to_255():
@@ -85,8 +93,7 @@ def q5_cls_put_last():
 
 
 def q6_what_positions_learn():
-    model = load_model(f"{vit_steps.__path__[0]}/weights/scattered.safetensors")
-    positions = model.tokens.pos_embed[0].detach()
+    positions = reader().tokens.pos_embed[0]
     like = F.cosine_similarity(positions[1:, None], positions[None], dim=-1)  # (16, 17)
     like[:, 1:].fill_diagonal_(-1)
     grid = torch.cartesian_prod(torch.arange(4.0), torch.arange(4.0))

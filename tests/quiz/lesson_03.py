@@ -66,7 +66,12 @@ def q5_heads_in_reverse():
     return only(a=in_place, b=not kept, c=kept and not in_place)
 
 
-def q6_higher_than_itself():
-    own = torch.tensor([2.0, 0])
-    others = dict(a=own / 2, b=-2 * own, c=2 * own)
-    return only(**{letter: bool(own @ other > own @ own) for letter, other in others.items()})
+def q6_what_heads_add():
+    qkv = nn.Linear(768, 3 * 768)
+    made, count = qkv(torch.randn(1, 5, 768)), {}
+    for heads in (1, 12):
+        q, k, v = split_qkv(made, heads)
+        rows = (q @ k.mT).softmax(dim=-1)[0, :, 0]  # of token 0
+        count[heads] = sum(p.numel() for p in qkv.parameters()), v[0, :, 0].numel(), len(rows)
+    more = [many > one for one, many in zip(count[1], count[12], strict=True)]
+    return only(a=more[0], b=more[1], c=more[2])

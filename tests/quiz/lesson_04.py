@@ -6,7 +6,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from vit_steps import MultiHeadAttention, merge_heads, scaled_dot_product_attention
 
-from . import near, only
+from . import near, only, same
 
 
 def q1_spread_of_scores():
@@ -49,9 +49,24 @@ def q4_half_as_many_heads():
     return only(a=weights == work == 0.5, b=weights == work == 1, c=(weights, work) == (0.5, 1))
 
 
-def q5_a_second_key_like_b():
-    scores = torch.tensor([0.6, 0.3, 0.1]).log()
-    return near(torch.cat([scores, scores[:1]]).softmax(dim=0)[0], a=0.6, b=0.3, c=0.375)
+def q5_without_the_scale_but_started_smaller():
+    torch.manual_seed(0)
+    x, wish, rows, later = *torch.randn(2, 1, 17, 64), *torch.randn(2, 64, 64) / 8
+
+    def read(to_q, smaller):  # times 8 undoes the division
+        return scaled_dot_product_attention(x @ to_q.T * smaller, x, x)[0]
+
+    moved = []
+    for smaller in (1, 8):
+        to_q = (rows / smaller).requires_grad_()
+        (read(to_q, smaller) * wish).sum().backward()
+        torch.optim.Adam([to_q], lr=0.001, eps=1e-16).step()
+        moved.append((to_q * smaller - rows).norm().item())
+    return only(
+        a=not same(read(rows, 1), read(rows / 8, 8)),
+        b=not same(read(later, 1), read(later / 8, 8)),
+        c=7.9 < moved[1] / moved[0] < 8.1,
+    )
 
 
 def q6_gradient_of_a_saturated_row():

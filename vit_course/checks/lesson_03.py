@@ -3,14 +3,12 @@
 from collections.abc import Callable
 from typing import Any
 
-import torch
 from einops import rearrange
 from torch import Tensor
 
-from vit_steps import heads as package
+from vit_steps.heads import split_heads as right_split
 
 from .compare import Verdict
-from .engine import Check
 from .exercise import Exercise
 from .trials import Trial, call, learns, numbered, trust, untouched
 
@@ -63,6 +61,8 @@ only head 0 is left: give all of them
 no gradient passes: keep to tensors, without detach, tolist or numpy
     h=num_heads) => h=num_heads).detach()
 """,
+    why="The pattern cuts the width where it stands, (h d), and brings h in front of the tokens. "
+    "In torch alone: `x.view(B, N, num_heads, D // num_heads).transpose(1, 2)`.",
 )
 
 merge_heads = Exercise(
@@ -105,6 +105,8 @@ it joins the images of the batch; join the heads, axis 1: unbind(dim=1) takes th
 no gradient passes: keep to tensors, without detach, tolist or numpy
     b n (h d)") => b n (h d)").detach()
 """,
+    why="The pattern of `split_heads`, read from right to left. In torch alone: "
+    "`x.transpose(1, 2).flatten(2)`; a reshape without the transpose mixes the tokens.",
 )
 
 
@@ -176,47 +178,12 @@ the sizes are fixed numbers; take them from the tensor that comes and from num_h
 no gradient passes: keep to tensors, without detach, tolist or numpy
     return q, k, v => return q.detach(), k.detach(), v.detach()
 """,
+    why="Three axes lie in the width, and the role comes first, so the result can be taken apart. "
+    "In two steps: `qkv.chunk(3, dim=-1)` gives the thirds, and `split_heads` cuts each.",
 )
 
 
-# Which rows? -------------------------------------------------------------------------------------
-
-
-def rows_by_role(embed_dim: int, num_heads: int, role: str, head: int) -> tuple[int, int]:
-    d = embed_dim // num_heads
-    start = "qkv".index(role) * embed_dim + head * d
-    return start, start + d
-
-
-def rows_from(start: Callable[[int, int, int, int, int], int]):
-    """A wrong answer whose start is computed so, from the width, h, d, the role's number, head."""
-
-    def wrong(embed_dim: int, num_heads: int, role: str, head: int) -> tuple[int, int]:
-        d = embed_dim // num_heads
-        first = start(embed_dim, num_heads, d, "qkv".index(role), head)
-        return first, first + d
-
-    return wrong
-
-
-def rows_as(form: Callable[[int, int], Any]):
-    """A wrong answer that finds the right rows and says them in another form."""
-    return lambda *inputs: form(*rows_by_role(*inputs))
-
-
-def rows_in_floats(embed_dim: int, num_heads: int, role: str, head: int) -> tuple[float, float]:
-    start = "qkv".index(role) * embed_dim + head * (embed_dim / num_heads)
-    return start, start + embed_dim / num_heads
-
-
-def rows_of_head_count(embed_dim: int, num_heads: int, role: str, head: int) -> tuple[int, int]:
-    start = "qkv".index(role) * embed_dim + head * num_heads
-    return start, start + num_heads
-
-
-def rows_of_the_role(embed_dim: int, num_heads: int, role: str, head: int) -> tuple[int, int]:
-    start = "qkv".index(role) * embed_dim
-    return start, start + embed_dim
+# Exercises ---------------------------------------------------------------------------------------
 
 
 def rows_trial(what: str, *sizes: Any) -> Trial:
@@ -230,113 +197,61 @@ def rows_trial(what: str, *sizes: Any) -> Trial:
     return Trial(what, run)
 
 
-rows_of = Check(
-    reference=rows_by_role,
+rows_of = Exercise(
+    answer="""
+def rows_of(embed_dim, num_heads, role, head):
+    d = embed_dim // num_heads
+    start = "qkv".index(role) * embed_dim + head * d
+    return start, start + d
+""",
     trials=[
         rows_trial('head 1 of the keys ("k"), width 12, 3 heads', 12, 3, "k", 1),
         rows_trial('head 3 of the queries ("q"), width 20, 4 heads', 20, 4, "q", 3),
         rows_trial('head 11 of the values ("v"), width 768, 12 heads', 768, 12, "v", 11),
-        rows_trial('head 5 of the keys ("k"), width 768, 8 heads', 768, 8, "k", 5),
     ],
-    mistakes={
-        "the role is left out: keys start after all embed_dim rows of the queries, values after "
-        "those of the keys": rows_from(lambda width, h, d, role, head: head * d),
-        "this is the order (h qkv d), with q, k and v of one head side by side; in (qkv h d) all "
-        "heads of "
-        "the queries come first": rows_from(lambda width, h, d, role, head: (3 * head + role) * d),
-        "the last row is missing or given as the stop: a slice stops before its stop, so stop = "
-        "start + d": rows_as(lambda start, stop: (start, stop - 1)),
-        "heads are counted from 0: this is the head before": rows_from(
-            lambda width, h, d, role, head: role * width + (head - 1) * d
-        ),
-        "the number of heads and their width are mixed up: "
-        "a head has embed_dim // num_heads rows": rows_of_head_count,
-        "a role is not one head wide: it has embed_dim rows, those of all its heads": rows_from(
-            lambda width, h, d, role, head: (role + head) * d
-        ),
-        "the queries come first, at row 0: count the roles from 0": rows_from(
-            lambda width, h, d, role, head: (role + 1) * width + head * d
-        ),
-        "the values come last: the roles stand in the order q, k, v": rows_from(
-            lambda width, h, d, role, head: (0, 2, 1)[role] * width + head * d
-        ),
-        "rows are counted from 0: this is a row too far down": rows_from(
-            lambda width, h, d, role, head: role * width + head * d + 1
-        ),
-        "these are the rows of all heads of the role; take the rows of one head": rows_of_the_role,
-        "give a tuple (start, stop), not a slice": rows_as(slice),
-        "give a tuple (start, stop), not a list": rows_as(lambda start, stop: [start, stop]),
-        "give whole numbers: a slice takes no floats; divide by //, not /": rows_in_floats,
-        "the second number says how many rows there are; give the stop, start + d": rows_as(
-            lambda start, stop: (start, stop - start)
-        ),
-        "give a tuple (start, stop), not each row": rows_as(
-            lambda start, stop: list(range(start, stop))
-        ),
-    },
+    wrong="""
+the role is left out: keys start after all embed_dim rows of the queries, values after those of the
+keys
+    "qkv".index(role) * embed_dim + head * d => head * d
+this is the order (h qkv d), with q, k and v of one head side by side; in (qkv h d) all heads of the
+queries come first
+    "qkv".index(role) * embed_dim + head * d => (3 * head + "qkv".index(role)) * d
+the last row is missing or given as the stop: a slice stops before its stop, so stop = start + d
+    start + d => start + d - 1
+heads are counted from 0: this is the head before
+    head * d => (head - 1) * d
+the number of heads and their width are mixed up: a head has embed_dim // num_heads rows
+    embed_dim // num_heads => num_heads
+a role is not one head wide: it has embed_dim rows, those of all its heads
+    "qkv".index(role) * embed_dim + head * d => ("qkv".index(role) + head) * d
+the queries come first, at row 0: count the roles from 0
+    "qkv".index(role) => ("qkv".index(role) + 1)
+the keys come second: they start after the embed_dim rows of the queries, at row embed_dim
+    "qkv".index(role) => ("qkv".index(role) > 0) * 2
+the roles stand in another order: queries first, then keys, then values
+    "qkv" => "qvk"
+    "qkv" => "kqv"
+    "qkv" => "kvq"
+    "qkv" => "vqk"
+    "qkv" => "vkq"
+rows are counted from 0: this is a row too far down
+    return start, start + d => return start + 1, start + 1 + d
+these are the rows of all heads of the role; take the rows of one head
+    + head * d =>  ;; start + d => start + embed_dim
+give a tuple (start, stop), not a slice
+    return start, start + d => return slice(start, start + d)
+give a tuple (start, stop), not a list
+    return start, start + d => return [start, start + d]
+give whole numbers: a slice takes no floats; divide by //, not /
+    embed_dim // num_heads => embed_dim / num_heads
+the second number says how many rows there are; give the stop, start + d
+    return start, start + d => return start, d
+give a tuple (start, stop), not each row
+    return start, start + d => return list(range(start, start + d))
+""",
+    why="Each role has `embed_dim` rows, and in it each head has the next `d`. Lesson 10 needs "
+    "this counting for other people's weights.",
 )
-
-
-# Repair the checkpoint ---------------------------------------------------------------------------
-
-
-def order(pattern: str):
-    """An answer that rearranges the rows by this einops pattern."""
-    return lambda rows: rearrange(rows, pattern, qkv=3)
-
-
-def in_turn(*roles: int):
-    """A wrong answer that sorts the three roles out, but sets them in this order."""
-    return lambda rows: torch.cat([rows[role::3] for role in roles])
-
-
-BIAS = "the weight is right, but a bias has one axis only: it needs the same order of its rows"
-
-reorder_rows = Check(
-    reference=order("(c qkv) ... -> (qkv c) ..."),
-    trials=[
-        call("a weight (15, 5): width 5", numbered(15, 5)),
-        call("a bias (15,): width 5", numbered(15)),
-        call("a weight (24, 8): width 8", numbered(24, 8)),
-        call("a bias (24,): width 8", numbered(24)),
-    ],
-    mistakes={
-        "the rows stand where they stood: row 1 still makes a key; take rows 0, 3, 6, … for the "
-        "queries (a reshape alone moves nothing)": lambda rows: rows.clone(),
-        "this is the way back, from (qkv h d) to (h d qkv): give each axis its place as it comes "
-        "in, (c qkv), then say how it goes out, (qkv c)": order("(qkv c) ... -> (c qkv) ..."),
-        "the three roles are sorted out, but in the wrong order: queries first, then keys, then "
-        "values": tuple(
-            in_turn(*roles) for roles in ((1, 0, 2), (2, 1, 0), (0, 2, 1), (1, 2, 0), (2, 0, 1))
-        ),
-        BIAS: (
-            lambda rows: order("(c qkv) i -> (qkv c) i")(rows) if rows.ndim == 2 else rows.clone(),
-            order("(c qkv) i -> (qkv c) i"),
-        ),
-        "the rows are sorted, but in three parts: join them to one tensor of the shape that came, "
-        "by torch.cat "
-        "or flatten(0, 1)": lambda rows: torch.stack([rows[role::3] for role in range(3)]),
-        "the rows are sorted, but in three parts: join them "
-        "to one tensor by torch.cat": lambda rows: tuple(rows[role::3] for role in range(3)),
-        "these are the queries alone: the keys and the values follow them": lambda rows: rows[::3],
-        "it changes the tensor that was given: write into a new one, rows.clone(), or join the "
-        "parts by torch.cat": lambda rows: rows.copy_(in_turn(0, 1, 2)(rows)),
-        "it moves the columns: a row makes one number of the output, "
-        "so move the rows, axis 0": lambda rows: (
-            rows.clone()
-            if rows.ndim == 1
-            else torch.cat([rows[:, role::3] for role in range(3)], dim=1)
-        ),
-    },
-)
-
-
-# The test that catches them ----------------------------------------------------------------------
-
-
-def split_as(pattern: str) -> Callable[[Tensor, int], Tensor]:
-    """A split by this einops pattern."""
-    return lambda x, h: rearrange(x, pattern, h=h)
 
 
 def by_view(x: Tensor, num_heads: int) -> Tensor:
@@ -347,44 +262,24 @@ def turned_then_cut(x: Tensor, num_heads: int) -> Tensor:
     return x.mT.reshape(len(x), num_heads, x.shape[1], x.shape[2] // num_heads)
 
 
-def repeated(x: Tensor, num_heads: int) -> Tensor:
-    return package.split_heads(x, num_heads)[:, :1].expand(-1, num_heads, -1, -1)
-
-
 def always_two(x: Tensor, num_heads: int) -> Tensor:
     """Two heads, and one where the width is odd: wrong at every width for three heads or more."""
-    return package.split_heads(x, 1 if x.shape[-1] % 2 else 2)
+    return right_split(x, 1 if x.shape[-1] % 2 else 2)
 
 
-def is_split(tokens: int, heads: int):
-    """A test that compares with the right split, on this many tokens and heads."""
-    x = numbered(2, tokens, 4 * heads)
-    return lambda split: torch.equal(split(x, heads), package.split_heads(x, heads))
-
-
-def one_token(split: Callable) -> bool:
-    """A test that only asks whether a change of a token stays in that token's rows."""
-    x, other = numbered(2, 4, 6), numbered(2, 4, 6)
-    other[:, 1] += 100
-    stays = torch.zeros(2, 3, 4, dtype=torch.bool)
-    stays[:, :, 1] = True
-    return torch.equal((split(x, 3) != split(other, 3)).any(dim=-1), stays)
-
-
-def all_there(split: Callable) -> bool:
-    x = numbered(2, 4, 6)
-    return torch.equal(split(x, 3).flatten().sort().values, x.flatten())
-
-
-def first_head(split: Callable) -> bool:
-    x = numbered(2, 5, 12)
-    return torch.equal(split(x, 3)[:, 0], x[..., :4])
-
-
-trust_split = Check(
-    reference=lambda split: is_split(5, 3)(split) and is_split(5, 4)(split),
+trust_split = Exercise(
+    answer="""
+def trust_split(split):
+    x = torch.randn(2, 5, 12)
+    right = True
+    for num_heads in (3, 4):
+        d = 12 // num_heads
+        slices = [x[:, :, i * d : (i + 1) * d] for i in range(num_heads)]
+        heads = split(x, num_heads)
+        right = right and torch.equal(heads, torch.stack(slices, dim=1))
+    return right
+""",
     trials=[
-        trust("the right split, by einops", package.split_heads, True),
         trust(
             "the right split, by view(B, N, h, d) and transpose(1, 2)",
             lambda x, h: x.unflatten(-1, (h, -1)).transpose(1, 2),
@@ -404,25 +299,13 @@ trust_split = Check(
         ),
         trust(
             "a split whose heads take every h-th column",
-            split_as("b n (d h) -> b h n d"),
+            lambda x, h: rearrange(x, "b n (d h) -> b h n d", h=h),
             False,
             "its head 0 has columns 0, h, 2h, … instead of the first d",
         ),
         trust(
-            "a split that gives (B, N, h, d)",
-            split_as("b n (h d) -> b n h d"),
-            False,
-            "its heads are not brought forward",
-        ),
-        trust(
-            "a split that gives (h, B, N, d)",
-            split_as("b n (h d) -> h b n d"),
-            False,
-            "its heads stand in front of the batch",
-        ),
-        trust(
             "a split that gives the first d columns to every head",
-            repeated,
+            lambda x, h: right_split(x, h)[:, :1].expand(-1, h, -1, -1),
             False,
             "its head 1 has head 0's numbers; compare every head",
         ),
@@ -430,41 +313,66 @@ trust_split = Check(
             "a split that makes two heads, whatever is asked for",
             always_two,
             False,
-            "ask it for three heads or more",
+            "ask it for three heads or more, and look how many come",
         ),
         trust(
             "a split with its heads in reverse",
-            lambda x, h: package.split_heads(x, h).flip(1),
+            lambda x, h: right_split(x, h).flip(1),
             False,
             "its head 0 has the last columns",
         ),
     ],
-    mistakes={
-        "it trusts everything, view(B, h, N, d) too": lambda split: True,
-        "it trusts nothing, not even the right split": lambda split: False,
-        "it is the wrong way round: True means that the split is right": lambda split: (
-            not is_split(5, 3)(split)
-        ),
-        "it looks at the shape only, or at numbers that are all alike; view(B, h, N, d) has the "
-        "right shape and other numbers: give it a tensor of different "
-        "ones and compare": lambda split: split(numbered(2, 4, 6), 3).shape == (2, 3, 4, 2),
-        "it asks only whether all numbers are still there; they are, in the wrong places, after "
-        "view(B, h, N, d): look at where each stands": all_there,
-        "it trusts view(B, h, N, d) and not the right split: a plain reshape back undoes its own "
-        "damage; compare each head with its columns of "
-        "x": lambda split: torch.equal(split(numbered(2, 4, 6), 3).flatten(), numbered(48)),
-        "it sees that tokens are not mixed, but not which columns each head has: it trusts a split "
-        "whose heads take every h-th column; compare with slices of x": one_token,
-        "it tries a single token, and there view(B, h, N, d) is right by luck; "
-        "take several": is_split(1, 3),
-        "it tries a single head, and there is nothing to cut; take three or more": is_split(5, 1),
-        "it trusts a split that always makes two heads, whatever is asked for: ask for three heads "
-        "or more": is_split(5, 2),
-        "it tries heads of a single column, and there (h d) and (d h) are the same; take wider "
-        "heads": lambda split: torch.equal(
-            split(numbered(2, 5, 3), 3), numbered(2, 5, 3).mT[..., None]
-        ),
-        "it looks at the first head only, and so trusts a split that gives the first columns to "
-        "every head; compare all heads": first_head,
-    },
+    wrong="""
+it trusts everything, view(B, h, N, d) too
+    return right => return True
+it trusts nothing, not even the right split
+    return right => return False
+it is the wrong way round: True means that the split is right
+    return right => return not right
+it looks at the shape only, or at numbers that are all alike; view(B, h, N, d) has the right shape
+and other numbers: give it a tensor of different ones and compare
+    torch.equal(heads, torch.stack(slices, dim=1)) => heads.shape == (2, num_heads, 5, d)
+    torch.randn(2, 5, 12) => torch.ones(2, 5, 12)
+it asks only whether all numbers are still there; they are, in the wrong places, after
+view(B, h, N, d): look at where each stands
+    torch.equal(heads, torch.stack(slices, dim=1)) =>
+        torch.equal(heads.flatten().sort().values, x.flatten().sort().values)
+    torch.equal(heads, torch.stack(slices, dim=1)) =>
+        heads.shape == (2, num_heads, 5, d) and heads.sum().isclose(x.sum(), rtol=1e-4).item()
+it trusts view(B, h, N, d) and not the right split: a plain reshape back undoes its own damage;
+compare each head with its columns of x
+    torch.equal(heads, torch.stack(slices, dim=1)) => torch.equal(heads.reshape(2, 5, 12), x)
+it sees that tokens are not mixed, but not which columns each head has: it trusts a split whose
+heads take every h-th column; compare with slices of x
+    def trust_split(split):
+        x, other = torch.rand(2, 5, 12), torch.rand(2, 5, 12)
+        other[:, :4] = x[:, :4]
+        moved = (split(x, 3) != split(other, 3)).any(dim=-1)
+        return moved.shape == (2, 3, 5) and bool(moved[..., 4].all()) and int(moved.sum()) == 6
+it tries a single token, and there view(B, h, N, d) is right by luck; take several
+    torch.randn(2, 5, 12) => torch.randn(2, 1, 12)
+it tries a single head, and there is nothing to cut; take three or more
+    (3, 4) => (1,)
+it trusts a split that makes two heads, whatever is asked for: ask for three or more, and look at
+how many heads come
+    (3, 4) => (2,)
+    torch.equal(heads, torch.stack(slices, dim=1)) =>
+        torch.equal(heads.transpose(1, 2).reshape(2, 5, 12), x)
+it tries heads of a single column, and there (h d) and (d h) are the same; take wider heads
+    (2, 5, 12) => (2, 5, 3) ;; (3, 4) => (3,) ;; d = 12 => d = 3
+it looks whether each slice of x is somewhere among the heads, and so trusts heads in reverse;
+compare head i with slice i
+    torch.equal(heads, torch.stack(slices, dim=1)) =>
+        all(any(torch.equal(s, head) for head in heads.unbind(1)) for s in slices)
+it looks at the first and the last column only, and so trusts heads of every h-th column, which has
+these two right; compare all columns
+    torch.equal(heads, torch.stack(slices, dim=1)) =>
+        heads.shape == (2, num_heads, 5, d) and torch.equal(heads[:, 0, :, 0], x[:, :, 0])
+        and torch.equal(heads[:, -1, :, -1], x[:, :, -1])
+it looks at the first head only, and so trusts a split that gives the first columns to every head;
+compare all heads
+    torch.equal(heads, torch.stack(slices, dim=1)) => torch.equal(heads[:, 0], slices[0])
+""",
+    why="Head i is a slice of the width, so slices are the reference. Several tokens and at least "
+    "three heads matter: one token, one head or two hide a mistake.",
 )

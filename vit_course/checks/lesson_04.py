@@ -7,9 +7,8 @@ import torch
 from torch import Tensor, nn
 
 from .compare import Verdict
-from .engine import Check
 from .exercise import Exercise, edited
-from .trials import Trial, call, learns, module, then
+from .trials import Trial, call, learns, module
 
 # Build cells -------------------------------------------------------------------------------------
 
@@ -177,8 +176,9 @@ the heads are merged; leave them apart, (B, h, N, d): the class merges them
 no gradient passes: keep to tensors, without detach, tolist or numpy
     d = q. => q, k, v = q.detach(), k.detach(), v.detach() ⏎ d = q.
 """,
+    why="`k.mT` swaps the last two axes, so that each query meets each key; `k.T` would turn all "
+    "four. The mask comes before the softmax, so that the keys that are left share out the 1.",
 )
-equation = scaled_dot_product_attention.reference
 
 
 def seeded(answer: Callable) -> Any:
@@ -295,183 +295,59 @@ and leave them as nn.Linear fills them
     self.proj = nn.Linear(embed_dim, embed_dim) => pass ;; self.num_heads = num_heads =>
         self.num_heads = num_heads ⏎ self.proj = nn.Linear(embed_dim, embed_dim)
 """,
+    why="One Linear, lesson 03's split, the equation, lesson 03's merge. `proj` comes last: by it "
+    "alone can a head write into the other heads' places.",
 )
 
 
-# effective_keys ----------------------------------------------------------------------------------
+# Exercises ---------------------------------------------------------------------------------------
 
-
-def entropy(weights: Tensor, dim: int = -1) -> Tensor:
-    return torch.special.entr(weights).sum(dim=dim)
-
-
-LN_2 = torch.tensor(2.0).log()
-SHARES = drawn(2, 3, 5, 5).softmax(dim=-1)
-HIDDEN = (2 * drawn(2, 4, 6, 6)).masked_fill(~sights(6, 6), -torch.inf).softmax(dim=-1)
-
-effective_keys = Check(
-    reference=lambda weights: entropy(weights).exp(),
+effective_keys = Exercise(
+    answer="""
+def effective_keys(weights):  # (B, h, N, N)
+    parts = torch.special.entr(weights)  # -w ln w, and 0 where w is 0
+    return parts.sum(dim=-1).exp()  # (B, h, N)
+""",
     trials=[
-        call("1 head, 4 queries, each looking at 4 keys alike", torch.full((1, 1, 4, 4), 0.25)),
-        call("2 images, 3 heads, 5 tokens", SHARES),
-        call("2 images, 4 heads, 6 tokens, some of them hidden by a mask", HIDDEN),
+        call(
+            "2 images, 4 heads, 6 tokens, some of them hidden by a mask",
+            (2 * drawn(2, 4, 6, 6)).masked_fill(~sights(6, 6), -torch.inf).softmax(dim=-1),
+        ),
     ],
-    mistakes={
-        "a weight of 0 gives NaN, since log 0 is -inf and 0 · -inf is no number; let such a key "
-        "count 0 (torch.special.entr, torch.where, or "
-        "nansum)": lambda w: (-(w * w.log()).sum(dim=-1)).exp(),
-        "this is the entropy; raise e to it": entropy,
-        "the sign is lost: it is minus the sum of w · ln w": lambda w: (-entropy(w)).exp(),
-        "it sums over the queries; each query has its own number, "
-        "so sum over the keys, dim=-1": lambda w: entropy(w, -2).exp(),
-        "it takes the mean over the keys; take their sum": lambda w: (
-            entropy(w) / w.shape[-1]
-        ).exp(),
-        "it counts the keys with any weight at all; a key with "
-        "a small weight counts little": lambda w: (w > 0).sum(dim=-1).float(),
-        "1 / Σ w² is another measure; the one asked for is exp(−Σ w ln w)": lambda w: (
-            1 / (w**2).sum(dim=-1)
-        ),
-        "it looks at the largest weight alone; the one asked for is exp(−Σ w ln w)": lambda w: (
-            1 / w.amax(dim=-1)
-        ),
-        "the heads are averaged; give a number for each head, (B, h, N)": (
-            lambda w: entropy(w).exp().mean(dim=1),
-            lambda w: entropy(w.mean(dim=1)).exp(),
-        ),
-        "the summed axis is still there, (B, h, N, 1); leave out keepdim=True": lambda w: entropy(
-            w
-        ).exp()[..., None],
-        "bits and e do not go together: e with the natural logarithm, or 2 with log2": (
-            lambda w: (entropy(w) / LN_2).exp(),
-            lambda w: 2 ** entropy(w),
-        ),
-        "each logarithm must be multiplied by its weight before the sum: w · ln w": lambda w: (
-            -w.clamp_min(1e-30).log().sum(dim=-1)
-        ).exp(),
-        "it gives one number for all; give one for each image, "
-        "head and query, (B, h, N)": lambda w: entropy(w).exp().mean(),
-    },
+    wrong="""
+a weight of 0 gives NaN, since log 0 is -inf and 0 · -inf is no number; let such a key count 0
+(torch.special.entr, torch.where, or nansum)
+    torch.special.entr(weights) => -weights * weights.log()
+this is the entropy; raise e to it
+    .exp() =>
+the sign is lost: it is minus the sum of w · ln w
+    torch.special.entr => -torch.special.entr
+it sums over the queries; each query has its own number, so sum over the keys, dim=-1
+    dim=-1 => dim=-2
+it takes the mean over the keys; take their sum
+    parts.sum => parts.mean
+it counts the keys with any weight at all; a key with a small weight counts little
+    parts.sum(dim=-1).exp() => (weights > 0).sum(dim=-1).float()
+1 / Σ w² is another measure; the one asked for is exp(−Σ w ln w)
+    parts.sum(dim=-1).exp() => 1 / (weights**2).sum(dim=-1)
+it looks at the largest weight alone; the one asked for is exp(−Σ w ln w)
+    parts.sum(dim=-1).exp() => 1 / weights.amax(dim=-1)
+the heads are averaged; give a number for each head, (B, h, N)
+    .exp() => .exp().mean(dim=1)
+    entr(weights) => entr(weights.mean(dim=1))
+the summed axis is still there, (B, h, N, 1); leave out keepdim=True
+    dim=-1 => dim=-1, keepdim=True
+bits and e do not go together: e with the natural logarithm, or 2 with log2
+    entr(weights) => entr(weights) / math.log(2)
+    .exp() => .exp2()
+each logarithm must be multiplied by its weight before the sum: w · ln w
+    torch.special.entr(weights) => -weights.clamp_min(1e-30).log()
+it gives one number for all; give one for each image, head and query, (B, h, N)
+    .exp() => .exp().mean()
+""",
+    why="`entr` is −w·ln w, with 0 at 0, so a hidden key counts nothing. In the trained reader cls "
+    "looks at 11 of 17 tokens in the first block, and at 4 in the last.",
 )
-
-
-# local_mask --------------------------------------------------------------------------------------
-
-
-def sight(
-    near: Callable, seen: bool = True, sees: bool = True, itself: bool = True
-) -> Callable[..., Tensor]:
-    """A mask of patches, with the cls token put in front.
-
-    Args:
-        near: whether patches see each other, made of how many rows and how many columns any two
-            are apart, each (n, n) and with a sign, and of the radius.
-        seen, sees, itself: whether cls is seen by the patches, sees them, and sees itself.
-    """
-
-    def mask(height: int, width: int, radius: int) -> Tensor:
-        patch = torch.arange(height * width)
-        row, col = patch // width, patch % width
-        full = torch.ones(len(patch) + 1, len(patch) + 1, dtype=torch.bool)
-        full[1:, 0], full[0, 1:], full[0, 0] = seen, sees, itself
-        full[1:, 1:] = near(row[:, None] - row, col[:, None] - col, radius)
-        return full
-
-    return mask
-
-
-def square(down: Tensor, across: Tensor, radius: int) -> Tensor:
-    return (down.abs() <= radius) & (across.abs() <= radius)
-
-
-def along_the_row(down: Tensor, across: Tensor, radius: int) -> Tensor:
-    width = across.max() + 1
-    return (down * width + across).abs() <= radius
-
-
-def round_the_edge(down: Tensor, across: Tensor, radius: int) -> Tensor:
-    height, width = down.max() + 1, across.max() + 1
-    down = torch.minimum(down.abs(), height - down.abs())
-    return square(down, torch.minimum(across.abs(), width - across.abs()), radius)
-
-
-right_sight = sight(square)
-
-
-def grid_trial(height: int, width: int, radius: int) -> Trial:
-    """A grid whose mask must come as booleans: 1 and 0 would compare as equal to them."""
-
-    def run(answer: Callable) -> Any:
-        mask = answer(height, width, radius)
-        if isinstance(mask, Tensor) and mask.dtype != torch.bool:
-            return Verdict(
-                "the mask holds numbers; give booleans, True where a query may look: .bool() makes "
-                "them of 1 and 0, .isfinite() of 0 and -inf"
-            )
-        return mask
-
-    return Trial(f"a grid of {height}×{width} patches, radius {radius}", run)
-
-
-local_mask = Check(
-    reference=right_sight,
-    trials=[
-        grid_trial(3, 3, 1),
-        grid_trial(4, 6, 1),
-        grid_trial(5, 4, 2),
-        grid_trial(6, 7, 3),
-        grid_trial(3, 4, 0),
-        grid_trial(2, 5, 7),
-    ],
-    mistakes={
-        "it is the wrong way round: True where a query may look, not where it may not": then(
-            right_sight, torch.logical_not
-        ),
-        "the cls token is missing: the mask is (N, N) with N = 1 + height * width, cls first": then(
-            right_sight, lambda mask: mask[1:, 1:]
-        ),
-        "the cls token stands last; it is token 0": then(
-            right_sight, lambda mask: mask.roll((-1, -1), (0, 1))
-        ),
-        "the patches cannot look at the cls token: mask[:, 0] must be True": sight(
-            square, seen=False
-        ),
-        "the cls token cannot look at the patches: mask[0] must be True": sight(square, sees=False),
-        "the cls token and the patches do not see each other: "
-        "mask[0] and mask[:, 0] must be True": sight(square, seen=False, sees=False),
-        "nobody sees the cls token and it sees nobody, itself neither: mask[0] and mask[:, 0] must "
-        "be True": sight(square, seen=False, sees=False, itself=False),
-        "it adds the distance in rows to that in columns, which gives a diamond; each of them may "
-        "be up to radius on its own, which "
-        "gives a square": sight(lambda down, across, radius: down.abs() + across.abs() <= radius),
-        "it takes the distance as the crow flies, which gives a disc; rows and columns may each be "
-        "up to radius away, which gives "
-        "a square": sight(lambda down, across, radius: down**2 + across**2 <= radius**2),
-        "it measures along the list of patches: the end of a row and the start of the next are "
-        "neighbours there, and the patch below is not; use rows and columns": sight(along_the_row),
-        "a patch that is exactly radius rows or columns away is not in sight; it must be: <= "
-        "radius": sight(lambda down, across, radius: square(down, across, radius - 1)),
-        "it sees half as far: a patch may be up to radius rows and columns away on each "
-        "side": sight(lambda down, across, radius: square(down, across, radius // 2)),
-        "near in rows or in columns is a cross over the whole grid; both must be near: use &": (
-            sight(lambda down, across, radius: (down.abs() <= radius) | (across.abs() <= radius))
-        ),
-        "rows and columns are mixed up: patch i stands in row i // width, "
-        "column i % width": lambda height, width, radius: right_sight(width, height, radius),
-        "a patch does not see itself; it is no row and no column away, so it does": sight(
-            lambda down, across, r: square(down, across, r) & ((down != 0) | (across != 0))
-        ),
-        "the distance has no sign: take abs() of the difference in rows and in columns": sight(
-            lambda down, across, radius: (down <= radius) & (across <= radius)
-        ),
-        "it goes round the edge: the last column is no neighbour of the first": (
-            sight(round_the_edge)
-        ),
-    },
-)
-
-
-# find_fault --------------------------------------------------------------------------------------
 
 
 def faulty(edit: str) -> Callable:
@@ -482,60 +358,15 @@ def faulty(edit: str) -> Callable:
 
 RIGHT, LATE, SCALE = "right", "scaled after softmax", "wrong scale"
 AXIS, MASK = "wrong axis", "wrong mask"
-
-ROUNDED = "another right function, which rounds otherwise"
-BY_ROOT, BY_MODEL = "softmax(qk) / √d", "softmax(qk / √D)"
-BARE, BY_WIDTH = "softmax(qk), no scale", "softmax(qk / d)"
-IGNORED, TURNED = "a mask that is ignored", "a mask the wrong way round"
-ON_WEIGHTS, ZEROED = "a mask on the weights, after the softmax", "a mask that makes scores 0"
-
-SUSPECTS = (
-    ("a right function", equation, RIGHT),
-    (
-        ROUNDED,
-        faulty("scores.softmax(dim=-1) => (scores - scores.logsumexp(-1, True)).exp()"),
-        RIGHT,
-    ),
-    (
-        "softmax(qk) / √D",
-        faulty("d**0.5 => 1 ;; weights = => weights = (q.shape[1] * d) ** -0.5 *"),
-        LATE,
-    ),
-    (BY_ROOT, faulty("d**0.5 => 1 ;; weights = => weights = d**-0.5 *"), LATE),
-    (BY_MODEL, faulty("d**0.5 => (q.shape[1] * d) ** 0.5"), SCALE),
-    (BARE, faulty("d**0.5 => 1"), SCALE),
-    (BY_WIDTH, faulty("d**0.5 => d"), SCALE),
-    ("softmax over the queries", faulty("dim=-1 => dim=-2"), AXIS),
-    (IGNORED, faulty("scores = scores.masked_fill => scores.masked_fill"), MASK),
-    (TURNED, faulty("~mask => mask"), MASK),
-    (
-        ON_WEIGHTS,
-        faulty(
-            "scores = scores.masked_fill => scores.masked_fill ;; "
-            "mixed = => weights = weights if mask is None else weights * mask ⏎ mixed ="
-        ),
-        MASK,
-    ),
-    (ZEROED, faulty('float("-inf") => 0.0'), MASK),
-)
+ROUNDED = "scores.softmax(dim=-1) => (scores - scores.logsumexp(-1, True)).exp()"
+WHOLE, BEHIND = "(q.shape[1] * d)", "weights = => weights ="  # D, and where a late scale stands
+AFTERWARDS = "scores = scores.masked_fill => scores.masked_fill ;; "
+AFTERWARDS += "mixed = => weights = weights if mask is None else weights * mask ⏎ mixed ="
 
 
-def diagnose(attend: Callable) -> str:
-    """A right find_fault."""
-    q, k, v = drawn(3, 2, 4, 5, 8)
-    mask = sights(5, 5)
-    weights = attend(q, k, v)[1]
-    if torch.allclose(weights, equation(q, k, v)[1], atol=1e-5):
-        hidden = attend(q, k, v, mask)[1], equation(q, k, v, mask)[1]
-        return RIGHT if torch.allclose(*hidden, atol=1e-5) else MASK
-    ones = torch.ones(2, 4, 5)
-    if torch.allclose(weights.sum(dim=-1), ones, atol=1e-4):
-        return SCALE
-    return AXIS if torch.allclose(weights.sum(dim=-2), ones, atol=1e-4) else LATE
-
-
-def suspect(what: str, attend: Callable, kind: str) -> Trial:
+def suspect(what: str, edit: str, kind: str) -> Trial:
     """One function to judge, with a word for an answer that is no known one."""
+    attend = faulty(edit)
 
     def run(answer: Callable) -> Any:
         said = answer(attend)
@@ -548,81 +379,116 @@ def suspect(what: str, attend: Callable, kind: str) -> Trial:
     return Trial(what, run)
 
 
-def verdict(changed: dict[str, str]) -> Callable:
-    """A wrong find_fault: what it says in place of the right string, by a suspect's name or kind.
-
-    Raises:
-        ValueError: no suspect has that name, and no kind is called so.
-    """
-    known = {what for what, _, _ in SUSPECTS} | {kind for _, _, kind in SUSPECTS}
-    if unknown := set(changed) - known:
-        raise ValueError(f"no suspect {unknown.pop()!r}")
-    said = {
-        id(attend): changed.get(what, changed.get(kind, kind)) for what, attend, kind in SUSPECTS
-    }
-    return lambda attend: said[id(attend)]
-
-
-TOO_STRICT = (
-    "it accuses a right function: floats are rounded, so a sum may be 0.9999999; compare with "
-    "torch.allclose(a, b, atol=1e-5), not =="
-)
-
-find_fault = Check(
-    reference=diagnose,
-    trials=[suspect(*one) for one in SUSPECTS],
-    mistakes={
-        "it calls a wrong scale right: row sums are 1 at any scale; compare the weights with "
-        "softmax(qk / √d), on random q and k (zeros or ones give "
-        "the same at any scale)": verdict({SCALE: RIGHT}),
-        "it looks at row sums alone: compare the weights with softmax(qk / √d) on random q and k, "
-        "without a mask and with one": verdict({SCALE: RIGHT, MASK: RIGHT, AXIS: LATE}),
-        "zeros and ones give the same weights at any scale, along both axes and under any order: "
-        "try random q and k, "
-        "without a mask and with one": verdict({SCALE: RIGHT, MASK: RIGHT, AXIS: RIGHT}),
-        "it does not see a wrong mask: try each function with a mask too, "
-        "one that hides some keys": verdict({MASK: RIGHT}),
-        "the mask is read the wrong way round: True means that a query may look": verdict(
-            {RIGHT: MASK, TURNED: RIGHT}
+find_fault = Exercise(
+    answer="""
+def find_fault(attend):
+    q, k, v = torch.randn(3, 2, 4, 5, 8)  # several heads, wider than 1
+    ones = torch.ones(2, 4, 5)
+    weights = attend(q, k, v)[1]
+    right = scaled_dot_product_attention(q, k, v)[1]
+    if torch.allclose(weights, right, atol=1e-5):
+        mask = torch.rand(5, 5) < 0.5
+        mask[:, 0], mask[:, 1] = True, False  # each query sees some keys and not others
+        masked = attend(q, k, v, mask)[1]
+        expected = scaled_dot_product_attention(q, k, v, mask)[1]
+        return "right" if torch.allclose(masked, expected, atol=1e-5) else "wrong mask"
+    if torch.allclose(weights.sum(dim=-1), ones, atol=1e-4):  # of the rows
+        return "wrong scale"
+    if torch.allclose(weights.sum(dim=-2), ones, atol=1e-4):  # of the columns
+        return "wrong axis"
+    return "scaled after softmax"
+""",
+    trials=[
+        suspect("a right function, which rounds in its own way", ROUNDED, RIGHT),
+        suspect("softmax(qk) / √D", f"d**0.5 => 1 ;; {BEHIND} {WHOLE} ** -0.5 *", LATE),
+        suspect("softmax(qk) / √d", f"d**0.5 => 1 ;; {BEHIND} d**-0.5 *", LATE),
+        suspect("softmax(qk / √D)", f"d**0.5 => {WHOLE} ** 0.5", SCALE),
+        suspect("softmax(qk), no scale", "d**0.5 => 1", SCALE),
+        suspect("softmax(qk / d)", "d**0.5 => d", SCALE),
+        suspect("softmax over the queries", "dim=-1 => dim=-2", AXIS),
+        suspect(
+            "a mask that is ignored", "scores = scores.masked_fill => scores.masked_fill", MASK
         ),
-        "it misses a mask on the weights: see also whether the row still sums to 1, or compare "
-        "with right masked weights": verdict({ON_WEIGHTS: RIGHT}),
-        "with a mask it looks at row sums only: look whether the hidden weights are 0, or compare "
-        "with right masked weights": verdict({IGNORED: RIGHT, TURNED: RIGHT, ZEROED: RIGHT}),
-        "your mask hides nothing, or hides alike both ways round: take a random one, in which each "
-        "query sees "
-        "some keys and not others": verdict({IGNORED: RIGHT, ON_WEIGHTS: RIGHT, ZEROED: RIGHT}),
-        "it does not see √D: with one head, D = d; try q, k, v with several heads": verdict(
-            {BY_MODEL: RIGHT}
-        ),
-        "it calls right what divides by d or by nothing: compare with √d, on heads wider than 1, "
-        "since at width 1 all three are 1": (
-            verdict({BARE: RIGHT, BY_WIDTH: RIGHT}),
-            verdict({BY_ROOT: RIGHT, BARE: RIGHT, BY_WIDTH: RIGHT}),
-        ),
-        "it calls every scale right, before and after the softmax: try several heads, wider than "
-        "1, since with one head of width 1 √D, √d and d are all "
-        "1": verdict({LATE: RIGHT, SCALE: RIGHT}),
-        "it calls a scale after the softmax a wrong scale: look at the row sums first": verdict(
-            {LATE: SCALE}
-        ),
-        "the two faults are mixed up: rows that do not sum to 1 tell "
-        "of a scale after softmax": verdict({LATE: SCALE, SCALE: LATE}),
-        "it calls a softmax over the queries a scale after the softmax: neither has rows that sum "
-        "to 1, but here the columns do": verdict({AXIS: LATE}),
-        "it calls a softmax over the queries a wrong scale: its columns sum to 1, "
-        "not its rows": verdict({AXIS: SCALE}),
-        "it misses a scale after the softmax: its rows sum to 1/√D or 1/√d, not to 1": verdict(
-            {LATE: RIGHT}
-        ),
-        "it finds every function right, whatever it does": verdict(
-            {LATE: RIGHT, SCALE: RIGHT, AXIS: RIGHT, MASK: RIGHT}
-        ),
-        TOO_STRICT: (
-            verdict({ROUNDED: SCALE}),
-            verdict({RIGHT: SCALE}),
-            verdict({RIGHT: LATE, SCALE: LATE, AXIS: LATE, MASK: LATE}),
-            verdict({RIGHT: LATE, SCALE: LATE, MASK: LATE}),
-        ),
-    },
+        suspect("a mask the wrong way round", "~mask => mask", MASK),
+        suspect("a mask on the weights, after the softmax", AFTERWARDS, MASK),
+    ],
+    wrong="""
+it calls a wrong scale right: row sums are 1 at any scale; compare the weights with softmax(qk / √d)
+    return "wrong scale" => return "right"
+it looks at row sums alone: compare the weights with softmax(qk / √d) on random q and k, without a
+mask and with one
+    def find_fault(attend):
+        weights = attend(*torch.randn(3, 2, 4, 5, 8))[1]
+        whole = torch.allclose(weights.sum(dim=-1), torch.ones(2, 4, 5), atol=1e-4)
+        return "right" if whole else "scaled after softmax"
+zeros and ones give the same weights at any scale and along both axes: try random q and k
+    torch.randn( => torch.zeros(
+    torch.randn( => torch.ones(
+it does not see a wrong mask: try each function with a mask too, one that hides some keys
+    torch.allclose(masked, expected, atol=1e-5) => True
+the mask is read the wrong way round: True means that a query may look
+    expected = scaled_dot_product_attention(q, k, v, mask) =>
+        expected = scaled_dot_product_attention(q, k, v, ~mask)
+it misses a mask on the weights: see also whether the row still sums to 1, or compare with right
+masked weights
+    torch.allclose(masked, expected, atol=1e-5) => (masked * ~mask).abs().max() < 1e-5
+with a mask it looks at row sums only: look whether the hidden weights are 0, or compare with right
+masked weights
+    torch.allclose(masked, expected, atol=1e-5) =>
+        torch.allclose(masked.sum(dim=-1), ones, atol=1e-4)
+with a mask it asks only whether the weights change; they do under a wrong mask too: compare with
+right masked weights
+    torch.allclose(masked, expected, atol=1e-5) => not torch.allclose(masked, weights, atol=1e-5)
+your mask hides nothing: take one in which each query sees some keys and not others
+    torch.rand(5, 5) < 0.5 => torch.ones(5, 5, dtype=torch.bool) ;; mask[:, 1] = True, False =>
+        mask[:, 1] = True, True
+it does not see √D: with one head, D = d; try q, k, v with several heads
+    2, 4, 5, 8) => 2, 1, 5, 8)
+heads of width 1 hide a wrong scale, since √d, d and no scale are all 1 there: take wider heads
+    2, 4, 5, 8) => 2, 4, 5, 1)
+one head of width 1 hides every scale, before the softmax and after it: take several heads, wider
+than 1
+    2, 4, 5, 8) => 2, 1, 5, 1)
+it knows one wrong scale and lets the others pass: whatever is not √d is wrong, so compare with the
+right weights
+    return "wrong scale" => return "right" if not torch.allclose(
+        weights, (q @ k.mT / 32**0.5).softmax(dim=-1), atol=1e-5) else "wrong scale"
+    return "wrong scale" => return "right" if not torch.allclose(
+        weights, (q @ k.mT).softmax(dim=-1), atol=1e-5) else "wrong scale"
+    return "wrong scale" => return "right" if not torch.allclose(
+        weights, (q @ k.mT / 8).softmax(dim=-1), atol=1e-5) else "wrong scale"
+it calls a scale after the softmax a wrong scale: look at the row sums first
+    return "scaled after softmax" => return "wrong scale"
+it knows a scale after the softmax by √d alone; some divide by √D: leave this kind for what is none
+of the others
+    torch.allclose(weights.sum(dim=-2), ones, atol=1e-4) =>
+        not torch.allclose(weights.sum(dim=-1), ones / 8**0.5, atol=1e-4)
+it knows a scale after the softmax by √D alone; some divide by √d: leave this kind for what is none
+of the others
+    torch.allclose(weights.sum(dim=-2), ones, atol=1e-4) =>
+        not torch.allclose(weights.sum(dim=-1), ones / 32**0.5, atol=1e-4)
+the two faults are mixed up: rows that do not sum to 1 tell of a scale after softmax
+    return "wrong scale" => return "scaled " + "after softmax" ;;
+        return "scaled after softmax" => return "wrong scale"
+it calls a softmax over the queries a scale after the softmax: neither has rows that sum to 1, but
+here the columns do
+    return "wrong axis" => return "scaled after softmax"
+it calls a softmax over the queries a wrong scale: its columns sum to 1, not its rows
+    return "wrong axis" => return "wrong scale"
+it misses a scale after the softmax: its rows sum to 1/√D or 1/√d, not to 1
+    return "scaled after softmax" => return "right"
+it finds every function right, whatever it does
+    def find_fault(attend):
+        return "right"
+it accuses a right function: floats are rounded, so a sum may be 0.9999999; compare with
+torch.allclose(a, b, atol=1e-5), not ==
+    torch.allclose(weights, right, atol=1e-5) => torch.equal(weights, right)
+    torch.allclose(weights, right, atol=1e-5) =>
+        torch.equal(weights, (q @ k.mT / 8**0.5).softmax(dim=-1))
+    right = => if not (attend(q, k, v)[1].sum(dim=-1) == 1).all(): return "wrong scale" ⏎ right =
+    right = => if not (attend(q, k, v)[1].sum(dim=-1) == 1).all(): return "scaled after softmax" ⏎
+        right =
+""",
+    why="Random numbers, several heads and a width above 1 matter: one head hides √D, and width 1 "
+    "hides other scales. The kinds of fault are told apart by sums along rows and columns.",
 )

@@ -9,7 +9,6 @@ from .close_ups import (
     close_up,
     colour_channels,
     cuttings,
-    patch_maps,
     pictures,
     template_grid,
     template_products,
@@ -36,23 +35,23 @@ from .figures import (
     picture,
     sharp,
 )
-from .learning import by_heart, downhill, gaps, rate_sweep
-from .positions import clock_faces, position_maps, share_maps, token_sum
+from .learning import downhill, gaps, live_curve, seed_runs
+from .positions import clock_faces, likeness_by_distance, token_sum
 from .published import few_labels, name_lines, slip_costs
 from .road import STAGES, course_map
 from .roles import (
-    patches_alone,
+    heads_cut,
     possible_reads,
     qkv_rows,
-    signed_tables,
+    same_patch,
     soft_lookup,
     three_roles,
 )
-from .scores import attention_shapes, query_maps, scale_curves
+from .scores import attention_shapes, scale_runs
 from .small_maps import map_table, maps_below
 from .speed import batch_speeds, time_ratios, token_costs, work_and_time
-from .stream import bends, four_stacks, norm_places, reading, residual_road, token_sizes
-from .whole_vit import canvases, parameter_bars
+from .stream import bends, norm_places, reading, residual_road, silenced
+from .whole_vit import canvases, drawing_read, parameter_bars
 
 __all__ = [
     "CLS",
@@ -71,7 +70,6 @@ __all__ = [
     "attention_shapes",
     "batch_speeds",
     "bends",
-    "by_heart",
     "canvases",
     "clock_faces",
     "close_up",
@@ -81,9 +79,12 @@ __all__ = [
     "cuttings",
     "dots",
     "downhill",
+    "drawing_read",
     "few_labels",
-    "four_stacks",
     "gaps",
+    "heads_cut",
+    "likeness_by_distance",
+    "live_curve",
     "map_table",
     "maps_below",
     "mark_patches",
@@ -93,21 +94,17 @@ __all__ = [
     "new_axes",
     "norm_places",
     "parameter_bars",
-    "patch_maps",
-    "patches_alone",
     "picture",
     "pictures",
-    "position_maps",
     "possible_reads",
     "qkv_rows",
-    "query_maps",
-    "rate_sweep",
     "reading",
     "residual_road",
-    "scale_curves",
-    "share_maps",
+    "same_patch",
+    "scale_runs",
+    "seed_runs",
     "sharp",
-    "signed_tables",
+    "silenced",
     "slip_costs",
     "soft_lookup",
     "template_grid",
@@ -115,7 +112,6 @@ __all__ = [
     "three_roles",
     "time_ratios",
     "token_costs",
-    "token_sizes",
     "token_sum",
     "work_and_time",
 ]

@@ -1,15 +1,13 @@
-"""Lesson 02's drawings: tokens and positions as tables, shares, clocks, maps of positions."""
+"""Lesson 02's drawings: tokens and positions as tables, how alike positions are, clocks."""
 
+from collections.abc import Mapping
 from math import cos, sin
-from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from vit_steps.inputs import as_pair
-
-from .figures import INK, PAPER, POSITION, mark_patches, matrix
+from .figures import FAINT, INK, PAPER, POSITION, matrix
 
 
 def token_sum(tokens: Tensor, positions: Tensor) -> None:
@@ -25,22 +23,37 @@ def token_sum(tokens: Tensor, positions: Tensor) -> None:
         matrix(table, title, names, form="{:.1f}", limits=limits, ax=ax)
 
 
-def share_maps(image: Tensor, patch: int, shares: dict[str, Tensor]) -> None:
-    """Show a photo (3, H, W) with one patch framed, and who moves a token: maps of shares.
+def likeness_by_distance(tables: Mapping[str, Tensor]) -> None:
+    """Draw how alike positions are against how far apart their places lie: a dot for each pair.
+
+    Pairs in one row or one column are filled dots, the others rings.
 
     Args:
-        patch: the number of the patch to frame, counted row by row from 0.
-        shares: a name, and a square map's share of each patch (n,), in per cent. The colours run
-            from 0 to 10 per cent in all of them; what lies above has the colour of 10.
+        tables: a name, and the positions of a square grid's patches (n, D), without cls.
     """
     import matplotlib.pyplot as plt
 
-    side = round(len(next(iter(shares.values()))) ** 0.5)
-    count = 1 + len(shares)
-    _, axes = plt.subplots(1, count, figsize=(3.1 * count, 3.2), layout="constrained")
-    mark_patches(image, {f"patch {patch}": patch}, image.shape[1] // side, "the photo", axes[0])
-    for ax, (name, share) in zip(axes[1:], shares.items(), strict=True):
-        matrix(share.reshape(side, side), name, form="{:.0f}", limits=(0, 10), ax=ax)
+    size = (3.1 * len(tables) + 0.4, 3.4)
+    figure, axes = plt.subplots(
+        1, len(tables), figsize=size, sharey=True, layout="constrained", squeeze=False
+    )
+    for ax, (name, table) in zip(axes[0], tables.items(), strict=True):
+        side = round(len(table) ** 0.5)
+        steps = torch.arange(float(side))
+        places = torch.cartesian_prod(steps, steps)  # (row, column) of each patch
+        first, second = torch.triu_indices(len(table), len(table), offset=1)  # each pair once
+        alike = F.cosine_similarity(table[first], table[second], dim=-1).detach().numpy()
+        apart = places[first] - places[second]
+        in_line, far = (apart == 0).any(dim=1).numpy(), apart.norm(dim=1).numpy()
+        ring = dict(s=14, facecolors="none", edgecolors=FAINT, linewidths=0.8)
+        ax.scatter(far[~in_line], alike[~in_line], label="elsewhere", **ring)
+        ax.scatter(far[in_line], alike[in_line], s=14, color=POSITION, label="one row or column")
+        ax.axhline(0, color=INK, lw=0.6)
+        ax.set(title=name, xlabel="distance in patches", ylim=(-0.6, 1.05))
+        ax.set_xlim(0, far.max() + 0.4)
+        ax.spines[["top", "right"]].set_visible(False)
+    axes[0, 0].set_ylabel("cosine similarity")
+    figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
 
 
 def clock_faces(speeds: Tensor, places: int = 8) -> None:
@@ -71,40 +84,3 @@ def clock_faces(speeds: Tensor, places: int = 8) -> None:
                 ax.set_title(f"place {place}", size=9)
         label = axes[clock, 0].set_ylabel(f"clock {clock}\n{speed:g} rad", rotation=0, size=9)
         label.set(ha="right", va="center")
-
-
-def position_maps(
-    tables: dict[str, Tensor],
-    grid: int | tuple[int, int] = 14,
-    every: int = 1,
-    limits: tuple[float, float] = (0, 1),
-) -> None:
-    """Show how alike positions are (Dosovitskiy et al. 2021, figure 7, centre), one scale for all.
-
-    Each small map belongs to one place of the grid, and shows the cosine similarity of its position
-    to those of the whole grid.
-
-    Args:
-        tables: a name, and the positions of the patches (rows·cols, D), without cls.
-        grid: (rows, cols), or one number for a square.
-        every: draw the maps of every second place (2) in a row and column, or of every one (1).
-        limits: the similarities at the two ends of the colour map.
-    """
-    import matplotlib.pyplot as plt
-
-    rows, cols = as_pair(grid, "grid")
-    figure, axes = plt.subplots(
-        1, len(tables), figsize=(3.7 * len(tables) + 0.9, 3.9), layout="constrained", squeeze=False
-    )
-    drawn: Any = None
-    for ax, (name, table) in zip(axes[0], tables.items(), strict=True):
-        unit = F.normalize(table.detach().float(), dim=-1)
-        maps = (unit @ unit.mT).reshape(rows, cols, rows, cols)[::every, ::every]
-        larger = max(1, 14 // cols)  # so that the gaps are narrow beside small maps too
-        maps = maps.repeat_interleave(larger, dim=2).repeat_interleave(larger, dim=3)
-        framed = F.pad(maps, (1, 1, 1, 1), value=float("nan"))  # a gap round each
-        tiles = torch.cat([torch.cat(list(row), dim=1) for row in framed])
-        drawn = ax.imshow(tiles.numpy(), cmap="cividis", vmin=limits[0], vmax=limits[1])
-        ax.set_title(name)
-        ax.axis("off")
-    figure.colorbar(drawn, ax=axes[0], label="cosine similarity", shrink=0.8)

@@ -1,4 +1,4 @@
-"""Lesson 03's drawings: a soft lookup, three roles, the width cut into heads, rows of a weight."""
+"""Lesson 03's drawings: a patch alone, a soft lookup, three roles, the width cut into heads."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -7,32 +7,34 @@ import torch
 from einops import rearrange
 from torch import Tensor
 
-from .figures import INK, KEY, PATCH, QUERY, VALUE, mark_patches, new_axes, picture
+from .figures import FAINT, INK, KEY, PATCH, QUERY, VALUE, new_axes
 
 ROLES = {"q": QUERY, "k": KEY, "v": VALUE}
 
 
-def patches_alone(image: Tensor, places: dict[str, int], patch_size: int = 16) -> None:
-    """Show an image (C, H, W) with some patches framed, and beside it each of them enlarged, alone.
+def same_patch(images: Tensor, place: int, patch_size: int) -> None:
+    """Show a patch of the first picture alone, and where it stands in each of several pictures.
 
     Args:
-        places: a name and the patch's number, counted row by row from 0; `NAMED` has some.
+        images: (n, 1, H, W), from -1, paper, to 1, ink.
+        place: the patch's number, counted row by row from 0.
     """
     import matplotlib.pyplot as plt
+    from matplotlib.patches import Rectangle
 
-    columns = image.shape[2] // patch_size
-    across = 3
-    down = -(-len(places) // across)
-    figure = plt.figure(figsize=(8.6, 4.3), layout="constrained")
-    halves: Any = figure.subfigures(1, 2)
-    left, right = halves
-    mark_patches(image, places, patch_size, ax=left.subplots())
-    axes = right.subplots(down, across, squeeze=False)
-    for ax in axes.flat:
-        ax.axis("off")
-    for ax, (name, number) in zip(axes.flat, places.items(), strict=False):
-        y, x = number // columns * patch_size, number % columns * patch_size
-        picture(image[:, y : y + patch_size, x : x + patch_size], name, ax)
+    row, column = divmod(place, images.shape[3] // patch_size)
+    y, x = row * patch_size, column * patch_size
+    size = (1.5 * (len(images) + 1), 1.75)
+    _, (alone, *axes) = plt.subplots(1, len(images) + 1, figsize=size, layout="constrained")
+    patch = images[0, 0, y : y + patch_size, x : x + patch_size]
+    for ax, shown in zip((alone, *axes), (patch, *images[:, 0]), strict=True):
+        ax.imshow(shown.numpy(), cmap="gray_r", vmin=-1, vmax=1)
+        ax.set(xticks=[], yticks=[])
+        ax.spines[:].set(color=PATCH if ax is alone else INK, lw=2.5 if ax is alone else 0.8)
+        if ax is not alone:
+            corner = x - 0.5, y - 0.5
+            ax.add_patch(Rectangle(corner, patch_size, patch_size, fill=False, ec=PATCH, lw=2.5))
+    alone.set_title("one patch", size=10)
 
 
 def soft_lookup(
@@ -158,27 +160,67 @@ def qkv_rows(width: int, num_heads: int, *orders: str) -> None:
             ax.text(at + 0.48, 1.5 * line + 0.5, text, ha="center", va="center", size=9)
 
 
-def signed_tables(parts: dict[str, Tensor], names: Sequence[str]) -> None:
-    """Show square matrices of scores beside each other, in one scale whose middle is zero.
+def heads_cut(tokens: Tensor, num_heads: int) -> None:
+    """Draw how `split_heads` cuts the tokens of two images: as blocks, in three steps.
 
     Args:
-        parts: a title and its matrix (N, N); row: the query's token, column: the key's.
-        names: of the N tokens.
+        tokens: (N, D), of the first image, whole numbers; the second lies behind it.
+        num_heads: divides D.
     """
-    import matplotlib.pyplot as plt
+    count, width = tokens.shape
+    d = width // num_heads
+    ax = new_axes(9.6, 3.0)
+    gap, step, between = 0.7, 0.35, 2.6
+    second = width + between
+    third = second + width + (num_heads - 1) * gap + between
+    stands = {  # of each step: its title, where it begins, how far its heads stand apart
+        "(B, N, D)": ("tokens", 0.0, 0.0),
+        "(B, N, h, d)": ("1. cut the width", second, gap),
+        "(B, h, N, d)": ("2. heads come before tokens", third, gap + 0.5),
+    }
+    for shape, (title, left, apart) in stands.items():
+        middle = left + (width + (num_heads - 1) * apart) / 2
+        ax.text(middle, -1.35, title, ha="center", size=11)
+        ax.text(middle, count + 0.55, shape, ha="center", size=11, weight="bold")
+        for head in range(num_heads):
+            columns = slice(head * d, (head + 1) * d)
+            x = left + head * (d + apart)
+            block(ax, x + step, -step, tokens[:, columns], head, numbers=False)
+            block(ax, x, 0, tokens[:, columns], head)
+            if apart:
+                ax.text(x + d / 2, -0.5, f"head {head}", ha="center", size=9, color=INK)
+            if apart > gap:
+                frame(ax, x, 0, d, count)
+        if left == second:
+            for row in range(count):
+                frame(ax, left, row, width + (num_heads - 1) * gap, 1)
+        if left:
+            arrow = dict(arrowstyle="-|>", color=INK, lw=1.4)
+            ax.annotate("", (left - 0.5, count / 2), (left - 1.7, count / 2), arrowprops=arrow)
+    ax.text(-0.25, count / 2, "N tokens", rotation=90, ha="right", va="center", size=9)
+    ends = third + width + (num_heads - 1) * (gap + 0.5)
+    ax.set(xlim=(-1.0, ends + 0.8), ylim=(count + 1.0, -1.7), aspect="equal")
+    ax.axis("off")
 
-    top = max(part.abs().max().item() for part in parts.values())
-    size = (4.3 * len(parts) + 0.8, 4.2)
-    figure, axes = plt.subplots(1, len(parts), figsize=size, layout="constrained")
-    for ax, (title, part) in zip(axes, parts.items(), strict=True):
-        ax.imshow(part.detach().numpy(), cmap="PuOr", vmin=-top, vmax=top)
-        for i, row in enumerate(part.tolist()):
-            for j, score in enumerate(row):
-                ink = "white" if abs(score) > 0.6 * top else "black"
-                text = f"{score:.1f}".replace("-0.0", "0.0")
-                ax.text(j, i, text, ha="center", va="center", size=8, color=ink)
-        ax.set_xticks(range(len(names)), names, rotation=45, ha="right")
-        ax.set_yticks(range(len(names)), names)
-        ax.tick_params(length=0)
-        ax.set(title=title, xlabel="key of", ylabel="query of")
-    figure.colorbar(axes[0].images[0], ax=axes, shrink=0.8, label="score")
+
+def frame(ax: Any, left: float, top: float, width: float, height: float) -> None:
+    """A thick frame about cells that stand together."""
+    from matplotlib.patches import Rectangle
+
+    ax.add_patch(Rectangle((left, top), width, height, fill=False, edgecolor=INK, lw=2.2))
+
+
+def block(ax: Any, left: float, top: float, part: Tensor, head: int, numbers: bool = True) -> None:
+    """A sheet of cells, one row a token, in its head's colour; without numbers it lies behind."""
+    from matplotlib.patches import Rectangle
+
+    shades = ("#CFE3F1", "#F6D7C3", "#CDEBE0", "#E9D3E1")
+    face = shades[head % len(shades)] if numbers else "#EEEEEE"
+    edge = INK if numbers else FAINT
+    for row, line in enumerate(part.tolist()):
+        for column, number in enumerate(line):
+            corner = left + column, top + row
+            cell = Rectangle(corner, 1, 1, facecolor=face, edgecolor=edge, lw=0.8)
+            ax.add_patch(cell)
+            if numbers:
+                ax.text(corner[0] + 0.5, corner[1] + 0.5, f"{number:02}", ha="center", va="center")

@@ -1,16 +1,19 @@
-"""Lesson 04's drawings: attention as shapes, its scale, where patches of a photo look."""
+"""Lesson 04's drawings: attention as shapes, and what its scale is worth."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-import torch
 from torch import Tensor
 
-from vit_steps.inputs import as_pair
+from . import speed
+from .figures import FAINT, INK, PATCH, POSITION, QUERY, VALUE, WEIGHTS, curves, new_axes
 
-from .figures import FAINT, INK, QUERY, VALUE, WEIGHTS, curves, mark_patches, new_axes
-
-FORMS = {"raw": QUERY, "divided by √d": VALUE}  # scores as they come, and scaled
+FORMS = {
+    "divided by √d": VALUE,
+    "not divided": QUERY,
+    "smaller start": PATCH,
+    "smaller steps": POSITION,
+}
 
 
 def attention_shapes(q: Tensor, k: Tensor, v: Tensor, names: Sequence[str], lit: str) -> None:
@@ -110,82 +113,26 @@ def draw_cells(
         ax.add_patch(Rectangle((left, top + lit), width, 1, fill=False, ec=QUERY, lw=2))
 
 
-def scale_curves(widths: Sequence[int], measure: Callable[[int, float], Tensor]) -> None:
-    """Draw the gradient at a typical query, and its mean over all, against the width of a head.
+def scale_runs(*forms: str) -> None:
+    """Draw how well a reader learned with √d and without, as `tests/bench_scale.py` stored it.
+
+    A dot a seed, and lines through the means, against the learning rate.
 
     Args:
-        widths: of a head, d.
-        measure: takes d and the factor that scores are multiplied by, 1 or 1/√d; gives the size of
-            the gradient at each query, (queries,).
+        forms: "divided by √d", "not divided", "smaller start", "smaller steps", or some of them.
     """
-    import matplotlib.pyplot as plt
-
-    medians: dict[str, dict[int, float]] = {name: {} for name in FORMS}
-    means: dict[str, dict[int, float]] = {name: {} for name in FORMS}
-    for name, power in zip(FORMS, (0, -0.5), strict=True):
-        for d in widths:
-            sizes = measure(d, d**power)
-            medians[name][d] = sizes.median().item()
-            means[name][d] = sizes.mean().item()
-    _, axes = plt.subplots(1, 2, figsize=(9.6, 3.1), layout="constrained", sharey=True)
-    parts = (("a typical query (median)", medians), ("mean over all queries", means))
-    for ax, (title, series) in zip(axes, parts, strict=True):
-        colours = tuple(FORMS.values())
-        curves(series, title, "head width d", log="x", colours=colours, ax=ax)
-        ax.set_ylim(-0.05, 1.5)
-        ax.set_xlim(widths[0] * 0.8, widths[-1] * 6)
-    axes[0].set_ylabel("gradient at the query")
-
-
-def query_maps(
-    image: Tensor,
-    maps: dict[str, Tensor],
-    queries: dict[str, int],
-    hidden: Tensor | None = None,
-    patch_size: int = 16,
-) -> None:
-    """Show the photo, and where its patches look: weights over it, all in one scale.
-
-    Args:
-        image: (C, H, W).
-        maps: by title, the weights (n,) of one query over the n patches; up to three. The query is
-            the one of `queries` whose name begins the title.
-        queries: a name and the patch's number, counted row by row from 0.
-        hidden: (n,), True where the last map's query may not look; drawn hatched.
-    """
-    import matplotlib.pyplot as plt
-    from matplotlib.patches import Rectangle
-
-    height, width = image.shape[1:]
-    rows, cols = as_pair((height // patch_size, width // patch_size), "grid")
-    top = max(weights.max().item() for weights in maps.values())
-    figure, axes = plt.subplots(2, 2, figsize=(8.2, 7.4), layout="constrained")
-    asked = {name: n for name, n in queries.items() if any(t.startswith(name) for t in maps)}
-    mark_patches(image, asked, patch_size, "who asks", axes[0, 0])
-    grey = image.detach().cpu().mean(0).numpy()
-    drawn = None
-    for number, (ax, (title, weights)) in enumerate(
-        zip(axes.flat[1:], maps.items(), strict=False), start=1
-    ):
-        extent = (-0.5, width - 0.5, height - 0.5, -0.5)
-        ax.imshow(grey, cmap="gray", vmin=0, vmax=1)
-        heat = weights.detach().cpu().reshape(rows, cols).numpy()
-        drawn = ax.imshow(heat, cmap=WEIGHTS, vmin=0, vmax=top, alpha=0.75, extent=extent)
-        if hidden is not None and number == len(maps):
-            for place in torch.where(hidden)[0].tolist():
-                corner = (place % cols * patch_size - 0.5, place // cols * patch_size - 0.5)
-                veil = Rectangle(
-                    corner, patch_size, patch_size, fc="#DDDDDD", ec="white", hatch="//"
-                )
-                ax.add_patch(veil)
-        query = next(n for name, n in asked.items() if title.startswith(name))
-        corner = (query % cols * patch_size - 0.5, query // cols * patch_size - 0.5)
-        for colour, line in (("black", 4), (QUERY, 2)):
-            frame = Rectangle(corner, patch_size, patch_size, fill=False, ec=colour, lw=line)
-            ax.add_patch(frame)
-        ax.set_title(title)
-        ax.axis("off")
-    if drawn is not None:
-        bar = figure.colorbar(drawn, ax=axes, shrink=0.6, label="weight")
-        if bar.solids is not None:
-            bar.solids.set_alpha(1)
+    stored = speed.stored("scale")["reader"]
+    runs = {form: {float(rate): v for rate, v in stored[form].items()} for form in forms}
+    means: dict[str, Any] = {
+        form: {rate: sum(v) / len(v) for rate, v in rates.items()} for form, rates in runs.items()
+    }
+    ax = new_axes(8.2, 3.4)
+    rates = list(means[forms[0]])
+    ax.set(xlim=(rates[0] * 0.85, rates[-1] * 2.1), ylim=(55, 100))
+    colours = [FORMS[form] for form in forms]
+    curves(means, "", "learning rate", "right answers in %", "x", colours, ax)
+    for number, (form, colour) in enumerate(zip(forms, colours, strict=True)):
+        aside = 1.03 ** (number - (len(forms) - 1) / 2)  # so that dots do not cover each other
+        for rate, shares in runs[form].items():
+            places = [rate * aside] * len(shares)
+            ax.plot(places, shares, "o", color=colour, markersize=3.5, alpha=0.5)

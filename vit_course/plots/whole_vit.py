@@ -1,21 +1,15 @@
-"""Lesson 06: where the parameters stand, and what a model reads on its canvases."""
+"""Lesson 06: where the parameters stand, and what a model reads on a canvas, or a drawing."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from torch import Tensor
 
-from .figures import CLS, INK, KEY, PATCH, POSITION, QUERY, VALUE, new_axes
+from .figures import CLS, INK, PATCH, QUERY, WEIGHTS, new_axes
 
 # The colours of the course's pieces, as on its map; what has none of its own is grey.
-OWN = {
-    "patch": (PATCH,),
-    "cls": (CLS,),
-    "position": (POSITION,),
-    "queries": (QUERY, KEY, VALUE),
-    "head": (CLS,),
-}
-REST = ("#777777",)
+OWN = {"patch": PATCH, "cls": CLS, "head": CLS}
+REST = "#777777"
 
 
 def parameter_bars(counts: Mapping[str, int], title: str = "", ax: Any = None) -> None:
@@ -27,10 +21,8 @@ def parameter_bars(counts: Mapping[str, int], title: str = "", ax: Any = None) -
     ax = ax or new_axes(8, 0.36 * len(counts) + 0.5)
     whole = sum(counts.values())
     for row, (name, count) in enumerate(counts.items()):
-        colours = next((own for word, own in OWN.items() if word in name), REST)
-        for part, colour in enumerate(colours):
-            length = count / len(colours)
-            ax.barh(row, length, left=part * length, color=colour, height=0.7)
+        colour = next((own for word, own in OWN.items() if word in name), REST)
+        ax.barh(row, count, color=colour, height=0.7)
         share = f"{count / whole:.1%}" if count >= 0.001 * whole else "< 0.1%"
         text = f"{count:,}  ({share})"
         ax.annotate(text, (count, row), (5, 0), textcoords="offset points", va="center", size=9)
@@ -88,3 +80,45 @@ def canvases(
                 text, (0.5, 0), (0, -4 - 12 * line), ha="center", size=9,
                 color=INK if right else QUERY, **place,
             )  # fmt: skip
+
+
+def drawing_read(image: Tensor, looks: Tensor, shares: Tensor) -> None:
+    """Show a small drawing, where a model looks on it, and its answer as bars.
+
+    Args:
+        image: (1, H, W), from -1, paper, to 1, ink.
+        looks: (n,), the share of each patch of a square grid.
+        shares: (classes,), which share out 1.
+    """
+    import matplotlib.pyplot as plt
+
+    side = round(len(looks) ** 0.5)
+    patch = image.shape[-1] / side
+    ratios = dict(width_ratios=(1, 1, 1.6))
+    _, (left, middle, right) = plt.subplots(
+        1, 3, figsize=(8, 2.5), layout="constrained", gridspec_kw=ratios
+    )
+    left.imshow(image[0].cpu().numpy(), cmap="gray_r", vmin=-1, vmax=1)
+    for place in range(1, side):
+        for line in (left.axhline, left.axvline):
+            line(place * patch - 0.5, color=PATCH, linewidth=0.6)
+    middle.imshow(looks.cpu().view(side, side).numpy(), cmap=WEIGHTS, vmin=0)
+    for place, look in enumerate(looks.tolist()):
+        ink = "white" if look <= 0.5 * looks.max() else "black"
+        row, column = divmod(place, side)
+        middle.text(column, row, f"{look:.0%}", ha="center", va="center", color=ink, size=8)
+    for ax, title in ((left, "the drawing"), (middle, "where cls looks")):
+        ax.set(xticks=[], yticks=[])
+        ax.set_title(title, size=10)
+    values = shares.tolist()
+    best = values.index(max(values))
+    colours = [CLS if i == best else REST for i in range(len(values))]
+    right.bar(range(len(values)), values, color=colours)
+    right.annotate(
+        f"{values[best]:.0%}", (best, values[best]), (0, 3), textcoords="offset points",
+        ha="center", size=9,
+    )  # fmt: skip
+    right.set_xticks(range(len(values)))
+    right.set(ylim=(0, 1.12), yticks=[0, 0.5, 1], xlabel="digit")
+    right.set_title("the answer", size=10)
+    right.spines[["top", "right"]].set_visible(False)

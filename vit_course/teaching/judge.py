@@ -33,11 +33,9 @@ from .answer import attempt, flat, limit, refuse, restored
 MOST = 200_000_000  # bytes of results that are read
 # Cases for tasks that take no tensor, so that a table of the visible ones does not pass.
 HIDDEN: dict[str, list[tuple]] = {
-    "local_mask": [(4, 6, 2), (5, 3, 1), (2, 7, 3)],
     "rows_of": [(60, 5, "k", 3), (96, 6, "v", 5), (42, 7, "q", 4)],
     "drop_path_rates": [(0.15, 5), (0.35, 9)],
     "torchvision_name": [("encoder.layers.encoder_layer_7.mlp.3.bias",), ("heads.head.weight",)],
-    "warmup_cosine": [(3, 37, 0.2), (19, 37, 0.2), (30, 53, 0.1)],
 }
 
 
