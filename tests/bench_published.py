@@ -173,7 +173,7 @@ def body(model: ViT, data: ImageDataset) -> Tensor:
 
 
 def trained(start: str, train: ImageDataset, test: ImageDataset, seed: int, lr: float, epochs: int):
-    """The accuracy of the whole model, trained on from the photos' weights or anew."""
+    """The accuracy of the whole model, fine-tuned from the photos' weights or trained from scratch."""
     photos = load("photos").model
     torch.manual_seed(seed)
     if start == "photos":
@@ -191,9 +191,9 @@ def of_onward() -> dict[str, Any]:
     """
     test, chosen_on = drawings(TESTED, seed=1), drawings(TESTED, seed=2)
     ways = {
-        "anew": ("", EPOCHS),
-        "anew, 5 times": ("", 5 * EPOCHS),
-        "trained on": ("photos", EPOCHS),
+        "from scratch": ("", EPOCHS),
+        "from scratch, 5 times as long": ("", 5 * EPOCHS),
+        "fine-tuned": ("photos", EPOCHS),
     }
     small, rates = drawings(EACH[0] * len(OTHERS), seed=99), {}
     for name, (start, epochs) in ways.items():

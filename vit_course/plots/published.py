@@ -103,11 +103,13 @@ def few_labels() -> None:
     measured = stored("onward")
     panels = measured["rows"]
     ways = len(next(iter(panels.values())))
+    all_ = [100 * value for rows in panels.values() for values in rows.values() for value in values]
+    limits = (min(all_) - 4, max(all_) + 2)
     size = (9.4, 0.34 * ways + 1.1)
-    _, axes = plt.subplots(1, len(panels), figsize=size, sharex=True, layout="constrained")
+    _, axes = plt.subplots(1, len(panels), figsize=size, layout="constrained")
     for ax, (each, rows) in zip(axes, panels.items(), strict=True):
         shares = {name: [100 * value for value in values] for name, values in rows.items()}
         where = f"right in % of {measured['tested']} other drawings"
-        dots(shares, f"{each} pictures of each thing", where, form="{:.0f}", ax=ax)
+        dots(shares, f"{each} pictures of each thing", where, limits=limits, form="{:.0f}", ax=ax)
         if ax is not axes[0]:
             ax.set_yticklabels([])
