@@ -1,4 +1,4 @@
-"""Lesson 10: renaming, a report on weights, frozen features, and how pictures were prepared."""
+"""Lesson 10: renaming, frozen features, and how pictures were prepared."""
 
 from collections.abc import Callable
 from copy import deepcopy
@@ -148,105 +148,6 @@ those with three names of theirs are left out; each of our names gets its tensor
 `theirs` is a tuple of names, also where it holds only one; look up each name in it: tensors[name]
 for name in theirs
     [tensors[name] for name in theirs] => tensors[theirs]
-""",
-)
-
-
-# audit_weights ------------------------------------------------------------------------------------
-
-
-def as_lists(result: Any) -> Any:
-    """Three collections of names as a text each, so that their order does not count."""
-    if isinstance(result, (tuple, list)) and len(result) == 3 and ... not in result:
-        good = all(isinstance(part, (list, tuple, set, frozenset)) for part in result)
-        return [", ".join(sorted(map(str, part))) for part in result] if good else result
-    return result
-
-
-def audit(what: str, **changes: Tensor | None) -> Trial:
-    """A file for a small model, with tensors changed, or taken out by None."""
-
-    def run(answer: Callable) -> Any:
-        parts = {"fc1": nn.Linear(3, 4), "norm": nn.BatchNorm1d(4), "fc2": nn.Linear(4, 2)}
-        model = nn.ModuleDict(parts)
-        stored = {name: tensor.clone() + 1 for name, tensor in model.state_dict().items()}
-        stored |= {n.replace("__", "."): t for n, t in changes.items()}
-        weights = {n: t for n, t in stored.items() if t is not None}
-        given = dict(weights)
-        before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
-        model["norm"].eval()
-        modes = [part.training for part in model.modules()]
-        result = as_lists(answer(weights, model))
-        if list(weights) != list(given):
-            return Verdict("your code changes the dictionary that it was given; only read it")
-        if [part.training for part in model.modules()] != modes:
-            return Verdict("your code changes the model's mode, as eval() does; it must only look")
-        if any(not tensor.equal(before[name]) for name, tensor in model.state_dict().items()):
-            return Verdict("your code loads the weights into the model; it must only look")
-        return result
-
-    return Trial(what, run)
-
-
-audit_weights = Exercise(
-    answer="""
-def audit_weights(weights, model):
-    own = model.state_dict()
-    missing = [name for name in own if name not in weights]
-    left_over = [name for name in weights if name not in own]
-    both = [name for name in own if name in weights]
-    wrong_shape = [name for name in both if own[name].shape != weights[name].shape]
-    return missing, left_over, wrong_shape
-""",
-    why="`state_dict` holds parameters and buffers under their names, and asking it changes "
-    "nothing. The third list asks only for names that both have, since a missing tensor has no "
-    "shape.",
-    trials=[
-        audit("a file with a pooler", pooler__weight=torch.zeros(2, 2)),
-        audit(
-            "a file without fc2.bias and a running mean", fc2__bias=None, norm__running_mean=None
-        ),
-        audit("a weight (3, 4) where (4, 3) is expected", fc1__weight=torch.zeros(3, 4)),
-        audit("a weight (4, 5) where (4, 3) is expected", fc1__weight=torch.zeros(4, 5)),
-    ],
-    wrong="""
-missing and left over are swapped: missing is what the model asks for and the file has not
-    return missing, left_over => return left_over, missing
-the wrong shape comes last: missing, left over, wrong shape
-    return missing, left_over, wrong_shape => return missing, wrong_shape, left_over
-a transposed weight has as many numbers and another shape: compare the shapes
-    own[name].shape != weights[name].shape => own[name].numel() != weights[name].numel()
-a transposed weight has as many axes: compare the whole shapes
-    own[name].shape != weights[name].shape => own[name].ndim != weights[name].ndim
-only the first axis is compared; compare the whole shapes
-    own[name].shape != weights[name].shape => own[name].shape[:1] != weights[name].shape[:1]
-the numbers are compared; they are about to be loaded, so of course they differ: compare the shapes
-    own[name].shape != weights[name].shape => not own[name].equal(weights[name])
-shapes are never compared: the third list stays empty
-    left_over, wrong_shape => left_over, []
-a tensor that is missing has no shape at all: it belongs in the first list only
-    left_over, wrong_shape => left_over, [*wrong_shape, *missing]
-a name of which the shape is wrong is there all the same: it belongs in the third list only
-    return missing, => return [*missing, *wrong_shape],
-you look at what the model asks for only: what is left over in the file goes unseen, as with
-load_state_dict(strict=False)
-    return missing, left_over => return missing, []
-you look at what the file holds only: what is missing goes unseen
-    return missing, => return [],
-you go through the parameters only; a model's buffers, such as BatchNorm's running mean, are in
-model.state_dict() too
-    model.state_dict() => dict(model.named_parameters())
-a missing name is looked up in `weights`, which has no such key: compare only what both have
-    in own if name in weights] => in own]
-your code changes the dictionary that it was given; only read it
-    return missing => weights.clear() ⏎ return missing
-your code changes the model's mode, as eval() does; it must only look
-    model.state_dict() => model.eval().state_dict()
-your code loads the weights into the model; it must only look
-    return missing => model.load_state_dict({n: weights[n] for n in both if n not in wrong_shape},
-        strict=False) ⏎ return missing
-these are counts; give the names, not how many there are
-    return missing, left_over, wrong_shape => return len(missing), len(left_over), len(wrong_shape)
 """,
 )
 
