@@ -227,11 +227,11 @@ def test_the_doctor_names_ten_of_fourteen_and_accuses_no_sound_one():
 
 
 def test_the_published_vit_has_the_findings_that_the_lesson_tells_of():
-    model = as_published.ViT(3, 8, 48, 32, depth=2, num_heads=4, n_classes=10)
+    model = as_published.vit(32, 8, num_classes=10, embed_dim=48, depth=2, num_heads=4)
     names = ["images cropped", "scale after softmax", "scale missing"]
     assert vit_doctor.examine(model, 32).names == names
     with torch.device("meta"):
-        whole = as_published.ViT()
+        whole = as_published.vit()
     assert sum(p.numel() for p in whole.parameters()) == 86_567_656
 
 
