@@ -173,7 +173,7 @@ def body(model: ViT, data: ImageDataset) -> Tensor:
 
 
 def trained(start: str, train: ImageDataset, test: ImageDataset, seed: int, lr: float, epochs: int):
-    """The accuracy of the whole model, fine-tuned from the photos' weights or trained from scratch."""
+    """The accuracy of the whole model, from the photos' weights or from scratch."""
     photos = load("photos").model
     torch.manual_seed(seed)
     if start == "photos":
