@@ -196,12 +196,13 @@ def test_rows_of_maps_share_a_scale_but_those_that_shall_not():
     assert len(plt.gcf().axes[0].patches) == 1
 
 
-def test_a_table_of_maps_keeps_every_number_in_its_place():
-    tiles = torch.arange(24.0).reshape(2, 3, 2, 2)
-    plots.map_table(tiles)
-    shown = plt.gcf().axes[0].images[0].get_array()
-    assert shown[3:5, 6:8].tolist() == tiles[1, 2].tolist()
-    assert np.ma.is_masked(shown[2]) or np.isnan(shown[2]).all()
+def test_maps_beside_a_picture_share_a_scale_from_zero_but_those_that_shall_not():
+    maps = {"one": torch.full((2, 2), 0.5), "two": torch.eye(2) / 4, "own": torch.eye(2) / 8}
+    plots.maps_beside(torch.rand(3, 4, 4), maps, own_scale=("own",))
+    shown, one, two, own, bar = plt.gcf().axes
+    assert shown.get_title() == "picture"
+    assert [ax.images[0].get_clim() for ax in (one, two, own)] == [(0, 0.5)] * 2 + [(0, 0.125)]
+    assert bar.get_ylim() == (0, 0.5)
 
 
 def test_each_pair_of_positions_stands_at_its_distance_and_likeness():

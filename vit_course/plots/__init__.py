@@ -48,7 +48,7 @@ from .roles import (
     three_roles,
 )
 from .scores import attention_shapes, scale_runs
-from .small_maps import map_table, maps_below
+from .small_maps import maps_below, maps_beside
 from .speed import batch_speeds, time_ratios, token_costs, work_and_time
 from .stream import bends, norm_places, reading, residual_road, silenced
 from .whole_vit import canvases, drawing_read, parameter_bars
@@ -85,8 +85,8 @@ __all__ = [
     "heads_cut",
     "likeness_by_distance",
     "live_curve",
-    "map_table",
     "maps_below",
+    "maps_beside",
     "mark_patches",
     "matrices",
     "matrix",
