@@ -34,6 +34,7 @@ SECOND = {path.stem for path in LESSONS} - {
     "06_vit",
     "07_training",
     "09_looking_inside",
+    "10_published_weights",
     "12_spot_the_mistake",
     "13_fast_and_large",
 }

@@ -12,7 +12,8 @@ import torch
 from matplotlib.colors import to_hex
 
 from vit_course import plots
-from vit_course.plots import scores
+from vit_course.plots import published, scores
+from vit_steps import weights
 from vit_steps.scale import merge_tokens
 
 
@@ -352,19 +353,62 @@ def test_three_of_their_names_lead_to_one_of_ours():
     assert ends[0] == ends[1] == ends[2] != ends[3]
 
 
-def test_what_is_prepared_in_several_ways_is_shown_on_one_scale():
-    ways = {"right": torch.zeros(3, 1, 2, 2), "raw": torch.full((3, 1, 2, 2), 7.0)}
-    plots.prepared(ways, {"right": "98%", "raw": "10%"})
-    axes = plt.gcf().axes
-    assert {ax.images[0].get_clim() for ax in axes} == {(-1, 1)}
-    assert [ax.get_xlabel() for ax in axes] == ["", "", "98%", "10%"]
+MEASURED = {
+    "slips": {
+        "photos": 200,
+        "rows": {"as published": {"right": 150, "changed": 0, "off": 0.0}}
+        | {
+            name: {"right": 40, "changed": 1200, "off": 0.0123}
+            for names in published.SLIPS.values()
+            for name in names
+        },
+    },
+    "onward": {
+        "tested": 50,
+        "rows": {
+            "5": {"pixels": [0.5, 0.7], "from scratch": [0.4]},
+            "20": {"pixels": [0.9], "from scratch": [0.8]},
+        },
+    },
+}
 
 
-def test_heads_of_two_models_share_a_scale():
-    plots.head_maps(torch.rand(3, 4, 4), {"a": torch.rand(2, 2, 2), "b": 9 + torch.rand(2, 2, 2)})
-    drawn = [ax.images[0] for ax in plt.gcf().axes if "head" in ax.get_title()]
-    assert len(drawn) == 4
-    assert len({image.get_clim() for image in drawn}) == 1
+def measured(tmp_path, monkeypatch):
+    file = tmp_path / "published.json"
+    file.write_text(json.dumps(MEASURED), encoding="utf-8")
+    monkeypatch.setattr(published, "FILE", file)
+
+
+def test_slips_of_the_kinds_asked_for_have_a_bar_each_and_say_what_they_cost(tmp_path, monkeypatch):
+    measured(tmp_path, monkeypatch)
+    plots.slip_costs("bits")
+    ax = plt.gca()
+    rows = [tick.get_text() for tick in ax.get_yticklabels()]
+    assert rows == ["as published", *published.SLIPS["bits"]]
+    assert [bar.get_width() for bar in ax.patches] == [0.75] + [0.2] * 5
+    assert texts(ax)[:2] == ["75.0%", "20.0%"]
+    assert {"answers changed", "1,200", "logits off by", "0.01"} <= set(texts(ax))
+    assert ax.get_xlabel() == "of 200 photos of CIFAR-10, named correctly"
+
+
+def test_few_labels_have_a_panel_for_each_number_and_a_dot_for_each_seed(tmp_path, monkeypatch):
+    measured(tmp_path, monkeypatch)
+    plots.few_labels()
+    first, second = plt.gcf().axes
+    assert texts(first) == ["mean 60", "40"]
+    assert texts(second) == ["90", "80"]
+    assert first.get_xlim() == second.get_xlim()
+
+
+def test_what_is_stored_of_published_weights_is_whole():
+    slips, onward = published.stored("slips"), published.stored("onward")
+    assert slips["photos"] == 10_000
+    drawn = {name for names in published.SLIPS.values() for name in names}
+    assert set(slips["rows"]) == {"as published"} | drawn
+    said = weights.load("photos").measured["result"]["accuracy"]
+    assert abs(slips["rows"]["as published"]["right"] / 10_000 - said) < 0.001
+    assert list(onward["rows"]) == ["5", "20"]
+    assert {len(seeds) for ways in onward["rows"].values() for seeds in ways.values()} == {3}
 
 
 def test_marked_patches_are_framed_where_they_stand():

@@ -3,13 +3,15 @@
 import io
 from contextlib import redirect_stdout
 from copy import deepcopy
+from dataclasses import replace
 from math import isclose
 
 import torch
 from torch import nn
 
 import vit_steps
-from vit_steps import EncoderBlock, ViT, ViTConfig
+from vit_steps import ViT, ViTConfig, weights
+from vit_steps.images import normalize
 from vit_steps.training import load_model
 from vit_steps.training.data import scattered
 
@@ -101,10 +103,19 @@ def q5_when_code_runs():
     return only(a=runs == [1, 1, 1], b=runs == [0, 1, 1], c=runs == [0, 0, 1])
 
 
-def q6_not_transposed():
-    with torch.device("meta"):
-        block = EncoderBlock(768, 12)
-    matrices = {name: p.shape for name, p in block.named_parameters() if p.ndim == 2}
-    assert len(matrices) == 4
-    fit = [name for name, shape in matrices.items() if shape == shape[::-1]]
-    return only(a=not fit, b=fit == ["attn.proj.weight"], c=len(fit) == 4)
+@torch.no_grad()
+def q6_what_the_proof_sees():
+    right = weights.load("photos").model
+    pictures = torch.rand(4, 3, 32, 32, generator=torch.Generator().manual_seed(0))
+    heads = ViT(replace(right.config, num_heads=8))
+    heads.load_state_dict(right.state_dict())
+    gelu, same = deepcopy(right), deepcopy(right)
+    for block in gelu.blocks:
+        block.mlp.act = nn.GELU("tanh")
+
+    def agrees(model: nn.Module, batch: torch.Tensor) -> bool:
+        return torch.allclose(model(batch), right(batch), rtol=0, atol=1e-5)
+
+    batch, swapped = normalize(pictures), normalize(pictures.flip(1))
+    assert not torch.allclose(right(batch), right(swapped), rtol=0, atol=1e-5)
+    return only(a=agrees(heads, batch), b=agrees(same, swapped), c=agrees(gelu, batch))

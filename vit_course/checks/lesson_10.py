@@ -1,17 +1,17 @@
-"""The build cell and exercises of lesson 10."""
+"""Lesson 10: renaming, frozen features, and how pictures were prepared."""
 
-import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from copy import deepcopy
 from typing import Any
 
 import torch
-from einops import rearrange
 from torch import Tensor, nn
 
+from vit_steps.vit import ViT, ViTConfig
+
 from .compare import Parts, Verdict
-from .engine import Check
 from .exercise import Exercise
-from .trials import Trial, call, then
+from .trials import Trial, call, fill, untouched
 
 # rename -------------------------------------------------------------------------------------------
 
@@ -68,6 +68,9 @@ def rename(tensors, names):
         weights[ours] = torch.cat(parts).float()  # cat makes a copy, of one tensor too
     return weights
 """,
+    why="A Linear's rows are its outputs, so rows below one another give the answers one after the "
+    "other: queries, keys, values, as `split_qkv` cuts them. `torch.cat` of a single tensor copies "
+    "it, so one line serves for one name and for three.",
     trials=[
         renaming("a file in float32", torch.float32),
         renaming("a file in float16", torch.float16),
@@ -149,318 +152,270 @@ for name in theirs
 )
 
 
-# torchvision_name ---------------------------------------------------------------------------------
-
-PIECES = {
-    "ln_1": "norm1",
-    "self_attention.in_proj_": "attn.qkv.",
-    "self_attention.out_proj": "attn.proj",
-    "ln_2": "norm2",
-    "mlp.0": "mlp.fc1",
-    "mlp.3": "mlp.fc2",
-}
-ENDS = {
-    "class_token": "tokens.cls_token",
-    "encoder.pos_embedding": "tokens.pos_embed",
-    "conv_proj": "patch_embed.proj",
-    "encoder.ln": "norm",
-    "heads.head": "head",
-}
-FULL = {"self_attention.in_proj_": "self_attention.qkv.",
-        "self_attention.out_proj": "self_attention.proj"}  # fmt: skip
+# frozen_features ----------------------------------------------------------------------------------
 
 
-def translated(
-    name: str,
-    pieces: Mapping[str, str] = PIECES,
-    ends: Mapping[str, str] = ENDS,
-    digits: str = r"\d+",
-    start: str = "blocks.",
-) -> str:
-    """Torchvision's name as ours; the options make the known mistakes."""
-    found = re.match(rf"encoder\.layers\.encoder_layer_({digits})\d*\.(.*)", name)
-    table, front, rest = ends, "", name
-    if found:
-        table, front, rest = pieces, f"{start}{found[1]}.", found[2]
-    for theirs, ours in table.items():
-        if rest.startswith(theirs):
-            return front + ours + rest.removeprefix(theirs)
-    return front + rest
+class Stranger(nn.Module):
+    """A model that is no ViT, and whose last layer is called head."""
+
+    def __init__(self):
+        super().__init__()
+        self.embed, self.act, self.head = nn.Linear(48, 6), nn.Tanh(), nn.Linear(6, 3)
+
+    def forward(self, images: Tensor) -> Tensor:
+        return self.head(self.act(self.embed(images.flatten(1))))
 
 
-def wrongly(**changes: Any) -> Callable:
-    """A wrong answer: the tables changed in some places."""
-    tables: dict = {"pieces": PIECES, "ends": ENDS}
-    options: Any = {
-        key: {**tables[key], **change} if key in tables else change
-        for key, change in changes.items()
-    }
-    return lambda name: translated(name, **options)
+def plain_vit() -> ViT:
+    return ViT(ViTConfig(4, 2, 3, 5, embed_dim=8, depth=2, num_heads=2, dropout=0.5))
 
 
-def without_kind(name: str) -> str:
-    return re.sub(r"\.(weight|bias)$", "", translated(name))
+def features_of(what: str, make: Callable[[], nn.Module]) -> Trial:
+    """A trial with a model in training mode: its features, and whether it is as it was."""
 
-
-def translations(what: str, *given: str) -> Trial:
-    """The names one by one; a text each."""
-
-    def run(answer):
-        results = [answer(name) for name in given]
-        return next((r for r in results if r is None or r is ...), results)
-
-    return Trial(what, run)
-
-
-BLOCK = "encoder.layers.encoder_layer_"
-torchvision_name = Check(
-    reference=translated,
-    trials=[
-        translations("a Linear of block 0", f"{BLOCK}0.self_attention.out_proj.weight"),
-        translations(
-            "the names inside block 3",
-            f"{BLOCK}3.ln_1.weight",
-            f"{BLOCK}3.ln_2.bias",
-            f"{BLOCK}3.mlp.0.weight",
-            f"{BLOCK}3.mlp.3.bias",
-            f"{BLOCK}3.self_attention.in_proj_weight",
-            f"{BLOCK}3.self_attention.in_proj_bias",
-        ),
-        translations("block 11", f"{BLOCK}11.ln_1.bias", f"{BLOCK}11.mlp.3.weight"),
-        translations(
-            "the names outside the blocks",
-            "class_token",
-            "encoder.pos_embedding",
-            "conv_proj.weight",
-            "encoder.ln.bias",
-            "heads.head.weight",
-        ),
-    ],
-    mistakes={
-        "in_proj_weight has an underscore where we have a dot: attn.qkv.weight": wrongly(
-            pieces={"self_attention.in_proj_": "attn.qkv_"}
-        ),
-        "mlp.3 is the second Linear, fc2, and mlp.0 the first, fc1: in torchvision 1 and 2 are the "
-        "GELU and a dropout": wrongly(pieces={"mlp.0": "mlp.fc0", "mlp.3": "mlp.fc3"}),
-        "mlp.3 is the second Linear, fc2, and mlp.0 the first, fc1; "
-        "both stand as they were": wrongly(pieces={"mlp.0": "mlp.0", "mlp.3": "mlp.3"}),
-        "fc1 and fc2 are swapped: mlp.0 comes first, so it is fc1": wrongly(
-            pieces={"mlp.0": "mlp.fc2", "mlp.3": "mlp.fc1"}
-        ),
-        "the norms of a block are called norm1 and norm2 here, not norm_1 and norm_2": wrongly(
-            pieces={"ln_1": "norm_1", "ln_2": "norm_2"}
-        ),
-        "a block's number may have two digits: here block 11 became blocks.1": wrongly(
-            digits=r"\d"
-        ),
-        "each block has its own number; here block 0 and block 11 became blocks.3": lambda name: (
-            re.sub(r"blocks\.\d+", "blocks.3", translated(name))
-        ),
-        "cls and positions live in tokens: tokens.cls_token, tokens.pos_embed": wrongly(
-            ends={"class_token": "cls_token", "encoder.pos_embedding": "pos_embed"}
-        ),
-        "self_attention is attn here: attn.qkv and attn.proj": wrongly(pieces=FULL),
-        "the projection after the heads is called attn.proj here, not attn.out_proj": wrongly(
-            pieces={"self_attention.out_proj": "attn.out_proj"}
-        ),
-        "encoder.layers.encoder_layer_3. as a whole becomes blocks.3.; a part of it is left": (
-            wrongly(start="blocks.encoder_layer_"),
-            wrongly(start="encoder.blocks."),
-        ),
-        "the names outside the blocks come back as they were; they have "
-        "lines in the table too": lambda name: translated(name) if "layers" in name else name,
-        "the end of the name, weight or bias, is lost; it stays as it is": without_kind,
-        "encoder.ln is the last norm: ours is called norm, with nothing before it": (
-            wrongly(ends={"encoder.ln": "encoder.norm"}),
-            wrongly(ends={"encoder.ln": "encoder.ln"}),
-        ),
-        "our head is called head, without heads before it": wrongly(
-            ends={"heads.head": "heads.head"}
-        ),
-    },
-)
-
-
-# google_qkv ---------------------------------------------------------------------------------------
-
-
-def turned(kernel: Tensor) -> Tensor:
-    return rearrange(kernel, "i h d -> (h d) i")
-
-
-def below(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
-    """Google's kernels (D, h, d) as our qkv weight (3·D, D)."""
-    return torch.cat([turned(kernel) for kernel in (query, key, value)])
-
-
-def by_pattern(pattern: str):
-    """A wrong answer: the kernels stacked and rearranged in another order."""
-    return lambda q, k, v: rearrange(torch.stack([q, k, v]), pattern)
-
-
-def kernels(width: int, heads: int) -> Trial:
-    drawn = torch.randn(3, width, heads, width // heads, generator=torch.Generator().manual_seed(0))
-    return call(f"kernels of width {width} with {heads} heads", *drawn)
-
-
-google_qkv = Check(
-    reference=below,
-    trials=[kernels(6, 2), kernels(12, 3), kernels(20, 4)],
-    mistakes={
-        "this is (D, 3·D): Google multiplies x @ kernel, inputs first; torch's Linear keeps "
-        "outputs first, so transpose": by_pattern("q i h d -> i (q h d)"),
-        "the shape is right by a reshape that mixes inputs and outputs: first move the input axis "
-        "to the end (permute or rearrange), then flatten the other two": lambda q, k, v: torch.cat(
-            [kernel.reshape(len(q), len(q)) for kernel in (q, k, v)]
-        ),
-        "the rows stand head by head, each with its q, k and v: ours are (qkv h d), all queries "
-        "first": by_pattern("q i h d -> (h q d) i"),
-        "this is the order (h d qkv): it loads without an error, "
-        "and the logits are wrong": by_pattern("q i h d -> (h d q) i"),
-        "within q, k and v the rows are (d h); the head counts slowest: (h d)": by_pattern(
-            "q i h d -> (q d h) i"
-        ),
-        "keys stand before queries; the order is query, key, value": lambda q, k, v: below(k, q, v),
-        "the values stand first; the order is query, key, value": lambda q, k, v: below(v, k, q),
-        "the three have an axis of their own, (3, D, D); torch.cat stands them below one another: "
-        "(3·D, D)": by_pattern("q i h d -> q (h d) i"),
-        "these are three tensors; torch.cat stands them below one another as one: "
-        "(3·D, D)": lambda q, k, v: (turned(q), turned(k), turned(v)),
-        "the heads still have an axis of their own; a Linear's weight has two axes, and h and d "
-        "make its rows together": by_pattern("q i h d -> (q h) d i"),
-        "the three stand side by side; stand them below one another: torch.cat(…), along the first "
-        "axis": by_pattern("q i h d -> (h d) (q i)"),
-        "the queries are divided by √d; leave the scale to the attention, "
-        "and change no number": lambda q, k, v: below(q / q.shape[-1] ** 0.5, k, v),
-    },
-)
-
-
-# audit_weights ------------------------------------------------------------------------------------
-
-
-def audited(weights: dict[str, Tensor], model: nn.Module) -> tuple[list, list, list]:
-    """Names that are missing, left over, and of a wrong shape, each list sorted."""
-    own = model.state_dict()
-    wrong = [n for n in own if n in weights and own[n].shape != weights[n].shape]
-    return sorted(own.keys() - weights), sorted(weights.keys() - own), sorted(wrong)
-
-
-def as_lists(result):
-    """Three collections of names as a text each, so that their order does not count."""
-    if isinstance(result, (tuple, list)) and len(result) == 3 and ... not in result:
-        good = all(isinstance(part, (list, tuple, set, frozenset)) for part in result)
-        return [", ".join(sorted(map(str, part))) for part in result] if good else result
-    return result
-
-
-def audit(what: str, **changes: Tensor | None) -> Trial:
-    """A checkpoint of a small model with tensors changed, or taken out by None."""
-
-    def run(answer):
-        model = nn.ModuleDict(
-            {"fc1": nn.Linear(3, 4), "norm": nn.BatchNorm1d(4), "fc2": nn.Linear(4, 2)}
+    def run(answer: Callable) -> Any:
+        model = make()
+        fill(model)
+        model.train()
+        images = torch.randn(3, 3, 4, 4, generator=torch.Generator().manual_seed(1))
+        head, state = model.head, {n: t.clone() for n, t in model.state_dict().items()}
+        result: Any
+        try:
+            result = untouched(lambda x: answer(model, x), images)
+        except Exception as error:
+            result = error
+        if result is None or result is ...:
+            return result
+        modes = all(part.training for part in model.modules())
+        frozen = not all(p.requires_grad for p in model.parameters())
+        same = model.head is head and all(
+            tensor.equal(state[n]) for n, tensor in model.state_dict().items()
         )
-        with torch.no_grad():
-            stored = {name: tensor.clone() + 1 for name, tensor in model.state_dict().items()}
-        stored |= {n.replace("__", "."): t for n, t in changes.items()}
-        weights = {n: t for n, t in stored.items() if t is not None}
-        given = dict(weights)
-        before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
-        model["norm"].eval()
-        modes = [part.training for part in model.modules()]
-        result = as_lists(answer(weights, model))
-        if list(weights) != list(given):
-            return Verdict("your code changes the dictionary that it was given; only read it")
-        if [part.training for part in model.modules()] != modes:
-            return Verdict("your code changes the model's mode, as eval() does; it must only look")
-        if any(not tensor.equal(before[name]) for name, tensor in model.state_dict().items()):
-            return Verdict("your code loads the weights into the model; it must only look")
-        return result
+        changed = (
+            "the model that came in has lost its head; take it off a copy (deepcopy)"
+            if not same
+            else "the model that came in is in another mode now; change a copy's (deepcopy)"
+            if not modes
+            else "the model that came in can learn no more; freeze nothing but a copy (deepcopy)"
+            if frozen
+            else ""
+        )
+        learns = isinstance(result, Tensor) and result.requires_grad
+        carried = "the features carry gradients to the body; compute them under torch.no_grad()"
+        return Parts(result, Verdict(carried if learns else ""), Verdict(changed))
 
     return Trial(what, run)
 
 
-def compared_by(differ: Callable) -> Callable:
-    """A wrong answer: what is in both is compared in another way than by its shape."""
-
-    def wrong(weights, model):
-        own = model.state_dict()
-        both = sorted(n for n in own if n in weights and differ(own[n], weights[n]))
-        return *audited(weights, model)[:2], both
-
-    return wrong
-
-
-def listing(change: Callable) -> Callable:
-    """A wrong answer: the three right lists, put through `change`."""
-    return then(audited, lambda lists: change(*lists))
-
-
-def learned_alone(weights, model):
-    own = dict(model.named_parameters())
-    wrong = [n for n in own if n in weights and own[n].shape != weights[n].shape]
-    return sorted(own.keys() - weights), sorted(weights.keys() - own), sorted(wrong)
-
-
-def empties(weights, model):
-    result = audited(weights, model)
-    weights.clear()
-    return result
-
-
-def loads(weights, model):
-    result = audited(weights, model)
-    fitting = {name: t for name, t in weights.items() if name not in result[2]}
-    model.load_state_dict(fitting, strict=False)
-    return result
-
-
-audit_weights = Check(
-    reference=audited,
-    trials=[
-        audit("a checkpoint that fits"),
-        audit("a checkpoint without fc2.bias", fc2__bias=None),
-        audit("a checkpoint with a pooler", pooler__weight=torch.zeros(2, 2)),
-        audit("a bias of 5 where 4 are expected", fc1__bias=torch.zeros(5)),
-        audit("a weight that was not transposed", fc1__weight=torch.zeros(3, 4)),
-        audit("a checkpoint without the running mean", norm__running_mean=None),
-        audit(
-            "several faults at once",
-            fc1__bias=None,
-            fc1__b=torch.zeros(4),
-            fc2__bias=None,
-            norm__bias=torch.zeros(1, 4),
-        ),
-    ],
-    mistakes={
-        "missing and left over are swapped: missing is what the model asks for and the checkpoint "
-        "has not": listing(lambda missing, extra, wrong: (extra, missing, wrong)),
-        "the wrong shape comes last: missing, left over, wrong shape": listing(
-            lambda missing, extra, wrong: (missing, wrong, extra)
-        ),
-        "a transposed weight has as many numbers and another shape: "
-        "compare the shapes": compared_by(lambda a, b: a.numel() != b.numel()),
-        "a bias of 5 has as many axes as one of 4: compare the whole shapes": compared_by(
-            lambda a, b: a.ndim != b.ndim
-        ),
-        "the numbers are compared; they are about to be loaded, so of course they differ: compare "
-        "the shapes": compared_by(lambda a, b: not a.equal(b)),
-        "shapes are never compared: the third list stays empty": compared_by(lambda a, b: False),
-        "a tensor that is missing has no shape at all: it belongs in the first list only": listing(
-            lambda missing, extra, wrong: (missing, extra, [*wrong, *missing])
-        ),
-        "you look at what the model asks for only: what is left over in the checkpoint goes "
-        "unseen, as with load_state_dict(strict=False)": listing(
-            lambda missing, extra, wrong: (missing, [], wrong)
-        ),
-        "you go through the parameters only; a model's buffers, such as BatchNorm's running mean, "
-        "are in model.state_dict() too": learned_alone,
-        "your code changes the dictionary that it was given; only read it": empties,
-        "your code loads the weights into the model; it must only look, "
-        "and the model stay as it is": loads,
-        "these are counts; give the names, not how many there are": then(
-            audited, lambda lists: tuple(map(len, lists))
-        ),
+frozen_features = Exercise(
+    answer="""
+def frozen_features(model, images):
+    body = deepcopy(model).eval()
+    body.head = nn.Identity()  # gives back what it gets
+    with torch.no_grad():
+        return body(images)
+""",
+    uses={"deepcopy": deepcopy},
+    slips={
+        "AttributeError: 'Stranger' object": "this works for our ViT alone: it asks for a part "
+        "that another model has not; take the head off, and call the model"
     },
+    why="What the head is given comes out when the head gives back what it gets. A copy keeps the "
+    "model that came in whole, and `eval` switches dropout off in the copy alone.",
+    trials=[
+        features_of("a ViT with dropout, in training mode", plain_vit),
+        features_of("a model that is no ViT, with a `head`", Stranger),
+    ],
+    wrong="""
+these are logits, one a class: the head is still on; put nn.Identity() in its place
+    body.head = nn.Identity() => pass
+the model that came in has lost its head; take it off a copy (deepcopy)
+    deepcopy(model).eval() => model.eval()
+    deepcopy(model).eval() => model
+the model that came in is in another mode now; change a copy's (deepcopy)
+    deepcopy(model).eval() => deepcopy(model.eval())
+the model that came in can learn no more; freeze nothing but a copy (deepcopy)
+    deepcopy(model).eval() => deepcopy(model.requires_grad_(False)).eval()
+dropout is still at work, because the copy is in training mode: .eval()
+    deepcopy(model).eval() => deepcopy(model)
+    deepcopy(model).eval() => deepcopy(model).train()
+the features carry gradients to the body; compute them under torch.no_grad()
+    with torch.no_grad(): => if True:
+these features are not normed; the head reads cls after the last norm, so leave the norm in
+    body.head = nn.Identity() => body.head = body.norm = nn.Identity()
+these are all tokens, (n, N, D); the head reads one row for each image
+    return body(images) => x = body.tokens(body.patch_embed(images)) ⏎
+        return body.norm(body.blocks(x))
+this is the mean of the tokens; the head of this ViT reads cls alone
+    return body(images) => x = body.tokens(body.patch_embed(images)) ⏎
+        return body.norm(body.blocks(x)).mean(1)
+    return body(images) => x = body.tokens(body.patch_embed(images)) ⏎
+        return body.norm(body.blocks(x))[:, 1:].mean(1)
+this works for our ViT alone: it asks for a part that another model has not; take the head off, and
+call the model
+    return body(images) => return body.pre_logits(images)
+    return body(images) => return body.features(images)[:, 0]
+    return body(images) =>
+        x = body.tokens(body.patch_embed(images)) ⏎ return body.norm(body.blocks(x))[:, 0]
+only the first image goes through; give the whole batch to the model
+    return body(images) => return body(images[:1])
+a softmax makes shares of the features; give them as they are
+    return body(images) => return body(images).softmax(dim=-1)
+""",
+)
+
+
+# which_preparation --------------------------------------------------------------------------------
+
+
+def published(what: str, *changes: float | Tensor, agrees: int | None) -> Trial:
+    """A trial with as many ways as changes, each of which moves the logits by so much."""
+    generator = torch.Generator().manual_seed(0)
+    images = torch.randn(40, 1, 2, 2, generator=generator).double()
+    model = nn.Sequential(nn.Flatten(), nn.Linear(4, 4)).double()
+    with torch.no_grad():
+        for p in model.parameters():
+            p.copy_(torch.eye(4) if p.ndim == 2 else torch.zeros(4))
+        right = model(images)
+    names = ("first", "second", "third")
+    ways = {n: images + change for n, change in zip(names, changes, strict=False)}
+
+    def run(answer: Callable) -> Any:
+        given = {name: batch.clone() for name, batch in ways.items()}
+        found = answer(model, given, right.clone())
+        if found is ...:
+            return found
+        if list(given) != list(ways) or not all(given[n].equal(ways[n]) for n in ways):
+            return Verdict("your code changes the pictures that it was given; only read them")
+        wanted = None if agrees is None else names[agrees]
+        if found is None or isinstance(found, str):
+            said = "as it should" if found == wanted else f"it says {found!r}, not {wanted!r}"
+            return Verdict(said)
+        return found
+
+    return Trial(what, run)
+
+
+def at(place: int, much: float) -> Tensor:
+    """A change of one number of one picture alone."""
+    change = torch.zeros(40, 1, 2, 2).double()
+    change.view(-1)[place] = much
+    return change
+
+
+which_preparation = Exercise(
+    answer="""
+def which_preparation(model, ways, right):
+    with torch.no_grad():
+        for name, images in ways.items():
+            if (model(images) - right).abs().max() < 1e-5:
+                return name
+    return None
+""",
+    why="The largest difference decides, since one logit that is off is one too many. Asking for "
+    "1e-5 and not for the closest way lets the answer be `None`: then none of these ways is the "
+    "publisher's.",
+    trials=[
+        published("three ways, the second right but for rounding", 0.5, 2e-6, -0.5, agrees=1),
+        published("one way, in which one number of one picture is off", at(90, 4e-4), agrees=None),
+        published("two ways whose logits are all too small", -0.5, -1e-3, agrees=None),
+    ],
+    wrong="""
+it gives the closest way, whether it agrees or not; where none agrees to 1e-5, give None
+    if (model(images) - right).abs().max() < 1e-5: =>
+        if name == min(ways, key=lambda n: (model(ways[n]) - right).abs().max()):
+the mean of the differences hides a logit that is off; take the largest: .abs().max()
+    .abs().max() => .abs().mean()
+differences below zero are not seen: take .abs() before the largest
+    .abs().max() => .max()
+differences cancel in a sum; take the largest: .abs().max()
+    .abs().max() => .sum().abs()
+    .abs().max() => .mean().abs()
+the answers are compared, not the logits: a small mistake changes no answer
+    (model(images) - right).abs().max() < 1e-5 =>
+        bool((model(images).argmax(dim=1) == right.argmax(dim=1)).all())
+shares are compared, and softmax does not see what is added to all logits; compare the logits
+    (model(images) - right).abs().max() => (model(images).softmax(1) - right.softmax(1)).abs().max()
+equal to the last bit is too much to ask: another processor rounds differently; allow 1e-5
+    (model(images) - right).abs().max() < 1e-5 => torch.equal(model(images), right)
+    < 1e-5 => == 0
+only the first picture is compared
+    (model(images) - right) => (model(images[:1]) - right[:1])
+it gives a way that does not agree: < 1e-5, not >
+    < 1e-5 => > 1e-5
+only the first way is looked at: `return None` stands inside the loop; move it below the loop
+    def which_preparation(model, ways, right):
+        for images in ways.items():
+            return images[0] if (model(images[1]) - right).abs().max() < 1e-5 else None
+""",
+)
+
+
+# absorb -------------------------------------------------------------------------------------------
+
+
+def drawn(*shape: int, seed: int) -> Tensor:
+    return torch.randn(shape, generator=torch.Generator().manual_seed(seed))
+
+
+def embedding(what: str, width: int, channels: int, side: int) -> Trial:
+    mean, std = torch.linspace(0.2, 0.6, channels), torch.linspace(0.2, 0.35, channels)
+    weight, bias = drawn(width, channels, side, side, seed=0), drawn(width, seed=1)
+    return call(what, weight, bias, mean, std)
+
+
+absorb = Exercise(
+    answer="""
+def absorb(weight, bias, mean, std):
+    scaled = weight / std[:, None, None]
+    shift = (scaled * mean[:, None, None]).sum(dim=(1, 2, 3))
+    return scaled, bias - shift
+""",
+    why="A template's answer to (x − mean) / std is the sum of weight · x / std, less the sum of "
+    "weight · mean / std. The first is another template, the second a number that does not depend "
+    "on the picture, so it goes into the bias.",
+    trials=[
+        embedding("4 templates of 3×3 pixels, 3 channels", 4, 3, 3),
+        embedding("5 templates of 2×2 pixels, 1 channel", 5, 1, 2),
+    ],
+    wrong="""
+the weight is multiplied by std; the pictures were divided by it, so divide the weight, too
+    weight / std[:, None, None] => weight * std[:, None, None]
+the weight is as it was; the pictures were divided by std, so divide each channel's weights by it
+    return scaled => return weight
+the bias is as it was; taking off the mean changed each answer by a number, which goes into the bias
+    bias - shift => bias
+the bias has the wrong sign: the mean was taken off, so its part of the answer is taken off, too
+    bias - shift => bias + shift
+    bias - shift => shift - bias
+the mean's part is not divided by std: the pictures had the mean taken off first, then were divided
+    (scaled * mean => (weight * mean
+what goes into the bias is the sum over channels and pixels of weight · mean / std, one number a
+template: .sum(dim=(1, 2, 3)), not the mean
+    .sum(dim=(1, 2, 3)) => .mean(dim=(1, 2, 3))
+in a (D, C, P, P) weight, std of shape (C,) meets the last axis, the columns of a patch; give it the
+shape (C, 1, 1): std[:, None, None]
+    weight / std[:, None, None] => weight / std
+mean of shape (C,) meets the last axis, the columns of a patch; give it the shape (C, 1, 1):
+mean[:, None, None]
+    scaled * mean[:, None, None] => scaled * mean
+the sum runs over the pixels alone, and a template answers to all channels together:
+.sum(dim=(1, 2, 3))
+    shift = (scaled * mean[:, None, None]).sum(dim=(1, 2, 3)) =>
+        shift = (scaled * mean[:, None, None]).sum(dim=(2, 3))[:, 0]
+the bias is divided by std as well; only the weight meets the picture
+    bias - shift => bias / std.mean() - shift
+one mean of all channels is taken; each channel has its own
+    scaled * mean[:, None, None] => scaled * mean.mean()
+one std of all channels is taken; each channel has its own
+    weight / std[:, None, None] => weight / std.mean()
+this is the way back: it makes a model for normalised pictures of one that takes 0…1
+    scaled = weight / std[:, None, None] => scaled = weight ;;
+        return scaled, bias - shift => return weight * std[:, None, None], bias + shift
+it is written for three channels; give mean and std the shape (C, 1, 1) for any C
+    std[:, None, None] => std.view(3, 1, 1)
+    mean[:, None, None] => mean.view(3, 1, 1)
+two tensors are asked for, weight and bias
+    return scaled, bias - shift => return scaled
+""",
 )

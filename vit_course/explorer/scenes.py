@@ -1,12 +1,17 @@
-"""Ten scenes that our own code draws: pictures for a model of photos where no photo may be shipped.
+"""Scenes that our own code draws: pictures for a model of photos where no photo may be shipped.
 
-They are no photos, and a model need not name them rightly: that is part of what they show.
+They are no photos, and a model need not name them rightly: that is part of what they show. Ten show
+what the course's photo model knows, six others things that it was never told of.
 """
+
+from collections.abc import Sequence
+from pathlib import Path
 
 import torch
 from PIL import Image, ImageDraw
+from torch import Tensor
 
-from vit_steps.images import Preprocess
+from vit_steps.images import Preprocess, to_tensor
 from vit_steps.training.dataset import ImageDataset
 
 SIDE = 256  # in pixels; a model gets them smaller
@@ -101,9 +106,49 @@ SCENES = {
 }  # fmt: skip
 
 
-def scene(name: str) -> Image.Image:
-    """One of `SCENES` as a picture of 256×256 pixels in RGB."""
-    sky, ground, horizon, shapes = SCENES[name]
+# Things that are none of the ten, in the same form; sky and ground come from `variations`.
+OTHERS = {
+    "cup": ("#c9c2b4", "#8a7a66", 0.65, """
+        e 150 95 220 170 #d9d4ca
+        e 168 112 203 152 #c9c2b4
+        p 60 80 180 80 165 200 75 200 #d9d4ca
+        e 60 65 180 95 #5a3420"""),
+    "fish": ("#2f6f8f", "#d1b98a", 0.85, """
+        p 70 130 15 85 15 175 #d9822b
+        e 55 85 215 175 #e89a3c
+        p 105 92 150 50 165 90 #d9822b
+        e 180 108 200 128 #f4f4f0
+        e 187 113 197 123 #101010"""),
+    "house": ("#a9c4d8", "#7d8f58", 0.75, """
+        r 60 120 200 215 #c9a27a
+        p 45 120 130 50 215 120 #8a3b2a
+        r 115 155 150 215 #5a3a22
+        r 75 140 102 168 #e9e4b0
+        r 163 140 190 168 #e9e4b0"""),
+    "mushroom": ("#8f9f7a", "#5f6f3f", 0.7, """
+        p 105 130 151 130 163 220 93 220 #e6dcc8
+        e 45 55 211 150 #b3261e
+        e 80 75 105 97 #f0ece4
+        e 125 65 152 88 #f0ece4
+        e 160 95 184 116 #f0ece4"""),
+    "tree": ("#bcd0dc", "#7f9a4a", 0.75, """
+        r 115 140 141 225 #5b4632
+        e 60 80 150 165 #3f7a35
+        e 105 75 198 165 #4a8a3c
+        e 80 30 175 125 #56994a"""),
+    "umbrella": ("#b4bcc4", "#6f757a", 0.8, """
+        l 128 60 128 205 6 #3a3a3a
+        l 128 205 150 205 6 #3a3a3a
+        p 30 130 60 80 128 50 196 80 226 130 #3a5fa8
+        p 88 130 108 70 128 50 148 70 168 130 #5a80c8"""),
+}  # fmt: skip
+
+
+def scene(name: str, sky: str = "", ground: str = "") -> Image.Image:
+    """One of `SCENES` or `OTHERS` as a picture of 256×256 pixels in RGB, in its own colours or
+    before another sky and ground."""
+    own_sky, own_ground, horizon, shapes = (SCENES | OTHERS)[name]
+    sky, ground = sky or own_sky, ground or own_ground
     picture = Image.new("RGB", (SIDE, SIDE), sky)
     pen = ImageDraw.Draw(picture)
     pen.rectangle((0, round(SIDE * horizon), SIDE, SIDE), fill=ground)
@@ -126,3 +171,38 @@ def scenes(how: Preprocess) -> ImageDataset:
     pixels = torch.stack([how.pixels(scene(name)) for name in SCENES])
     pixels = (pixels * 255).round().byte()
     return ImageDataset(pixels, torch.arange(len(SCENES)), tuple(SCENES), preprocess=how)
+
+
+def variations(
+    names: Sequence[str], count: int, seed: int = 0, side: int = 96, own_colours: bool = False
+) -> ImageDataset:
+    """So many pictures of these scenes in turn, no two alike: cut out elsewhere, half of them
+    mirrored, in another light, and each before another sky and ground, or its own.
+
+    Bytes (count, 3, side, side), the classes being the names; the same seed draws the same.
+    """
+    generator = torch.Generator().manual_seed(seed)
+
+    def draw(*shape: int) -> Tensor:
+        return torch.rand(shape, generator=generator)
+
+    pixels, labels = torch.empty(count, 3, side, side, dtype=torch.uint8), torch.arange(count)
+    for i in range(count):
+        colours = ["#" + bytes((255 * c).byte().tolist()).hex() for c in draw(2, 3)]
+        picture = scene(names[i % len(names)], *([] if own_colours else colours))
+        size = SIDE * (0.6 + 0.4 * draw(1).item())
+        left, top = ((SIDE - size) * draw(2)).tolist()
+        box = (left, top, left + size, top + size)
+        picture = picture.resize((side, side), Image.Resampling.BICUBIC, box)
+        light = 0.7 + 0.6 * draw(3, 1, 1)  # of each channel
+        drawn = (255 * light * to_tensor(picture)).clamp(0, 255).byte()
+        pixels[i] = drawn.flip(2) if draw(1) < 0.5 else drawn
+    return ImageDataset(pixels, labels % len(names), tuple(names))
+
+
+def save_pictures(data: ImageDataset, folder: str | Path) -> None:
+    """Write pictures (3, H, W) of bytes as PNG files, in a sub-folder for each class."""
+    for number, (pixels, label) in enumerate(zip(data.pixels, data.labels.tolist(), strict=True)):
+        home = Path(folder, data.classes[label])
+        home.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(pixels.permute(1, 2, 0).numpy()).save(home / f"{number}.png")

@@ -38,7 +38,7 @@ from .figures import (
 )
 from .learning import downhill, gaps, live_curve, seed_runs
 from .positions import clock_faces, likeness_by_distance, token_sum
-from .published import head_maps, name_lines, prepared
+from .published import few_labels, name_lines, slip_costs
 from .road import STAGES, course_map
 from .roles import (
     heads_cut,
@@ -79,8 +79,8 @@ __all__ = [
     "dots",
     "downhill",
     "drawing_read",
+    "few_labels",
     "gaps",
-    "head_maps",
     "heads_cut",
     "likeness_by_distance",
     "live_curve",
@@ -97,7 +97,6 @@ __all__ = [
     "picture",
     "pictures",
     "possible_reads",
-    "prepared",
     "qkv_rows",
     "reading",
     "residual_road",
@@ -106,6 +105,7 @@ __all__ = [
     "seed_runs",
     "sharp",
     "silenced",
+    "slip_costs",
     "soft_lookup",
     "template_grid",
     "template_products",

@@ -1,12 +1,16 @@
-"""Lesson 10: two lists of names, pictures prepared in several ways, and the maps of many heads."""
+"""Lesson 10: two lists of names, what slips cost, and what weights are worth for few pictures.
 
+The last two draw what `python -m tests.bench_published` measured once and stored.
+"""
+
+import json
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
-from torch import Tensor
+from .figures import FAINT, INK, KEY, PATCH, QUERY, VALUE, dots, new_axes
 
-from .figures import INK, KEY, QUERY, VALUE, WEIGHTS, new_axes, picture
-from .small_maps import framed
+FILE = Path(__file__).with_name("published.json")
 
 
 def name_lines(names: Mapping[str, tuple[str, ...]], start: str, end: str) -> None:
@@ -41,49 +45,71 @@ def name_lines(names: Mapping[str, tuple[str, ...]], start: str, end: str) -> No
     ax.axis("off")
 
 
-def prepared(ways: Mapping[str, Tensor], notes: Mapping[str, str], count: int = 2) -> None:
-    """What a model gets of the same pictures, prepared in several ways: a column for each.
+# By kind, the slips of `published.json`, and the colour of their bars.
+SLIPS = {
+    "in the model": ("eps 1e-12", "GELU by tanh", "quick GELU", "8 heads", "2 heads",
+                     "rows as (h d qkv)"),
+    "in the pictures": ("ImageNet's mean, std", "blue, green, red", "left at 0…1",
+                        "36 pixels, cut to 32"),
+    "bits": ("16 bits", "8 bits", "6 bits", "4 bits", "3 bits"),
+}  # fmt: skip
+COLOURS = dict(zip(SLIPS, (PATCH, QUERY, VALUE), strict=True))
 
-    All are drawn on one scale, -1 white and 1 black; what lies beyond is white or black too.
 
-    Args:
-        ways: by name, (n, 1, H, W).
-        notes: by name, what stands below the column.
-        count: how many of the pictures are shown, below each other.
+def stored(part: str) -> dict[str, Any]:
+    """One part of what was measured and stored: "slips" or "onward"."""
+    return json.loads(FILE.read_text("utf-8"))[part]
+
+
+def slip_costs(*kinds: str) -> None:
+    """For each slip of these kinds, how many photos our photo model still names correctly.
+
+    Beside each bar stand its share, how many answers changed, and by how much a logit at most.
     """
+    measured = stored("slips")
+    count, rows = measured["photos"], measured["rows"]
+    colours = {name: COLOURS[kind] for kind in kinds for name in SLIPS[kind]}
+    ax = new_axes(9, 0.28 * len(colours) + 1.4)
+    shares = [rows[name]["right"] / count for name in ("as published", *colours)]
+    lines = range(len(shares))
+    ax.barh(lines, shares, 0.62, color=[INK, *colours.values()])
+    ax.axvline(shares[0], color=FAINT, lw=1, zorder=0)
+    for line, share in zip(lines, shares, strict=True):
+        box = dict(facecolor="white", edgecolor="none", pad=1)
+        ax.text(share + 0.01, line, f"{share:.1%}", va="center", size=9, bbox=box)
+    for x, title, key in ((1.22, "answers changed", "changed"), (1.5, "logits off by", "off")):
+        ax.text(x, -0.8, title, ha="right", va="center", size=9, weight="bold")
+        for line, name in enumerate(colours, start=1):
+            ax.text(x, line, digit(rows[name][key]), ha="right", va="center", size=9)
+    ax.set_yticks(lines, ["as published", *colours])
+    ax.set(xlim=(0, 1.52), ylim=(len(shares) - 0.4, -1.2))
+    ax.set_xticks([0, 0.25, 0.5, 0.75, 1], ["0", "25%", "50%", "75%", "100%"])
+    ax.set_xlabel(f"of {count:,} photos of CIFAR-10, named correctly", loc="left")
+    ax.tick_params(axis="y", length=0)
+    ax.spines[["top", "right", "left"]].set_visible(False)
+    ax.spines["bottom"].set_bounds(0, 1)
+
+
+def digit(value: float) -> str:
+    """A count whole, another number to its first digit: "1,613", "0.00009"."""
+    return f"{value:,}" if isinstance(value, int) else f"{float(f'{value:.1g}'):f}".rstrip("0.")
+
+
+def few_labels() -> None:
+    """Few pictures of six things, used in several ways: a dot for each seed, a panel for each
+    number of pictures."""
     import matplotlib.pyplot as plt
 
-    size = (1.6 * len(ways), 1.35 * count + 0.6)
-    _, axes = plt.subplots(count, len(ways), figsize=size, layout="constrained", squeeze=False)
-    for column, (name, images) in zip(axes.T, ways.items(), strict=True):
-        column[0].set_title(name, size=10)
-        for ax, image in zip(column, images, strict=False):
-            ax.imshow(image[0].detach().cpu().numpy(), cmap="gray_r", vmin=-1, vmax=1)
-            framed(ax)
-        column[-1].set_xlabel(notes[name])
-
-
-def head_maps(image: Tensor, rows: Mapping[str, Tensor]) -> None:
-    """A photo, and beside it a row of maps for each model, one for each head, on one scale.
-
-    Args:
-        image: (C, H, W), from 0 to 1.
-        rows: by the model's name, (h, rows, cols), the same h for all.
-    """
-    import matplotlib.pyplot as plt
-
-    low = min(maps.min().item() for maps in rows.values())
-    high = max(maps.max().item() for maps in rows.values())
-    heads = max(map(len, rows.values()))
-    size = (1.35 * (heads + 1) + 0.8, 1.5 * len(rows) + 0.2)
-    figure, axes = plt.subplots(
-        len(rows), heads + 1, figsize=size, layout="constrained", squeeze=False
-    )
-    drawn: Any = None
-    for line, (name, maps) in zip(axes, rows.items(), strict=True):
-        picture(image, name, ax=line[0])
-        for head, (ax, seen) in enumerate(zip(line[1:], maps, strict=True)):
-            drawn = ax.imshow(seen.detach().cpu().numpy(), cmap=WEIGHTS, vmin=low, vmax=high)
-            framed(ax)
-            ax.set_title(f"head {head}", size=9)
-    figure.colorbar(drawn, ax=axes, shrink=0.8)
+    measured = stored("onward")
+    panels = measured["rows"]
+    ways = len(next(iter(panels.values())))
+    all_ = [100 * value for rows in panels.values() for values in rows.values() for value in values]
+    limits = (min(all_) - 4, max(all_) + 2)
+    size = (9.4, 0.34 * ways + 1.1)
+    _, axes = plt.subplots(1, len(panels), figsize=size, layout="constrained")
+    for ax, (each, rows) in zip(axes, panels.items(), strict=True):
+        shares = {name: [100 * value for value in values] for name, values in rows.items()}
+        where = f"right in % of {measured['tested']} other drawings"
+        dots(shares, f"{each} pictures of each thing", where, limits=limits, form="{:.0f}", ax=ax)
+        if ax is not axes[0]:
+            ax.set_yticklabels([])
