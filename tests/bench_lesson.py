@@ -1,7 +1,7 @@
 """The measurements that lesson 13 draws: `python -m tests.bench_lesson`, some minutes.
 
 It writes vit_course/plots/measured.json, which speed.py beside it draws; what tests/bench_scale.py
-wrote there stays. Only ratios and shares are kept, no times: medians, most with the quartiles
+and bench_parts.py wrote there stays. Only ratios and shares are kept, no times: medians, most with the quartiles
 around them, over turns as bench_runs.py takes them. All runs in one thread, but where another
 number is named. Nothing else should run meanwhile.
 """
@@ -195,7 +195,7 @@ def main() -> None:
     torch.manual_seed(0)
     random.seed(0)
     kept = json.loads(options.out.read_text("utf-8")) if options.out.exists() else {}
-    measured = {"scale": kept["scale"]} if "scale" in kept else {}
+    measured = {name: kept[name] for name in ("scale", "learning") if name in kept}
     measured |= rounded(everything(options.turns))
     text = json.dumps(measured, indent=1, ensure_ascii=False)
     options.out.write_text(text + "\n", encoding="utf-8")

@@ -35,7 +35,7 @@ from .figures import (
     picture,
     sharp,
 )
-from .learning import downhill, gaps, live_curve, seed_runs
+from .learning import compared, downhill, live_curve, seed_runs
 from .positions import clock_faces, likeness_by_distance, token_sum
 from .published import head_maps, name_lines, prepared
 from .road import STAGES, course_map
@@ -49,7 +49,7 @@ from .roles import (
 )
 from .scores import attention_shapes, scale_runs
 from .small_maps import map_table, maps_below
-from .speed import batch_speeds, time_ratios, token_costs, work_and_time
+from .speed import batch_speeds, stored, time_ratios, token_costs, work_and_time
 from .stream import bends, norm_places, reading, residual_road, silenced
 from .whole_vit import canvases, drawing_read, parameter_bars
 
@@ -74,13 +74,13 @@ __all__ = [
     "clock_faces",
     "close_up",
     "colour_channels",
+    "compared",
     "course_map",
     "curves",
     "cuttings",
     "dots",
     "downhill",
     "drawing_read",
-    "gaps",
     "head_maps",
     "heads_cut",
     "likeness_by_distance",
@@ -107,6 +107,7 @@ __all__ = [
     "sharp",
     "silenced",
     "soft_lookup",
+    "stored",
     "template_grid",
     "template_products",
     "three_roles",
