@@ -1,9 +1,9 @@
 """The measurements that lesson 13 draws: `python -m tests.bench_lesson`, some minutes.
 
 It writes vit_course/plots/measured.json, which speed.py beside it draws; what tests/bench_scale.py
-and bench_parts.py wrote there stays. Only ratios and shares are kept, no times: medians, most with the quartiles
-around them, over turns as bench_runs.py takes them. All runs in one thread, but where another
-number is named. Nothing else should run meanwhile.
+and tests/bench_parts.py wrote there stays. Only ratios and shares are kept, no times: medians, most
+with the quartiles around them, over turns as bench_runs.py takes them. All runs in one thread, but
+where another number is named. Nothing else should run meanwhile.
 """
 
 import argparse

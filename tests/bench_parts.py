@@ -103,7 +103,19 @@ class ByPlace(ViT):
         return self.head(self.norm(x)[:, 1:].flatten(1))
 
 
+def large_head(seed: int) -> ViT:
+    """The mean token goes through a head with as many weights as `ByPlace` has there."""
+    model = whole(seed, pool="mean")
+    model.head = nn.Sequential(nn.Linear(48, 130), nn.GELU(), nn.Linear(130, 10))
+    return model
+
+
 # Other readers ------------------------------------------------------------------------------------
+
+
+def linear(seed: int) -> nn.Module:
+    torch.manual_seed(seed)
+    return nn.Sequential(nn.Flatten(), nn.Linear(64, 10))
 
 
 def mlp(seed: int) -> nn.Module:
@@ -136,13 +148,15 @@ MAKERS: dict[str, Callable[[int], nn.Module]] = {
     "Xavier": xavier,
     "head by place": partial(whole, kind=ByPlace),
     "head by place, no positions": partial(positions, times=0.0, learns=False, kind=ByPlace),
+    "head by place, no attention": partial(without, branch="attn", kind=ByPlace),
+    "mean, large head": large_head,
+    "one Linear": linear,
     "MLP": mlp,
     "CNN": cnn,
 }
 SHUFFLED = ("the whole model", "MLP", "CNN")  # these on shuffled pixels, too
-AGAIN = (  # these with four times the steps, and with as many steps on six times the digits
-    "the whole model", "MLP", "CNN", "mean for cls", "no attention, mean", "head by place",
-)  # fmt: skip
+LONGER = SHUFFLED  # these with four times the steps
+MORE = (*SHUFFLED, "mean for cls", "no attention, mean", "head by place")  # from 1,239 digits
 
 # The measurement ----------------------------------------------------------------------------------
 
@@ -190,12 +204,12 @@ def plan() -> dict[str, dict[str, Callable[[int], float]]]:
         "shuffled": {
             name: partial(score, MAKERS[name], known=mixed[0], judge=mixed[1]) for name in SHUFFLED
         },
+        "more": {
+            name: partial(score, MAKERS[name], known=val, judge=test, epochs=7) for name in MORE
+        },
         "longer": {
             name: partial(score, MAKERS[name], known=few, judge=val, epochs=4 * EPOCHS)
-            for name in AGAIN
-        },
-        "more": {
-            name: partial(score, MAKERS[name], known=val, judge=test, epochs=7) for name in AGAIN
+            for name in LONGER
         },
     }
 
