@@ -235,7 +235,7 @@ def dots(
             ax.plot([mean, mean], [row - 0.32, row + 0.32], color=INK, lw=1.6)
         colour = (colours or {}).get(name, PATCH)
         face = dict(mfc="white", mec=colour, mew=1.5) if name in hollow else dict(mec="white", mew=0.7)
-        places = [row + step for step in beside(values, 0.014 * (high - low))]
+        places = [row + step for step in beside(values, 0.016 * (high - low))]
         ax.plot(values, places, "o", color=colour, markersize=6, **face)
         text = ("mean " if len(values) > 1 else "") + form.format(mean)
         if notes:
@@ -250,9 +250,10 @@ def dots(
 
 def beside(values: Sequence[float], near: float) -> list[float]:
     """For each value a step off the line, so that values nearer than `near` do not cover."""
-    steps, last, turn = [0.0] * len(values), float("-inf"), 0
+    steps = [0.0] * len(values)
+    last = dict.fromkeys((0.0, -0.17, 0.17, -0.3, 0.3), float("-inf"))  # the last value on each
     for i in sorted(range(len(values)), key=lambda i: values[i]):
-        turn = turn + 1 if values[i] - last < near else 0
-        steps[i] = (0.0, -0.17, 0.17)[turn % 3]
-        last = values[i]
+        free = [step for step, value in last.items() if values[i] - value >= near]
+        steps[i] = free[0] if free else min(last, key=lambda step: last[step])
+        last[steps[i]] = values[i]
     return steps
