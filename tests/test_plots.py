@@ -177,6 +177,12 @@ def test_what_could_be_luck_is_a_ring_and_the_share_stands_behind_it():
     assert len({line.get_color() for line in dots}) == 3  # the first, what is below, what is above
 
 
+def test_what_was_measured_once_is_drawn_from_its_file():
+    tables = plots.stored("learning")
+    plots.dots(tables["few"])
+    assert len(plt.gca().get_yticklabels()) == len(tables["few"])
+
+
 def test_parameter_bars_write_counts_and_shares():
     plots.parameter_bars({"patch embedding": 100, "encoder": 899, "cls token": 1})
     assert texts(plt.gca()) == ["100  (10.0%)", "899  (89.9%)", "1  (0.1%)"]

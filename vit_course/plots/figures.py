@@ -234,7 +234,9 @@ def dots(
         if len(values) > 1:
             ax.plot([mean, mean], [row - 0.32, row + 0.32], color=INK, lw=1.6)
         colour = (colours or {}).get(name, PATCH)
-        face = dict(mfc="white", mec=colour, mew=1.5) if name in hollow else dict(mec="white", mew=0.7)
+        face = (
+            dict(mfc="white", mec=colour, mew=1.5) if name in hollow else dict(mec="white", mew=0.7)
+        )
         places = [row + step for step in beside(values, 0.016 * (high - low))]
         ax.plot(values, places, "o", color=colour, markersize=6, **face)
         text = ("mean " if len(values) > 1 else "") + form.format(mean)

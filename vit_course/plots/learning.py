@@ -103,9 +103,7 @@ def live_curve(epochs: int) -> Callable[[Sequence[float], float], Any]:
     return draw
 
 
-def compared(
-    runs: Mapping[str, Sequence[float]], luck: Mapping[str, float], limit: float, **options: Any
-) -> None:
+def compared(runs: Mapping[str, Sequence[float]], luck: Mapping[str, float], limit: float) -> None:
     """Draw the runs of variants, and whether luck alone could put them so far from the first.
 
     Rings where it could; full dots where it could not, in one colour for less and one for more.
@@ -114,11 +112,10 @@ def compared(
         runs: a name, and the results of its runs; the first is what the others are held against.
         luck: for each of the others, the share of the divisions with as large a gap.
         limit: from here on it could be luck.
-        options: as `dots` takes them.
     """
     means = {name: sum(values) / len(values) for name, values in runs.items()}
     first = next(iter(runs))
     colours = {name: VALUE if mean > means[first] else QUERY for name, mean in means.items()}
     notes = {name: f"luck {share:.4f}" for name, share in luck.items()}
     rings = [name for name, share in luck.items() if share >= limit]
-    dots(runs, colours=colours | {first: INK}, hollow=rings, notes=notes, **options)
+    dots(runs, colours=colours | {first: INK}, hollow=rings, notes=notes)
