@@ -13,6 +13,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from tests import (
     bench,
     bench_cuda,
+    bench_parts,
     bench_peers,
     bench_processes,
     bench_runs,
@@ -292,6 +293,43 @@ def test_the_measurement_is_written_where_the_lesson_finds_it(monkeypatch, tmp_p
     file.write_text('{"quoted": 1, "scale": {"steps": 2}}', encoding="utf-8")
     bench_scale.main(file)
     assert json.loads(file.read_text("utf-8")) == {"quoted": 1, "scale": {"steps": 5}}
+
+
+# What each part is worth --------------------------------------------------------------------------
+
+
+LEARNED = json.loads(bench_parts.FILE.read_text("utf-8"))["learning"]
+
+
+def test_all_variants_have_the_same_number_of_seeds_and_none_is_missing():
+    for table, variants in bench_parts.plan().items():
+        assert LEARNED[table].keys() == variants.keys()
+        assert {len(shares) for shares in LEARNED[table].values()} == {len(bench_parts.SEEDS)}
+
+
+@pytest.mark.parametrize("name", ["the whole model", "no positions", "head by place", "MLP"])
+def test_one_seed_of_lesson_08_comes_out_as_stored(name):
+    """On another processor the last bits differ, and a training of 400 steps makes points of it."""
+    apart = bench_parts.plan()["few"][name](0) - LEARNED["few"][name][0]
+    assert abs(apart) < 5
+
+
+def test_what_is_stored_is_not_measured_again_and_what_is_missing_is(monkeypatch, tmp_path):
+    file = tmp_path / "a.json"
+    kept = {"learning": {"few": {"a": [1.0] * 8, "b": [1.0] * 3}}, "scale": 1}
+    file.write_text(json.dumps(kept), encoding="utf-8")
+    variants = {"a": float, "b": lambda seed: seed + 0.5}
+    monkeypatch.setattr(bench_parts, "plan", lambda: {"few": variants})
+    bench_parts.main(file)
+    found = json.loads(file.read_text("utf-8"))
+    assert found["scale"] == 1
+    assert found["learning"]["few"] == {"a": [1.0] * 8, "b": [seed + 0.5 for seed in range(8)]}
+
+
+def test_each_variant_of_lesson_08_is_a_model_of_digits():
+    images = torch.randn(3, 1, 8, 8)
+    logits = {name: make(0)(images) for name, make in bench_parts.MAKERS.items()}
+    assert {tuple(found.shape) for found in logits.values()} == {(3, 10)}
 
 
 def test_a_reader_and_a_whole_vit_train_in_every_form():

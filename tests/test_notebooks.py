@@ -33,6 +33,7 @@ SECOND = {path.stem for path in LESSONS} - {
     "05_encoder",
     "06_vit",
     "07_training",
+    "08_what_makes_it_learn",
     "09_looking_inside",
     "10_published_weights",
     "12_spot_the_mistake",

@@ -111,14 +111,20 @@ def test_a_long_curve_has_no_markers():
 
 
 def test_dots_show_every_run_and_write_the_mean():
-    plots.dots({"whole": [80.0, 90.0], "none": [10.0]}, luck=2.0)
+    plots.dots({"whole": [80.0, 90.0], "none": [10.0]})
     ax = plt.gca()
     assert texts(ax) == ["mean 85.0", "10.0"]
     assert [tick.get_text() for tick in ax.get_yticklabels()] == ["whole", "none"]
     runs = [line for line in ax.lines if line.get_marker() == "o"]
     assert [list(line.get_xdata()) for line in runs] == [[80.0, 90.0], [10.0]]
-    (band,) = ax.patches
-    assert (band.get_x(), band.get_width()) == (83.0, 4.0)
+
+
+def test_dots_that_would_lie_on_each_other_stand_aside():
+    plots.dots({"one": [50.0, 50.1, 90.0, 50.2, 10.0]})
+    (dots,) = [line for line in plt.gca().lines if line.get_marker() == "o"]
+    heights = dict(zip(dots.get_xdata(), dots.get_ydata(), strict=True))
+    assert heights[10.0] == heights[90.0] == heights[50.0] == 0
+    assert len({heights[50.0], heights[50.1], heights[50.2]}) == 3
 
 
 def test_matrices_beside_each_other_share_a_scale():
@@ -163,9 +169,20 @@ def test_a_live_curve_is_drawn_anew_with_all_that_came():
     assert texts(right) == ["50"]
 
 
-def test_gaps_write_where_the_largest_twentieth_begins():
-    plots.gaps([0.1, 0.5, 2.0], 1.9)
-    assert texts(plt.gca()) == [" 1 in 20 is above 1.9"]
+def test_what_could_be_luck_is_a_ring_and_the_share_stands_behind_it():
+    runs = {"whole": [80.0, 82.0], "near": [79.0], "far": [10.0], "above": [99.0]}
+    plots.compared(runs, {"near": 0.5, "far": 0.001, "above": 0.002}, limit=0.01)
+    ax = plt.gca()
+    assert texts(ax)[1:3] == ["79.0   luck 0.5000", "10.0   luck 0.0010"]
+    dots = [line for line in ax.lines if line.get_marker() == "o"]
+    assert [line.get_markerfacecolor() == "white" for line in dots] == [False, True, False, False]
+    assert len({line.get_color() for line in dots}) == 3  # the first, what is below, what is above
+
+
+def test_what_was_measured_once_is_drawn_from_its_file():
+    tables = plots.stored("learning")
+    plots.dots(tables["few"])
+    assert len(plt.gca().get_yticklabels()) == len(tables["few"])
 
 
 def test_parameter_bars_write_counts_and_shares():

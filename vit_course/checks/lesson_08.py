@@ -1,9 +1,8 @@
-"""What the learner writes in lesson 08."""
+"""Lesson 08: could it be luck, positions taken out; who stands on both sides, a pixel aside."""
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from itertools import combinations
-from statistics import median
+from statistics import mean, median
 from typing import Any
 
 import torch
@@ -13,9 +12,8 @@ from torch.nn import functional as F
 from vit_steps.vit import ViT, ViTConfig
 
 from .compare import Parts, Verdict, kind_of
-from .engine import Check
 from .exercise import Exercise
-from .trials import Trial, call, fill, then, untouched
+from .trials import Trial, call, fill, untouched
 
 # no_positions: a part is taken out, and stays out -----------------------------------------------
 
@@ -92,30 +90,114 @@ it returns nothing; give the model back: return model
 it returns the positions; give the model back: return model
     return model => return positions
 """,
+    why="A Parameter whose `requires_grad` is False gets no gradient, so no optimizer moves it. "
+    "`.data` or `torch.no_grad()` do as well for the zeros.",
+)
+
+# by_luck: how often a bag, divided anew, gives as large a gap ------------------------------------
+
+
+def gap(left: Sequence[float], right: Sequence[float]) -> float:
+    return abs(sum(left) / len(left) - sum(right) / len(right))
+
+
+def again(what: str, first: list[float], second: list[float]) -> Trial:
+    """A trial that calls the answer several times: it must not depend on chance."""
+
+    def run(answer: Callable) -> Any:
+        results = [untouched(answer, list(first), list(second)) for _ in range(4)]
+        numbers = all(isinstance(result, (int, float)) for result in results)
+        if numbers and min(results) != max(results):
+            return Verdict(
+                f"it gives {min(results):.3g} one time and {max(results):.3g} another: you shuffle "
+                "at random; go through every division once (itertools.combinations)"
+            )
+        return results[0]
+
+    return Trial(what, run)
+
+
+by_luck = Exercise(
+    answer="""
+def by_luck(first, second):
+    bag, seen = [*first, *second], gap(first, second)
+    ways = hits = 0
+    for chosen in combinations(range(len(bag)), len(first)):
+        group = [bag[i] for i in chosen]
+        rest = [bag[i] for i in range(len(bag)) if i not in chosen]
+        ways += 1
+        hits += gap(group, rest) >= seen - 1e-9
+    return hits / ways
+""",
+    trials=[
+        again("[1, 1] and [2, 3]", [1.0, 1.0], [2.0, 3.0]),
+        again("[1, 9] and [2, 4, 3, 11, 30]", [1.0, 9.0], [2.0, 4.0, 3.0, 11.0, 30.0]),
+        again("[1.5, 5.6, 6.1] and [5.2, 6.5, 4.7]", [1.5, 5.6, 6.1], [5.2, 6.5, 4.7]),
+        again("[82.8, 88.9, 86.0] and [88.7, 88.9, 84.3]", [82.8, 88.9, 86.0], [88.7, 88.9, 84.3]),
+    ],
+    uses={"combinations": combinations, "gap": gap, "mean": mean, "median": median},
+    wrong="""
+your gaps have a sign: a division in which the second group is ahead counts as well, so take abs()
+of the difference of the means
+    gap(first, second) => mean(first) - mean(second) ;; gap(group, rest) => mean(group) - mean(rest)
+your gaps have a sign: a division in which the first group is ahead counts as well, so take abs()
+of the difference of the means
+    gap(first, second) => mean(second) - mean(first) ;; gap(group, rest) => mean(rest) - mean(group)
+gaps that are exactly as large count too, the given division's own among them: ask for >= (less
+1e-9), not >
+    >= seen - 1e-9 => > seen + 1e-9
+a gap that is smaller by a rounding alone counts too: ask for >= seen - 1e-9
+    >= seen - 1e-9 => >= seen
+    >= seen - 1e-9 => >= seen ;; gap(first, second) => abs(mean(first) - mean(second)) ;;
+        gap(group, rest) => abs(mean(group) - mean(rest))
+this is the share of the smaller gaps; those at least as large are asked for
+    hits / ways => 1 - hits / ways
+this is the share of the gaps that are at most as large; turn the comparison round
+    >= seen - 1e-9 => <= seen + 1e-9
+this is how many divisions have so large a gap; divide by the number of all divisions
+    hits / ways => hits
+this is the share in percent; give it as a number from 0 to 1
+    hits / ways => 100 * hits / ways
+you compare sums; groups of unlike size need their means
+    gap(first, second) => abs(sum(first) - sum(second)) ;;
+        gap(group, rest) => abs(sum(group) - sum(rest))
+you compare medians; the gap is between the means
+    gap(first, second) => abs(median(first) - median(second)) ;;
+        gap(group, rest) => abs(median(group) - median(rest))
+you compare the best of each group; the gap is between the means
+    gap(first, second) => abs(max(first) - max(second)) ;;
+        gap(group, rest) => abs(max(group) - max(rest))
+this is the gap itself; asked for is the share of all divisions whose gap is at least as large
+    hits / ways => seen
+the second group must be the numbers that were not chosen, by their places: where two numbers are
+equal, `x not in chosen` throws both away; choose places, combinations(range(len(bag)), …)
+    combinations(range(len(bag)), => combinations(bag, ;; [bag[i] for i in chosen] => chosen ;;
+        [bag[i] for i in range(len(bag)) if i not in chosen] => [x for x in bag if x not in chosen]
+equal numbers count as different ones, and you count a division once for both, as a set or a dict
+does; choose places, combinations(range(len(bag)), …)
+    combinations(range(len(bag)), len(first)): => {tuple(bag[i] for i in chosen): chosen for chosen
+        in combinations(range(len(bag)), len(first))}.values():
+    combinations(range(len(bag)), len(first)): => {tuple(sorted(bag[i] for i in chosen)): chosen
+        for chosen in combinations(range(len(bag)), len(first))}.values():
+equal numbers count as different ones: a set keeps one of them, so use a list for the bag
+    bag, seen = [*first, *second], => bag, seen = sorted({*first, *second}),
+you divide the bag into halves; the groups are as large as those given
+    , len(first)): => , len(bag) // 2):
+you divide into groups of 3, whatever the lists hold; take len(first)
+    , len(first)): => , 3):
+the numbers 6 and 3 are written into yours; take the lengths of the lists
+    combinations(range(len(bag)), len(first)) => combinations(range(6), 3) ;;
+        for i in range(len(bag)) if => for i in range(6) if
+you hold the chosen numbers against the whole bag; hold them against the rest of it
+    gap(group, rest) => gap(group, bag)
+the division that was really seen counts too, above and below the line
+    hits / ways => (hits - 1) / (ways - 1)
+""",
+    why="The margin of 1e-9 is for sums that differ by rounding alone: in floats, 82.8 + 88.9 + "
+    "86.0 and 86.0 + 88.9 + 82.8 need not be equal.",
 )
 
 # leaked: which test pictures were learnt from ---------------------------------------------------
-
-
-def found_in(train_images: Tensor, test_images: Tensor) -> list[int]:
-    return pairs(train_images, test_images).any(dim=1).nonzero()[:, 0].tolist()
-
-
-def pairs(train_images: Tensor, test_images: Tensor) -> Tensor:
-    """(test, train): whether the two are the same picture."""
-    return (test_images[:, None] == train_images[None]).flatten(2).all(dim=2)
-
-
-def by_train(train_images: Tensor, test_images: Tensor) -> list[int]:
-    """A wrong answer: in the order of the training pictures."""
-    order = pairs(train_images, test_images).T.nonzero()[:, 1].tolist()
-    return list(dict.fromkeys(order))
-
-
-def close_enough(train_images: Tensor, test_images: Tensor) -> list[int]:
-    """A wrong answer: pictures that are nearly equal count too."""
-    apart = torch.cdist(test_images.flatten(1), train_images.flatten(1))
-    return (apart.min(dim=1).values < 0.3).nonzero()[:, 0].tolist()
 
 
 def some_pictures(count: int, *shape: int) -> Tensor:
@@ -142,204 +224,63 @@ def a_split_with_leaks() -> tuple[Tensor, Tensor]:
 
 TRAIN, TEST = a_split_with_leaks()
 
-leaked = Check(
-    reference=found_in,
+
+leaked = Exercise(
+    answer="""
+def leaked(train_images, test_images):
+    found = []
+    for number, picture in enumerate(test_images):
+        if any(torch.equal(picture, other) for other in train_images):
+            found.append(number)
+    return found
+""",
     trials=[
-        call(
-            "3 training and 4 test pictures, the third test picture a copy",
-            TRAIN[6:],
-            TEST[[2, 7, 1, 4]],
-        ),
         call("9 training and 8 test pictures, three of them copies", TRAIN, TEST),
-        call("the same pictures, both sets in the opposite order", TRAIN.flip(0), TEST.flip(0)),
-        call(
-            "6 training and 5 test pictures, one of them a copy", TRAIN[:6], TEST[[0, 2, 4, 6, 7]]
-        ),
         call("2 training and 3 test pictures, no copy among them", TRAIN[6:8], TEST[[2, 3, 4]]),
     ],
-    mistakes={
-        "these are the numbers of the training pictures; "
-        "the test pictures' are asked for": lambda train, test: found_in(test, train),
-        "this is how many there are; return the list of their numbers": then(found_in, len),
-        "this is one True or False for each test picture; return the numbers of those that are "
-        "True, as a list": lambda train, test: pairs(train, test).any(dim=1).tolist(),
-        "this is one True or False for the whole split; return the list of the test pictures' "
-        "numbers": lambda train, test: bool(pairs(train, test).any()),
-        "one equal pixel is not enough: a copy has every pixel equal, "
-        "so ask for all, not any": lambda train, test: (
-            (test[:, None] == train[None]).flatten(2).any(dim=2).any(dim=1).nonzero()[:, 0].tolist()
-        ),
-        "you compare each test picture with the training picture of the same number only; compare "
-        "it with all of them": lambda train, test: [
-            i for i in range(min(len(train), len(test))) if torch.equal(train[i], test[i])
-        ],
-        "different pictures can have the same sum or mean: "
-        "compare pixel by pixel": lambda train, test: [
-            i for i, one in enumerate(test) if (one.sum() == train.flatten(1).sum(dim=1)).any()
-        ],
-        "a test picture that stands in the training set twice is named twice; "
-        "name it once": lambda train, test: pairs(train, test).nonzero()[:, 0].tolist(),
-        "the numbers are right, but not in ascending order: go through the test pictures, and for "
-        "each through the training pictures": (by_train, then(found_in, lambda found: found[::-1])),
-        "pictures that are only nearly equal count in yours; "
-        "ask for equality of every pixel": close_enough,
-        "these are the clean test pictures; name those that do stand in the training "
-        "set": lambda train, test: (~pairs(train, test).any(dim=1)).nonzero()[:, 0].tolist(),
-        "yours stops after the first copy; go on through all test pictures": then(
-            found_in, lambda found: found[:1]
-        ),
-        "you count from 1; the first test picture is number 0": then(
-            found_in, lambda found: [i + 1 for i in found]
-        ),
-        "the numbers are right; give them as a list: .tolist() makes one of a tensor, sorted() of "
-        "a set": (
-            then(found_in, lambda found: torch.tensor(found, dtype=torch.int64)),
-            then(found_in, set),
-        ),
-        "each number stands in a list of its own, since nonzero() gives a column; take it by [:, "
-        "0] or flatten() before .tolist()": then(found_in, lambda found: [[i] for i in found]),
-    },
-)
-
-# by_luck: how often a shuffled bag gives as large a gap ------------------------------------------
-
-
-def mean_gap(left: Sequence[float], right: Sequence[float]) -> float:
-    return abs(sum(left) / len(left) - sum(right) / len(right))
-
-
-def divisions(bag: Sequence[float], size: int) -> list[tuple[list[float], list[float]]]:
-    """Every way to divide the bag into a first group of this size, and the rest."""
-    places = range(len(bag))
-    return [
-        ([bag[i] for i in chosen], [bag[i] for i in places if i not in chosen])
-        for chosen in combinations(places, size)
-    ]
-
-
-def share(hits: Sequence[bool]) -> float:
-    return sum(hits) / len(hits)
-
-
-def luck_by(
-    gap: Callable = mean_gap,
-    counts: Callable = lambda gap, seen: gap >= seen - 1e-9,
-    ways: Callable = divisions,
-    give: Callable = share,
-) -> Callable:
-    """The share of the divisions whose gap counts; the options make the known mistakes.
-
-    Args:
-        counts: whether a gap counts beside that of the two groups given.
-        ways: the divisions of the whole bag, the first group of this size.
-        give: makes the result of whether each counts.
-    """
-
-    def luck(first: Sequence[float], second: Sequence[float]) -> Any:
-        seen = gap(first, second)
-        parts = ways([*first, *second], len(first))
-        return give([counts(gap(*both), seen) for both in parts])
-
-    return luck
-
-
-luck = luck_by()
-
-
-def by_value(bag: Sequence[float], size: int) -> list:
-    """Takes what was chosen out of the bag by its value."""
-    return [(left, [x for x in bag if x not in left]) for left in combinations(bag, size)]
-
-
-def merged(bag: Sequence[float], size: int, form: Callable) -> list:
-    """The divisions whose first groups, in this form, differ: equal numbers are one."""
-    return list({form(left): (left, rest) for left, rest in divisions(bag, size)}.values())
-
-
-def again(what: str, first: list[float], second: list[float]) -> Trial:
-    """A trial that calls the answer several times: it must not depend on chance."""
-
-    def run(answer: Callable) -> Any:
-        results = [answer(list(first), list(second)) for _ in range(4)]
-        numbers = all(isinstance(result, (int, float)) for result in results)
-        if numbers and min(results) != max(results):
-            return Verdict(
-                f"it gives {min(results):.3g} one time and {max(results):.3g} another: you shuffle "
-                "at random; go through every division once (itertools.combinations)"
-            )
-        return results[0]
-
-    return Trial(what, run)
-
-
-by_luck = Check(
-    reference=luck,
-    trials=[
-        again("[8, 7] and [3, 5.5]", [8.0, 7.0], [3.0, 5.5]),
-        again("[86, 89, 84] and [87, 80, 78]", [86.0, 89.0, 84.0], [87.0, 80.0, 78.0]),
-        again("[50, 47, 54] and [86, 85, 89]", [50.0, 47.0, 54.0], [86.0, 85.0, 89.0]),
-        again("[1, 9] and [2, 4, 3, 11, 30]", [1.0, 9.0], [2.0, 4.0, 3.0, 11.0, 30.0]),
-        again("[1, 1] and [2, 3]", [1.0, 1.0], [2.0, 3.0]),
-        again("[1.5, 5.6, 6.1] and [5.2, 6.5, 4.7]", [1.5, 5.6, 6.1], [5.2, 6.5, 4.7]),
-        again("[82.8, 88.9, 86.0] and [88.7, 88.9, 84.3]", [82.8, 88.9, 86.0], [88.7, 88.9, 84.3]),
-    ],
-    mistakes={
-        "your gaps have a sign: a division in which the second group is ahead counts as well, so "
-        "take abs() of the difference of "
-        "the means": luck_by(lambda left, right: sum(left) / len(left) - sum(right) / len(right)),
-        "your gaps have a sign: a division in which the first group is ahead counts as well, so "
-        "take abs() of the difference of "
-        "the means": luck_by(lambda left, right: sum(right) / len(right) - sum(left) / len(left)),
-        "gaps that are exactly as large count too, the given division's own among them: ask for >= "
-        "(less 1e-9), not >": luck_by(counts=lambda gap, seen: gap > seen + 1e-9),
-        "a gap that is smaller by a rounding alone counts too: ask for >= seen - 1e-9": luck_by(
-            counts=lambda gap, seen: gap >= seen
-        ),
-        "this is the share of the smaller gaps; those at least as large are asked for": then(
-            luck, lambda found: 1 - found
-        ),
-        "this is the share of the gaps that are at most as large; "
-        "turn the comparison round": luck_by(counts=lambda gap, seen: gap <= seen + 1e-9),
-        "this is how many divisions there are; divide by the number of all divisions": luck_by(
-            give=sum
-        ),
-        "this is the share in percent; give it as a number from 0 to 1": then(
-            luck, lambda found: 100 * found
-        ),
-        "you compare sums; groups of unlike size need their means": luck_by(
-            lambda a, b: abs(sum(a) - sum(b))
-        ),
-        "you compare medians; the gap is between the means": luck_by(
-            lambda a, b: abs(median(a) - median(b))
-        ),
-        "you compare the best of each group; the gap is between the means": luck_by(
-            lambda a, b: abs(max(a) - max(b))
-        ),
-        "this is the gap itself; asked for is the share of all divisions whose gap is at least as "
-        "large": mean_gap,
-        "the second group must be the numbers that were not chosen, by their places: where two "
-        "numbers are equal, `x not in chosen` throws both away; choose places, "
-        "combinations(range(len(bag)), …)": luck_by(ways=by_value),
-        "equal numbers count as different ones, and you count a division once for both, as a set "
-        "does; choose places, combinations(range(len(bag)), …)": tuple(
-            luck_by(ways=lambda bag, size, form=form: merged(bag, size, form))
-            for form in (tuple, lambda left: tuple(sorted(left)))
-        ),
-        "you divide the bag into halves; the groups are as large as those given": luck_by(
-            ways=lambda bag, size: divisions(bag, len(bag) // 2)
-        ),
-        "you divide into groups of 3, whatever the lists hold; take len(first)": luck_by(
-            ways=lambda bag, size: divisions(bag, 3)
-        ),
-        "the numbers 6 and 3 are written into yours; take the lengths of the lists": luck_by(
-            ways=lambda bag, size: divisions([bag[i] for i in range(6)], 3)
-        ),
-        "you hold the chosen numbers against the whole bag; hold them against the rest "
-        "of it": luck_by(ways=lambda bag, size: [(left, bag) for left in combinations(bag, size)]),
-        "the division that was really seen counts too, above and below the line": luck_by(
-            give=lambda hits: (sum(hits) - 1) / (len(hits) - 1)
-        ),
-    },
+    wrong="""
+these are the numbers of the training pictures; the test pictures' are asked for
+    enumerate(test_images) => enumerate(train_images) ;; in train_images) => in test_images)
+where no picture has leaked, give an empty list
+    return found => return found or None
+this is how many there are; return the list of their numbers
+    return found => return len(found)
+this is one True or False for each test picture; return the numbers of those that are True
+    return found => return [number in found for number in range(len(test_images))]
+this is one True or False for the whole split; return the list of the test pictures' numbers
+    return found => return bool(found)
+one equal pixel is not enough: a copy has every pixel equal, so ask for all, not any
+    torch.equal(picture, other) => (picture == other).any()
+you compare each test picture with the training picture of the same number only; compare it with
+all of them
+    any(torch.equal(picture, other) for other in train_images) =>
+        number < len(train_images) and torch.equal(picture, train_images[number])
+different pictures can have the same sum or mean: compare pixel by pixel
+    torch.equal(picture, other) => picture.sum() == other.sum()
+a test picture that stands in the training set twice is named twice; name it once
+    if any(torch.equal(picture, other) for other in train_images): => for other in train_images: ;;
+        found.append(number) => found += [number] * torch.equal(picture, other)
+the numbers are right, but not in ascending order: go through the test pictures, and for each
+through the training pictures
+    return found => return found[::-1]
+pictures that are only nearly equal count in yours; ask for equality of every pixel
+    torch.equal(picture, other) => torch.allclose(picture, other)
+    torch.equal(picture, other) => torch.allclose(picture, other, atol=1e-3)
+these are the clean test pictures; name those that do stand in the training set
+    if any( => if not any(
+yours stops after the first copy; go on through all test pictures
+    return found => return found[:1]
+you count from 1; the first test picture is number 0
+    enumerate(test_images) => enumerate(test_images, 1)
+the numbers are right; give them as a list: .tolist() makes one of a tensor, sorted() of a set
+    return found => return torch.tensor(found, dtype=torch.int64)
+    return found => return set(found)
+each number stands in a list of its own, since nonzero() gives a column; take it by [:, 0] or
+flatten() before .tolist()
+    found.append(number) => found.append([number])
+""",
+    why="Two loops are fine for some hundred pictures. For many, compare bytes: "
+    "`{p.numpy().tobytes() for p in train_images}` is a set that answers at once.",
 )
 
 # moved: each picture a pixel aside ---------------------------------------------------------------
@@ -360,25 +301,6 @@ def padded(images: Tensor, margin: int, edge: str | float) -> Tensor:
     if isinstance(edge, str):
         return F.pad(images, around, mode=edge)
     return F.pad(images, around, value=edge)
-
-
-def move(
-    images: Tensor,
-    generator: torch.Generator | None,
-    edge: str | float = PAPER,
-    far: int = 1,
-    draw: Callable[[Tensor], Tensor] = lambda steps: steps,
-) -> Tensor:
-    """The right answer; the options make the known mistakes.
-
-    Args:
-        edge: what comes in from outside, a number or a mode of F.pad.
-        far: the longest move, in pixels.
-        draw: changes the moves (B, 2), each from -far to far.
-    """
-    steps = draw(torch.randint(-far, far + 1, (len(images), 2), generator=generator)).tolist()
-    wide = padded(images, far, edge)
-    return torch.stack([cut(one, far, *step) for one, step in zip(wide, steps, strict=True)])
 
 
 OTHERWISE: dict[str | float, str] = {
@@ -457,58 +379,62 @@ def by_generator(answer: Callable) -> Any:
     return Verdict("as it should")
 
 
-def drawn(draw: Callable[[Tensor], Tensor]) -> Callable:
-    """A wrong answer: the steps, (B, 2), are changed."""
-    return partial(move, draw=draw)
-
-
-ONE_MISSING = (
-    "of the steps -1, 0 and 1 one never comes: torch.randint leaves its upper end out, so the "
-    "three are torch.randint(-1, 2, …)"
-)
-
-moved = Check(
-    reference=move,
+moved = Exercise(
+    answer="""
+def moved(images, generator):
+    H, W = images.shape[2:]
+    wide = F.pad(images, (1, 1, 1, 1), value=-1.0)
+    places = torch.randint(0, 3, (len(images), 2), generator=generator).tolist()
+    windows = []
+    for picture, (top, left) in zip(wide, places):
+        windows.append(picture[:, top : top + H, left : left + W])
+    return torch.stack(windows)
+""",
     trials=[
         Trial("40 pictures of 2×7×5 pixels", each_moved),
         Trial("450 copies of one picture", all_moves),
         Trial("60 pictures, with three generators", by_generator),
     ],
-    mistakes={
-        "what leaves a picture on one side comes in on the other: torch.roll does that; pad with "
-        "paper, F.pad(…, value=-1.0), and cut": partial(move, edge="circular"),
-        "zeros come in from outside, and 0 is grey: paper is -1, F.pad(…, value=-1.0)": partial(
-            move, edge=0.0
-        ),
-        "the edge is repeated where paper should come in: F.pad(…, value=-1.0)": partial(
-            move, edge="replicate"
-        ),
-        "all pictures of a batch get the same move; draw two numbers for each picture": drawn(
-            lambda s: s[:1].expand(len(s), 2)
-        ),
-        ONE_MISSING: (drawn(lambda s: s.clamp(max=0)), drawn(lambda s: s.clamp(min=0))),
-        "both directions always move together, or never stand still alone: draw down and right "
-        "independently, each -1, 0 or 1": drawn(lambda s: s[:, :1].expand(-1, 2)),
-        "pictures move right and left only; draw a second number for up and down": drawn(
-            lambda s: s * torch.tensor([0, 1])
-        ),
-        "pictures move up and down only; draw a second number for right and left": drawn(
-            lambda s: s * torch.tensor([1, 0])
-        ),
-        "every picture moves in both directions; 0, standing still, is one of the three steps": (
-            drawn(lambda s: s + (s == 0) * (1 - 2 * (s.flip(1) > 0).long()))
-        ),
-        "a picture is moved by more than one pixel: each step is -1, 0 or 1": partial(move, far=2),
-        "the moves do not come from the generator that you are given: pass it on, torch.randint(…, "
-        "generator=generator)": lambda images, generator: move(images, None),
-        "you make a generator of your own, so every batch gets the same moves; use the one that "
-        "you are given": lambda images, generator: move(images, torch.Generator().manual_seed(0)),
-        "yours is right for square pictures only: rows and columns are two numbers, "
-        "H and W": lambda images, generator: move(images, generator)[:, :, : images.shape[3]],
-        "no picture is moved: build the new pictures and return them": lambda images, generator: (
-            images
-        ),
-        "the pictures have grown: after padding, cut a window of the old size, at a place of its "
-        "own for each picture": lambda images, generator: F.pad(images, (1, 1, 1, 1), value=PAPER),
-    },
+    wrong="""
+what leaves a picture on one side comes in on the other: torch.roll does that; pad with paper,
+F.pad(…, value=-1.0), and cut
+    , value=-1.0 => , mode="circular"
+zeros come in from outside, and 0 is grey: paper is -1, F.pad(…, value=-1.0)
+    , value=-1.0 =>
+the edge is repeated where paper should come in: F.pad(…, value=-1.0)
+    , value=-1.0 => , mode="replicate"
+all pictures of a batch get the same move; draw two numbers for each picture
+    (len(images), 2), generator=generator).tolist() =>
+        (1, 2), generator=generator).tolist() * len(images)
+of the steps -1, 0 and 1 one never comes: torch.randint leaves its upper end out, so the three are
+torch.randint(-1, 2, …), or (0, 3, …) for places in a padded picture
+    randint(0, 3, => randint(0, 2,
+    randint(0, 3, => randint(1, 3,
+both directions always move together, or never stand still alone: draw down and right
+independently, each -1, 0 or 1
+    generator=generator).tolist() => generator=generator)[:, :1].expand(-1, 2).tolist()
+pictures move right and left only; draw a second number for up and down
+    top : top + H => 1 : 1 + H
+pictures move up and down only; draw a second number for right and left
+    left : left + W => 1 : 1 + W
+every picture moves in both directions; 0, standing still, is one of the three steps
+    torch.randint(0, 3, (len(images), 2), generator=generator).tolist() =>
+        (2 * torch.randint(0, 2, (len(images), 2), generator=generator)).tolist()
+a picture is moved by more than one pixel: each step is -1, 0 or 1
+    (1, 1, 1, 1) => (2, 2, 2, 2) ;; randint(0, 3, => randint(0, 5,
+the moves do not come from the generator that you are given: pass it on, torch.randint(…,
+generator=generator)
+    , generator=generator) => )
+you make a generator of your own, so every batch gets the same moves; use the one that you are given
+    generator=generator => generator=torch.Generator().manual_seed(0)
+yours is right for square pictures only: rows and columns are two numbers, H and W
+    H, W = images.shape[2:] => H = W = images.shape[3]
+no picture is moved: build the new pictures and return them
+    return torch.stack(windows) => return images
+the pictures have grown: after padding, cut a window of the old size, at a place of its own for
+each picture
+    return torch.stack(windows) => return wide
+""",
+    why="A window that starts one row further down shows the picture one row further up. "
+    "All nine places are equally likely, so it does not matter here.",
 )

@@ -36,7 +36,7 @@ from .figures import (
     picture,
     sharp,
 )
-from .learning import downhill, gaps, live_curve, seed_runs
+from .learning import compared, downhill, live_curve, seed_runs
 from .positions import clock_faces, likeness_by_distance, token_sum
 from .published import few_labels, name_lines, slip_costs
 from .road import STAGES, course_map
@@ -48,7 +48,7 @@ from .roles import (
     soft_lookup,
     three_roles,
 )
-from .scores import attention_shapes, scale_runs
+from .scores import attention_shapes, scale_runs, stored
 from .small_maps import maps_below, maps_beside
 from .stream import bends, norm_places, reading, residual_road, silenced
 from .whole_vit import canvases, drawing_read, parameter_bars
@@ -73,6 +73,7 @@ __all__ = [
     "clock_faces",
     "close_up",
     "colour_channels",
+    "compared",
     "course_map",
     "curves",
     "cuttings",
@@ -80,7 +81,6 @@ __all__ = [
     "downhill",
     "drawing_read",
     "few_labels",
-    "gaps",
     "heads_cut",
     "likeness_by_distance",
     "live_curve",
@@ -107,6 +107,7 @@ __all__ = [
     "silenced",
     "slip_costs",
     "soft_lookup",
+    "stored",
     "template_grid",
     "template_products",
     "three_roles",

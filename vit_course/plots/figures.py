@@ -1,6 +1,6 @@
 """Pictures, matrices, curves, dots: each on the axes that it is given, or on a new figure."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from torch import Tensor
@@ -205,35 +205,57 @@ def dots(
     runs: Mapping[str, Sequence[float]],
     title: str = "",
     xlabel: str = "right answers in %",
-    luck: float | None = None,
     limits: tuple[float, float] | None = None,
     form: str = "{:.1f}",
+    colours: Mapping[str, str] | None = None,
+    hollow: Collection[str] = (),
+    notes: Mapping[str, str] | None = None,
     ax: Any = None,
 ) -> None:
     """Draw one row for each variant: a dot for each run, a stroke and its number at their mean.
 
+    Dots that would lie on each other stand a little above and below their row.
+
     Args:
-        runs: a name and its results, one number a run; the first is what others are held against.
-        luck: the gap between two means that luck alone makes; a band of so much is drawn on both
-            sides of the first row's mean.
+        runs: a name and its results, one number a run.
         limits: of the axis. By default it runs from the lowest dot to the highest, not from 0: what
             is asked is how far apart they lie, not how high.
         form: how the number is written.
+        colours: of rows, by name; the others have that of a patch.
+        hollow: the rows whose dots are rings.
+        notes: what to write behind a row's number, by name.
     """
     ax = ax or new_axes(8, 0.34 * len(runs) + 1.1)
-    means = [sum(values) / len(values) for values in runs.values()]
-    if luck is not None:
-        ax.axvspan(means[0] - luck, means[0] + luck, color=CLS, alpha=0.22, lw=0)
-    for row, (values, mean) in enumerate(zip(runs.values(), means, strict=True)):
+    every = [value for values in runs.values() for value in values]
+    low, high = limits or (min(every), max(every))
+    for row, (name, values) in enumerate(runs.items()):
         ax.axhline(row, color=FAINT, lw=0.6, zorder=0)
+        mean = sum(values) / len(values)
         if len(values) > 1:
             ax.plot([mean, mean], [row - 0.32, row + 0.32], color=INK, lw=1.6)
-        ax.plot(values, [row] * len(values), "o", color=PATCH, markersize=6, mec="white", mew=0.7)
-        word = "mean " if len(values) > 1 else ""
-        place = dict(xycoords=("axes fraction", "data"), textcoords="offset points")
-        text = word + form.format(mean)
+        colour = (colours or {}).get(name, PATCH)
+        face = (
+            dict(mfc="white", mec=colour, mew=1.5) if name in hollow else dict(mec="white", mew=0.7)
+        )
+        places = [row + step for step in beside(values, 0.016 * (high - low))]
+        ax.plot(values, places, "o", color=colour, markersize=6, **face)
+        text = ("mean " if len(values) > 1 else "") + form.format(mean)
+        if notes:
+            text += f"   {notes.get(name, '')}"
+        place: Any = dict(xycoords=("axes fraction", "data"), textcoords="offset points")
         ax.annotate(text, (1, row), (6, 0), va="center", color=INK, size=9, **place)
     ax.set_yticks(range(len(runs)), list(runs))
     ax.set(title=title, xlabel=xlabel, xlim=limits, ylim=(len(runs) - 0.4, -0.6))
     ax.tick_params(axis="y", length=0)
     ax.spines[["top", "right", "left"]].set_visible(False)
+
+
+def beside(values: Sequence[float], near: float) -> list[float]:
+    """For each value a step off the line, so that values nearer than `near` do not cover."""
+    steps = [0.0] * len(values)
+    last = dict.fromkeys((0.0, -0.17, 0.17, -0.3, 0.3), float("-inf"))  # the last value on each
+    for i in sorted(range(len(values)), key=lambda i: values[i]):
+        free = [step for step, value in last.items() if values[i] - value >= near]
+        steps[i] = free[0] if free else min(last, key=lambda step: last[step])
+        last[steps[i]] = values[i]
+    return steps

@@ -5,7 +5,7 @@ from typing import Any
 
 import torch
 
-from .figures import COLOURS, FAINT, INK, PATCH, STYLES, new_axes
+from .figures import COLOURS, FAINT, INK, PATCH, QUERY, STYLES, VALUE, dots
 
 
 def downhill(paths: Mapping[str, Sequence[float]], goal: float = 3.0) -> None:
@@ -103,12 +103,19 @@ def live_curve(epochs: int) -> Callable[[Sequence[float], float], Any]:
     return draw
 
 
-def gaps(values: Sequence[float], limit: float, xlabel: str = "", ax: Any = None) -> None:
-    """Draw how often each gap came, and where the largest twentieth of them begins."""
-    ax = ax or new_axes(6, 2.6)
-    ax.hist(list(values), bins=12, color=PATCH, edgecolor="white")
-    ax.axvline(limit, color=INK, ls="--")
-    top = ax.get_ylim()[1]
-    ax.text(limit, top, f" 1 in 20 is above {limit:.1f}", va="top", color=INK)
-    ax.set(xlabel=xlabel, ylabel="how often")
-    ax.spines[["top", "right"]].set_visible(False)
+def compared(runs: Mapping[str, Sequence[float]], luck: Mapping[str, float], limit: float) -> None:
+    """Draw the runs of variants, and whether luck alone could put them so far from the first.
+
+    Rings where it could; full dots where it could not, in one colour for less and one for more.
+
+    Args:
+        runs: a name, and the results of its runs; the first is what the others are held against.
+        luck: for each of the others, the share of the divisions with as large a gap.
+        limit: from here on it could be luck.
+    """
+    means = {name: sum(values) / len(values) for name, values in runs.items()}
+    first = next(iter(runs))
+    colours = {name: VALUE if mean > means[first] else QUERY for name, mean in means.items()}
+    notes = {name: f"luck {share:.4f}" for name, share in luck.items()}
+    rings = [name for name, share in luck.items() if share >= limit]
+    dots(runs, colours=colours | {first: INK}, hollow=rings, notes=notes)

@@ -1,0 +1,244 @@
+"""What each part of a small ViT is worth, as lesson 08 draws it: `python -m tests.bench_parts`,
+some twenty minutes.
+
+It writes "learning" into vit_course/plots/measured.json and leaves the rest of that file alone;
+what is there already is not measured again. Kept are shares of right answers in %, one a seed; all
+variants get the same seeds, whose number was fixed before the first was trained.
+"""
+
+import json
+import platform
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from vit_course.plots.scores import FILE
+from vit_steps import EncoderBlock, ViT, ViTConfig
+from vit_steps.training import evaluate, train
+from vit_steps.training.data import digits, split
+from vit_steps.training.dataset import ImageDataset
+
+SEEDS = range(8)
+EPOCHS, BATCH, RATE = 40, 20, 2e-3
+CONFIG = ViTConfig(8, 2, 1, 10, embed_dim=48, depth=2, num_heads=4)
+
+# One thing changed at a time ----------------------------------------------------------------------
+
+
+def whole(seed: int, kind: type[ViT] = ViT, **options: Any) -> ViT:
+    """Lesson 08's model, as the seed starts it."""
+    torch.manual_seed(seed)
+    return kind(ViTConfig(**(vars(CONFIG) | options)))
+
+
+def positions(seed: int, times: float, learns: bool = True, kind: type[ViT] = ViT) -> ViT:
+    """With the first positions so many times as large, and perhaps held where they are."""
+    model = whole(seed, kind)
+    model.tokens.pos_embed.data *= times
+    model.tokens.pos_embed.requires_grad = learns
+    return model
+
+
+class Nothing(nn.Module):
+    """In the place of a branch: its block adds zeros."""
+
+    def forward(self, x: Tensor, *others: Any) -> Tensor:
+        return torch.zeros_like(x)
+
+
+def without(seed: int, branch: str, **options: Any) -> ViT:
+    model = whole(seed, **options)
+    for block in model.blocks:
+        setattr(block, branch, Nothing())
+    return model
+
+
+def no_norms(seed: int) -> ViT:
+    model = whole(seed)
+    model.norm = nn.Identity()
+    for block in model.blocks:
+        block.norm1, block.norm2 = nn.Identity(), nn.Identity()
+    return model
+
+
+class Straight(EncoderBlock):
+    """A block that adds nothing to what it was given."""
+
+    def forward(self, x: Tensor, mask: Tensor | None = None, return_attention: bool = False):
+        return self.mlp(self.norm2(self.attn(self.norm1(x))))
+
+
+def no_residuals(seed: int) -> ViT:
+    model = whole(seed)
+    for number, block in enumerate(model.blocks):
+        straight = Straight(CONFIG.embed_dim, CONFIG.num_heads)
+        straight.load_state_dict(block.state_dict())
+        model.blocks[number] = straight
+    return model
+
+
+def xavier(seed: int) -> ViT:
+    model = whole(seed)
+    for module in model.blocks.modules():
+        if isinstance(module, nn.Linear):
+            nn.init.xavier_uniform_(module.weight)
+    return model
+
+
+class ByPlace(ViT):
+    """The head has weights of its own for each place: it reads all patch tokens side by side."""
+
+    def __init__(self, config: ViTConfig):
+        super().__init__(config)
+        self.head = nn.Linear(16 * config.embed_dim, config.num_classes)
+        nn.init.trunc_normal_(self.head.weight, std=0.02)
+        nn.init.zeros_(self.head.bias)
+
+    def forward(self, images: Tensor, return_attention: bool = False):
+        x = self.blocks(self.tokens(self.patch_embed(images)))  # (B, 17, D)
+        return self.head(self.norm(x)[:, 1:].flatten(1))
+
+
+def large_head(seed: int) -> ViT:
+    """The mean token goes through a head with as many weights as `ByPlace` has there."""
+    model = whole(seed, pool="mean")
+    model.head = nn.Sequential(nn.Linear(48, 130), nn.GELU(), nn.Linear(130, 10))
+    return model
+
+
+# Other readers ------------------------------------------------------------------------------------
+
+
+def linear(seed: int) -> nn.Module:
+    torch.manual_seed(seed)
+    return nn.Sequential(nn.Flatten(), nn.Linear(64, 10))
+
+
+def mlp(seed: int) -> nn.Module:
+    torch.manual_seed(seed)
+    layers = [nn.Flatten(), nn.Linear(64, 200), nn.ReLU(), nn.Linear(200, 200), nn.ReLU()]
+    return nn.Sequential(*layers, nn.Linear(200, 10))
+
+
+def cnn(seed: int) -> nn.Module:
+    torch.manual_seed(seed)
+    layers: list[nn.Module] = [nn.Conv2d(1, 32, 3, padding=1), nn.ReLU()]
+    layers += [nn.Conv2d(32, 64, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2)]
+    layers += [nn.Conv2d(64, 64, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2)]
+    return nn.Sequential(*layers, nn.Flatten(), nn.Linear(4 * 64, 10))
+
+
+MAKERS: dict[str, Callable[[int], nn.Module]] = {
+    "the whole model": whole,
+    "no positions": partial(positions, times=0.0, learns=False),
+    "positions 0, free to learn": partial(positions, times=0.0),
+    "positions / 10": partial(positions, times=0.1),
+    "positions × 3": partial(positions, times=3.0),
+    "no attention, cls": partial(without, branch="attn"),
+    "no attention, mean": partial(without, branch="attn", pool="mean"),
+    "mean for cls": partial(whole, pool="mean"),
+    "one head": partial(whole, num_heads=1),
+    "no MLPs": partial(without, branch="mlp"),
+    "no norms": no_norms,
+    "no sums": no_residuals,
+    "Xavier": xavier,
+    "head by place": partial(whole, kind=ByPlace),
+    "head by place, no positions": partial(positions, times=0.0, learns=False, kind=ByPlace),
+    "head by place, no attention": partial(without, branch="attn", kind=ByPlace),
+    "mean, large head": large_head,
+    "one Linear": linear,
+    "MLP": mlp,
+    "CNN": cnn,
+}
+SHUFFLED = ("the whole model", "MLP", "CNN")  # these on shuffled pixels, too
+LONGER = SHUFFLED  # these with four times the steps
+MORE = (*SHUFFLED, "mean for cls", "no attention, mean", "head by place")  # from 1,239 digits
+
+# The measurement ----------------------------------------------------------------------------------
+
+
+def shuffled(data: ImageDataset) -> ImageDataset:
+    """The pictures with their pixels in another order, the same in all."""
+    order = torch.randperm(64, generator=torch.Generator().manual_seed(0))
+    images = data.images.flatten(1)[:, order].view_as(data.images)
+    return ImageDataset(images, data.labels, data.classes)
+
+
+def parts() -> tuple[ImageDataset, ImageDataset, ImageDataset]:
+    """199 digits to learn from, 1,239 to judge by, and 359 for a test."""
+    rest, test = digits()
+    val, few = split(rest, 0.14, seed=0)
+    return few, val, test
+
+
+def score(
+    make: Callable[[int], nn.Module],
+    seed: int,
+    known: ImageDataset,
+    judge: ImageDataset,
+    epochs: int = EPOCHS,
+) -> float:
+    """Train with this seed, and count the right answers, in %."""
+    model = make(seed)
+    train(model, known, epochs, lr=RATE, batch_size=BATCH, seed=seed)
+    return round(100 * evaluate(model, judge, batch_size=2000)[1], 1)
+
+
+def neighbour(known: ImageDataset, judge: ImageDataset) -> float:
+    exact = "donot_use_mm_for_euclid_dist"  # the quick way rounds, and ties would differ
+    apart = torch.cdist(judge.images.flatten(1), known.images.flatten(1), compute_mode=exact)
+    said = known.labels[apart.argmin(dim=1)]
+    return round(100 * (said == judge.labels).double().mean().item(), 1)
+
+
+def plan() -> dict[str, dict[str, Callable[[int], float]]]:
+    """What is to be measured: for each table and variant a function of the seed."""
+    few, val, test = parts()
+    mixed = shuffled(few), shuffled(val)
+    return {
+        "few": {name: partial(score, make, known=few, judge=val) for name, make in MAKERS.items()},
+        "shuffled": {
+            name: partial(score, MAKERS[name], known=mixed[0], judge=mixed[1]) for name in SHUFFLED
+        },
+        "more": {
+            name: partial(score, MAKERS[name], known=val, judge=test, epochs=7) for name in MORE
+        },
+        "longer": {
+            name: partial(score, MAKERS[name], known=few, judge=val, epochs=4 * EPOCHS)
+            for name in LONGER
+        },
+    }
+
+
+def main(file: Path = FILE) -> None:
+    torch.set_num_threads(1)
+    found: dict[str, Any] = json.loads(file.read_text("utf-8")).get("learning", {})
+    found["made"] = {
+        "processor": platform.machine(),
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+    }
+    few, val, test = parts()
+    found["recipe"] = {"epochs": EPOCHS, "batch": BATCH, "rate": RATE, "seeds": len(SEEDS)}
+    found["neighbour"] = {
+        "few": neighbour(few, val),
+        "shuffled": neighbour(shuffled(few), shuffled(val)),
+        "more": neighbour(val, test),
+    }
+    for table, variants in plan().items():
+        shares = found.setdefault(table, {})
+        for name, measure in variants.items():
+            if len(shares.get(name, [])) != len(SEEDS):
+                shares[name] = [measure(seed) for seed in SEEDS]
+                print(table, name, shares[name], flush=True)
+                stored = json.loads(file.read_text("utf-8")) | {"learning": found}
+                text = json.dumps(stored, indent=1, ensure_ascii=False) + "\n"
+                file.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
