@@ -1,7 +1,7 @@
 """Lesson 11: what other people's ViTs change, piece by piece, and three of them put together."""
 
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import floor, prod
 
@@ -57,6 +57,19 @@ def fuse_qkv(
         raise ValueError(f"queries, keys and values hold {shapes}; give three Linears alike")
     rows = f"qkv (h d) ... -> ({order}) ..."
     return {name: rearrange([s[name] for s in three], rows, h=num_heads) for name in three[0]}
+
+
+class HeadsFirstQKV(nn.Linear):
+    """A fused Linear whose rows run (h d qkv), read as such: its output runs (qkv h d), as ours."""
+
+    def __init__(self, embed_dim: int, num_heads: int, bias: bool = True):
+        super().__init__(embed_dim, 3 * embed_dim, bias)
+        self.num_heads = num_heads
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Turn tokens (B, N, D) into (B, N, 3·D)."""
+        rows = "b n (h d qkv) -> b n (qkv h d)"
+        return rearrange(super().forward(x), rows, h=self.num_heads, qkv=3)
 
 
 class Float32Attention(MultiHeadAttention):
@@ -135,16 +148,19 @@ def random_masking(
     return kept, order, order >= count
 
 
-def unmask(kept: Tensor, order: Tensor, mask_token: Tensor, positions: Tensor) -> Tensor:
-    """Put tokens back where they stood, and into each gap the mask token plus the gap's position.
+def unmask(
+    kept: Tensor, order: Tensor, mask_token: Tensor, positions: Tensor | None = None
+) -> Tensor:
+    """Put tokens back where they stood, and into each gap the mask token: (B, N, D).
 
     `kept` (B, K, D) and `order` (B, N) are from `random_masking`; in between comes the encoder.
-    `mask_token` is (1, 1, D), `positions` (1, N, D): without these all gaps would be alike. Gives
-    (B, N, D).
+    `mask_token` is (1, 1, D). With `positions` (1, N, D) each gap also gets its own, without which
+    all gaps are alike: what follows must then tell places apart itself, as C's head does.
     """
     inputs.check_tokens(kept)
     inputs.check_axes("order", order, "B N")
     (batch, count, width), length = kept.shape, order.shape[1]
+    positions = kept.new_zeros(1, length, width) if positions is None else positions
     shapes = [tuple(t.shape) for t in (order, mask_token, positions)]
     if count > length or shapes != [(batch, length), (1, 1, width), (1, length, width)]:
         wanted = "give (B, K, D), (B, N), (1, 1, D), (1, N, D), K at most N"
@@ -161,7 +177,7 @@ def token_norm(kind: str, embed_dim: int, num_tokens: int) -> nn.LayerNorm | nn.
 
 
 EINOPS = ViTConfig(num_heads=8, pool="mean", norm_eps=1e-5)
-PROJECT = ViTConfig(depth=15, num_heads=3, pool="mean")
+PROJECT = ViTConfig(depth=15, num_heads=3, pool="mean", norm_eps=1e-5, dropout=0.2)
 
 
 class EinopsViT(ViT):
@@ -182,24 +198,60 @@ def separate_qkv(model: ViT) -> ViT:
 
 
 def einops_vit(config: ViTConfig = EINOPS, fused: bool = True) -> ViT:
-    """The einops tutorial's ViT-B/16 (Zuppichini 2021), repaired: 8 heads, mean, norm, head.
+    """System A: the einops tutorial's ViT-B/16 (Zuppichini 2021), repaired: 8 heads, mean, norm.
 
-    86,567,656 parameters, 17.5638 G multiply-adds. `fused=False` is the tutorial's first form, with
-    separate q, k, v. `dataclasses.replace(EINOPS, image_size=8, …)`: other sizes; pool is "mean".
+    86,567,656 parameters, 17.5638 G multiply-adds. Its fused rows run (h d qkv); `fused=False` is
+    the tutorial's first form, with separate q, k, v. `dataclasses.replace(EINOPS, image_size=8, …)`
+    gives other sizes; pool is "mean".
     """
     inputs.check_choice("pool", config.pool, "mean")
-    return EinopsViT(config) if fused else separate_qkv(EinopsViT(config))
+    model = EinopsViT(config)
+    if not fused:
+        return separate_qkv(model)
+    for block in model.blocks:
+        linear = HeadsFirstQKV(config.embed_dim, config.num_heads, config.qkv_bias)
+        linear.load_state_dict(block.attn.qkv.state_dict())
+        block.attn.qkv = linear
+    return model
+
+
+class NormGELU(nn.LayerNorm):
+    """LayerNorm, then GELU."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Turn tokens (B, N, D) into tokens (B, N, D)."""
+        return F.gelu(super().forward(x))
+
+
+class ProjectAttention(SeparateAttention):
+    """B's attention: dropout on the weights alone, which are returned after it."""
+
+    def forward(self, x: Tensor, mask: Tensor | None = None, return_attention: bool = False):
+        """Mix tokens (B, N, D), as `MultiHeadAttention` does."""
+        inputs.check_tokens(x, self.embed_dim)
+        q, k, v = split_qkv(self.qkv(x), self.num_heads)  # each (B, h, N, d)
+        _, weights = scaled_dot_product_attention(q, k, v, mask)
+        weights = self.dropout(weights)
+        mixed = self.proj(merge_heads(weights @ v))  # (B, N, D)
+        return (mixed, weights) if return_attention else mixed
 
 
 def project_vit(config: ViTConfig = PROJECT) -> ViT:
-    """A course project's ViT, repaired: 15 blocks of 3 heads, separate q, k and v, ReLU, mean.
+    """System B: a course project's ViT, repaired: 15 blocks, 3 heads, separate q, k and v.
 
-    107,831,272 parameters, 21.9257 G multiply-adds; `return_attention=True` gives the weights of
-    every block, as in any ViT. `dataclasses.replace(PROJECT, image_size=(8, 16), …)`: other sizes.
+    GELU after each norm of the blocks; in the MLP ReLU; dropout on the attention's weights and
+    between the MLP's Linears; the head reads LayerNorm(mean of all tokens). 107,831,272 parameters,
+    21.9257 G multiply-adds; `return_attention=True` gives every block's weights, in training after
+    their dropout. `dataclasses.replace(PROJECT, image_size=(8, 16), …)` gives other sizes.
     """
-    model = separate_qkv(ViT(config))
+    inputs.check_choice("pool", config.pool, "mean")
+    c, model = config, EinopsViT(replace(config, dropout=0.0))
     for block in model.blocks:
-        block.get_submodule("mlp").act = nn.ReLU()
+        block.norm1, block.norm2 = (NormGELU(c.embed_dim, c.norm_eps) for _ in range(2))
+        block.attn = ProjectAttention(c.embed_dim, c.num_heads, c.qkv_bias, c.dropout)
+        block.mlp.act = nn.Sequential(nn.ReLU(), nn.Dropout(c.dropout))
+    model.config = config
+    model.apply(init_weights)
     return model
 
 
@@ -224,7 +276,7 @@ class FaceConfig:
     num_heads: int = 12
     norm: str = "layer"
     mask_ratio: float = 0.1
-    drop_path: float = 0.1
+    drop_path: float = 0.0
     checkpointing: bool = False
 
     def __post_init__(self):
@@ -302,7 +354,7 @@ class FaceViT(nn.Module):
             x = checkpoint(block, x, use_reentrant=False) if twice else block(x)
         x = self.norm(x)
         if order is not None:
-            x = unmask(x, order, self.mask_token, self.pos_embed)  # (B, n, D)
+            x = unmask(x, order, self.mask_token)  # (B, n, D): the head tells places apart
         return self.head(x.flatten(1))
 
     def embed(self, images: Tensor) -> Tensor:
@@ -311,7 +363,7 @@ class FaceViT(nn.Module):
 
 
 def face_vit(config: FaceConfig = FACE) -> FaceViT:
-    """A ViT for face recognition (InsightFace's arcface_torch), repaired: 49 patches of 112 pixels.
+    """System C: a ViT for faces (InsightFace's arcface_torch), repaired: 49 patches of 112 pixels.
 
     115,330,256 parameters (batch norm: 115,294,306), 4.2646 G multiply-adds (training on 44 tokens:
     3.8314). `FaceConfig(image_size=8, …)`: other sizes.
