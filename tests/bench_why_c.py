@@ -98,6 +98,9 @@ class Mixed(nn.Module):
         make = {
             "A": lambda: variants.einops_vit(replace(variants.EINOPS, **size, depth=2)),
             "B": lambda: variants.project_vit(replace(variants.PROJECT, **size, depth=2)),
+            "A, 3 heads": lambda: variants.einops_vit(
+                replace(variants.EINOPS, **size, depth=2, num_heads=3)
+            ),
             "C": lambda: variants.face_vit(variants.FaceConfig(**size, depth=2, num_heads=3)),
         }
         self.blocks = Encoder(list(make[blocks]().blocks)[:depth])
@@ -149,6 +152,9 @@ def everything() -> dict:
     for name, change in GIVEN.items():
         for system in "AB":
             runs[f"{system}, {name}"] = dict(setting=SYSTEMS[system] | change)
+    runs["A, 3 heads"] = dict(setting=SYSTEMS["A"] | dict(blocks="A, 3 heads"))
+    both = dict(head="norm, mean, batch norms")
+    runs["A, norm before the mean, batch norms"] = dict(setting=SYSTEMS["A"] | both)
     for name, change in TAKEN.items():
         runs[f"C, {name}"] = dict(setting=SYSTEMS["C"] | change)
     for name, setting in NO_BLOCKS.items():

@@ -12,7 +12,7 @@ from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
 
 from . import inputs
-from .attention import MultiHeadAttention, scaled_dot_product_attention
+from .attention import MultiHeadAttention, check_attention, scaled_dot_product_attention
 from .encoder import MLP, Encoder
 from .heads import merge_heads, split_qkv
 from .patches import PatchEmbedding, grid_size
@@ -230,8 +230,10 @@ class ProjectAttention(SeparateAttention):
         """Mix tokens (B, N, D), as `MultiHeadAttention` does."""
         inputs.check_tokens(x, self.embed_dim)
         q, k, v = split_qkv(self.qkv(x), self.num_heads)  # each (B, h, N, d)
-        _, weights = scaled_dot_product_attention(q, k, v, mask)
-        weights = self.dropout(weights)
+        check_attention(q, k, v, mask, 0.0)
+        scores = (q / q.shape[-1] ** 0.5) @ k.mT  # (B, h, N, N)
+        scores = scores if mask is None else scores.masked_fill(~mask, float("-inf"))
+        weights = self.dropout(scores.softmax(dim=-1))
         mixed = self.proj(merge_heads(weights @ v))  # (B, N, D)
         return (mixed, weights) if return_attention else mixed
 
