@@ -2,8 +2,7 @@
 
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from fractions import Fraction
-from math import floor, prod
+from math import prod
 
 import torch
 from einops import rearrange
@@ -13,6 +12,7 @@ from torch.utils.checkpoint import checkpoint
 
 from . import inputs
 from .attention import MultiHeadAttention, check_attention, scaled_dot_product_attention
+from .dropping import DropPath, drop_path_rates, kept_count, random_masking, unmask
 from .encoder import MLP, Encoder
 from .heads import merge_heads, split_qkv
 from .patches import PatchEmbedding, grid_size
@@ -89,87 +89,6 @@ class Float32Attention(MultiHeadAttention):
         return (mixed, weights) if return_attention else mixed
 
 
-class DropPath(nn.Module):
-    """Leave a branch out for some samples, in training (stochastic depth, Huang et al. 2016).
-
-    Each is left out with the chance `rate`; the others are scaled by 1 / (1 - rate).
-    """
-
-    def __init__(self, rate: float):
-        super().__init__()
-        inputs.check_fraction(rate=rate)
-        self.rate = rate
-
-    def forward(self, branch: Tensor) -> Tensor:
-        """Turn what a branch would add (B, …) into what it adds."""
-        if not self.training or self.rate == 0:
-            return branch
-        keep = 1 - self.rate
-        one_each = branch.new_empty(branch.shape[0], *[1] * (branch.ndim - 1))  # (B, 1, …)
-        return branch * one_each.bernoulli_(keep) / keep
-
-
-def drop_path_rates(rate: float, depth: int) -> list[float]:
-    """The `DropPath` rate of each block: from 0 in the first, in equal steps, to `rate`."""
-    return [rate * i / max(depth - 1, 1) for i in range(depth)]
-
-
-def kept_count(length: int, ratio: float) -> int:
-    """How many of `length` tokens stay when that share is masked, rounded; a half counts up.
-
-    `int(10 * (1 - 0.9))` is 0, since floats do not hold 0.9: it is read here as it is written.
-    ValueError where no token would stay.
-    """
-    inputs.check_sizes(length=length)
-    inputs.check_fraction(ratio=ratio)
-    kept = floor((1 - Fraction(str(ratio))) * length + Fraction(1, 2))
-    if kept == 0:
-        raise ValueError(f"ratio {ratio} leaves none of {length} tokens; give a smaller one")
-    return kept
-
-
-def random_masking(
-    tokens: Tensor, ratio: float, generator: torch.Generator | None = None
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Keep a random part of each sample's tokens (He et al. 2022, section 3).
-
-    Of tokens (B, N, D), their positions already added, the share `ratio` is left out; `kept_count`
-    says how many stay. Gives these (B, K, D), shuffled; the order (B, N), where each token went, by
-    which `unmask` puts them back; and the mask (B, N), True where one is left out. The generator of
-    the random numbers is on the tokens' device.
-    """
-    inputs.check_tokens(tokens)
-    batch, length, _ = tokens.shape
-    count = kept_count(length, ratio)
-    noise = torch.rand(batch, length, device=tokens.device, generator=generator)
-    shuffled = noise.argsort(dim=1)  # (B, N): which token comes first, second, …
-    order = shuffled.argsort(dim=1)  # the reverse: where each token went
-    kept = tokens.take_along_dim(shuffled[:, :count, None], dim=1)  # (B, K, D)
-    return kept, order, order >= count
-
-
-def unmask(
-    kept: Tensor, order: Tensor, mask_token: Tensor, positions: Tensor | None = None
-) -> Tensor:
-    """Put tokens back where they stood, and into each gap the mask token: (B, N, D).
-
-    `kept` (B, K, D) and `order` (B, N) are from `random_masking`; in between comes the encoder.
-    `mask_token` is (1, 1, D). With `positions` (1, N, D) each gap also gets its own, without which
-    all gaps are alike: what follows must then tell places apart itself, as C's head does.
-    """
-    inputs.check_tokens(kept)
-    inputs.check_axes("order", order, "B N")
-    (batch, count, width), length = kept.shape, order.shape[1]
-    positions = kept.new_zeros(1, length, width) if positions is None else positions
-    shapes = [tuple(t.shape) for t in (order, mask_token, positions)]
-    if count > length or shapes != [(batch, length), (1, 1, width), (1, length, width)]:
-        wanted = "give (B, K, D), (B, N), (1, 1, D), (1, N, D), K at most N"
-        raise ValueError(f"shapes {tuple(kept.shape)}, {', '.join(map(str, shapes))}; {wanted}")
-    gaps = mask_token.to(kept.dtype).expand(batch, length - count, -1)
-    x = torch.cat([kept, gaps], dim=1).take_along_dim(order[..., None], dim=1)  # (B, N, D)
-    return torch.where((order >= count)[..., None], x + positions.to(x.dtype), x)
-
-
 def token_norm(kind: str, embed_dim: int, num_tokens: int) -> nn.LayerNorm | nn.BatchNorm1d:
     """A norm of tokens (B, N, D): "layer" norms each token, "batch" each place over all samples."""
     inputs.check_choice("norm", kind, "layer", "batch")
@@ -201,15 +120,15 @@ def einops_vit(config: ViTConfig = EINOPS, fused: bool = True) -> ViT:
     """System A: the einops tutorial's ViT-B/16 (Zuppichini 2021), repaired: 8 heads, mean, norm.
 
     86,567,656 parameters, 17.5638 G multiply-adds. Its fused rows run (h d qkv); `fused=False` is
-    the tutorial's first form, with separate q, k, v. `dataclasses.replace(EINOPS, image_size=8, …)`
-    gives other sizes; pool is "mean".
+    the tutorial's first form, with separate q, k, v. `replace(EINOPS, image_size=8, …)`: other
+    sizes; pool is "mean".
     """
     inputs.check_choice("pool", config.pool, "mean")
-    model = EinopsViT(config)
+    c, model = config, EinopsViT(config)
     if not fused:
         return separate_qkv(model)
     for block in model.blocks:
-        linear = HeadsFirstQKV(config.embed_dim, config.num_heads, config.qkv_bias)
+        linear = HeadsFirstQKV(c.embed_dim, c.num_heads, c.qkv_bias)
         linear.load_state_dict(block.attn.qkv.state_dict())
         block.attn.qkv = linear
     return model
@@ -241,10 +160,10 @@ class ProjectAttention(SeparateAttention):
 def project_vit(config: ViTConfig = PROJECT) -> ViT:
     """System B: a course project's ViT, repaired: 15 blocks, 3 heads, separate q, k and v.
 
-    GELU after each norm of the blocks; in the MLP ReLU; dropout on the attention's weights and
-    between the MLP's Linears; the head reads LayerNorm(mean of all tokens). 107,831,272 parameters,
-    21.9257 G multiply-adds; `return_attention=True` gives every block's weights, in training after
-    their dropout. `dataclasses.replace(PROJECT, image_size=(8, 16), …)` gives other sizes.
+    GELU after each norm of the blocks; ReLU in the MLP; dropout on the attention's weights, which
+    are returned after it, and between the MLP's Linears; LayerNorm(mean of all tokens), head.
+    107,831,272 parameters, 21.9257 G multiply-adds. `replace(PROJECT, image_size=8, …)`: other
+    sizes.
     """
     inputs.check_choice("pool", config.pool, "mean")
     c, model = config, EinopsViT(replace(config, dropout=0.0))
@@ -358,10 +277,6 @@ class FaceViT(nn.Module):
         if order is not None:
             x = unmask(x, order, self.mask_token)  # (B, n, D): the head tells places apart
         return self.head(x.flatten(1))
-
-    def embed(self, images: Tensor) -> Tensor:
-        """Features of length 1: a @ b.T are cosine similarities. Call model.eval() first."""
-        return F.normalize(self(images), dim=1)
 
 
 def face_vit(config: FaceConfig = FACE) -> FaceViT:
