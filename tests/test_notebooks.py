@@ -31,6 +31,7 @@ SECOND = {path.stem for path in LESSONS} - {
     "03_heads",
     "04_attention",
     "06_vit",
+    "11_other_vits",
 }
 
 

@@ -647,7 +647,9 @@ def plain_b(images, state, heads=3, depth=2):
     x = with_cls(patch_tokens(images, state), state)
     for i in range(depth):
         y = gelu(normed(x, state, f"blocks.{i}.norm1"))
-        three = (linear(y, state, f"blocks.{i}.attn.qkv.{n}") for n in ("queries", "keys", "values"))
+        three = (
+            linear(y, state, f"blocks.{i}.attn.qkv.{n}") for n in ("queries", "keys", "values")
+        )
         q, k, v = (rearrange(part, "b n (h d) -> b h n d", h=heads) for part in three)
         x = x + linear(mixed(weights_of(q, k), v), state, f"blocks.{i}.attn.proj")
         y = gelu(normed(x, state, f"blocks.{i}.norm2"))

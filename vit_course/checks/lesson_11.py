@@ -475,7 +475,8 @@ the share counts from 0, not from the base: how much of the way from base to win
 these are points, not a share: divide them by the whole gap, from the base's mean to the winner's
     / (sum(winner) / len(winner) - low) =>
 the gap is from the base to the winner; this divides by what lies between change and winner
-    / (sum(winner) / len(winner) - low) => / (sum(winner) / len(winner) - sum(changed) / len(changed))
+    / (sum(winner) / len(winner) - low) =>
+        / (sum(winner) / len(winner) - sum(changed) / len(changed))
 the sign is turned round: a change that helps closes a share above 0
     return share => return -share
 the share is cut off at 0; a change that does harm has a share below 0

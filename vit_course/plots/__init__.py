@@ -50,7 +50,7 @@ from .roles import (
 )
 from .scores import attention_shapes, scale_runs
 from .small_maps import map_table, maps_below
-from .speed import batch_speeds, time_ratios, token_costs, work_and_time
+from .speed import batch_speeds, stored, time_ratios, token_costs, work_and_time
 from .stream import bends, four_stacks, norm_places, reading, residual_road, token_sizes
 from .whole_vit import canvases, drawing_read, parameter_bars
 
@@ -109,6 +109,7 @@ __all__ = [
     "scale_runs",
     "sharp",
     "soft_lookup",
+    "stored",
     "template_grid",
     "template_products",
     "three_roles",
