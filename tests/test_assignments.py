@@ -103,7 +103,9 @@ def test_marks_hold_any_stub_and_any_solution(stub, solution):
 @each_assignment
 def test_points_are_the_minutes_that_the_lesson_states(name):
     text = "\n".join(c.source for c in lesson(name).cells[1:] if c.cell_type == "markdown")
-    others = re.findall(r"(?m)^##+ (?:Quiz|Room \d|Draw).*\((\d+) minutes?\)$", text)
+    # Where one looks or answers, and writes nothing: the first minutes below such a heading.
+    looking = r"(?ms)^##+ (?:Quiz|Room \d|Draw|A number that)(?:(?!^#).)*?\((\d+) minutes?\)"
+    others = re.findall(looking, text)
     own = count(lesson(name))
     stated = own.build + own.exercises - sum(map(int, others))
     cells = [c["metadata"].get("nbgrader", {}) for c in assignments.source_of(name)["cells"]]

@@ -5,7 +5,12 @@ from pathlib import Path
 import pytest
 import torch
 from live_page import ask, canvas, settled, state, window
+from nbclient import NotebookClient
+from nbformat.v4 import new_code_cell, new_notebook
+from test_my_vit import LESSONS, at, code_of, lesson
 
+from vit_course import lessons
+from vit_course.explorer import __main__ as command
 from vit_steps import weights
 from vit_steps.training import data
 
@@ -79,3 +84,35 @@ def test_the_mouse_draws_what_the_pen_draws(hand, chrome, stored):
         one = weights.load("scattered").preprocess(saved.value.path())
         pixels = torch.tensor(ask(page, "() => [...vitState.pixels()]"))
         assert (one.flatten() - pixels).abs().max() < 1 / 255 + 1e-5
+
+
+@pytest.fixture(scope="module")
+def own(tmp_path_factory):
+    """The page of the model that a learner builds in lessons 01 to 06 and trains in lesson 07."""
+    folder = tmp_path_factory.mktemp("own")
+    sources = [*at(folder), *(cell for name in LESSONS for cell in lesson(name))]
+    sources += [*lesson("07_training"), "%reset -f"]
+    for source in code_of(lessons.ROOT / "notebooks" / "07_training.ipynb"):
+        sources.append(source)
+        if "save_model(" in source:
+            break
+    book = new_notebook(cells=[new_code_cell(source) for source in sources])
+    NotebookClient(book, timeout=600, resources={"metadata": {"path": str(folder)}}).execute()
+    said = "".join(o.get("text", "") for cell in book.cells for o in cell.outputs)
+    for piece in ("ViT", "train_step", "evaluate", "train"):
+        assert f"\nyours, from my_vit.py: {piece}\n" in said, said
+    page = folder / "page.html"
+    command.main([str(folder / "my_digits.safetensors"), "--out", str(page), "--no-browser"])
+    return page
+
+
+def test_the_learners_own_model_reads_four_in_five_of_what_is_drawn(own, chrome):
+    right, count = 0, 0
+    with window(chrome, own) as page:
+        for hand in HANDS:
+            digits, strokes = drawings(hand)
+            found = ask(page, READ, strokes)
+            right += sum(a == b for a, (_, b) in zip(digits, found, strict=True))
+            count += len(digits)
+    assert count == 360
+    assert right >= 0.8 * count

@@ -1,6 +1,8 @@
-"""Lesson 12: its exhibits are those of the museum's text, and what the text says is true."""
+"""Lesson 12: its exhibits run, answer to each choice, and what is said of them is true."""
 
 import re
+from dataclasses import replace
+from math import e, log
 
 import nbformat
 import pytest
@@ -11,40 +13,226 @@ from torch.nn import functional as F
 
 import vit_doctor
 from vit_course import checks, lessons
-from vit_course.checks import choosing
+from vit_course.checks import as_published, museum
 from vit_course.checks.exercise import COMMON
 from vit_course.checks.keeping import PIECES
-from vit_steps import EncoderBlock, ViTConfig, split_qkv, variants
+from vit_steps import (
+    EncoderBlock,
+    MultiHeadAttention,
+    ViT,
+    merge_heads,
+    sample_photo,
+    split_qkv,
+    variants,
+    weights,
+)
+from vit_steps.images import load_image
+from vit_steps.training import evaluate, train, train_step
+from vit_steps.training.data import digits
 
 LESSON = nbformat.read(lessons.ROOT / "notebooks" / "12_spot_the_mistake.ipynb", as_version=4)
-ASKS = re.compile(r"\nchecks\.exhibit\((\d+)\)$")
-Q_AND_K = torch.randn(2, 1, 8, 197, 96, generator=torch.Generator().manual_seed(0))
+EXHIBITS = museum.read()
+FAULTY = [number for number, shown in EXHIBITS.items() if not shown.sound]
+SOUND = [number for number, shown in EXHIBITS.items() if shown.sound]
+IMAGES = torch.randn(2, 1, 16, 16, generator=torch.Generator().manual_seed(0))
 
 
-def test_an_exhibit_is_a_title_the_lines_what_gives_it_away_and_the_repair():
-    found = [(ASKS.search(cell.source), place) for place, cell in enumerate(LESSON.cells)]
-    asking = {int(match[1]): place for match, place in found if match}
-    museum = choosing.read(choosing.FOLDER / "museum.txt")
-    assert list(asking) == list(museum)
-    for number, place in asking.items():
-        before, lines, reveal, after = cells = LESSON.cells[place - 1 : place + 3]
-        assert [c.cell_type for c in cells] == ["markdown", "code", "code", "markdown"]
-        assert re.search(rf"(?m)^### {number} · ", before.source)
-        assert max(len(c.source.splitlines()) for c in (lines, reveal)) <= 8
-        assert lines.outputs[-1].data["text/plain"].startswith(f"{number}. ")
-        assert reveal.outputs
-        assert after.source
+@pytest.fixture(autouse=True)
+def seeded():
+    torch.manual_seed(0)
 
 
-def test_a_room_gives_a_minute_to_each_exhibit():
-    rooms: list[list[int]] = []
-    for cell in LESSON.cells[1:]:
-        if match := re.match(r"## Room \d · .* \((\d+) minutes\)\n", cell.source):
-            rooms.append([int(match[1]), 0])
-        if ASKS.search(cell.source):
-            rooms[-1][1] += 1
-    assert len(rooms) == 5
-    assert all(minutes == exhibits for minutes, exhibits in rooms)
+def right() -> ViT:
+    """A sound ViT: the trained reader."""
+    return weights.load("scattered").model.eval()
+
+
+def hung(number: int, mended: bool = False) -> nn.Module:
+    """An exhibit with the sound one's weights, in evaluation."""
+    model = museum.patient(number, mended).eval()
+    if not (number == 2 and not mended):  # it holds no blocks
+        model.load_state_dict(right().state_dict())
+    return model
+
+
+def examined(model: nn.Module) -> vit_doctor.Report:
+    return vit_doctor.examine(model, image_size=16, in_channels=1)
+
+
+def off(model: nn.Module, images: torch.Tensor = IMAGES) -> float:
+    """By how much a model's logits differ from the sound one's."""
+    with torch.no_grad():
+        return (model(images) - right()(images)).abs().max().item()
+
+
+# Their form --------------------------------------------------------------------------------------
+
+
+def test_sixteen_to_eighteen_hang_and_four_of_them_are_sound():
+    assert 16 <= len(EXHIBITS) <= 18
+    assert len(SOUND) == 4
+    runs = "".join("-" if shown.sound else "!" for shown in EXHIBITS.values())
+    assert "--" not in runs  # no two sound ones in a row
+    for shown in EXHIBITS.values():
+        assert max(map(len, repr(shown).splitlines())) <= 90
+        assert 4 <= len(shown.lines) <= 14
+        assert all(reason[-1] in ".?" for reason in shown.reasons.values())
+        asked = [n for n in shown.reasons if n not in shown.mended and n != "sound"]
+        assert len(asked) >= 2  # lines that one may take for the fault
+
+
+def test_the_lesson_shows_each_once_in_order():
+    asks = re.compile(r"checks\.exhibit\((\d+)\)")
+    found = [(int(m[1]), cell) for cell in LESSON.cells if (m := asks.fullmatch(cell.source))]
+    assert [number for number, _ in found] == list(EXHIBITS)
+    for number, cell in found:
+        assert cell.outputs[-1].data["text/plain"] == repr(checks.exhibit(number))
+
+
+def test_rooms_give_a_minute_and_a_half_to_an_exhibit():
+    minutes, exhibits = [], []
+    for cell in LESSON.cells:
+        if cell.source.startswith("## Room "):
+            minutes.append(int(re.search(r"\((\d+) minutes\)", cell.source)[1]))
+            exhibits.append(0)
+        if cell.source.startswith("checks.exhibit(") and exhibits:
+            exhibits[-1] += 1
+    assert len(minutes) == 4
+    assert all(abs(m - 1.5 * n) <= 0.5 for m, n in zip(minutes, exhibits, strict=True))
+
+
+GOOD = "1. One · ViT\nA story.\n| x = 1\n! y = 2\n= y = 3\n    Because.\nsound\n    Why?\n"
+
+
+def test_a_file_is_read(tmp_path):
+    (path := tmp_path / "some.txt").write_text(GOOD + "\n" + GOOD.replace("1. One", "2. Two"))
+    one, two = museum.read(path).values()
+    assert (one.title, two.title, one.place, one.story) == ("One", "Two", "ViT", "A story.")
+    assert (one.source(), one.source(mended=True)) == ("x = 1\ny = 2\n", "x = 1\ny = 3\n")
+    assert one.reasons == {2: "Because.", "sound": "Why?"}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("1. ", "2. ", "it must begin with"),
+        ("A story.\n", "", "no story"),
+        ("    Because.\n", "", "no reason"),
+        ("= y = 3\n", "", "not mended"),
+        ("sound\n    Why?\n", "", "calls it sound"),
+    ],
+)
+def test_a_file_of_wrong_form_is_refused(old, new, said, tmp_path):
+    (path := tmp_path / "some.txt").write_text(GOOD.replace(old, new))
+    with pytest.raises(ValueError, match=said):
+        museum.read(path)
+
+
+# What a learner sees -----------------------------------------------------------------------------
+
+
+def test_as_text_it_shows_its_lines_and_how_to_answer():
+    text = repr(checks.exhibit(9))
+    assert "   6      mixed = mixed.reshape(x.shape)" in text
+    assert text.endswith('checks.exhibit(9, 7) for line 7, checks.exhibit(9, "sound")')
+    assert not any(reason in text for reason in EXHIBITS[9].reasons.values())
+
+
+def test_in_a_browser_each_line_is_a_button():
+    html = museum.Hung(EXHIBITS[9])._repr_html_()
+    assert html.count("<summary") == len(EXHIBITS[9].lines) + 1
+    assert html.count("<b>Right.</b>") == 1
+    assert html.count("<b>No.</b>") == len(EXHIBITS[9].lines)
+    right_one = html.split("mixed.reshape")[1].split("</details>")[0]
+    assert "<b>Right.</b>" in right_one
+    assert "<pre>    mixed = merge_heads(mixed)" in right_one
+    assert html.count("Mended") == 1
+    sound = museum.Hung(EXHIBITS[3])._repr_html_()
+    assert "<b>Right.</b>" in sound.split("It is sound")[1]
+    assert "Mended" not in sound
+
+
+def test_an_answer_is_judged_and_the_exhibit_is_still_there(capsys):
+    for answer, said in (
+        (6, "line 6 is right."),
+        (" 6 ", "line 6 is right."),
+        (2, "line 2 is not right. This line does what it should."),
+        ("Sound", "sound is not right. Whose numbers"),
+    ):
+        assert checks.exhibit(9, answer) is None
+        told = capsys.readouterr().out
+        assert told.startswith("9. Heads, side by side (MultiHeadAttention)\n")
+        assert said in told
+        assert ("Mended:\n    mixed = merge_heads(mixed)" in told) == ("6" in str(answer))
+    checks.exhibit(3, "sound")
+    assert "sound is right." in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("answer", [0, 8, -1, True, 1.0, "", "b", "none", ["1"], ...])
+def test_what_is_no_line_is_refused(answer):
+    with pytest.raises(ValueError, match=r'the answer is .*; give a line, 1 to 7, or "sound"'):
+        checks.exhibit(9, answer)
+
+
+@pytest.mark.parametrize("number", [0, 19, True, "1", 1.0, None])
+def test_an_exhibit_that_is_not_there_is_refused(number):
+    for ask in (checks.exhibit, checks.patient):
+        with pytest.raises(ValueError, match=r"the number is .*; give one from 1 to 18"):
+            ask(number)
+
+
+# Faulty and sound --------------------------------------------------------------------------------
+
+
+def test_what_is_mended_gives_what_a_sound_vit_gives():
+    for number in FAULTY:
+        if number != 10:  # its head reads the mean
+            assert off(hung(number, mended=True)) < 1e-5, number
+
+
+def test_what_is_sound_gives_it_as_it_hangs():
+    for number in SOUND:
+        if number != 17:
+            assert off(hung(number)) < 1e-5, number
+    model = hung(17)  # its rows stand in another order
+    for block in model.blocks:
+        state = block.attn.qkv.state_dict()
+        rows = {
+            n: rearrange(t, "(qkv h d) ... -> (h d qkv) ...", qkv=3, h=4) for n, t in state.items()
+        }
+        block.attn.qkv.load_state_dict(rows)
+    assert off(model) < 1e-5
+
+
+def test_faults_of_the_forward_pass_give_other_numbers():
+    differ = {n for n in FAULTY if n != 2 and off(hung(n)) > 1e-2}
+    assert differ == {1, 6, 8, 9, 10, 14, 15, 18}
+
+
+def test_nothing_silences_an_exhibit_in_training():
+    """Each can be trained a step, but for its own fault."""
+    labels = torch.arange(2)
+    for number in EXHIBITS:
+        model = museum.patient(number)
+        F.cross_entropy(model.train()(IMAGES), labels).backward()
+        idle = {n.split(".")[0] for n, p in model.named_parameters() if p.grad is None}
+        assert idle == ({"blocks"} if number == 10 else set()), number
+
+
+def test_the_doctor_names_ten_of_fourteen_and_accuses_no_sound_one():
+    found = {number: examined(museum.patient(number)) for number in EXHIBITS}
+    assert [n for n in FAULTY if not found[n].names] == [11, 13, 16, 18]
+    assert [n for n in SOUND if found[n].names] == []
+    assert found[1].findings[0].where == "blocks.0.attn (exhibit_1.py:4)"
+
+
+def test_the_published_vit_has_the_findings_that_the_lesson_tells_of():
+    model = as_published.vit(32, 8, num_classes=10, embed_dim=48, depth=2, num_heads=4)
+    names = ["images cropped", "scale after softmax", "scale missing"]
+    assert vit_doctor.examine(model, 32).names == names
+    with torch.device("meta"):
+        whole = as_published.vit()
+    assert sum(p.numel() for p in whole.parameters()) == 86_567_656
 
 
 def test_a_learners_own_vit_has_the_one_finding_that_the_lesson_tells_of():
@@ -54,106 +242,229 @@ def test_a_learners_own_vit_has_the_one_finding_that_the_lesson_tells_of():
         exercise = getattr(checks, name)
         exec(exercise.answer, around := COMMON | exercise.uses | own)
         own[name] = around[name]
-    config = ViTConfig(32, 8, num_classes=10, embed_dim=48, depth=4, num_heads=4)
-    report = vit_doctor.examine(own["ViT"](config), image_size=32)
-    assert report.names == ["images cropped"]
+    model = own["ViT"](museum.CONFIG).eval()
+    assert examined(model).names == ["images cropped"]
+    assert model(torch.zeros(1, 1, 18, 18)).shape == (1, 10)  # the alarm of `shapes`
+    model.load_state_dict(right().state_dict())
+    assert off(model) < 1e-5
 
 
-# What the reasons say, beyond what the lesson's own cells print: each exhibit by its number.
+# What is said of each ----------------------------------------------------------------------------
 
 
-def test_4_only_an_axis_of_length_1_is_stretched():
-    positions = torch.zeros(1, 49, 768)
-    assert (torch.zeros(1, 1, 768) + positions).shape == (1, 49, 768)
-    with pytest.raises(RuntimeError):
-        (torch.zeros(1, 36, 768) + positions).sum()
+def b16(seed: int = 0) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Queries, keys and values as 8 heads of 96 have them, of spread 1, for 197 tokens."""
+    return torch.randn(3, 1, 8, 197, 96, generator=torch.Generator().manual_seed(seed)).unbind()
 
 
-def test_6_to_9_where_the_scale_and_the_softmax_belong():
-    q, k = Q_AND_K
-    weights = (q @ k.mT).softmax(dim=-1)
-    torch.testing.assert_close(weights / 768**0.5 @ q, weights @ q / 768**0.5)
-    assert round(768**0.5) == 28
-    assert (weights / 96**0.5).sum(dim=-1).mean().item() == pytest.approx(0.102, abs=1e-3)
-    over_heads = (q @ k.mT).softmax(dim=1)
-    assert over_heads.sum(dim=-1).mean().item() == pytest.approx(197 / 8, rel=1e-4)
+def test_1_the_equation():
+    q, k, v = b16()
+    found = (q @ k.mT).softmax(dim=-1) / 768**0.5
+    mended = (q @ k.mT / 96**0.5).softmax(dim=-1)
+    for rows, total, largest in ((found, 0.036, 0.81), (mended, 1, 0.05)):
+        sums = rows.sum(dim=-1)
+        assert sums.mean().item() == pytest.approx(total, abs=5e-4)
+        share = (rows.amax(dim=-1) / sums).mean().item()
+        assert share == pytest.approx(largest, abs=5e-3)
+    torch.testing.assert_close(torch.einsum("bhqd,bhkd->bhqk", q, k), q @ k.mT)
+    torch.testing.assert_close(torch.einsum("bhqk,bhkd->bhqd", found, v), found @ v)
 
 
-def test_10_a_filled_row_gives_nan_and_one_that_sees_itself_does_not():
-    hidden = torch.full((2,), float("-inf"))
-    assert hidden.softmax(dim=0).isnan().all()
-    hidden[0] = 0.0
-    assert hidden.softmax(dim=0).tolist() == [1.0, 0.0]
+@pytest.mark.slow
+def test_1_as_published_it_trains_and_the_seed_counts_for_more():
+    data, test = digits()
+    config = replace(museum.CONFIG, image_size=8, patch_size=2, in_channels=1)
+    found: dict[bool, list[float]] = {False: [], True: []}
+    for mended, accuracies in found.items():
+        for seed in range(4):
+            torch.manual_seed(seed)
+            model = museum.patient(1, mended, config)
+            train(model, data, epochs=8, lr=4e-3, seed=seed)
+            accuracies.append(evaluate(model, test)[1])
+    assert min(found[False]) > 0.88  # it reads nine in ten
+    assert 0 < sum(found[True]) - sum(found[False]) < 0.16  # at most four points, of four seeds
+    assert max(found[False]) > min(found[True])
 
 
-def test_11_pytorchs_own_layer_returns_what_dropout_left():
-    torch.manual_seed(0)
-    layer, x = nn.MultiheadAttention(8, 1, dropout=0.5, batch_first=True), torch.randn(1, 9, 8)
-    assert (layer(x, x, x)[1] == 0).any()
-
-
-def test_12_autocast_works_on_a_cpu():
-    with torch.autocast("cpu", dtype=torch.bfloat16):
-        assert (torch.ones(2, 2) @ torch.ones(2, 2)).dtype == torch.bfloat16
-
-
-def test_16_a_list_of_blocks_runs_and_holds_blocks_that_differ():
-    blocks, x = [EncoderBlock(48, 4) for _ in range(4)], torch.randn(1, 5, 48)
-    for block in blocks:
-        x = block(x)
-    assert len({id(block) for block in blocks}) == 4
+def test_2_the_blocks_are_not_counted():
+    counts = [sum(p.numel() for p in museum.patient(2, m).parameters()) for m in (False, True)]
+    assert counts == [3_018, 202_954]
     with pytest.raises(TypeError):
-        nn.Sequential(blocks)  # pyright: ignore[reportCallIssue, reportArgumentType]
+        nn.Sequential([EncoderBlock(8, 2)])  # pyright: ignore[reportArgumentType, reportCallIssue]
 
 
-def test_17_key_biases_read_in_another_order_would_be_spread_over_all_three():
-    zeros = torch.ones(3, 4, 12)
-    zeros[1] = 0
-    read = rearrange(zeros.flatten(), "(h d qkv) -> qkv (h d)", qkv=3, h=4)
-    assert all(0 < row.sum() < 48 for row in read)
+def test_3_names_on_one_side_alone_move_30_of_32_patches():
+    rows, columns = 4, 8
+    places = torch.arange(rows * columns).reshape(1, 1, rows, columns)
+    here = rearrange(places, "b d h w -> b (h w) d")
+    assert torch.equal(rearrange(places, "b d w h -> b (w h) d"), here)
+    assert (rearrange(places, "b d h w -> b (w h) d") != here).sum() == 30
 
 
-def test_18_adding_in_place_fails_backward_after_a_relu_alone():
-    x = torch.randn(4, requires_grad=True)
-    for branch, fails in ((2 * x, False), ((2 * x).relu(), True)):
-        branch += x
-        if fails:
-            with pytest.raises(RuntimeError, match="inplace"):
-                branch.sum().backward()
-        else:
-            branch.sum().backward()
-    torch.manual_seed(0)
-    assert set(F.dropout(torch.ones(100), 0.1).tolist()) == {0.0, torch.tensor(1 / 0.9).item()}
+def test_4_a_rim_is_never_seen():
+    photo = load_image(sample_photo(), size=230)[None].requires_grad_()
+    nn.Conv2d(3, 4, 16, stride=16)(photo).square().sum().backward()
+    assert (photo.grad[0, 0] == 0).sum() == 230 * 230 - 224 * 224 == 2_724
+    assert 230 * 230 == 52_900
+    with pytest.raises(Exception, match="can't divide"):
+        rearrange(photo, "b c (h p) (w q) -> b (h w) (c p q)", p=16, q=16)
 
 
-def test_21_a_tenth_as_a_computer_has_it():
-    assert 1 - 0.9 < 0.1
-    assert int(10 * (1 - 0.9)) == 0
-
-
-def test_22_batch_norm_takes_axis_1():
-    x = torch.randn(8, 49, 768)
-    assert nn.BatchNorm1d(49)(x).shape == x.shape
+def test_5_one_patch_is_copied_to_all_places():
+    small = torch.randn(1, 1, 4, 4)
+    assert hung(5)(small).shape == (1, 10)
+    assert (torch.zeros(1, 1, 768) + torch.zeros(1, 49, 768)).shape == (1, 49, 768)
+    for number in (4, 5):
+        assert hung(number)(torch.randn(1, 1, 18, 18)).shape == (1, 10)
     with pytest.raises(RuntimeError):
-        nn.BatchNorm1d(768)(x)
+        (torch.zeros(1, 36, 768) + torch.zeros(1, 49, 768)).sum()
+    with pytest.raises(ValueError, match="image"):
+        hung(5, mended=True)(small)
+    alone = replace(EXHIBITS[5], mended={4: EXHIBITS[5].mended[4]})
+    forward = museum.defined(alone, mended=True)["forward"]
+    with pytest.raises(ValueError, match="tokens"):  # the second check would do alone
+        forward(right(), small)
 
 
-def test_23_order_brings_each_token_home():
-    x = torch.randn(1, 49, 8)
-    kept, order, mask = variants.random_masking(x, 0.75)
-    gaps = torch.zeros(1, 37, 8)
-    home = torch.cat([kept, gaps], dim=1).take_along_dim(order[..., None], dim=1)
-    assert torch.equal(home[~mask], x[~mask])
+def test_6_dropout_as_a_function_stays_on():
+    model = hung(6)
+    assert not torch.equal(model(IMAGES), model(IMAGES))
 
 
-def test_24_the_second_row_of_the_file_is_a_querys_and_is_read_as_a_keys():
-    rows = torch.arange(2304.0).reshape(1, 1, -1)
-    q, _, _ = split_qkv(rows, num_heads=8)
-    _, k, _ = rearrange(rows, "b n (h d qkv) -> qkv b h n d", qkv=3, h=8)
-    assert 1 in q
-    assert 1 in k
+def test_7_adding_in_place_changes_nothing_here_and_does_elsewhere():
+    for mode in (True, False):
+        block = museum.patient(7).blocks[0].train(mode)
+        plain = EncoderBlock(64, 4).train(mode)
+        plain.load_state_dict(block.state_dict())
+        x = torch.randn(2, 17, 64, requires_grad=True)
+        copy = x.detach().clone().requires_grad_()
+        found, wanted = block(x), plain(copy)
+        assert torch.equal(x, copy)
+        torch.testing.assert_close(found, wanted, atol=1e-6, rtol=0)
+        grads = [
+            torch.autograd.grad(y.square().sum(), inp)[0] for y, inp in ((found, x), (wanted, copy))
+        ]
+        torch.testing.assert_close(*grads, atol=1e-4, rtol=0)
+    x = torch.ones(3)
+    y = nn.Dropout(0.1).eval()(x)
+    y += x
+    assert torch.equal(x, torch.full((3,), 2.0))
+    x = torch.randn(3, requires_grad=True)
+    y = (2 * x).relu()
+    y += x
+    with pytest.raises(RuntimeError, match="inplace"):
+        y.sum().backward()
 
 
-def test_25_and_26_patches_by_area_and_one_token_more():
-    assert 232 * 232 // 16**2 == 53_824 // 256 == 210
-    assert round((50 / 49) ** 2, 2) == 1.04
+def test_8_it_looks_over_the_pictures_as_torchs_layer_does():
+    block = museum.patient(8).blocks[0]
+    theirs = nn.MultiheadAttention(64, 4)  # batch_first is False
+    names = {"in_proj_weight": "qkv.weight", "in_proj_bias": "qkv.bias"}
+    names |= {f"out_proj.{n}": f"proj.{n}" for n in ("weight", "bias")}
+    state = block.attn.state_dict()
+    theirs.load_state_dict({name: state[own] for name, own in names.items()})
+    x = torch.randn(3, 17, 64)
+    torch.testing.assert_close(block.attn(x), theirs(x, x, x)[0], atol=1e-5, rtol=0)
+    other = x.clone()
+    other[0, 5] += 1
+    moved = (block.attn(other) != block.attn(x)).any(dim=-1)
+    assert moved.nonzero().tolist() == [[0, 5], [1, 5], [2, 5]]
+
+
+def test_9_a_token_gets_other_tokens_numbers():
+    heads, tokens = torch.arange(12.0)[:, None, None], torch.arange(197.0)[:, None]
+    names = (1000 * heads + tokens).expand(1, 12, 197, 64)  # whose each number is
+    assert names.reshape(1, 197, 768)[0, 0].unique().tolist() == list(range(12))
+    assert merge_heads(names)[0, 0].unique().tolist() == [1000 * n for n in range(12)]
+
+
+def falls(model: nn.Module, steps: int = 20) -> bool:
+    """Whether the loss of eight pictures goes down."""
+    optimizer = torch.optim.AdamW(model.parameters(), lr=5e-3)
+    images, labels = torch.randn(8, 1, 16, 16), torch.arange(8)
+    losses = [train_step(model.train(), optimizer, images, labels).item() for _ in range(steps)]
+    return losses[-1] < losses[0] - 0.2
+
+
+def test_9_and_10_the_loss_goes_down():
+    assert falls(museum.patient(9))
+    assert falls(museum.patient(10))
+
+
+def test_10_most_weights_get_no_gradient():
+    with torch.device("meta"):
+        full = variants.project_vit()
+    lost, total = (sum(p.numel() for p in m.parameters()) for m in (full.blocks, full))
+    assert (lost, total) == (106_318_080, 107_831_272)
+    assert round(100 * lost / total, 1) == 98.6
+
+
+def test_11_the_loss_stays_above_1_46():
+    logits = 50 * torch.eye(10)[:1]
+    label = torch.tensor([0])
+    loss = F.cross_entropy(logits.softmax(dim=-1), label).item()
+    assert loss == pytest.approx(-log(e / (e + 9)), abs=1e-5) == pytest.approx(1.46, abs=5e-3)
+    assert F.cross_entropy(torch.zeros(1, 10), label).item() == pytest.approx(2.30, abs=5e-3)
+    step = museum.patient(11).train_step
+    assert step is not train_step
+
+
+def test_12_only_the_keys_part_is_0_and_10_more_change_no_logit():
+    model = museum.patient(12)
+    F.cross_entropy(model(IMAGES), torch.arange(2)).backward()
+    for block in model.blocks:
+        q, k, v = (part.norm().item() for part in block.attn.qkv.bias.grad.chunk(3))
+        assert k < 1e-5 * q < v
+        assert block.attn.qkv.weight.grad.chunk(3)[1].norm() > 1e-3 * v
+    model = hung(12)
+    for block in model.blocks:
+        block.attn.qkv.bias.data[64:128] += 10
+    assert off(model) < 1e-5
+
+
+def test_13_44_of_49_stay():
+    assert (round(49 * (1 - 0.1)), round(49 * (1 - 0.75))) == (44, 12)
+    seen = []
+    for mended in (False, True):
+        model = museum.patient(13, mended).train()
+        model.blocks.register_forward_pre_hook(lambda _, given: seen.append(given[0].shape[1]))
+        model(IMAGES)
+        model.eval()(IMAGES)
+    assert seen == [1 + round(16 * 0.9), 17, 1 + 4, 17]
+
+
+def test_14_nearly_even_rows():
+    q, k, _ = b16()
+    for root, largest in ((768, 0.013), (96, 0.052)):
+        weights = (q @ k.mT / root**0.5).softmax(dim=-1)
+        torch.testing.assert_close(weights.sum(dim=-1), torch.ones(1, 8, 197))
+        assert weights.amax(dim=-1).mean().item() == pytest.approx(largest, abs=5e-4)
+
+
+def test_15_heads_share_1_and_a_row_does_not():
+    q, k, _ = b16()
+    weights = nn.Softmax(dim=1)(q @ k.mT / 96**0.5)
+    torch.testing.assert_close(weights.sum(dim=1), torch.ones(1, 197, 197))
+    assert weights.sum(dim=-1).mean().item() == pytest.approx(197 / 8, rel=1e-4)
+    assert round(197 / 8) == 25
+
+
+def test_16_the_mask_does_nothing():
+    assert not hasattr(torch.Tensor, "mask_fill")
+    x, mask = torch.randn(1, 17, 64), torch.ones(1, 1, 1, 17, dtype=torch.bool)
+    mask[..., 9:] = False
+    found, mended = (hung(16, m).blocks[0].attn for m in (False, True))
+    assert torch.equal(found(x, mask), found(x))
+    wanted = MultiHeadAttention(64, 4)
+    wanted.load_state_dict(found.state_dict())
+    torch.testing.assert_close(mended(x, mask), wanted(x, mask), atol=1e-5, rtol=0)
+    torch.testing.assert_close(found(x), wanted(x), atol=1e-5, rtol=0)
+
+
+def test_17_and_18_are_the_same_lines():
+    assert EXHIBITS[17].lines == EXHIBITS[18].lines
+    rows = torch.randperm(3 * 768).reshape(1, 1, -1).float()
+    wanted = split_qkv(rows, num_heads=12)
+    got = rearrange(rows, "b n (h d qkv) -> qkv b h n d", qkv=3, h=12)
+    in_place = [(a == b).float().mean().item() for a, b in zip(got, wanted, strict=True)]
+    assert sum(in_place) / 3 == pytest.approx(0.001, abs=5e-4)

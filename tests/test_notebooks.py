@@ -30,8 +30,12 @@ SECOND = {path.stem for path in LESSONS} - {
     "02_tokens",
     "03_heads",
     "04_attention",
+    "05_encoder",
     "06_vit",
+    "07_training",
+    "09_looking_inside",
     "11_other_vits",
+    "12_spot_the_mistake",
 }
 
 

@@ -142,17 +142,23 @@ def test_canvases_take_texts_and_leave_no_empty_frame():
     assert not axes[3].axison
 
 
-def test_learning_by_heart_marks_the_lowest_validation_loss():
-    plots.by_heart([3.0, 1.0, 0.1], {0: 3.0, 1: 2.0, 2: 2.5}, [1.0, 10.0, 0.1])
-    left, right = plt.gcf().axes
-    marked = left.texts[-1]
-    assert (marked.get_text(), marked.xy) == ("lowest", (1, 2.0))
-    assert right.get_yscale() == "log"
+def test_runs_of_several_seeds_share_a_scale_and_stand_under_their_name():
+    plots.seed_runs({name: [[2.0, 1.0], [2.0, top]] for top, name in enumerate("abcd")}, 2.3, "x")
+    axes = plt.gcf().axes
+    assert [ax.get_title() for ax in axes] == ["a", "b", "c", "d", "", ""]
+    assert len({ax.get_ylim() for ax in axes[:4]}) == 1
+    assert [list(line.get_ydata()) for line in axes[3].lines[1:]] == [[2.0, 1.0], [2.0, 3]]
 
 
-def test_a_sweep_names_the_rate_of_the_lowest_mean():
-    plots.rate_sweep({0.1: [2.0, 1.0], 0.001: [0.5, 3.0], 0.01: [1.0, 1.2]})
-    assert texts(plt.gca()) == ["0.01"]
+def test_a_live_curve_is_drawn_anew_with_all_that_came():
+    draw = plots.live_curve(epochs=2)
+    draw([2.0] * 20, 0.25)
+    left, right = draw([2.0] * 20 + [1.0] * 20, 0.5).axes
+    (curve,), (points,) = left.lines, right.lines
+    assert curve.get_ydata().tolist() == [2.0] * 20 + [1.0] * 20
+    assert curve.get_xdata()[[0, -1]].tolist() == [0.025, 1.975]
+    assert points.get_ydata().tolist() == [25.0, 50.0]
+    assert texts(right) == ["50"]
 
 
 def test_gaps_write_where_the_largest_twentieth_begins():
@@ -189,12 +195,13 @@ def test_rows_of_maps_share_a_scale_but_those_that_shall_not():
     assert len(plt.gcf().axes[0].patches) == 1
 
 
-def test_a_table_of_maps_keeps_every_number_in_its_place():
-    tiles = torch.arange(24.0).reshape(2, 3, 2, 2)
-    plots.map_table(tiles)
-    shown = plt.gcf().axes[0].images[0].get_array()
-    assert shown[3:5, 6:8].tolist() == tiles[1, 2].tolist()
-    assert np.ma.is_masked(shown[2]) or np.isnan(shown[2]).all()
+def test_maps_beside_a_picture_share_a_scale_from_zero_but_those_that_shall_not():
+    maps = {"one": torch.full((2, 2), 0.5), "two": torch.eye(2) / 4, "own": torch.eye(2) / 8}
+    plots.maps_beside(torch.rand(3, 4, 4), maps, own_scale=("own",))
+    shown, one, two, own, bar = plt.gcf().axes
+    assert shown.get_title() == "picture"
+    assert [ax.images[0].get_clim() for ax in (one, two, own)] == [(0, 0.5)] * 2 + [(0, 0.125)]
+    assert bar.get_ylim() == (0, 0.5)
 
 
 def test_each_pair_of_positions_stands_at_its_distance_and_likeness():
@@ -231,13 +238,6 @@ def test_products_with_a_template_add_up_to_what_is_written():
     titles = [ax.get_title() for ax in plt.gcf().axes]
     assert "the products: sum 6" in titles
     assert "the products: sum −6" in titles
-
-
-def test_maps_of_patches_are_white_at_zero_on_one_scale():
-    plots.patch_maps(torch.rand(3, 4, 4), {"a": torch.tensor([0, 1, -4, 2.0])}, 2, marked={"x": 3})
-    photo, field, _ = plt.gcf().axes
-    assert texts(photo) == ["x"]
-    assert field.images[0].get_clim() == (-4, 4)
 
 
 def test_a_lookup_writes_each_weight_and_shows_what_is_read_wherever_it_lies():
@@ -366,14 +366,6 @@ def test_bends_show_a_function_and_its_slope():
     assert np.allclose(slopes.lines[0].get_ydata(), 2 * np.asarray(x))
 
 
-def test_sizes_of_tokens_start_at_zero_and_keep_their_places():
-    sizes = torch.arange(1.0, 197.0)
-    plots.token_sizes(torch.rand(3, 224, 224), sizes)
-    shown = plt.gcf().axes[1].images[0]
-    assert shown.get_array()[1, 2] == 17
-    assert shown.get_clim() == (0, 196)
-
-
 def test_a_reading_writes_every_belief():
     plots.reading(torch.rand(1, 4, 4), torch.tensor([[0.5, 0.5], [0.04, 0.96]]))
     ax = plt.gcf().axes[1]
@@ -381,13 +373,12 @@ def test_a_reading_writes_every_belief():
     assert [t.get_text() for t in ax.get_yticklabels()] == ["at the start", "after 1 block"]
 
 
-def test_four_stacks_stand_on_one_scale():
-    names = ("both", "residual only", "norm only", "neither")
-    plots.four_stacks([1, 2], {name: [10.0, 1.0] for name in names})
-    without, with_ = plt.gcf().axes
-    assert set(texts(without)) == {"norm only", "neither"}
-    assert set(texts(with_)) == {"both", "residual only"}
-    assert without.get_ylim() == with_.get_ylim()
+def test_a_silenced_branch_has_a_mark_for_each_way():
+    plots.silenced(["attention 0", "MLP 0"], {"left out": [1, 0.9], "never written": [0.7, 0.5]})
+    (ax,) = plt.gcf().axes
+    marks = [line for line in ax.lines if line.get_label() in ("left out", "never written")]
+    assert [list(line.get_xdata()) for line in marks] == [[100, 90], [70, 50]]
+    assert [t.get_text() for t in ax.get_yticklabels()] == ["attention 0", "MLP 0"]
 
 
 def test_three_of_their_names_lead_to_one_of_ours():

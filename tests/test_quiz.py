@@ -1,4 +1,4 @@
-"""The quiz and the museum: their texts' form, proofs of the right letters, and how they look."""
+"""The quiz: its texts' form, proofs of the right letters, and how it looks."""
 
 import ast
 import inspect
@@ -16,8 +16,7 @@ from vit_course.checks import choosing
 from vit_course.checks.choosing import Question
 
 LESSONS = [int(p.name[:2]) for p in sorted((lessons.ROOT / "notebooks").glob("[0-9][0-9]_*.ipynb"))]
-MUSEUM = choosing.FOLDER / "museum.txt"
-FILES = [*sorted((choosing.FOLDER / "quiz").iterdir()), MUSEUM]
+FILES = sorted((choosing.FOLDER / "quiz").iterdir())
 BY_FORM = 0.45  # how often form may point at the right answer; blind chance is a third
 
 
@@ -34,7 +33,7 @@ def proofs_of(lesson: int) -> dict[int, Callable[[], str]]:
 
 
 def test_each_lesson_has_its_file_of_six():
-    assert [f"lesson_{lesson:02}.txt" for lesson in LESSONS] == [p.name for p in FILES[:-1]]
+    assert [f"lesson_{lesson:02}.txt" for lesson in LESSONS] == [p.name for p in FILES]
     assert {len(questions_of(lesson)) for lesson in LESSONS} == {6}
 
 
@@ -78,8 +77,7 @@ def given_away(questions: list[Question]) -> dict[str, float]:
 
 def test_form_does_not_give_answers_away():
     quizzes = [q for lesson in LESSONS for q in questions_of(lesson).values()]
-    for questions in (quizzes, list(choosing.read(MUSEUM).values())):
-        assert max(given_away(questions).values()) <= BY_FORM
+    assert max(given_away(quizzes).values()) <= BY_FORM
 
 
 def made(number: int, right: str = "", ask: str = "Which?", **options: str) -> Question:
@@ -238,26 +236,23 @@ def test_every_reason_stands_behind_its_button_with_a_verdict():
 
 @pytest.mark.parametrize("letter", ["a", "b", "c"])
 def test_an_answer_prints_the_question_again_the_verdict_and_the_reason(letter, capsys):
-    q, other = questions_of(4)[2], choosing.read(MUSEUM)[2]
+    q = questions_of(4)[2]
     assert checks.quiz(4, 2, f" {letter.upper()} ") is None
-    assert checks.exhibit(2, letter) is None
-    said = " ".join(capsys.readouterr().out.split())
-    for question in (q, other):
-        verdict = "right" if letter == question.right else "not right"
-        told = f"{question} {letter} is {verdict}. {question.reasons[letter]}"
-        assert " ".join(told.split()) in said
+    verdict = "right" if letter == q.right else "not right"
+    told = f"{q} {letter} is {verdict}. {q.reasons[letter]}"
+    assert " ".join(told.split()) in " ".join(capsys.readouterr().out.split())
 
 
 def test_one_question_alone_is_shown():
     assert repr(checks.quiz(4, 2)).startswith(f"2. {questions_of(4)[2].text[:40]}")
-    assert repr(checks.exhibit(3)).endswith('checks.exhibit(3, "a")')
-    assert len(Page(checks.exhibit(3)._repr_html_()).buttons) == 3
+    assert repr(checks.quiz(4, 2)).endswith('checks.quiz(4, 2, "a")')
+    assert len(Page(checks.quiz(4, 2)._repr_html_()).buttons) == 3
 
 
 @pytest.mark.parametrize("letter", ["d", "", "ab", 1, True, ["b"], ...])
 def test_what_is_no_letter_is_refused(letter):
     with pytest.raises(ValueError, match=r'the answer is .*; give "a", "b" or "c"'):
-        checks.exhibit(1, letter)
+        checks.quiz(4, 1, letter)
 
 
 @pytest.mark.parametrize("lesson", [-1, 99, True, "4", None, 4.0])
@@ -270,5 +265,3 @@ def test_a_lesson_that_is_not_there_is_refused(lesson):
 def test_a_number_that_is_not_there_is_refused(number):
     with pytest.raises(ValueError, match=r"the number is .*; give one from 1 to 6"):
         checks.quiz(0, number, "a")
-    with pytest.raises(ValueError, match=r"the number is .*; give one from 1 to 26"):
-        checks.exhibit(None)

@@ -9,6 +9,8 @@ from .checks.exercise import Exercise
 from .checks.keeping import PIECES, import_line
 from .checks.sources import used_names
 
+FOLD = r"(?s)<summary>One way to write it</summary>.*?```python\n(.*?)```"
+
 
 def checked(source: str) -> str | None:
     """The name of the check that a cell ends with: `checks.patchify(patchify)` gives "patchify"."""
@@ -17,7 +19,7 @@ def checked(source: str) -> str | None:
 
 
 def fold_answers(book: Any) -> None:
-    """Put each task's answer into the fold with code right below it, in place.
+    """Put each task's answer into the fold "One way to write it" right below it, in place.
 
     Args:
         book: a lesson, of nbformat. A task is a cell that ends with its check.
@@ -30,12 +32,12 @@ def fold_answers(book: Any) -> None:
         if exercise is None:
             continue
         text = below.source if below and below.cell_type == "markdown" else ""
-        fold = re.search(r"(?s)<details>.*?```python\n(.*?)```", text)
+        fold = re.search(FOLD, text)
         if fold:
             start, end = fold.span(1)
             below.source = text[:start] + exercise.answer + text[end:]
         elif exercise.name in PIECES:
-            raise ValueError(f"below the cell of {exercise.name} there is no fold with code")
+            raise ValueError(f"{exercise.name}'s cell has no fold 'One way to write it' below")
 
 
 def task_of(cell: Any) -> Exercise | None:
@@ -90,7 +92,7 @@ def defined(source: str) -> set[str]:
 def needed(exercise: Exercise, here: set[str]) -> str:
     """The lines that an answer needs above it: imports, and earlier pieces of the model."""
     names = [name for name in used_names(exercise.answer) if name not in here]
-    pieces = [n for n in names if n in PIECES and n not in here and n != exercise.name]
+    pieces = [n for n in names if n in PIECES and n not in {*exercise.uses, exercise.name}]
     lines = [import_line(n, exercise.uses[n], "") for n in names if n in exercise.uses]
     lines = [*filter(None, lines)]
     if pieces:

@@ -64,7 +64,7 @@ def execute(book: Any, path: Path) -> None:
         os.environ["MY_VIT"] = str(Path(other) / "my_vit.py")
         # What a cell prints is stored as one text, however it was buffered; and no times.
         NotebookClient(
-            book, timeout=120, resources=folder, coalesce_streams=True, record_timing=False
+            book, timeout=600, resources=folder, coalesce_streams=True, record_timing=False
         ).execute()
     for cell in book.cells:
         for output in cell.get("outputs", []):

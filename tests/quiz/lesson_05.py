@@ -4,18 +4,26 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from vit_steps import MLP, EncoderBlock
+from vit_steps import MLP, EncoderBlock, ViT, ViTConfig
 
-from . import near, only, same
+from . import only, same
 
 
-def q1_gradient_of_added_layers():
-    x = torch.tensor(1.0, requires_grad=True)
-    added = x
-    for _ in range(24):
-        added = added - 0.1 * added
-    (gradient,) = torch.autograd.grad(added, x)
-    return near(gradient, within=0.005, a=0.08, b=1e-24, c=9.85)
+def q1_doubled_before_the_final_norm():
+    torch.manual_seed(0)
+    model = ViT(ViTConfig(image_size=8, patch_size=4, in_channels=1, embed_dim=48, depth=1))
+    x = torch.randn(2, 5, 48)  # tokens behind the last block
+
+    def logits(x: torch.Tensor) -> torch.Tensor:
+        return model.head(model.norm(x)[:, 0])
+
+    bare = model.head.weight @ x[0, 0]
+    assert same(model.head.weight @ (2 * x[0, 0]), 2 * bare)  # what it would be without the norm
+    return only(
+        a=same(logits(2 * x), logits(x)),
+        b=same(logits(2 * x), 2 * logits(x)),
+        c=bool((logits(2 * x).argsort() != logits(x).argsort()).any()),
+    )
 
 
 def q2_a_shifted_token():

@@ -3,9 +3,7 @@
 import torch
 from torch import Tensor
 
-import vit_steps
-from vit_steps import maps
-from vit_steps.training import load_model
+from vit_steps import maps, weights
 from vit_steps.training.data import scattered
 
 from . import near, only
@@ -26,19 +24,24 @@ def q2_above_an_even_map():
     return only(a=a > 1.2 * b, b=b > 1.2 * a, c=0.8 < a / b < 1.2)
 
 
-def q3_covered_from_the_end():
-    model = load_model(f"{vit_steps.__path__[0]}/weights/scattered.safetensors").eval()
-    images, labels = scattered(160, seed=1, held_out=True)[:]
-    with torch.no_grad():
-        marked = maps.cls_map(maps.rollout(model(images, return_attention=True)[1]), GRID)
-    order = marked.flatten(1).argsort(dim=1)  # least first
+def q3_two_patches_hidden():
+    model = weights.load("scattered").model.requires_grad_(False)
+    data = scattered(300, seed=2, held_out=True)
+    marked = maps.cls_map(maps.rollout(model(data.images, return_attention=True)[1]), GRID)
+    centres = 4 * torch.arange(4) + 2.0
+    apart = centres - (data.places[:, :, None] + 4)  # (B, 2, 4)
+    middle = -(apart[:, 0, :, None] ** 2 + apart[:, 1, None, :] ** 2)
+    chance = torch.rand(300, *GRID, generator=torch.Generator().manual_seed(0))
 
-    def area(order: Tensor) -> float:
-        curve = maps.deletion(model, images, labels, order, steps=8, fill=-1.0)
-        return maps.area_under(curve)
+    def lost(seen: Tensor) -> float:
+        best = seen.flatten(1).topk(2).indices
+        hidden = torch.zeros(300, 16, dtype=torch.bool).scatter(1, best, True)
+        said = maps.blinded(model, data.images, hidden.unflatten(1, GRID)).argmax(dim=1)
+        return (said != data.labels).double().mean().item()
 
-    assert abs(area(order.flip(1)) - 0.15) < 0.05
-    return near(area(order), within=0.06, a=0.15, b=0.45, c=0.88)
+    of_map, of_guess, of_chance = map(lost, (marked, middle, chance))
+    ahead = of_map > of_guess + 0.03
+    return only(a=ahead, b=of_map > of_chance + 0.3, c=ahead)
 
 
 def q4_a_map_of_another():

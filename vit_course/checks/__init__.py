@@ -6,10 +6,11 @@ The exercises are those that the files of the lessons beside this one declare.
 from importlib import import_module
 from pathlib import Path
 
-from .choosing import exhibit, quiz
+from .choosing import quiz
 from .compare import difference
 from .engine import Check
-from .keeping import mine, pieces
+from .keeping import mine, my_file, pieces
+from .museum import exhibit, patient
 from .sources import source
 
 EXERCISES: dict[str, Check] = {
@@ -20,4 +21,14 @@ EXERCISES: dict[str, Check] = {
 }
 globals().update(EXERCISES)
 
-__all__ = ["EXERCISES", "difference", "exhibit", "mine", "pieces", "quiz", "source"]
+__all__ = [
+    "EXERCISES",
+    "difference",
+    "exhibit",
+    "mine",
+    "my_file",
+    "patient",
+    "pieces",
+    "quiz",
+    "source",
+]

@@ -1,4 +1,4 @@
-"""The quiz and the museum: questions from text files, shown with buttons or answered by a letter.
+"""The quiz: questions from text files, shown with buttons or answered by a letter.
 
 A question is a number, its text, and its options. `*` marks the right one, and below each option
 stands its reason, six spaces in. A blank line ends a question.
@@ -125,17 +125,6 @@ def parsed(number: int, block: str, file: str) -> Question:
     return Question(number, text.removeprefix(start), right, options, reasons)
 
 
-def ask(path: Path, number: int, letter: Any, call: str) -> Shown | None:
-    """Show a file's question, or with a letter print it again, with the verdict."""
-    questions = read(path)
-    if type(number) is not int or number not in questions:
-        raise ValueError(f"the number is {number!r}; give one from 1 to {len(questions)}")
-    if letter is None:
-        return Shown([questions[number]], call)
-    print(f"{questions[number]}\n\n{questions[number].judge(letter)}")
-    return None
-
-
 def quiz(lesson: int, number: int | None = None, letter: Any = None) -> Shown | None:
     """Show the quiz of a lesson, or one question of it, or print what an answer is worth.
 
@@ -150,20 +139,12 @@ def quiz(lesson: int, number: int | None = None, letter: Any = None) -> Shown | 
     there = {int(path.stem[-2:]): path for path in sorted((FOLDER / "quiz").glob("*.txt"))}
     if type(lesson) is not int or lesson not in there:
         raise ValueError(f"the lesson is {lesson!r}; give one of {', '.join(map(str, there))}")
-    call = f'checks.quiz({lesson}, {{}}, "a")'
+    questions, call = read(there[lesson]), f'checks.quiz({lesson}, {{}}, "a")'
     if number is None:
-        return Shown(list(read(there[lesson]).values()), call)
-    return ask(there[lesson], number, letter, call)
-
-
-def exhibit(number: int, letter: Any = None) -> Shown | None:
-    """Show the question of an exhibit of lesson 12's museum, or print what an answer is worth.
-
-    Args:
-        number: of the exhibit, from 1.
-        letter: an answer, as in `quiz`.
-
-    Raises:
-        ValueError: there is no such exhibit or option.
-    """
-    return ask(FOLDER / "museum.txt", number, letter, 'checks.exhibit({}, "a")')
+        return Shown(list(questions.values()), call)
+    if type(number) is not int or number not in questions:
+        raise ValueError(f"the number is {number!r}; give one from 1 to {len(questions)}")
+    if letter is None:
+        return Shown([questions[number]], call)
+    print(f"{questions[number]}\n\n{questions[number].judge(letter)}")
+    return None

@@ -1,9 +1,9 @@
 """The learner's own model, `my_vit.py`: kept piece by piece, and taken up again.
 
 When the check of a build cell says "right", the learner's source goes into one plain file beside
-the notebooks. The file is the learner's: with all pieces in it, it imports nothing of `vit_steps`,
-and whatever else stands in it is left alone. It stands in the folder in which the notebook runs;
-the environment variable `MY_VIT` may name another file.
+the notebooks. The file is the learner's: with all pieces of the model in it, the model imports
+nothing of `vit_steps`, and whatever else stands in it is left alone. It stands in the folder in
+which the notebook runs; the environment variable `MY_VIT` may name another file.
 """
 
 import ast
@@ -54,9 +54,10 @@ answers: dict[str, Callable[[], Callable]] = {}
 solved: dict[str, Callable] = {}
 
 
-def my_file() -> Path:
-    """Where the learner's file is, whether it is there yet or not."""
-    return Path(os.environ.get("MY_VIT") or "my_vit.py")
+def my_file(name: str = "") -> Path:
+    """Where the learner's file is, or another of this name beside it, whether there yet or not."""
+    path = Path(os.environ.get("MY_VIT") or "my_vit.py")
+    return path.with_name(name) if name else path
 
 
 def keep(name: str, thing: Callable) -> str:

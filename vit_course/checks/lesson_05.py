@@ -1,21 +1,18 @@
 """Build cells and exercises of lesson 05."""
 
 from collections.abc import Callable
-from itertools import accumulate
 from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 from torch.overrides import TorchFunctionMode
 
 from vit_steps import encoder
 from vit_steps.encoder import Encoder
 
 from .compare import Verdict
-from .engine import Check
 from .exercise import Exercise
-from .trials import Trial, call, fill, module, parameters, then, untouched
+from .trials import Trial, call, fill, module, parameters, untouched
 
 
 def waves(*shape: int) -> Tensor:
@@ -218,8 +215,13 @@ the mask reaches the attention only in one of the two cases, with return_attenti
 it; hand it on in both
     , mask, => , None if return_attention else mask,
     , mask, => , mask if return_attention else None,
-with return_attention=True the attention reads x itself; give it norm1(x) in both cases
+with return_attention=True a branch reads x itself; give it its norm, norm1(x) or norm2(x), in both
+cases
     self.norm1(x) => x if return_attention else self.norm1(x)
+    self.norm2(x) => x if return_attention else self.norm2(x)
+a branch reads its norm only with return_attention=True; give it norm1(x) or norm2(x) in both cases
+    self.norm1(x) => self.norm1(x) if return_attention else x
+    self.norm2(x) => self.norm2(x) if return_attention else x
 attention's change is added only with return_attention=True; add it in both cases
     x = x + mixed => x = x + mixed if return_attention else x
 with return_attention=True attention's change is not added; add it in both cases
@@ -296,8 +298,8 @@ take them apart, mixed, weights = …, and add the tokens alone
 # Two tokens of width 4, the second faint, so that where eps stands can be told.
 TOKENS = torch.tensor([[1.0, 2, 3, 6], [0.1, -0.1, 0.2, 0.2]])
 GAIN, SHIFT = torch.tensor([1.0, 2, 0.5, -1]), torch.tensor([0.0, 0.5, -1, 3])
-# A token of fives, and a loud one. No order of summing rounds their means; the squares of the loud
-# one do not fit into 24 bits.
+# A token of fives, and a large one. No order of summing rounds their means; the squares of the
+# large one do not fit into 24 bits.
 FLAT = torch.tensor([[5.0, 5, 5, 5], [10000, 10001, 10002, 10005]])
 
 
@@ -329,264 +331,78 @@ def norm_of(what: str, *inputs: Tensor, **options: Any) -> Trial:
     return Trial(what, run)
 
 
-def by_hand(dim: Any = -1, correction: int = 0, divide: Callable | None = None) -> Callable:
-    """A LayerNorm over `dim`, whose centred numbers `divide(centred, variance, eps)` scales."""
-    divide = divide or (lambda centred, variance, eps: centred / (variance + eps).sqrt())
-
-    def layer_norm(x: Tensor, weight: Tensor, bias: Tensor, eps: float = 1e-6) -> Tensor:
-        axes = dim if dim is not None else tuple(range(x.ndim))
-        variance = x.var(axes, correction=correction, keepdim=True)
-        return divide(x - x.mean(axes, keepdim=True), variance, eps) * weight + bias
-
-    return layer_norm
-
-
-normed = by_hand()
-
-
-def scaled(number: Callable) -> Callable:
-    """A LayerNorm whose normalised numbers are `number(x, eps)`."""
-    return lambda x, weight, bias, eps=1e-6: number(x, eps) * weight + bias
-
-
-def read_as(inputs: Callable) -> Callable:
-    """A LayerNorm that takes for x, the weight and the bias what `inputs` makes of them."""
-    return lambda x, weight, bias, eps=1e-6: normed(*inputs(x, weight, bias), eps)
-
-
-def three_axes(x: Tensor, weight: Tensor, bias: Tensor, eps: float = 1e-6) -> Tensor:
-    _, _, _ = x.shape
-    return normed(x, weight, bias, eps)
-
-
-layer_norm = Check(
-    reference=normed,
+layer_norm = Exercise(
+    answer="""
+def layer_norm(x, weight, bias, eps=1e-6):  # x (..., D), weight and bias (D,)
+    mean = x.mean(dim=-1, keepdim=True)  # (..., 1)
+    variance = (x - mean).square().mean(dim=-1, keepdim=True)  # (..., 1)
+    return (x - mean) / (variance + eps).sqrt() * weight + bias
+""",
+    why="Everything happens over the last axis, and `keepdim=True` keeps it with length 1, so that "
+    "the mean and the variance broadcast back. The mean of the squares divides by D.",
     trials=[
-        norm_of("two tokens of width 4", TOKENS, torch.ones(4), torch.zeros(4)),
-        norm_of("the same tokens with eps=0.01", TOKENS, torch.ones(4), torch.zeros(4), eps=0.01),
-        norm_of("the same tokens with a weight and a bias", TOKENS, GAIN, SHIFT),
-        norm_of("2 images of 3 tokens of width 5", waves(2, 3, 5), waves(5), 2 * waves(5) + 1),
+        norm_of("two tokens of width 4, eps=0.01", TOKENS, torch.ones(4), torch.zeros(4), eps=0.01),
         norm_of("one token alone, of shape (4,)", TOKENS[0], GAIN, SHIFT),
         norm_of("four axes, (2, 2, 3, 5)", waves(2, 2, 3, 5), waves(5), 2 * waves(5) + 1),
         norm_of("a token of fives and one of numbers near 10,000", FLAT, GAIN, SHIFT),
     ],
-    mistakes={
-        "the variance divides by D - 1; LayerNorm divides by D (correction=0, or the mean of the "
-        "squares)": by_hand(correction=1),
-        "it normalises over the tokens, so they leak into each other; take the mean and the "
-        "variance over the last axis, dim=-1": by_hand(dim=-2),
-        "it normalises over axis 1, which is the last one only where there are two; the last one "
-        "of any number of axes is dim=-1": by_hand(dim=1),
-        "it normalises over all axes at once; each token has its own mean and variance, over the "
-        "last axis, dim=-1": by_hand(dim=None),
-        "it divides by the variance; divide by its square root": by_hand(
-            divide=lambda x, variance, eps: x / (variance + eps)
-        ),
-        "eps is added after the root; add it to the variance, under the root": by_hand(
-            divide=lambda x, variance, eps: x / (variance.sqrt() + eps)
-        ),
-        "the variance divides by D - 1, and eps is added after the root; divide by D, and add eps "
-        "to the variance, under the "
-        "root": by_hand(correction=1, divide=lambda x, variance, eps: x / (variance.sqrt() + eps)),
-        "eps is not used: a token whose numbers are all equal becomes nan": by_hand(
-            divide=lambda x, variance, eps: x / variance.sqrt()
-        ),
-        "eps is added to the result; add it to the variance, under the root: "
-        "mind the brackets": by_hand(divide=lambda x, variance, eps: x / variance.sqrt() + eps),
-        "eps counts only where the variance is smaller; add it to the variance always, under the "
-        "root": by_hand(divide=lambda x, variance, eps: x / variance.clamp(min=eps).sqrt()),
-        "the mean of the squares less the square of the mean is the difference of two large "
-        "numbers, which has few true digits; take the mean of (x - mean)²": scaled(
-            lambda x, eps: (
-                (x - x.mean(-1, keepdim=True))
-                / (x.square().mean(-1, keepdim=True) - x.mean(-1, keepdim=True) ** 2 + eps).sqrt()
-            )
-        ),
-        "eps is always 1e-6; use the one that is given": by_hand(
-            divide=lambda x, variance, eps: x / (variance + 1e-6).sqrt()
-        ),
-        "the mean is not subtracted from what stands above the line, x - mean": scaled(
-            lambda x, eps: x / (x.var(-1, correction=0, keepdim=True) + eps).sqrt()
-        ),
-        "the mean is not subtracted, neither above the line nor in the variance": scaled(
-            lambda x, eps: x / (x.square().mean(-1, keepdim=True) + eps).sqrt()
-        ),
-        "the variance is that of the centred numbers: square x - mean, not x": scaled(
-            lambda x, eps: (
-                (x - x.mean(-1, keepdim=True)) / (x.square().mean(-1, keepdim=True) + eps).sqrt()
-            )
-        ),
-        "the weight and the bias are not used: multiply by the one, then add the other": read_as(
-            lambda x, weight, bias: (x, torch.ones(()), torch.zeros(()))
-        ),
-        "the bias is not used: add it at the end": read_as(
-            lambda x, weight, bias: (x, weight, torch.zeros(()))
-        ),
-        "the weight is not used: multiply by it before you add the bias": read_as(
-            lambda x, weight, bias: (x, torch.ones(()), bias)
-        ),
-        "the bias is added before the weight multiplies; multiply first": read_as(
-            lambda x, weight, bias: (x, weight, bias * weight)
-        ),
-        "weight and bias are taken for each other: multiply by the weight, add the bias": read_as(
-            lambda x, weight, bias: (x, bias, weight)
-        ),
-        "the mean and the variance lost the last axis, so the shapes do not fit: keep it, "
-        "keepdim=True": scaled(
-            lambda x, eps: (x - x.mean(-1)) / (x.var(-1, correction=0) + eps).sqrt()
-        ),
-        "it calls torch's own norm; write it out: mean, variance, root": scaled(
-            lambda x, eps: F.layer_norm(x, x.shape[-1:], eps=eps)
-        ),
-        "`-=` writes into the tensor that was given; make a new one, x = x - …": read_as(
-            lambda x, weight, bias: (x.sub_(x.mean(-1, keepdim=True)), weight, bias)
-        ),
-        "it works for three axes alone; x may have any number, with D the last: use dim=-1 and "
-        "x.shape[-1]": three_axes,
-    },
-)
-
-
-# contributions -----------------------------------------------------------------------------------
-
-
-def stack(kind: type[Encoder], depth: int) -> Encoder:
-    """A small encoder of that kind, with so many blocks."""
-    return kind(encoder.EncoderBlock(embed_dim=8, num_heads=2) for _ in range(depth))
-
-
-def shaken(encoder: Encoder) -> Encoder:
-    """The encoder with every parameter drawn anew, the norms' included, so that each one counts."""
-    for parameter in encoder.parameters():
-        nn.init.normal_(parameter, std=0.3)
-    return encoder
-
-
-def taken_apart(depth: int, count: int) -> Trial:
-    """Ask for the changes that an encoder of this depth writes to two batches of `count` tokens."""
-
-    def run(answer: Callable) -> Any:
-        encoder = shaken(stack(Encoder, depth)).requires_grad_(False)
-        result = untouched(answer, encoder, torch.randn(2, count, 8))
-        if isinstance(result, Tensor) and result.ndim == 4:
-            return Verdict("it gives one tensor of all changes")
-        return list(result) if isinstance(result, tuple) else result
-
-    return Trial(f"an encoder of {depth} blocks, {count} tokens", run)
-
-
-def changes_by(
-    attend: Callable = lambda b, x: b.attn(b.norm1(x)),
-    reflect: Callable = lambda b, x, start, change: b.mlp(b.norm2(x)),
-    go_on: Callable = lambda b, x, mixed, thought: x + mixed + thought,
-) -> Callable:
-    """What each block's attention and MLP add to the stream; the options make the known mistakes.
-
-    Args:
-        attend: makes attention's change of the block and the stream.
-        reflect: makes the MLP's of the block, the stream, the stream from before, and that change.
-        go_on: makes what the next block reads of the block, the stream and both changes.
-    """
-
-    def changes(encoder: Any, x: Tensor) -> list[Tensor]:
-        found = []
-        for block in encoder:
-            mixed = attend(block, x)
-            found += [mixed, reflect(block, x + mixed, x, mixed)]
-            x = go_on(block, x, *found[-2:])
-        return found
-
-    return changes
-
-
-changes = changes_by()
-
-
-def streams(encoder: Any, x: Tensor) -> list[Tensor]:
-    return list(accumulate(changes(encoder, x), initial=x))[1:]
-
-
-def paired(found: list[Tensor]) -> list[tuple[Tensor, Tensor]]:
-    """Of each block, attention's change and the MLP's."""
-    return list(zip(found[::2], found[1::2], strict=True))
-
-
-def changes_in_place(encoder: Any, x: Tensor) -> list[Tensor]:
-    found = changes(encoder, x)
-    x += found[0]
-    return found
-
-
-contributions = Check(
-    reference=changes,
-    trials=[taken_apart(depth=2, count=3), taken_apart(depth=3, count=5)],
-    mistakes={
-        "the branches read the stream itself; attention reads norm1(x), the MLP norm2(x)": (
-            changes_by(lambda b, x: b.attn(x), lambda b, x, *_: b.mlp(x))
-        ),
-        "the MLP reads norm1(x); it has a norm of its own, norm2": changes_by(
-            reflect=lambda b, x, *_: b.mlp(b.norm1(x))
-        ),
-        "the MLP reads the stream as it was before attention wrote to it; add attention's change "
-        "to x first": (
-            changes_by(reflect=lambda b, x, start, change: b.mlp(b.norm2(start))),
-            changes_by(
-                reflect=lambda b, x, start, change: b.mlp(b.norm2(start)),
-                go_on=lambda b, x, *_: b(x),
-            ),
-        ),
-        "the MLP reads attention's change alone; it reads the stream, x with "
-        "that change added": changes_by(reflect=lambda b, x, start, change: b.mlp(b.norm2(change))),
-        "every block reads the x that came in at the start; what one block gives is what the next "
-        "one reads": (
-            lambda encoder, x: [c for block in encoder for c in changes([block], x)],
-            lambda encoder, x: [
-                c for b in encoder for c in (b.attn(b.norm1(x)), b.mlp(b.norm2(x)))
-            ],
-        ),
-        "each change replaces the stream; add it instead (x + change)": changes_by(
-            reflect=lambda b, x, start, change: b.mlp(b.norm2(change)),
-            go_on=lambda b, x, mixed, thought: thought,
-        ),
-        "the next block reads a stream without attention's change; it reads the stream with both "
-        "changes": changes_by(go_on=lambda b, x, mixed, thought: x + thought),
-        "the next block reads a stream without the MLP's change; it reads the stream with both "
-        "changes": changes_by(go_on=lambda b, x, mixed, thought: x + mixed),
-        "the next block reads the MLP's change alone; it reads the stream, with both changes "
-        "added": changes_by(go_on=lambda b, x, mixed, thought: thought),
-        "the MLP's change holds attention's as well: subtract the stream as it was just before the "
-        "MLP": then(changes, lambda found: [c for a, b in paired(found) for c in (a, a + b)]),
-        "each change holds those before it: subtract the stream as it was just before the "
-        "change": then(changes, lambda found: list(accumulate(found))),
-        "these are the streams after each change; give the changes alone": streams,
-        "this is one change a block; give two, attention's and the MLP's, each by itself": then(
-            changes, lambda found: [a + b for a, b in paired(found)]
-        ),
-        "the changes are right, but not in the order in which they are added: attention and MLP of "
-        "the first block, then those of the next": then(changes, lambda f: f[::2] + f[1::2]),
-        "the changes are right, but in each block the MLP's stands before attention's": then(
-            changes, lambda found: [change for a, b in paired(found) for change in (b, a)]
-        ),
-        "this is one pair a block; give all changes in one list, attention and MLP in turn": then(
-            changes, paired
-        ),
-        "this is the sum of all changes; give each by itself, in a list": then(changes, sum),
-        "the list begins with x itself; give the changes alone": lambda encoder, x: [
-            x,
-            *changes(encoder, x),
-        ],
-        "this is one tensor; give a list, of one tensor (B, N, D) for each change": then(
-            changes, torch.stack
-        ),
-        "`+=` writes into the x that was given; make a new one, x = x + change": changes_in_place,
-        "block.attn, asked with return_attention=True, gives two things, the tokens and the "
-        "weights; do not ask, "
-        "or take them apart": lambda encoder, x: [x + encoder[0].attn(x, return_attention=True)],
-        "these are the changes of the first blocks alone; loop over all of them": (
-            lambda encoder, x: changes(encoder[:1], x),
-            lambda encoder, x: changes(encoder[:2], x),
-        ),
-    },
+    wrong="""
+the variance divides by D - 1; LayerNorm divides by D (correction=0, or the mean of the squares)
+    (x - mean).square().mean(dim=-1, keepdim=True) => x.var(dim=-1, keepdim=True)
+it normalises over the tokens, so they leak into each other; take the mean and the variance over
+the last axis, dim=-1
+    x.mean(dim=-1 => x.mean(dim=-2 ;; square().mean(dim=-1 => square().mean(dim=-2
+it normalises over axis 1, which is the last one only where there are two; the last one of any
+number of axes is dim=-1
+    x.mean(dim=-1 => x.mean(dim=1 ;; square().mean(dim=-1 => square().mean(dim=1
+it normalises over all axes at once; each token has its own mean and variance, over the last axis,
+dim=-1
+    x.mean(dim=-1, keepdim=True) => x.mean() ;; square().mean(dim=-1, keepdim=True) =>
+        square().mean()
+it divides by the variance; divide by its square root
+    (variance + eps).sqrt() => (variance + eps)
+eps is added after the root; add it to the variance, under the root
+    (variance + eps).sqrt() => (variance.sqrt() + eps)
+eps is not used: a token whose numbers are all equal becomes nan
+    (variance + eps).sqrt() => variance.sqrt()
+eps is added to the result; add it to the variance, under the root: mind the brackets
+    (x - mean) / (variance + eps).sqrt() * => ((x - mean) / variance.sqrt() + eps) *
+eps counts only where the variance is smaller; add it to the variance always, under the root
+    (variance + eps).sqrt() => variance.clamp(min=eps).sqrt()
+the mean of the squares less the square of the mean is the difference of two large numbers, which
+has few true digits; take the mean of (x - mean)²
+    (x - mean).square().mean(dim=-1, keepdim=True) =>
+        x.square().mean(dim=-1, keepdim=True) - mean.square()
+eps is always 1e-6; use the one that is given
+    variance + eps => variance + 1e-6
+the mean is not subtracted from what stands above the line, x - mean
+    return (x - mean) => return x
+the mean is not subtracted, neither above the line nor in the variance
+    return (x - mean) => return x ;; (x - mean).square() => x.square()
+the variance is that of the centred numbers: square x - mean, not x
+    (x - mean).square() => x.square()
+the weight and the bias are not used: multiply by the one, then add the other
+    * weight + bias =>
+the bias is not used: add it at the end
+    * weight + bias => * weight
+the weight is not used: multiply by it before you add the bias
+    * weight + bias => + bias
+the bias is added before the weight multiplies; multiply first
+    (x - mean) / (variance + eps).sqrt() * weight + bias =>
+        ((x - mean) / (variance + eps).sqrt() + bias) * weight
+weight and bias are taken for each other: multiply by the weight, add the bias
+    * weight + bias => * bias + weight
+the mean and the variance lost the last axis, so the shapes do not fit: keep it, keepdim=True
+    x.mean(dim=-1, keepdim=True) => x.mean(dim=-1) ;;
+        square().mean(dim=-1, keepdim=True) => square().mean(dim=-1)
+it calls torch's own norm; write it out: mean, variance, root
+    (x - mean) / (variance + eps).sqrt() => F.layer_norm(x, x.shape[-1:], eps=eps)
+it works for some numbers of axes alone; x may have one to four, with D the last: use dim=-1
+    mean = x => B, N, D = x.shape ⏎ mean = x
+    mean = x => N, D = x.shape[-2:] ⏎ mean = x
+    x.mean(dim=-1 => x.mean(dim=min(x.ndim - 1, 2) ;;
+        square().mean(dim=-1 => square().mean(dim=min(x.ndim - 1, 2)
+""",
 )
 
 
@@ -614,7 +430,6 @@ def passing_on(go_on: Callable) -> type[Encoder]:
 
 
 OnlyAttention = passing_on(lambda left, x, out: x)
-OnlyLast = passing_on(lambda left, x, out: x if left else out)
 SkipsSecond = passing_on(lambda left, x, out: x if left == 3 else out)  # of five
 
 
@@ -629,14 +444,15 @@ def listened_to(what: str, kind: type[Encoder], depth: int, trained: bool = Fals
     """Ask which blocks of such an encoder are not heard, and see that its weights are left."""
 
     def run(answer: Callable) -> Any:
-        encoder = shaken(stack(kind, depth))
+        made = kind(encoder.EncoderBlock(embed_dim=8, num_heads=2) for _ in range(depth))
+        for parameter in made.parameters():  # the norms' included, so that each one counts
+            nn.init.normal_(parameter, std=0.3)
         x = torch.randn(2, 3, 8)
         if trained:  # one step in which all blocks were heard
-            healthy = Encoder(encoder)
-            healthy(x).sum().backward()
-        before = {name: weight.clone() for name, weight in encoder.state_dict().items()}
-        result = untouched(answer, encoder, x)
-        after = encoder.state_dict()
+            Encoder(made)(x).sum().backward()
+        before = {name: weight.clone() for name, weight in made.state_dict().items()}
+        result = untouched(answer, made, x)
+        after = made.state_dict()
         left = all(torch.allclose(after[name], before[name], atol=1e-5) for name in before)
         if isinstance(result, (set, range)):
             return Verdict(f"it gives a {type(result).__name__}; give a list, [0, 2]")
@@ -645,91 +461,30 @@ def listened_to(what: str, kind: type[Encoder], depth: int, trained: bool = Fals
     return Trial(what, run)
 
 
-def unheard_by(clear: bool = True, ask: bool = True, weights: bool = False) -> Callable:
-    """The numbers of the blocks whose parameters all lack a gradient from the tokens; the options
-    make the known mistakes.
-
-    Args:
-        clear: whether old gradients are cleared.
-        ask: whether the tokens are asked if there is any way back at all.
-        weights: whether the attention weights count as well.
-    """
-
-    def unheard(encoder: Encoder, x: Tensor) -> list[int]:
-        if clear:
-            encoder.zero_grad()
-        tokens, attention = encoder(x, return_attention=True)
-        goal = tokens.sum() + (sum(w.sum() for w in attention) if weights else 0)
-        if goal.requires_grad or not ask:
-            goal.backward()
-        blocks = [list(block.parameters()) for block in encoder]
-        return [i for i, block in enumerate(blocks) if all(p.grad is None for p in block)]
-
+unheard_blocks = Exercise(
+    answer="""
+def unheard_blocks(encoder, x):
+    encoder.zero_grad()  # every gradient is None now
+    tokens = encoder(x)
+    if tokens.requires_grad:
+        tokens.sum().backward()
+    unheard = []
+    for number, block in enumerate(encoder):
+        if all(weight.grad is None for weight in block.parameters()):
+            unheard.append(number)
     return unheard
-
-
-unheard = unheard_by()
-
-
-def unheard_by_old_gradients(encoder, x):
-    if not encoder(x).requires_grad:
-        return unheard(encoder, x)
-    return unheard_by(clear=False)(encoder, x)
-
-
-def unheard_by_overwriting(encoder, x):
-    found = unheard(encoder, x)
-    shaken(encoder)
-    return found
-
-
-def unheard_by_zero(encoder, x):
-    found = unheard(encoder, x)
-    return None.abs() if found else found  # type: ignore[attr-defined]
-
-
-def unheard_parameters(encoder, x):
-    unheard(encoder, x)
-    return [i for i, p in enumerate(encoder.parameters()) if p.grad is None]
-
-
-def unheard_names(encoder, x):
-    unheard(encoder, x)
-    return [name for name, p in encoder.named_parameters() if p.grad is None]
-
-
-def unheard_by_leaving_out(encoder, x):
-    usual, found = encoder(x), []
-    for number in range(len(encoder)):
-        rest = type(encoder)(block for i, block in enumerate(encoder) if i != number)
-        if torch.equal(rest(x), usual):
-            found.append(number)
-    return found
-
-
-def flags(encoder, x):
-    found = unheard(encoder, x)
-    return [i in found for i in range(len(encoder))]
-
-
-unheard_blocks = Check(
-    reference=unheard,
+""",
+    why="By the gradient: a weight that the tokens do not depend on gets none, so its `grad` stays "
+    "`None`. Old gradients look like new ones, so they are cleared first; and where no block is "
+    "heard, `backward()` would raise, so `requires_grad` is asked before. The other way is to "
+    "change one block of a copy at a time, and to see whether the tokens move.",
     slips={
         "does not require grad": "backward fails: the tokens depend on no weight at all",
-        "AttributeError: 'NoneType'": "a `grad` is None where a number is asked for",
+        "AttributeError: '(NoneType|bool)'": "a `grad` is None where a number is asked for",
     },
     trials=[
-        listened_to("a healthy encoder of 3 blocks", Encoder, 3),
         listened_to("3 blocks, of which only the attention weights are kept", OnlyAttention, 3),
-        listened_to("4 blocks that all read the first x, the last one kept", OnlyLast, 4),
-        listened_to("5 blocks, the second one skipped", SkipsSecond, 5),
         listened_to("6 blocks, the last one never run", StopsEarly, 6),
-        listened_to(
-            "2 blocks whose tokens are thrown away, with gradients left from an earlier training",
-            OnlyAttention,
-            2,
-            trained=True,
-        ),
         listened_to(
             "5 blocks, the second one skipped, with gradients left from an earlier training",
             SkipsSecond,
@@ -737,57 +492,67 @@ unheard_blocks = Check(
             trained=True,
         ),
     ],
-    mistakes={
-        "the weights are not as they were: a test must leave the model as it found it; put them "
-        "back from a clone, or try it on a copy (copy.deepcopy)": unheard_by_overwriting,
-        "a gradient that was there before, left from an earlier training or set to 0, counts as a "
-        "new one: before your own backward make all of them None (encoder.zero_grad())": (
-            unheard_by(clear=False),
-            unheard_by_old_gradients,
-        ),
-        "a block that runs counts as heard, though its tokens are thrown away: only a change of "
-        "encoder(x), its tokens, counts, and not that of the attention weights": unheard_by(
-            weights=True
-        ),
-        "it gives [] where no block is heard: the tokens depend on no weight then, their "
-        "requires_grad is False; give the numbers of all": lambda encoder, x: (
-            unheard(encoder, x) if encoder(x).requires_grad else []
-        ),
-        "it finds every block heard, in broken encoders too; a block is heard if other weights in "
-        "it change encoder(x): a loop of your own over the blocks does not show it, nor does an "
-        "encoder whose weights are as they were": lambda encoder, x: [],
-        "it finds every block unheard, in a healthy encoder too; a block is heard if other weights "
-        "in it change encoder(x)": lambda encoder, x: list(range(len(encoder))),
-        "where one block is unheard and the others are heard, it does not find that one; change "
-        "that block alone: the others keep their weights and their places": unheard_by_leaving_out,
-        "these are the blocks that are heard; give the others": then(
-            flags, lambda bad: [i for i, one in enumerate(bad) if not one]
-        ),
-        "this is how many blocks are unheard; give their numbers, in a list": then(unheard, len),
-        "this is one True or False a block; give the numbers of the unheard ones": (
-            flags,
-            then(flags, lambda bad: [not one for one in bad]),
-        ),
-        "the blocks are counted from 1; count from 0, as Python does": then(
-            unheard, lambda found: [i + 1 for i in found]
-        ),
-        "the numbers are right, but not in order: smallest first": then(
-            unheard, lambda found: found[::-1]
-        ),
-        "the numbers are texts; give whole numbers, [0, 2]": then(
-            unheard, lambda found: list(map(str, found))
-        ),
-        "this is the first unheard block alone; give all of them": then(
-            unheard, lambda found: found[:1]
-        ),
-        "backward fails where the tokens depend on no weight at all: tokens.requires_grad is False "
-        "then, there is no gradient to send back, and no block is heard": unheard_by(ask=False),
-        "a weight that the tokens do not depend on has no gradient: its `grad` is None, not 0; ask "
-        "`grad is None`": unheard_by_zero,
-        "these are numbers of weights; a block has many: give a block's number where all of its "
-        "weights are unheard": unheard_parameters,
-        "these are names of weights; give the numbers of the blocks, each once": unheard_names,
-        "the x that was given is not as it was; leave it, "
-        "and work on x.clone()": lambda encoder, x: unheard(encoder, x.add_(1)),
-    },
+    wrong="""
+the weights are not as they were: a test must leave the model as it found it; put them back from a
+clone, or try it on a copy (copy.deepcopy)
+    return unheard => [weight.data.add_(1) for weight in encoder.parameters()] ⏎ return unheard
+a gradient that was there before, left from an earlier training or set to 0, counts as a new one:
+before your own backward make all of them None (encoder.zero_grad())
+    encoder.zero_grad() => pass
+    encoder.zero_grad() => pass ;; if tokens.requires_grad: =>
+        if not tokens.requires_grad: return list(range(len(encoder))) ⏎ if tokens.requires_grad:
+a block that runs counts as heard, though its tokens are thrown away: only a change of encoder(x),
+its tokens, counts, and not that of the attention weights
+    tokens = encoder(x) => tokens, attention = encoder(x, return_attention=True) ⏎
+        tokens = tokens.sum() + sum(weights.sum() for weights in attention)
+it gives [] where no block is heard: the tokens depend on no weight then, their requires_grad is
+False; give the numbers of all
+    if tokens.requires_grad: => if not tokens.requires_grad: return [] ⏎ if tokens.requires_grad:
+it finds every block heard, in broken encoders too; a block is heard if other weights in it change
+encoder(x): a loop of your own over the blocks does not show it, nor does an encoder whose weights
+are as they were
+    return unheard => return []
+it finds every block unheard, in a healthy encoder too; a block is heard if other weights in it
+change encoder(x)
+    return unheard => return list(range(len(encoder)))
+where one block is unheard and the others are heard, it does not find that one; change that block
+alone: the others keep their weights and their places
+    def unheard_blocks(encoder, x):
+        usual, unheard = encoder(x), []
+        for number in range(len(encoder)):
+            rest = type(encoder)(block for i, block in enumerate(encoder) if i != number)
+            if torch.equal(rest(x), usual):
+                unheard.append(number)
+        return unheard
+these are the blocks that are heard; give the others
+    weight.grad is None => weight.grad is not None
+this is how many blocks are unheard; give their numbers, in a list
+    return unheard => return len(unheard)
+this is one True or False a block; give the numbers of the unheard ones
+    return unheard => return [number in unheard for number in range(len(encoder))]
+    return unheard => return [number not in unheard for number in range(len(encoder))]
+the blocks are counted from 1; count from 0, as Python does
+    append(number) => append(number + 1)
+the numbers are right, but not in order: smallest first
+    return unheard => return unheard[::-1]
+the numbers are texts; give whole numbers, [0, 2]
+    append(number) => append(str(number))
+this is the first unheard block alone; give all of them
+    return unheard => return unheard[:1]
+backward fails where the tokens depend on no weight at all: tokens.requires_grad is False then,
+there is no gradient to send back, and no block is heard
+    if tokens.requires_grad: => if True:
+a weight that the tokens do not depend on has no gradient: its `grad` is None, not 0; ask
+`grad is None`
+    weight.grad is None => weight.grad.abs().sum() == 0
+these are numbers of weights; a block has many: give a block's number where all of its weights are
+unheard
+    in enumerate(encoder): => in enumerate(encoder.parameters()): ;;
+        all(weight.grad is None for weight in block.parameters()) => block.grad is None
+these are names of weights; give the numbers of the blocks, each once
+    in enumerate(encoder): => in encoder.named_parameters(): ;;
+        all(weight.grad is None for weight in block.parameters()) => block.grad is None
+the x that was given is not as it was; leave it, and work on x.clone()
+    tokens = encoder(x) => tokens = encoder(x.add_(1))
+""",
 )

@@ -1,23 +1,28 @@
-"""Lesson 07: a training step, a schedule, the loss by hand, the slip in a step, a bar to beat."""
+"""Lesson 07: a training step, the measurement, the loop; the slip in a step, a bar to beat."""
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache
-from itertools import combinations
+from math import ceil
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
-from torch.overrides import TorchFunctionMode
+from torch.optim.optimizer import register_optimizer_step_pre_hook
 
-from vit_steps.training import augment_digits, evaluate, fit
+from vit_steps.training import decay_groups, warmup_cosine
+from vit_steps.training import evaluate as measured
+from vit_steps.training import train as loop
+from vit_steps.training import train_step as one_step
 from vit_steps.training.data import load_data
+from vit_steps.training.dataset import ImageDataset
 from vit_steps.vit import ViT, ViTConfig
 
 from .compare import Parts, Verdict, kind_of
-from .engine import Check
 from .exercise import Exercise, edited
-from .trials import Trial, call, then, untouched
+from .trials import Trial, untouched
 
 # One training step --------------------------------------------------------------------------------
 
@@ -174,237 +179,403 @@ return the loss before the step, not a second one after it
 )
 
 
-# The schedule -------------------------------------------------------------------------------------
+# The measurement ----------------------------------------------------------------------------------
 
 
-def whole_run(what: str, steps: int, *given: Any) -> Trial:
-    """All that a schedule gives in a run, step by step."""
+def numbered_pictures(count: int, seed: int = 0) -> ImageDataset:
+    """Pictures (count, 1, 2, 2) that all differ, in three classes."""
+    generator = torch.Generator().manual_seed(seed)
+    labels = torch.randint(3, (count,), generator=generator)
+    pixels = torch.randn(count, 1, 2, 2, generator=generator)
+    pixels[:, 0, 0, 0] += labels  # so there is something to learn
+    return ImageDataset(pixels, labels, ("a", "b", "c"))
+
+
+class Watched(nn.Module):
+    """A small model that notes how it was called: with what, in which mode, with a graph or not."""
+
+    def __init__(self, dropout: float = 0.0):
+        super().__init__()
+        self.drop, self.fc = nn.Dropout(dropout), nn.Linear(4, 3)
+        with torch.no_grad():
+            self.fc.weight.copy_(torch.linspace(-1, 1, 12).sin().view(3, 4))
+            self.fc.bias.zero_()
+        self.given: list[Tensor] = []
+        self.logits: list[Tensor] = []
+        self.trained: list[bool] = []
+        self.with_graph: list[bool] = []
+
+    def forward(self, images: Tensor) -> Tensor:
+        logits = self.fc(self.drop(images.flatten(1)))
+        self.given.append(images.detach().clone())
+        self.logits.append(logits.detach())
+        self.trained.append(self.training)
+        self.with_graph.append(torch.is_grad_enabled())
+        return logits
+
+
+def mode_of(model: nn.Module) -> str:
+    return "training" if model.training else "evaluation"
+
+
+def measurement(what: str, mode: bool) -> Trial:
+    """A trial of `evaluate` on a model with dropout in this mode; the count has no divisor."""
 
     def run(answer: Callable) -> Any:
-        shares = [answer(step, steps, *given) for step in range(steps)]
-        if any(share is ... for share in shares):
-            return ...
-        return None if all(share is None for share in shares) else shares
+        model, data = Watched(0.5).train(mode), numbered_pictures(523)
+        result = answer(model, data)
+        if result is None or result is ...:
+            return result
+        before, now = ("training" if mode else "evaluation"), mode_of(model)
+        return Parts(
+            result,
+            Verdict("" if now == before else f"it leaves a model of {before} mode in {now} mode"),
+            Verdict("it builds a graph that nobody needs" if any(model.with_graph) else ""),
+        )
 
     return Trial(what, run)
 
 
-warmup_cosine = Exercise(
+evaluate = Exercise(
     answer="""
-from math import cos, pi
-
-
-def warmup_cosine(step, steps, warmup):
-    rise = int(warmup * steps)
-    if step < rise:
-        return (step + 1) / (rise + 1)
-    return (1 + cos(pi * (step - rise) / (steps - rise))) / 2
+def evaluate(model, data):
+    mode = model.training
+    model.eval()
+    with torch.no_grad():
+        logits = model(data.images)
+    model.train(mode)
+    loss = F.cross_entropy(logits, data.labels)
+    accuracy = (logits.argmax(dim=1) == data.labels).float().mean()
+    return loss.item(), accuracy.item()
 """,
     trials=[
-        whole_run("the shares of 25 steps, warm-up 0.3", 25, 0.3),
-        whole_run("the shares of 9 steps without a warm-up", 9, 0.0),
+        measurement("a model in evaluation mode", False),
+        measurement("a model with dropout, in training mode", True),
     ],
+    slips={"NotImplementedError: .*Long": SWAPPED},
     wrong="""
-your first step has share 0 and is wasted: count from 1, (step + 1) / (rise + 1)
-    (step + 1) / (rise + 1) => step / rise
-your first step has share 0 and is wasted: take step + 1, not step
-    (step + 1) => step
-your rise is at its peak one step early, and stands still for a step: step `rise` itself has share
-1, so divide by rise + 1
-    (rise + 1) => rise
-the cosine must begin where the rise ends, at 1: count its steps from there, step - rise of steps -
-rise
-    (step - rise) / (steps - rise) => step / steps
-the cosine must begin where the rise ends, at 1: count its steps from there, step - rise of steps -
-rise; and multiply nothing
-    (rise + 1) => (rise + 1) * (1 + cos(pi * step / steps)) / 2 ;;
-        (step - rise) / (steps - rise) => step / steps
-the fall takes steps - rise steps, not steps: yours is not down at the end
-    / (steps - rise) => / steps
-yours is down at 0 one step early, so that the last step is wasted: the fall takes steps - rise
-steps
-    (steps - rise) => (steps - rise - 1)
-brackets are missing: only the cosine is halved, or only the 1; both together are, (1 + cos(…)) / 2
-    return (1 + cos => return 1 + (cos
-    (1 + cos => 2 * (0.5 + cos
-brackets are missing: / comes before + and -, so write (step + 1) / (rise + 1) and (step - rise) /
-(steps - rise)
-    (step + 1) / (rise + 1) => step + 1 / rise + 1
-    / (rise + 1) => / rise + 1
-    (step + 1) => step + 1
-    (step - rise) / (steps - rise) => step - rise / steps - rise
-    / (steps - rise) => / steps - rise
-    (step - rise) => step - rise
-yours falls to 0 at once and rises to 1: it is 1 + cos(…), not 1 - cos(…)
-    1 + cos => 1 - cos
-the fall begins a step early: step `rise` itself has share 1, so count from there, step - rise
-    (step - rise) / => (step - rise + 1) /
-`//` throws the fraction away: divide by /
-    (step + 1) / => (step + 1) //
-1 + cos(…) runs from 2 to 0: halve it
-    / 2 =>
-a cosine alone runs from 1 to -1, and yours falls below 0: add 1 and halve it
-    1 + cos => cos ;; / 2 =>
-    1 + cos => cos
-this is a quarter of a cosine's wave; the formula takes half of it, (1 + cos(…)) / 2
-    1 + cos => cos ;; / 2 => ;; pi * => pi / 2 *
-half a wave of the cosine is pi long: cos(pi * …)
-    pi * =>
-yours comes down and goes up again; half a wave is pi long, not 2 * pi
-    pi * => 2 * pi *
-cos takes radians, not degrees: half a wave is pi long, not 180
-    pi * => 180 *
-this is a straight line down; the cosine leaves the peak gently and lands gently
-    (1 + cos(pi * (step - rise) / (steps - rise))) / 2 => 1 - (step - rise) / (steps - rise)
-there is no rise: for step < rise the share climbs to the peak in a straight line
-    int(warmup * steps) => 0
-yours stays at the peak: after the rise it falls along half a cosine
-    (1 + cos(pi * (step - rise) / (steps - rise))) / 2 => 1.0
-the rise takes int(warmup * steps) steps, a whole number, rounded down
-    int(warmup * steps) => round(warmup * steps)
-    int(warmup * steps) => warmup * steps
-without a warm-up the rise has no step, and the first share is 1
-    int(warmup * steps) => max(int(warmup * steps), 1)
-warmup is a share of the steps, not their number; the rise takes int(warmup * steps)
-    int(warmup * steps) => warmup
-you return how far down it is, from 0 to 1; the share is (1 + cos(pi · that)) / 2
-    (1 + cos(pi * (step - rise) / (steps - rise))) / 2 => (step - rise) / (steps - rise)
-after the rise yours gives nothing: is a `return` missing?
-    return (1 + cos => (1 + cos
+dropout is on while you measure: model.eval() comes before the model is called, and what gives the
+mode back comes after it
+    model.eval() =>
+    model.train(mode) => ;; with torch => model.train(mode) ⏎ with torch
+the model stays in evaluation mode, so a training would go on without its dropout: put it back as
+it was, model.train(mode)
+    model.train(mode) =>
+a model that came in evaluation mode leaves in training mode: keep model.training before you switch,
+and give it back, model.train(mode)
+    model.train(mode) => model.train()
+nothing is learned here, so keep no graph: call the model under `with torch.no_grad():`
+    torch.no_grad() => torch.enable_grad()
+the loss comes first, then the accuracy
+    loss.item(), accuracy.item() => accuracy.item(), loss.item()
+accuracy is a share from 0 to 1: take the mean of the right ones, not their sum
+    .float().mean() => .float().sum()
+accuracy is a share from 0 to 1, not per cent
+    accuracy.item() => 100 * accuracy.item()
+this is the share of wrong answers; accuracy is that of right ones, ==
+    argmax(dim=1) == => argmax(dim=1) !=
+the loss must be the mean over the pictures, not their sum
+    cross_entropy(logits, data.labels) => cross_entropy(logits, data.labels, reduction="sum")
+a mean of the batches' means weighs a small last batch too much: add up sums, and divide once
+    F.cross_entropy(logits, data.labels) => torch.stack([F.cross_entropy(*pair) for pair in
+        zip(logits.split(64), data.labels.split(64))]).mean() ;; (logits.argmax(dim=1) ==
+        data.labels).float().mean() => torch.stack([part.mean() for part in
+        (logits.argmax(dim=1) == data.labels).float().split(64)]).mean()
+    F.cross_entropy(logits, data.labels) => torch.stack([F.cross_entropy(*pair) for pair in
+        zip(logits.split(256), data.labels.split(256))]).mean() ;; (logits.argmax(dim=1) ==
+        data.labels).float().mean() => torch.stack([part.mean() for part in
+        (logits.argmax(dim=1) == data.labels).float().split(256)]).mean()
+a softmax too many: F.cross_entropy takes logits, and does the softmax itself
+    cross_entropy(logits => cross_entropy(logits.softmax(dim=1)
+compare the class that is named with the label: logits.argmax(dim=1), along the axis of the classes
+(amax gives the logit itself)
+    argmax(dim=1) => argmax(dim=0)[:1]
+    argmax(dim=1) => argmax()
+    argmax(dim=1) => amax(dim=1)
+only the first batch is measured: go through all of data
+    data.images => data.images[:64] ;; logits, data.labels) => logits, data.labels[:64]) ;;
+        == data.labels => == data.labels[:64]
 """,
+    why="Nothing random may be left in a measurement, and a measurement must leave nothing behind: "
+    "so the mode is kept and given back. The package goes through the pictures in batches of 256 "
+    "and adds up sums, because a mean of the batches' means would weigh a small last batch too "
+    "much.",
+)
+
+
+# The loop -----------------------------------------------------------------------------------------
+
+PICTURES = 11  # in batches of 3 they are 4 steps an epoch
+
+
+@contextmanager
+def steps_of(model: Watched, data: ImageDataset) -> Iterator[list[dict[str, Any]]]:
+    """Within, a list that grows by a dictionary with each step of any optimizer.
+
+    "kind" is the optimizer's, "lr" and "decay" are those of each parameter; the others are of the
+    model's last call: which pictures it was given, in which mode, and their loss.
+    """
+    steps: list[dict[str, Any]] = []
+
+    def note(optimizer: torch.optim.Optimizer, *_: Any) -> None:
+        groups = {id(p): group for group in optimizer.param_groups for p in group["params"]}
+        found = [groups.get(id(p), dict(lr=0, weight_decay=0)) for p in model.parameters()]
+        step = dict(kind=type(optimizer).__name__, lr=[group["lr"] for group in found])
+        step["decay"] = [group["weight_decay"] for group in found]
+        if model.given:
+            pictures = model.given[-1].flatten(1)[:, None]  # (B, 1, 4)
+            same = (pictures == data.images.flatten(1)).all(dim=2)  # (B, n)
+            numbers = same.int().argmax(dim=1)
+            loss = F.cross_entropy(model.logits[-1], data.labels[numbers]).item()
+            step |= dict(pictures=numbers.tolist(), trained=model.trained[-1], loss=loss)
+        steps.append(step)
+
+    hook = register_optimizer_step_pre_hook(note)
+    try:
+        yield steps
+    finally:
+        hook.remove()
+
+
+def shown(steps: list, count: int, epochs: int, batch: int) -> str:
+    """What is wrong with the pictures that the steps were made with; "" where all is as asked."""
+    sizes = [len(part) for part in torch.arange(count).split(batch)]
+    if not steps:
+        return "no optimizer was asked to step: each batch goes through train_step"
+    if len(steps) != epochs * len(sizes):
+        return (
+            f"it makes {len(steps)} steps; {count} pictures in batches of {batch} are "
+            f"{len(sizes)} steps, the last one smaller, and {epochs} epochs of them are "
+            f"{epochs * len(sizes)}"
+        )
+    orders = []
+    for epoch in range(epochs):
+        batches = [step["pictures"] for step in steps[epoch * len(sizes) :][: len(sizes)]]
+        order = [number for one in batches for number in one]
+        if sorted(order) != list(range(count)):
+            often = max(map(order.count, order))
+            return (
+                f"in epoch {epoch + 1} not every picture is shown once: of {count} it sees "
+                f"{len(set(order))}, one of them {often} times"
+            )
+        if [len(one) for one in batches] != sizes:
+            return f"the batches hold {[len(one) for one in batches]} pictures, expected {sizes}"
+        orders.append(order)
+    if list(range(count)) in orders:
+        return "the pictures come in the order in which they stand; shuffle them in each epoch"
+    if any(orders.count(order) > 1 for order in orders):
+        return "two epochs have the same order; shuffle the pictures anew in each"
+    return ""
+
+
+def moved(steps: list, peak: float) -> str:
+    """What is wrong with the optimizer, its rates and its decay; "" where all is as asked."""
+    if others := [step["kind"] for step in steps if step["kind"] != "AdamW"]:
+        return f"the optimizer is {others[0]}; take torch.optim.AdamW"
+    for group in (0, 1):
+        rates = [step["lr"][group] for step in steps]
+        wanted = [peak * warmup_cosine(number, len(steps), 0.1) for number in range(len(steps))]
+        wrong = [i for i, (a, b) in enumerate(zip(rates, wanted, strict=True)) if abs(a - b) > 1e-9]
+        if wrong:
+            some = slice(wrong[0], wrong[0] + 4)
+            given, right = (", ".join(f"{x:.4g}" for x in all_[some]) for all_ in (rates, wanted))
+            return (
+                f"from step {wrong[0]}, counted from 0, group {group} has the rates {given} …; "
+                f"expected, by lr * warmup_cosine(step, {len(steps)}, 0.1), {right} …"
+            )
+    if any(step["decay"] != [0.05, 0.0] for step in steps):
+        return "the optimizer has another weight decay; give it decay_groups(model, 0.05)"
+    return ""
+
+
+def ended(steps: list, data: ImageDataset, losses: Any, weights: Tensor, peak: float) -> str:
+    """What is wrong with the losses, or with the weights at the end; "" where all is as asked."""
+    try:
+        found = torch.tensor([float(loss) for loss in losses])
+    except (TypeError, ValueError):
+        return "give the losses as a list of numbers, one a step"
+    if len(found) != len(steps):
+        return f"it gives {len(found)} losses for {len(steps)} steps; give one a step"
+    if not torch.allclose(found, torch.tensor([step["loss"] for step in steps]), atol=1e-5):
+        return "the losses are not those of the batches with their own labels"
+    twin = Watched()
+    optimizer = torch.optim.AdamW(decay_groups(twin, 0.05))
+    for number, step in enumerate(steps):
+        for group in optimizer.param_groups:
+            group["lr"] = peak * warmup_cosine(number, len(steps), 0.1)
+        one_step(twin, optimizer, *data[step["pictures"]])
+    if not torch.allclose(weights, twin.fc.weight.detach(), atol=1e-5):
+        return "the weights at the end are others than AdamW comes to by these batches and rates"
+    return ""
+
+
+def looped(what: str, *given: Any, reports: bool = True, **options: Any) -> Trial:
+    """A trial of `train`: who was shown when, what moved the weights, what is told."""
+    epochs, batch = given[0], options.get("batch_size", 64)
+    peak = options.get("lr", 2e-3)
+
+    def run(answer: Callable) -> Any:
+        model, data, told = Watched().eval(), numbered_pictures(PICTURES), []
+
+        def report(*said: Any) -> None:
+            told.append([len(x) if isinstance(x, list) else x for x in said])
+            model.eval()  # as a measurement does that never goes back
+
+        with steps_of(model, data) as steps:
+            extra: Any = dict(report=report) if reports else {}
+            losses = answer(model, data, *given, **options, **extra)
+        if losses is None or losses is ...:
+            return losses
+        each = ceil(PICTURES / batch)
+        wanted = [[epoch, epoch * each] for epoch in range(1, epochs + 1)] if reports else []
+        learned = [number for number, step in enumerate(steps) if not step.get("trained", True)]
+        return Parts(
+            Verdict(shown(steps, PICTURES, epochs, batch)),
+            Verdict(
+                f"step {learned[0]}, counted from 0, runs in evaluation mode: call model.train() "
+                "in each epoch, since a report may have left another mode"
+                if learned
+                else ""
+            ),
+            Verdict(moved(steps, peak)),
+            Verdict(ended(steps, data, losses, model.fc.weight.detach(), peak)),
+            Verdict(f"the model is in {mode_of(model)} mode afterwards" if model.training else ""),
+            Verdict(told_wrongly(told, wanted)),
+        )
+
+    return Trial(what, run)
+
+
+def told_wrongly(told: list, wanted: list) -> str:
+    """What is wrong with what was reported, (epoch, how many losses) each; "" where nothing is."""
+    if told == wanted:
+        return ""
+    if len(told) != len(wanted):
+        return f"it reports {len(told)} times in {len(wanted)} epochs; report once after each"
+    return (
+        f"its reports say {told[0]} first, the epoch and the number of losses; expected "
+        f"{wanted[0]}: report(epoch + 1, losses), with all losses so far"
+    )
+
+
+def by_seeds(answer: Callable) -> Any:
+    """Whether the seed, and nothing else, decides the order."""
+    orders = []
+    for seed in (3, 3, 4):
+        model, data = Watched(), numbered_pictures(PICTURES)
+        with steps_of(model, data) as steps:
+            result = answer(model, data, 1, batch_size=PICTURES, seed=seed)
+        if result is None or result is ...:
+            return result
+        orders.append([step.get("pictures") for step in steps])
+    if orders[0] != orders[1]:
+        return Verdict("with the same seed it draws another order; draw it from `seed`")
+    return Verdict("as it should" if orders[0] != orders[2] else OTHER_SEED)
+
+
+OTHER_SEED = "another seed gives the same order; draw the order from `seed`"
+
+train = Exercise(
+    answer="""
+def train(model, data, epochs, lr=2e-3, batch_size=64, seed=0, report=None):
+    optimizer = torch.optim.AdamW(decay_groups(model, 0.05))
+    generator = torch.Generator().manual_seed(seed)
+    steps = epochs * math.ceil(len(data) / batch_size)
+    losses = []
+    for epoch in range(epochs):
+        order = torch.randperm(len(data), generator=generator)
+        model.train()
+        for batch in order.split(batch_size):
+            for group in optimizer.param_groups:
+                group["lr"] = lr * warmup_cosine(len(losses), steps, 0.1)
+            images, labels = data[batch]
+            losses.append(train_step(model, optimizer, images, labels).item())
+        model.eval()
+        if report is not None:
+            report(epoch + 1, losses)
+    return losses
+""",
+    trials=[
+        looped("two epochs, no report", 2, reports=False),
+        looped("five epochs", 5, lr=0.02, batch_size=3, seed=3),
+        Trial("the order, by the seed", by_seeds),
+    ],
+    uses={"decay_groups": decay_groups, "math": math, "warmup_cosine": warmup_cosine},
+    wrong="""
+the pictures are not shuffled: in each epoch draw their numbers in a new order, by torch.randperm
+    torch.randperm(len(data), generator=generator) => torch.arange(len(data))
+    order.split => torch.arange(len(data)).split
+each epoch has the same order: make the generator once, before the loop, so that each epoch draws on
+    generator=generator) => generator=torch.Generator().manual_seed(seed))
+the seed has no say in the order: give randperm the generator
+    , generator=generator) => )
+pictures are drawn with replacement, so some come twice and others never; randperm gives each number
+once
+    torch.randperm(len(data), generator=generator) =>
+        torch.randint(len(data), (len(data),), generator=generator)
+the last batch of an epoch, the smaller one, is left out
+    order.split(batch_size) => order.split(batch_size)[: len(data) // batch_size]
+only the first batch of each epoch is used
+    order.split(batch_size) => order.split(batch_size)[:1]
+each batch holds one picture: `order` itself is a row of numbers; order.split(batch_size) cuts it
+    order.split(batch_size) => order.split(1)
+the labels are not those of the pictures: take both from one place, images, labels = data[batch]
+    images, labels = data[batch] => images, labels = data.images[batch], data.labels[: len(batch)]
+the model is never put into training mode: model.train() belongs in front of the batches
+    model.train() =>
+training mode is entered once, before the epochs; a report that measures may leave another one, so
+model.train() belongs inside
+    model.train() => ;; losses = [] => losses = [] ⏎ model.train()
+the model is in training mode afterwards; whoever uses it wants evaluation mode, model.eval()
+    model.eval() =>
+the learning rate is never set, so it is AdamW's own; give it to each group before the step
+    for group in optimizer.param_groups: => ;;
+        group["lr"] = lr * warmup_cosine(len(losses), steps, 0.1) =>
+the learning rate is `lr` at every step; multiply it by this step's share
+    lr * warmup_cosine(len(losses), steps, 0.1) => lr
+the learning rate is the share alone; multiply it by lr, the peak
+    lr * warmup_cosine => warmup_cosine
+the schedule goes by steps, not by epochs: len(losses) of them are done, and there are `steps`
+    warmup_cosine(len(losses), steps, 0.1) => warmup_cosine(epoch, epochs, 0.1)
+the schedule takes one epoch for the whole training; all its steps together are epochs times those
+of one epoch
+    epochs * math.ceil => math.ceil
+the steps count from 0: before the first one len(losses) is 0
+    warmup_cosine(len(losses) => warmup_cosine(len(losses) + 1
+the warm-up takes a tenth of the steps: warmup_cosine(…, steps, 0.1)
+    steps, 0.1) => steps, 0.0)
+    steps, 0.1) => steps, 0.2)
+only the first group gets the rate; the optimizer has two, those that decay and those that do not
+    in optimizer.param_groups => in optimizer.param_groups[:1]
+the optimizer decays all weights alike; give it decay_groups(model, 0.05)
+    decay_groups(model, 0.05) => model.parameters(), weight_decay=0.05
+nothing is learned: each batch must go through train_step, which moves the weights
+    train_step(model, optimizer, images, labels) => F.cross_entropy(model(images), labels)
+each batch takes two steps; call train_step once
+    losses.append(train_step => train_step(model, optimizer, images, labels) ⏎
+        losses.append(train_step
+a new optimizer in each epoch forgets AdamW's means; make it once
+    optimizer = torch.optim.AdamW(decay_groups(model, 0.05)) => ;;
+        model.train() => model.train() ⏎ optimizer = torch.optim.AdamW(decay_groups(model, 0.05))
+the report is called whether there is one or not: `if report is not None`
+    if report is not None: => if True:
+epochs are reported from 1: report(epoch + 1, losses)
+    report(epoch + 1, => report(epoch,
+report all losses so far, the list itself
+    epoch + 1, losses) => epoch + 1, losses[-1])
+the report is never called: once after each epoch, report(epoch + 1, losses)
+    report(epoch + 1, losses) => pass
+give back one loss a step, in a list
+    return losses => return losses[-1]
+give back the losses, a list: `return losses`
+    return losses =>
+""",
+    why="Anyone else's order is right too, if it shows each picture once an epoch. The last line "
+    "before the report matters most to whoever uses the model: it comes back ready to answer.",
 )
 
 
 # Exercise 1 ---------------------------------------------------------------------------------------
-
-LOGITS = torch.tensor([[2.0, -1.0, 0.5], [0.0, 3.0, -2.0]])
-LABELS = torch.tensor([0, 2])
-SEVEN = torch.linspace(-3, 4, 35).sin().reshape(5, 7) * 4
-SEVEN_LABELS = torch.tensor([4, 0, 3, 3, 1])
-TEN = torch.linspace(2, 9, 40).cos().reshape(4, 10) * 3
-TEN_LABELS = torch.tensor([9, 0, 7, 2])
-
-
-def smoothed_by(
-    logs: Callable = lambda logits: logits.log_softmax(dim=-1),
-    targets: Callable = lambda sure, classes, s: (1 - s) * sure + s / classes,
-    count: Callable = lambda logits, labels: logits.shape[1],
-    reduce: Callable = Tensor.mean,
-) -> Callable:
-    """A smoothed loss; the options make the known mistakes.
-
-    Args:
-        targets: what the model should say, (B, C), of the one-hot labels, C and the smoothing.
-        count: C.
-        reduce: makes one loss of those of the pictures, (B,).
-    """
-
-    def loss(logits: Tensor, labels: Tensor, smoothing: float) -> Tensor:
-        classes = count(logits, labels)
-        wanted = targets(F.one_hot(labels, classes), classes, smoothing)
-        return reduce(-(wanted * logs(logits)).sum(dim=-1))
-
-    return loss
-
-
-smoothed = smoothed_by()
-
-
-def aiming_at(targets: Callable) -> Callable:
-    return smoothed_by(targets=targets)
-
-
-def exp_by_hand(logits: Tensor) -> Tensor:
-    powers = logits.exp()
-    return (powers / powers.sum(dim=-1, keepdim=True)).log()
-
-
-class Calls(TorchFunctionMode):
-    """Notes the names of torch's functions that are called meanwhile."""
-
-    def __init__(self):
-        super().__init__()
-        self.names: set[str] = set()
-
-    def __torch_function__(self, func, types, args=(), kwargs=None):
-        self.names.add(getattr(func, "__name__", ""))
-        return func(*args, **(kwargs or {}))
-
-
-def by_hand(loss: Callable) -> Any:
-    """The loss of two pictures, unless it is torch's own."""
-    with Calls() as calls:
-        result = loss(LOGITS.clone(), LABELS.clone(), 0.1)
-    return Verdict("it calls F.cross_entropy") if "cross_entropy" in calls.names else result
-
-
-NO_SUM = (
-    "your targets do not sum to 1: the label gets (1 - smoothing) plus smoothing / classes, every "
-    "other class smoothing / classes"
-)
-CLASSES = (
-    "say how many classes there are, F.one_hot(labels, logits.shape[1]): a batch need not hold "
-    "every class, and there need not be ten"
-)
-
-smoothed_loss = Check(
-    reference=smoothed,
-    trials=[
-        call("two pictures, three classes, no smoothing", LOGITS, LABELS, 0.0),
-        call("two pictures, three classes, smoothing 0.1", LOGITS, LABELS, 0.1),
-        call("five pictures of seven classes, not all of them there", SEVEN, SEVEN_LABELS, 0.2),
-        call("four pictures, ten classes, smoothing 0.3", TEN, TEN_LABELS, 0.3),
-        call("logits of ±1000, which exp() cannot take", 1000 * LOGITS.sign(), LABELS, 0.1),
-        Trial("what it calls", by_hand),
-    ],
-    mistakes={
-        "this is torch's own loss; write it without F.cross_entropy, from log_softmax and the "
-        "targets": lambda logits, labels, s: F.cross_entropy(logits, labels, label_smoothing=s),
-        "a softmax too many: log_softmax takes logits, "
-        "not probabilities": lambda logits, labels, s: smoothed(logits.softmax(dim=-1), labels, s),
-        "smoothing makes no difference in yours: the target is (1 - smoothing) on the label, plus "
-        "smoothing / classes on every class": aiming_at(lambda sure, classes, s: sure),
-        "the two shares are exchanged: 1 - smoothing is the label's, and smoothing is what all "
-        "classes share": aiming_at(lambda sure, classes, s: s * sure + (1 - s) / classes),
-        "you share the smoothing among the other classes only; it goes to all of them, the label "
-        "included: smoothing / classes "
-        "each": aiming_at(lambda sure, classes, s: (1 - s) * sure + s * (1 - sure) / (classes - 1)),
-        NO_SUM: (
-            aiming_at(lambda sure, classes, s: sure + s / classes),
-            aiming_at(lambda sure, classes, s: sure * (1 - s) + (1 - sure) * s / classes),
-            aiming_at(lambda sure, classes, s: sure * (1 - s) + s),
-        ),
-        "the sign is wrong: a loss is minus the log-probability": then(smoothed, torch.neg),
-        "this is the sum over the batch; take the mean, "
-        "so that the batch size does not matter": smoothed_by(reduce=torch.sum),
-        "you take the mean over classes too; sum over the classes, mean over "
-        "the pictures": lambda logits, labels, s: smoothed(logits, labels, s) / logits.shape[1],
-        "this is one loss for each picture; give the mean over the pictures, "
-        "one number": smoothed_by(reduce=lambda losses: losses),
-        "the softmax goes over the classes, dim=1, not over the pictures of the batch": smoothed_by(
-            lambda logits: logits.log_softmax(dim=0)
-        ),
-        "the logarithm is missing: the loss is minus target times log-probability": smoothed_by(
-            lambda x: x.softmax(dim=-1)
-        ),
-        "right for small logits, but log(softmax(…)) of large ones is log(0); log_softmax takes "
-        "both steps at once and stays finite": smoothed_by(lambda x: x.softmax(dim=-1).log()),
-        "right for small logits, but exp() of a large one is too large to be written down; "
-        "log_softmax stays finite": smoothed_by(exp_by_hand),
-        CLASSES: (
-            smoothed_by(count=lambda logits, labels: int(labels.max()) + 1),
-            smoothed_by(count=lambda logits, labels: 10),
-        ),
-        "a small number inside the logarithm keeps it finite, but bends the loss of a sure model; "
-        "log_softmax needs none": tuple(
-            smoothed_by(lambda logits, small=10.0**-power: (logits.softmax(-1) + small).log())
-            for power in range(6, 13)
-        ),
-    },
-)
-
-
-# Exercise 2 ---------------------------------------------------------------------------------------
 
 
 def slip(edit: str) -> Callable:
@@ -412,215 +583,185 @@ def slip(edit: str) -> Callable:
     return train_step.made(edited(train_step.answer, edit))
 
 
-SLIPS: dict[str | None, tuple[str, Callable]] = {
-    None: ("a sound training step", train_step.reference),
-    "softmax": (
-        "a step with a softmax before F.cross_entropy",
-        slip("model(images) => model(images).softmax(dim=-1)"),
-    ),
-    "zero_grad": ("a step without zero_grad", slip("optimizer.zero_grad() =>")),
-    "eval": (
-        "a step that switches the model to evaluation mode",
-        slip("loss = F => model.eval() ⏎ loss = F"),
-    ),
-    "step": ("a step without optimizer.step()", slip("optimizer.step() =>")),
+SLIPS: dict[str | None, Callable] = {
+    None: train_step.reference,
+    "softmax": slip("model(images) => model(images).softmax(dim=-1)"),
+    "zero_grad": slip("optimizer.zero_grad() =>"),
+    "eval": slip("loss = F => model.eval() ⏎ loss = F"),
+    "step": slip("optimizer.step() =>"),
 }
+NAMES = ", ".join(repr(name) for name in SLIPS if name)
 
 
-class Noticing(nn.Module):
-    """A model that notes whether it was in training when it was run."""
-
-    def __init__(self):
-        super().__init__()
-        self.fc = nn.Linear(10, 10)
-        nn.init.eye_(self.fc.weight)
-        self.was_training = False
-
-    def forward(self, images: Tensor) -> Tensor:
-        self.was_training = self.training
-        return self.fc(images)
-
-
-def found(step: Callable, unlooked: tuple[str, ...] = (), mode: bool = True) -> str | None:
-    """What is wrong with a training step; `unlooked` are the slips that go unnoticed."""
-    model, images, labels = Noticing().train(mode), torch.eye(10), torch.arange(10)
-    expected = F.cross_entropy(model.fc(images), labels).item()
-    still = torch.optim.SGD(model.parameters(), lr=0.0)
-    loss = float(step(model, still, images, labels))
-    if "eval" not in unlooked and not model.was_training:
-        return "eval"
-    if "softmax" not in unlooked and abs(loss - expected) > 1e-3:
-        return "softmax"
-    before, weight = model.fc.weight.detach().clone(), model.fc.weight
-    first = gradient(weight).clone()
-    step(model, still, images, labels)
-    if "zero_grad" not in unlooked and not torch.allclose(gradient(weight), first):
-        return "zero_grad"
-    step(model, torch.optim.SGD(model.parameters(), lr=1.0), images, labels)
-    return "step" if "step" not in unlooked and torch.equal(weight, before) else None
-
-
-def gradient(weight: Tensor) -> Tensor:
-    """The gradient that a step left, or zeros where it left none."""
-    return torch.zeros_like(weight) if weight.grad is None else weight.grad
-
-
-def judged(slip: str | None) -> Trial:
+def judged(what: str, slip: str | None) -> Trial:
     """A trial of a learner's `find_slip` on one step."""
-    what, step = SLIPS[slip]
 
     def run(answer: Callable) -> Any:
-        said = answer(step)
+        said = answer(SLIPS[slip])
         if said is ...:
             return ...
         if said == slip and type(said) is type(slip):
             return Verdict("as it should")
         if said in SLIPS:
             return Verdict(f"yours says {said!r}; right is {slip!r}")
-        names = ", ".join(repr(name) for name in SLIPS if name)
-        return Verdict(f"yours says {said!r}, which is none of the five answers: {names} or None")
+        return Verdict(f"yours says {said!r}, which is none of the five answers: {NAMES} or None")
 
     return Trial(what, run)
 
 
-def blind(*unlooked: str) -> Callable:
-    """A wrong answer: these slips go unnoticed."""
-    return lambda step: found(step, unlooked)
-
-
-def accusing(name: str) -> Callable:
-    """A wrong answer: the sound step is accused."""
-    return lambda step: found(step) or name
-
-
-def sure_of(names: tuple[str, ...]) -> Callable:
-    """A wrong answer: after these slips it looks for movement, and never sees any."""
-    return lambda step: name if (name := found(step)) in names else "step"
-
-
-NO_MOVEMENT = (
-    "yours says 'step' of steps that move the weights: either they could not move, with a learning "
-    "rate of 0 or on a model that is surely right, or `before = model.weight` is the weight itself "
-    "and moves along; keep a copy, model.weight.detach().clone()"
+find_slip = Exercise(
+    answer="""
+def find_slip(step):
+    model, images, labels = nn.Linear(10, 10), torch.eye(10), torch.arange(10)
+    nn.init.eye_(model.weight)
+    still = torch.optim.SGD(model.parameters(), lr=0.0)
+    if step(model, still, 50 * images, labels) > 1:
+        return "softmax"
+    if not model.training:
+        return "eval"
+    step(model, still, images, labels)
+    first = model.weight.grad.clone()
+    step(model, still, images, labels)
+    if not torch.allclose(model.weight.grad, first):
+        return "zero_grad"
+    before = model.weight.detach().clone()
+    step(model, torch.optim.SGD(model.parameters(), lr=1.0), images, labels)
+    return "step" if torch.equal(model.weight, before) else None
+""",
+    trials=[
+        judged("a sound training step", None),
+        judged("a step with a softmax before F.cross_entropy", "softmax"),
+        judged("a step without zero_grad", "zero_grad"),
+        judged("a step that switches the model to evaluation mode", "eval"),
+        judged("a step without optimizer.step()", "step"),
+    ],
+    wrong="""
+the softmax goes unnoticed: give the step a model that is surely right (logits of 50 on the label)
+and see whether its loss is near 0
+    labels) > 1 => labels) > 1e9
+the missing zero_grad goes unnoticed: call the step twice with a learning rate of 0 and see whether
+the gradient is the same both times (keep a copy of the first, by .clone(), because the gradient
+itself changes along)
+    .grad.clone() => .grad
+the eval mode goes unnoticed: see whether model.training is still True after the step
+    not model.training => False
+the missing optimizer.step() goes unnoticed: compare the weights before and after a step with a
+learning rate above 0
+    "step" if torch.equal(model.weight, before) else None => None
+no slip is noticed: each has its own name
+    def find_slip(step):
+        return None
+the sound step is accused of eval mode: hand it a model in training mode, as a loop does
+(model.train()); the step itself need not switch
+    nn.init.eye_(model.weight) => nn.init.eye_(model.eval().weight)
+the sound step is accused of a softmax: an untrained model has a loss near ln(classes) with and
+without it; probe with a model that is surely right
+    50 * images => 0 * images
+the sound step is accused of piling up gradients: after a sound step a gradient is there too, and it
+changes with the weights; hold them still (learning rate 0) and compare the gradients of two calls
+    not torch.allclose(model.weight.grad, first) => model.weight.grad.any()
+"step" is said of steps that move the weights: either they could not move, with a learning rate of 0
+or on a model that is surely right, or `before = model.weight` is the weight itself and moves along;
+keep a copy, model.weight.detach().clone()
+    lr=1.0 => lr=0.0
+    def find_slip(step):
+        return "step"
+    def find_slip(step):
+        model, images = nn.Linear(10, 10), torch.eye(10)
+        nn.init.eye_(model.weight)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
+        return "softmax" if step(model, optimizer, 50 * images, torch.arange(10)) > 1 else "step"
+    def find_slip(step):
+        model, images = nn.Linear(10, 10), torch.eye(10)
+        step(model, torch.optim.SGD(model.parameters(), lr=0.0), images, torch.arange(10))
+        return "step" if model.training else "eval"
+    def find_slip(step):
+        model, images = nn.Linear(10, 10), torch.eye(10)
+        nn.init.eye_(model.weight)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
+        if step(model, optimizer, 50 * images, torch.arange(10)) > 1:
+            return "softmax"
+        return "step" if model.training else "eval"
+give None itself, not the text 'None'
+    else None => else "None"
+give the name of the slip, or None where the step is sound; not True or False
+    "step" if torch.equal(model.weight, before) else None => not torch.equal(model.weight, before)
+""",
+    why="Each slip leaves its trace in another place, so each probe looks in one. The order "
+    "matters little; what matters is that a sound step and a faulty one must differ there.",
 )
 
-find_slip = Check(
-    reference=found,
-    trials=[judged(slip) for slip in SLIPS],
-    mistakes={
-        "the softmax goes unnoticed: give the step a model that is surely right (logits of 50 on "
-        "the label) and see whether its loss is near 0": blind("softmax"),
-        "the missing zero_grad goes unnoticed: call the step twice with a learning rate of 0 and "
-        "see whether the gradient is the same both times (keep a copy of the first, by .clone(), "
-        "for the gradient itself changes along)": blind("zero_grad"),
-        "the eval mode goes unnoticed: see whether model.training is "
-        "still True after the step": blind("eval"),
-        "the missing optimizer.step() goes unnoticed: compare the weights before and after a step "
-        "with a learning rate above 0": blind("step"),
-        "no slip is noticed: each has its own name": blind("softmax", "zero_grad", "eval", "step"),
-        "the sound step is accused of eval mode: hand it a model in training mode, as a loop does "
-        "(model.train()); the step itself need not switch": lambda step: found(step, mode=False),
-        "the sound step is accused of a softmax: an untrained model has a loss near ln(classes) "
-        "with and without it; probe with a model that is surely right": accusing("softmax"),
-        "the sound step is accused of piling up gradients: after a sound step a gradient is there "
-        "too, and it changes with the weights; hold them still (learning rate 0) and compare the "
-        "gradients of two calls": accusing("zero_grad"),
-        "the sound step is accused of not moving the weights: with a learning rate of 0, or where "
-        "the gradient is 0, no step can; and without .clone() the weights that you keep from "
-        "before move along": accusing("step"),
-        NO_MOVEMENT: tuple(
-            sure_of(names)
-            for size in range(3)
-            for names in combinations(("softmax", "zero_grad", "eval"), size)
-        ),
-        "give None itself, not the text 'None'": lambda step: str(found(step)),
-        "give the name of the slip, or None where the step is sound; "
-        "not True or False": lambda step: found(step) is None,
-    },
-)
 
+# Exercise 2 ---------------------------------------------------------------------------------------
 
-# Exercise 3 ---------------------------------------------------------------------------------------
-
-BAR, EPOCHS = 0.85, 4
-CLEARS = Verdict("it clears the bar")
-OPTIONS = ("lr", "batch_size", "warmup", "weight_decay", "label_smoothing", "augment")
-TINY = ViTConfig(
-    image_size=8, patch_size=2, in_channels=1, num_classes=10, embed_dim=48, depth=2, num_heads=4
-)
+BAR, BUDGET, LEAST = 0.75, 4, 4  # of the validation loss, in epochs, of a batch
+TINY = ViTConfig(8, 2, 1, 10, embed_dim=48, depth=2, num_heads=4)
+BATCHES = "batch_size must be a whole number, and at least 4: smaller ones take too long here"
 
 
 @cache
-def val_loss(settings: tuple[tuple[str, Any], ...]) -> float:
-    """The validation loss of the lesson's model after `EPOCHS` epochs with these settings."""
-    train, val, _ = load_data("digits", val_fraction=0.25)
+def val_loss(lr: float, batch_size: int) -> float:
+    """The validation loss of the exercise's model after four epochs with these settings."""
+    digits, val, _ = load_data("digits", val_fraction=0.25)
     torch.manual_seed(0)
     model = ViT(TINY)
-    fit(model, train, epochs=EPOCHS, device="cpu", progress=False, **dict(settings))
-    return evaluate(model, val)[0]
+    loop(model, digits, BUDGET, lr, batch_size)
+    return measured(model, val)[0]
 
 
-def refusal(settings: Any) -> str:
-    """Why a recipe cannot be tried; "" where it can."""
-    if not isinstance(settings, dict):
-        return f"recipe() gives {kind_of(settings)}; give a dict such as dict(lr=3e-3)"
-    for name, value in settings.items():
-        if name == "epochs":
-            return "four epochs are the budget, for everybody: leave `epochs` out"
-        if name == "seed":
-            return "a lucky seed is no recipe, and does not hold for the next one: leave `seed` out"
-        if name not in OPTIONS:
-            return f"{name!r} is not among the options here: {', '.join(OPTIONS)}"
-        if name == "augment" and value not in (None, augment_digits):
-            return "augment is a function: training.augment_digits, without quotes, or None"
-        if name != "augment" and (isinstance(value, bool) or not isinstance(value, (int, float))):
-            return f"{name} is {value!r}; give a number"
-    return ""
-
-
-def tried(recipe: Callable) -> Any:
-    """What becomes of a recipe, in words; `...` and nothing as they are."""
-    settings = recipe()
-    if settings is ... or settings is None or isinstance(settings, Verdict):
+def tried(answer: Callable) -> Any:
+    """What becomes of the settings, in words; `...` and nothing as they are."""
+    settings = answer()
+    if settings is ... or settings is None:
         return settings
-    if reason := refusal(settings):
-        return Verdict(reason)
-    if any(value is ... for value in settings.values()):
-        return ...
-    try:
-        loss = val_loss(tuple(sorted(settings.items())))
-    except (ValueError, TypeError) as error:
-        if "learning rate" not in str(error):
-            return Verdict(str(error))
-        loss = float("nan")
+    if not isinstance(settings, dict):
+        return Verdict(f"it gives {kind_of(settings)}; give a dict such as dict(lr=3e-3)")
+    for name, value in settings.items():
+        if value is ...:
+            return ...
+        if name not in ("lr", "batch_size"):
+            why = " (the budget is the same for everybody)" * (name == "epochs")
+            why = why or " (a lucky seed does not hold for the next one)" * (name == "seed")
+            return Verdict(f"{name!r} may not be set{why}; give lr, batch_size, or both")
+        if isinstance(value, bool) or not isinstance(value, (int, float)):
+            return Verdict(f"{name} is {value!r}; give a number")
+    lr, batch = settings.get("lr", 2e-3), settings.get("batch_size", 64)
+    if not isinstance(batch, int) or batch < LEAST:
+        return Verdict(BATCHES)
+    if lr <= 0:
+        return Verdict("lr must be above 0")
+    loss = val_loss(lr, batch)
     if loss < BAR:
-        return CLEARS
-    rate = settings.get("lr", 2e-3)
-    advice = "section 7 swept the rate alone; what decides how many steps four epochs hold?"
-    if rate > 0.02:
-        advice = "the learning rate is too high: the weights are thrown about"
-    elif rate < 3e-4:
-        advice = "the learning rate is too low: the weights hardly move"
-    return Verdict(f"its validation loss is {loss:.2f}, and the bar is {BAR}; {advice}")
+        return Verdict("below the bar")
+    steps = BUDGET * ceil(1079 / batch)
+    advice = "; so low a rate hardly moves the weights" * (lr < 3e-4)
+    advice += "; so high a rate throws the weights about" * (lr > 0.02)
+    said = f"{steps} steps end at a validation loss of {loss:.2f}; the bar is {BAR}"
+    return Verdict(said + advice)
 
 
-def clears_the_bar() -> Verdict:
-    """Stands for every recipe that does: a training of its own would cost seconds at each check."""
-    return CLEARS
-
-
-beat_the_bar = Check(
-    reference=clears_the_bar,
-    trials=[Trial("your recipe", tried)],
-    mistakes={
-        "these are the package's defaults; four epochs of them end far above the bar "
-        f"of {BAR}": dict,
-        "four epochs are the budget, for everybody: leave `epochs` out": lambda: {"epochs": 8},
-        "a lucky seed is no recipe, and does not hold for the next one: leave `seed` out": lambda: {
-            "seed": 1
-        },
-        "augment is a function: training.augment_digits, without quotes, or None": lambda: {
-            "augment": "digits"
-        },
-    },
+beat_the_bar = Exercise(
+    answer="""
+def beat_the_bar():
+    return dict(lr=2e-3, batch_size=8)
+""",
+    trials=[Trial("your settings", tried)],
+    wrong="""
+these are train's own settings: 68 steps of 64 pictures, which end far above the bar
+    dict(lr=2e-3, batch_size=8) => dict()
+a higher rate helps, but alone it does not clear the bar; what decides how many steps four epochs
+hold?
+    dict(lr=2e-3, batch_size=8) => dict(lr=4e-3)
+    dict(lr=2e-3, batch_size=8) => dict(lr=8e-3)
+    dict(lr=2e-3, batch_size=8) => dict(lr=0.01)
+the budget is four epochs for everybody: leave `epochs` out
+    lr=2e-3 => lr=2e-3, epochs=8
+a lucky seed does not hold for the next one: leave `seed` out
+    lr=2e-3 => lr=2e-3, seed=1
+give a dict, such as dict(lr=3e-3, batch_size=32)
+    dict(lr=2e-3, batch_size=8) => 2e-3, 8
+""",
+    why="Four epochs in batches of 64 are 68 steps; in batches of 8 they are 540. Each step sees a "
+    "noisier gradient, and there are eight times as many of them. In batches of 4 it is lower "
+    "still, and takes twice as long.",
 )

@@ -9,7 +9,6 @@ from .close_ups import (
     close_up,
     colour_channels,
     cuttings,
-    patch_maps,
     pictures,
     template_grid,
     template_products,
@@ -36,7 +35,7 @@ from .figures import (
     picture,
     sharp,
 )
-from .learning import by_heart, downhill, gaps, rate_sweep
+from .learning import downhill, gaps, live_curve, seed_runs
 from .positions import clock_faces, likeness_by_distance, token_sum
 from .published import head_maps, name_lines, prepared
 from .road import STAGES, course_map
@@ -49,9 +48,9 @@ from .roles import (
     three_roles,
 )
 from .scores import attention_shapes, scale_runs
-from .small_maps import map_table, maps_below
+from .small_maps import maps_below, maps_beside
 from .speed import batch_speeds, stored, time_ratios, token_costs, work_and_time
-from .stream import bends, four_stacks, norm_places, reading, residual_road, token_sizes
+from .stream import bends, norm_places, reading, residual_road, silenced
 from .whole_vit import canvases, drawing_read, parameter_bars
 
 __all__ = [
@@ -71,7 +70,6 @@ __all__ = [
     "attention_shapes",
     "batch_speeds",
     "bends",
-    "by_heart",
     "canvases",
     "clock_faces",
     "close_up",
@@ -82,13 +80,13 @@ __all__ = [
     "dots",
     "downhill",
     "drawing_read",
-    "four_stacks",
     "gaps",
     "head_maps",
     "heads_cut",
     "likeness_by_distance",
-    "map_table",
+    "live_curve",
     "maps_below",
+    "maps_beside",
     "mark_patches",
     "matrices",
     "matrix",
@@ -96,18 +94,18 @@ __all__ = [
     "new_axes",
     "norm_places",
     "parameter_bars",
-    "patch_maps",
     "picture",
     "pictures",
     "possible_reads",
     "prepared",
     "qkv_rows",
-    "rate_sweep",
     "reading",
     "residual_road",
     "same_patch",
     "scale_runs",
+    "seed_runs",
     "sharp",
+    "silenced",
     "soft_lookup",
     "stored",
     "template_grid",
@@ -115,7 +113,6 @@ __all__ = [
     "three_roles",
     "time_ratios",
     "token_costs",
-    "token_sizes",
     "token_sum",
     "work_and_time",
 ]

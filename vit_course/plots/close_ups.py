@@ -6,9 +6,7 @@ import torch
 from einops import rearrange
 from torch import Tensor
 
-from vit_steps.inputs import as_pair
-
-from .figures import FAINT, INK, PAPER, PATCH, mark_patches, matrix, picture
+from .figures import FAINT, INK, PAPER, PATCH, matrix, picture
 
 SIGNED = "PuOr"  # numbers of either sign: orange below zero, white at zero, purple above
 
@@ -152,39 +150,6 @@ def template_products(patch: Tensor, templates: dict[str, Tensor], patch_size: i
         row[2].set_title(f"the products: sum {total}")
         row[2].set(xticks=(), yticks=())
     plt.colorbar(drawn, ax=axes[:, 2].tolist(), shrink=0.8)
-
-
-def patch_maps(
-    image: Tensor,
-    maps: dict[str, Tensor],
-    grid: int | tuple[int, int] = 14,
-    limit: float | None = None,
-    marked: dict[str, int] | None = None,
-) -> None:
-    """Show a photo (3, H, W), and beside it maps with one number a patch, all on one scale.
-
-    Args:
-        maps: a name and (rows·cols,); zero is white, of either sign.
-        limit: the scale runs from -limit to limit; by default the largest number of all maps.
-        marked: patches to frame and name on the photo, as in `mark_patches`.
-    """
-    import matplotlib.pyplot as plt
-
-    rows, cols = as_pair(grid, "grid")
-    limit = limit or max(m.abs().max().item() for m in maps.values())
-    count = len(maps) + 1
-    _, axes = plt.subplots(1, count, figsize=(2.5 * count + 0.6, 2.7), layout="constrained")
-    mark_patches(image, marked or {}, image.shape[1] // rows, ax=axes[0])
-    crisp(axes[0])
-    drawn = None
-    for (name, values), ax in zip(maps.items(), axes[1:], strict=True):
-        field = values.detach().cpu().reshape(rows, cols).numpy()
-        drawn = ax.imshow(field, cmap=SIGNED, vmin=-limit, vmax=limit)
-        ax.set_title(name, size=10)
-        ax.set(xticks=(), yticks=())
-        for number in (marked or {}).values():
-            frame(ax, number // cols, number % cols, 1, 1, line=1.2)
-    plt.colorbar(drawn, ax=axes.tolist(), shrink=0.85)
 
 
 def template_grid(named: dict[str, Tensor], columns: int = 16) -> None:

@@ -1,20 +1,11 @@
-"""Lessons 07 and 08: a way downhill, a training, a sweep, and how far apart luck puts runs."""
+"""Lessons 07 and 08: a way downhill, runs and a live curve, and how far apart luck puts runs."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
 
-from .figures import (
-    COLOURS,
-    FAINT,
-    INK,
-    PATCH,
-    QUERY,
-    Curve,
-    curves,
-    new_axes,
-)
+from .figures import COLOURS, FAINT, INK, PATCH, STYLES, new_axes
 
 
 def downhill(paths: Mapping[str, Sequence[float]], goal: float = 3.0) -> None:
@@ -39,49 +30,77 @@ def downhill(paths: Mapping[str, Sequence[float]], goal: float = 3.0) -> None:
     axes[0, 0].set_ylabel("loss")
 
 
-def by_heart(train: Curve, val: Curve, norms: Curve, xlabel: str = "step") -> None:
-    """Draw a training that learns by heart: both losses, the best step marked; gradient norms."""
-    import matplotlib.pyplot as plt
-
-    _, (left, right) = plt.subplots(
-        1, 2, figsize=(9.6, 3.2), width_ratios=(3, 2), layout="constrained"
-    )
-    curves({"training": train, "validation": val}, "Loss", xlabel, ax=left)
-    points = dict(val) if isinstance(val, Mapping) else dict(enumerate(val))
-    best = min(points, key=points.__getitem__)
-    left.plot(best, points[best], "o", color=QUERY)
-    left.annotate(
-        "lowest", (best, points[best]), (0, -9), textcoords="offset points", ha="center", va="top"
-    )
-    curves({"": norms}, "Norm of the gradient", xlabel, log="y", ax=right)
-
-
-def rate_sweep(
-    losses: Mapping[float, Sequence[float]], title: str = "", ylabel: str = "validation loss"
-) -> None:
-    """Draw what came of each learning rate: a dot a seed, a line through the means.
+def seed_runs(runs: Mapping[str, Sequence[Sequence[float]]], level: float, word: str) -> None:
+    """Draw a panel for each variant, with the loss of each of its runs, on one scale.
 
     Args:
-        losses: for each learning rate, one loss a seed.
+        runs: a name, and of each seed the losses step by step.
+        level: a loss at which a dotted line is drawn, and what it means.
     """
-    ax = new_axes(6.6, 3.3)
-    rates = sorted(losses)
-    means = [sum(losses[rate]) / len(losses[rate]) for rate in rates]
-    for rate in rates:
-        ax.plot([rate] * len(losses[rate]), losses[rate], "o", color=PATCH, markersize=4, alpha=0.6)
-    ax.plot(rates, means, "-", color=PATCH, linewidth=1.8)
-    lowest = min(means)
-    best = rates[means.index(lowest)]
-    ax.plot(best, lowest, "D", color=QUERY)
-    ax.annotate(
-        f"{best:g}", (best, lowest), (9, 0), textcoords="offset points", va="center", color=QUERY,
-        weight="bold",
+    import matplotlib.pyplot as plt
+
+    columns = min(len(runs), 3)
+    rows = -(-len(runs) // columns)
+    _, axes = plt.subplots(
+        rows, columns, figsize=(9, 2.1 * rows), sharex=True, sharey=True, squeeze=False,
+        layout="constrained",
     )  # fmt: skip
-    ax.set_xscale("log")
-    ax.set_xticks(rates, [f"{rate:g}" for rate in rates])
-    ax.minorticks_off()
-    ax.set(title=title, xlabel="learning rate", ylabel=ylabel, ylim=(0, max(means) * 1.12))
-    ax.spines[["top", "right"]].set_visible(False)
+    for ax in axes.flat[len(runs) :]:
+        ax.axis("off")
+    for ax, (name, losses) in zip(axes.flat, runs.items(), strict=False):
+        ax.axhline(level, color=FAINT, linestyle=":", linewidth=1)
+        for run, colour, (dash, _) in zip(losses, COLOURS, STYLES, strict=False):
+            ax.plot(run, linestyle=dash, color=colour, linewidth=1.5)
+        ax.set(title=name)
+        ax.spines[["top", "right"]].set_visible(False)
+    axes[0, 0].set_ylim(0, 1.05 * max(max(run) for losses in runs.values() for run in losses))
+    axes[0, 0].annotate(word, (0, level), (2, 3), textcoords="offset points", color=INK, size=8)
+    axes[-1, 0].set(xlabel="step", ylabel="loss")
+
+
+def live_curve(epochs: int) -> Callable[[Sequence[float], float], Any]:
+    """A training's curve, drawn anew in the same place whenever what this gives is called.
+
+    Args:
+        epochs: how many there will be.
+
+    Returns:
+        A function of the losses of all steps so far, and of the latest accuracy on val, from 0 to
+        1, to be called once after each epoch; it gives the figure.
+    """
+    import matplotlib.pyplot as plt
+    from IPython import get_ipython
+    from IPython.display import display
+
+    figure, (left, right) = plt.subplots(1, 2, figsize=(9, 2.8), layout="constrained")
+    plt.close(figure)  # else a notebook would show it a second time, at the end of the cell
+    left.set(title="Loss", xlabel="epoch", xlim=(0, epochs), ylim=(0, 2.5))
+    right.set(title="Read of val, in %", xlabel="epoch", xlim=(0, epochs + 0.3), ylim=(0, 100))
+    for ax in (left, right):
+        ax.spines[["top", "right"]].set_visible(False)
+    shares: list[float] = []
+    handle = display(figure, display_id=True) if get_ipython() is not None else None
+
+    def draw(losses: Sequence[float], accuracy: float) -> Any:
+        shares.append(100 * accuracy)
+        each = len(losses) // len(shares)  # steps in an epoch
+        some = max(each // 20, 1)
+        parts = torch.tensor(losses[: len(losses) // some * some]).view(-1, some).mean(dim=1)
+        for ax in (left, right):
+            for drawn in [*ax.lines, *ax.texts]:
+                drawn.remove()
+        places = [(i + 0.5) * some / each for i in range(len(parts))]
+        left.plot(places, parts.tolist(), color=PATCH, linewidth=1.5)
+        right.plot(range(1, len(shares) + 1), shares, "-o", color=PATCH, markersize=5)
+        right.annotate(
+            f"{shares[-1]:.0f}", (len(shares), shares[-1]), (0, 8), textcoords="offset points",
+            ha="center", color=INK,
+        )  # fmt: skip
+        if handle is not None:
+            handle.update(figure)
+        return figure
+
+    return draw
 
 
 def gaps(values: Sequence[float], limit: float, xlabel: str = "", ax: Any = None) -> None:

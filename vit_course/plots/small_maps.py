@@ -1,12 +1,10 @@
-"""Lesson 09: small pictures with maps below them, and tables of small maps, on one scale."""
+"""Lesson 09: pictures with maps below them or beside them, on one scale."""
 
 from typing import Any
 
-import torch
 from torch import Tensor
-from torch.nn import functional as F
 
-from .figures import CLS, INK, WEIGHTS
+from .figures import CLS, INK, WEIGHTS, picture
 
 
 def maps_below(
@@ -61,32 +59,32 @@ def framed(ax: Any) -> None:
         spine.set_color(INK)
 
 
-def map_table(
-    tiles: Tensor,
-    title: str = "",
-    ylabel: str = "",
-    xlabel: str = "",
+def maps_beside(
+    image: Tensor,
+    maps: dict[str, Tensor],
+    own_scale: tuple[str, ...] = (),
     limits: tuple[float, float] | None = None,
-    ax: Any = None,
 ) -> None:
-    """A table of small maps (a, b, rows, cols), with gaps, in one colour scale with its bar.
+    """A picture, and maps of it to its right, each under its name.
 
     Args:
-        limits: what is darkest and brightest; by default the smallest and largest.
+        image: (C, H, W), from 0 to 1.
+        maps: by name, (rows, cols).
+        own_scale: names of maps that go from their own smallest to their own largest; the others
+            share one scale, whose bar stands at the right.
+        limits: what is darkest and brightest on the shared scale; by default from 0 to the largest.
     """
     import matplotlib.pyplot as plt
 
-    tiles = tiles.detach().cpu().float()
-    down, across, rows, cols = tiles.shape
-    if ax is None:
-        _, ax = plt.subplots(figsize=(5.6, 4.4), layout="constrained")
-    low, high = limits or (tiles.min().item(), tiles.max().item())
-    gaps = F.pad(tiles, (0, 1, 0, 1), value=torch.nan)  # a row and a column of nothing
-    sheet = gaps.permute(0, 2, 1, 3).reshape(down * (rows + 1), across * (cols + 1))[:-1, :-1]
-    drawn = ax.imshow(sheet.numpy(), cmap=WEIGHTS, vmin=low, vmax=high)
-    plt.colorbar(drawn, ax=ax, shrink=0.8)
-    ax.set(title=title, xlabel=xlabel, ylabel=ylabel)
-    ax.set_xticks([(cols + 1) * i + (cols - 1) / 2 for i in range(across)], range(across))
-    ax.set_yticks([(rows + 1) * i + (rows - 1) / 2 for i in range(down)], range(down))
-    ax.tick_params(length=0)
-    ax.spines[:].set_visible(False)
+    shared = {name: tile for name, tile in maps.items() if name not in own_scale}
+    low, high = limits or (0.0, max(tile.max().item() for tile in shared.values()))
+    count, drawn = 1 + len(maps), None
+    _, axes = plt.subplots(1, count, figsize=(1.9 * count + 0.7, 2.3), layout="constrained")
+    picture(image, "picture", axes[0])
+    for ax, (name, tile) in zip(axes[1:], maps.items(), strict=True):
+        scale = {} if name in own_scale else {"vmin": low, "vmax": high}
+        shown = ax.imshow(tile.detach().cpu().float().numpy(), cmap=WEIGHTS, **scale)
+        drawn = shown if name in shared else drawn
+        ax.set_title(name)
+        framed(ax)
+    plt.colorbar(drawn, ax=axes, shrink=0.8, aspect=15)

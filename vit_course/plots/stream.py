@@ -1,12 +1,12 @@
 """Lesson 05's drawings: the residual stream and its branches, and what is measured on it."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from .figures import CLS, INK, NAMED, PAPER, PATCH, WEIGHTS, curves, mark_patches, new_axes, picture
+from .figures import CLS, FAINT, INK, PAPER, PATCH, WEIGHTS, new_axes, picture
 
 GREY = "#777777"
 LANES = ((0.18, CLS), (0.06, PATCH), (-0.06, PATCH), (-0.18, PATCH))  # cls first, as in lesson 02
@@ -104,19 +104,6 @@ def bends(
         ax.spines[["top", "right"]].set_visible(False)
 
 
-def token_sizes(image: Tensor, sizes: Tensor, patch_size: int = 16) -> None:
-    """Show an image (C, H, W) with named patches beside a map of one number for each patch (n,)."""
-    import matplotlib.pyplot as plt
-
-    _, (left, right) = plt.subplots(1, 2, figsize=(8, 3.7), layout="constrained")
-    mark_patches(image, NAMED, patch_size, ax=left)
-    rows = image.shape[1] // patch_size
-    grid = sizes.detach().cpu().reshape(rows, -1).numpy()
-    drawn = right.imshow(grid, cmap=WEIGHTS, vmin=0)
-    plt.colorbar(drawn, ax=right, shrink=0.85, label="standard deviation of the token")
-    right.axis("off")
-
-
 def reading(image: Tensor, guesses: Tensor, title: str = "") -> None:
     """Show an image beside what a model believes of it after each of its blocks.
 
@@ -147,20 +134,23 @@ def reading(image: Tensor, guesses: Tensor, title: str = "") -> None:
     right.set(xlabel="digit", title=title)
 
 
-def four_stacks(depths: Sequence[int], gradients: dict[str, Sequence[float]]) -> None:
-    """Draw what arrives at the start of stacks of blocks, in two panels on one scale.
+def silenced(names: Sequence[str], shares: Mapping[str, Sequence[float]]) -> None:
+    """Draw a row for each branch, with a mark for each way to be without it.
 
     Args:
-        gradients: the curves "both", "residual only", "norm only" and "neither", by name.
+        shares: at most three ways, each with the share of right answers, 0 to 1, for each branch.
     """
-    import matplotlib.pyplot as plt
-
-    panels = {
-        "without the residual": ("norm only", "neither"),
-        "with the residual": ("both", "residual only"),
-    }
-    _, axes = plt.subplots(1, 2, figsize=(9, 3), sharey=True, layout="constrained")
-    for ax, (title, names) in zip(axes, panels.items(), strict=True):
-        series = {name: dict(zip(depths, gradients[name], strict=True)) for name in names}
-        curves(series, title, "blocks", log="y", colours=(INK, GREY), ax=ax)
-    axes[0].set_ylabel("gradient at the start")
+    ax = new_axes(8, 0.3 * len(names) + 1.2)
+    looks = (("o", "white", INK), ("o", PATCH, PATCH), ("D", CLS, INK))
+    for (way, values), (marker, face, edge) in zip(shares.items(), looks, strict=False):
+        percent = [100 * value for value in values]
+        rows = range(len(names))
+        ax.plot(percent, rows, marker, mfc=face, mec=edge, markersize=7, label=way, zorder=3)
+    for row, values in enumerate(zip(*shares.values(), strict=True)):
+        ends = [100 * min(values), 100 * max(values)]
+        ax.plot(ends, [row, row], color=FAINT, lw=1.2, zorder=1)
+    ax.set_yticks(range(len(names)), names)
+    ax.tick_params(axis="y", length=0)
+    ax.set(xlabel="right answers in %", ylim=(len(names) - 0.5, -0.5))
+    ax.spines[["top", "right", "left"]].set_visible(False)
+    ax.legend(frameon=False, ncols=len(shares), loc="lower left", bbox_to_anchor=(0, 1))

@@ -21,7 +21,6 @@ import torch
 from torch import Tensor
 
 from vit_course.checks.compare import Parts, Raised, Verdict, kind_of
-from vit_course.checks.lesson_12 import Diagnosis
 
 FORBIDDEN = (
     *("subprocess.", "socket.", "ctypes.", "shutil.", "pty.", "os.system", "os.exec", "os.fork"),
@@ -140,8 +139,6 @@ def flat(x: Any) -> Any:
             return [word, [flat(part) for part in x]]
     if isinstance(x, dict):
         return ["dict", [[flat(key), flat(value)] for key, value in x.items()]]
-    if isinstance(x, Diagnosis):
-        return ["diagnosis", str(x), x.sick]
     if isinstance(x, Verdict):
         return ["verdict", str(x)]
     for kind in (bool, int, float, str):
@@ -171,10 +168,6 @@ def restored(x: list) -> Any:
             return {restored(key): restored(value) for key, value in pairs}
         case ["verdict", text]:
             return Verdict(text)
-        case ["diagnosis", text, sick]:
-            diagnosis = str.__new__(Diagnosis, text)
-            diagnosis.sick = sick
-            return diagnosis
         case ["dots"]:
             return ...
         case ["none"]:

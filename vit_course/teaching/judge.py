@@ -39,7 +39,6 @@ HIDDEN: dict[str, list[tuple]] = {
         ([88.0, 80.0], [84.0, 81.0], [90.0, 96.0]),
     ],
     "torchvision_name": [("encoder.layers.encoder_layer_7.mlp.3.bias",), ("heads.head.weight",)],
-    "warmup_cosine": [(3, 37, 0.2), (19, 37, 0.2), (30, 53, 0.1)],
 }
 
 

@@ -47,25 +47,26 @@ def unseen_pixels(p: Patient) -> Finding | Skipped | None:
 
 
 def images_cropped(p: Patient) -> Finding | Skipped | None:
-    """Images 7 pixels larger: if they are accepted, their last 3 rows and columns must count.
+    """Images up to 7 pixels larger, less than a patch: if they are accepted, their last rows and
+    columns, 3 at most, must count.
 
-    7 is no multiple of a patch of 4 pixels and more, and leaves 3 of them over. Logits that move by
-    less than SAME count as unmoved. A model that also takes a whole patch more fits its positions
-    to the image, and is left alone.
+    Logits that move by less than SAME count as unmoved. A model that also takes a whole patch more
+    fits its positions to the image, and is left alone.
     """
     if p.logits is None or not p.watch.attentions:
         return Skipped("no attention was seen: strides may leave out a border")
     side = patch_side(p)
-    if side is None:
-        return Skipped("the side of a patch is not known")
-    height, width = p.size[0] + 7, p.size[1] + 7
-    image = torch.nn.functional.pad(p.images[:1], (0, 7, 0, 7), mode="replicate")
+    if side is None or side == 1:
+        return Skipped("the side of a patch is not known, or is 1 pixel")
+    more, last = min(7, side - 1), min(3, side - 1)
+    height, width = p.size[0] + more, p.size[1] + more
+    image = torch.nn.functional.pad(p.images[:1], (0, more, 0, more), mode="replicate")
     first = p.ask(image)
     if first.logits is None:
         return None
     other = image.clone()
-    other[..., -3:, :] += 3
-    other[..., -3:] -= 3
+    other[..., -last:, :] += 3
+    other[..., -last:] -= 3
     second = p.ask(other)
     moved = p.differs(second.logits, first.logits) if second.logits is not None else 1.0
     if moved > SAME:
@@ -75,7 +76,7 @@ def images_cropped(p: Patient) -> Finding | Skipped | None:
         return Skipped("the model takes images of other sizes, and cuts off what is left over")
     return Finding(
         "images cropped",
-        f"an image of {height}×{width} is accepted, and its last 3 rows and columns have no "
+        f"an image of {height}×{width} is accepted, and its last {last} rows and columns have no "
         "influence",
         "a wrong size is cropped in silence; raise a ValueError where the model is given its image",
     )

@@ -1,0 +1,124 @@
+"""The trainings whose results lessons tell without running them: `python -m tests.bench_quoted`.
+
+It takes most of an hour, writes "quoted" into vit_course/plots/measured.json and leaves the rest of
+that file alone. Kept are shares of right answers in %, one a seed; all variants of a comparison get
+the same seeds. With names of comparisons, only these are made anew.
+"""
+
+import json
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from vit_course.plots.speed import FILE
+from vit_steps import ViT, ViTConfig
+from vit_steps.training import evaluate, fit, load_data, recipe, train
+from vit_steps.training.data import ImageDataset, drawn, hands, scattered
+
+CANVAS = dict(image_size=16, patch_size=4, in_channels=1, num_classes=10, embed_dim=64)
+
+
+class OnlyClsReads(ViT):
+    """Each patch reads from itself alone, and cls from all."""
+
+    def forward(self, images: Tensor) -> Tensor:
+        x = self.tokens(self.patch_embed(images))
+        mask = torch.eye(x.shape[1], dtype=torch.bool)
+        mask[0] = True
+        return self.head(self.norm(self.blocks(x, mask))[:, 0])
+
+
+class NoMLP(nn.Module):
+    """In place of an MLP: it adds nothing to the stream."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.zeros_like(x)
+
+
+def share(model: nn.Module, data: ImageDataset) -> float:
+    return round(100 * evaluate(model, data)[1], 1)
+
+
+def on_digits(seed: int, positions: float = 1, **changes: object) -> float:
+    """The command's training of the digits. The positions' start is multiplied by a number."""
+    seen, val, unseen = load_data("digits")
+    model, options = recipe("digits", seen, seed=seed, **changes)
+    model.tokens.pos_embed.data *= positions
+    fit(model, seen, val, device="cpu", progress=False, **options)
+    return share(model, unseen)
+
+
+def who_reads(kind: type[ViT], seed: int, count: int = 20_000, epochs: int = 8) -> float:
+    """A short training on scattered digits, tested on others."""
+    torch.manual_seed(seed)
+    model = kind(ViTConfig(**CANVAS, depth=2, num_heads=4))
+    train(model, scattered(count), epochs, seed=seed)
+    return share(model, scattered(2000, seed=1, held_out=True))
+
+
+def never_had(mlps: bool, seed: int, count: int = 30_000, epochs: int = 5) -> float:
+    """The stored reader's sizes and kind of pictures, with MLPs or without."""
+    torch.manual_seed(seed)
+    model = ViT(ViTConfig(**CANVAS, depth=4, num_heads=4))
+    for block in model.blocks:
+        block.mlp = block.mlp if mlps else NoMLP()
+    train(model, scattered(count), epochs, seed=seed)
+    return share(model, scattered(2000, seed=1, held_out=True))
+
+
+def lesson_07(seed: int, count: int = 20_000, epochs: int = 8) -> float:
+    """What lesson 07 trains, tested on drawings by hand."""
+    torch.manual_seed(seed)
+    model = ViT(ViTConfig(**CANVAS, depth=2, num_heads=4))
+    train(model, drawn(count), epochs, seed=seed)
+    return share(model, hands())
+
+
+COMPARED: dict[str, tuple[int, dict[str, Callable[[int], float]]]] = {
+    "02 start of positions": (
+        3,
+        {
+            "0.02": lambda seed: on_digits(seed, positions=0.1, epochs=12),
+            "0.2": lambda seed: on_digits(seed, epochs=12),
+        },
+    ),
+    "03 heads": (
+        5,
+        {str(h): lambda seed, h=h: on_digits(seed, num_heads=h) for h in (1, 4)},
+    ),
+    "03 who reads": (
+        3,
+        {
+            "only cls": lambda seed: who_reads(OnlyClsReads, seed),
+            "all": lambda seed: who_reads(ViT, seed),
+        },
+    ),
+    "05 MLPs never had": (
+        3,
+        {
+            "without": lambda seed: never_had(False, seed),
+            "whole": lambda seed: never_had(True, seed),
+        },
+    ),
+    "07 seeds": (3, {"hands": lesson_07}),
+}
+
+
+def main(names: Sequence[str] = (), file: Path = FILE) -> None:
+    torch.set_num_threads(1)
+    for name in names or COMPARED:
+        seeds, variants = COMPARED[name]
+        found: dict[str, list[float]] = {}
+        for variant, trained in variants.items():
+            found[variant] = [trained(seed) for seed in range(seeds)]
+            print(name, variant, found[variant], flush=True)
+        stored = json.loads(file.read_text("utf-8"))
+        stored.setdefault("quoted", {})[name] = found
+        file.write_text(json.dumps(stored, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

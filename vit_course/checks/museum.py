@@ -1,0 +1,282 @@
+"""The museum of lesson 12: code that looks right, in which the learner points at a line.
+
+`museum.txt` holds the exhibits. A number, a title, and of which class the lines are; a story; the
+code. Of a line of code the first character says what it is: `|` a line that is as it should be, `!`
+one that is at fault (several may be), `=` what stands in its place when it is mended. Below a line,
+indented, stands what is said to whoever points at it, and below `sound` what is said to whoever
+calls the whole sound. An exhibit without `!` is sound.
+
+    1. A title · ViT
+    A story.
+    ! def forward(self, images):
+    = def forward(self, image):
+        Because of this.
+    sound
+        A question.
+
+The lines run: `patient` puts them into a small ViT.
+"""
+
+import linecache
+import re
+from dataclasses import dataclass
+from functools import cache
+from html import escape
+from pathlib import Path
+from textwrap import fill
+from typing import Any
+
+import torch
+from einops import rearrange
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+import vit_steps
+from vit_steps import inputs
+from vit_steps.encoder import Encoder, EncoderBlock
+from vit_steps.vit import ViT, ViTConfig
+
+from .choosing import KEYS, STYLE, WIDTH, marked
+
+FILE = Path(__file__).with_name("museum.txt")
+# The sizes of the trained reader of scattered digits, so that its weights fit.
+CONFIG = ViTConfig(
+    image_size=16, patch_size=4, in_channels=1, num_classes=10, embed_dim=64, depth=4, num_heads=4
+)
+ASK = "Which line is at fault? Or is it sound?"
+FINE = "This line does what it should."
+LOOK = """<style>
+.vit-quiz.vit-exhibit {max-width: 58em}
+.vit-exhibit .vit-lines {border: 1px solid #80808080; margin: .5em 0 .7em; padding: .3em 0;
+  overflow-x: auto}
+.vit-exhibit .vit-lines summary {border: 0; border-radius: 0; margin: 0; padding: 0 .8em;
+  font: .92em/1.6 monospace; white-space: pre}
+.vit-exhibit pre {margin: 0 0 .6em 3.2em}
+.vit-exhibit p {margin: .2em .9em .4em 3.2em}
+</style>"""
+
+
+@dataclass(frozen=True)
+class Exhibit:
+    """Lines of code, those of them that are at fault, and what is said to each choice.
+
+    Args:
+        place: of which class the lines are, or "train_step".
+        lines: numbered from 1 for the learner.
+        mended: of each line at fault, what stands in its place.
+        reasons: what is said to a line's number, or to "sound".
+    """
+
+    number: int
+    title: str
+    place: str
+    story: str
+    lines: tuple[str, ...]
+    mended: dict[int, str]
+    reasons: dict[int | str, str]
+
+    @property
+    def sound(self) -> bool:
+        return not self.mended
+
+    def source(self, mended: bool = False) -> str:
+        """The code as it hangs, or mended."""
+        new = self.mended if mended else {}
+        return "\n".join(new.get(n, line) for n, line in enumerate(self.lines, 1)) + "\n"
+
+    def verdict(self, choice: int | str) -> tuple[bool, str, str]:
+        """Whether a choice is right, what is said to it, and the lines that mend it, if any do."""
+        reason = self.reasons.get(choice, FINE)
+        if choice == "sound":
+            return self.sound, reason, ""
+        return choice in self.mended, reason, self.mended.get(int(choice), "")
+
+    def judge(self, answer: Any) -> str:
+        """The verdict on a line's number or "sound", as text; ValueError where it is neither."""
+        last = len(self.lines)
+        choice = answer.strip().lower() if isinstance(answer, str) else answer
+        choice = int(choice) if isinstance(choice, str) and choice.isdecimal() else choice
+        a_line = type(choice) is int and 1 <= choice <= last
+        if choice != "sound" and not a_line:
+            raise ValueError(f'the answer is {answer!r}; give a line, 1 to {last}, or "sound"')
+        right, reason, mended = self.verdict(choice)
+        said = "sound" if choice == "sound" else f"line {choice}"
+        text = fill(f"{said} is {'right' if right else 'not right'}. {reason}", WIDTH)
+        return f"{text}\n\nMended:\n{mended}" if mended else text
+
+    def __repr__(self) -> str:
+        lines = (f"{n:4}  {line}".rstrip() for n, line in enumerate(self.lines, 1))
+        story = fill(self.story, WIDTH)
+        return "\n".join([f"{self.number}. {self.title} ({self.place})", story, "", *lines])
+
+    def html(self) -> str:
+        """The exhibit, each line a button that opens to a verdict."""
+        shown = [f"<legend>{self.number}. {marked(self.title)} ({marked(self.place)})</legend>"]
+        shown += [f"<div>{marked(self.story)}</div>", '<div class="vit-lines">']
+        for number, line in enumerate(self.lines, 1):
+            label = f"{number:3}  {escape(line)}"
+            shown.append(self.button(number, label) if line.strip() else "<br>")
+        shown += ["</div>", f"<div>{ASK}</div>", self.button("sound", "It is sound")]
+        return "\n".join(["<fieldset>", *shown, "</fieldset>"])
+
+    def button(self, choice: int | str, label: str) -> str:
+        right, reason, mended = self.verdict(choice)
+        said = f"<p><b>{'Right' if right else 'No'}.</b> {marked(reason)}</p>"
+        said += f"<p>Mended:</p><pre>{escape(mended)}</pre>" if mended else ""
+        return f"<details><summary {KEYS}>{label}</summary>{said}</details>"
+
+
+class Hung:
+    """An exhibit as the output of a cell: with buttons in a browser, as text elsewhere."""
+
+    def __init__(self, shown: Exhibit):
+        self.shown = shown
+
+    def __repr__(self) -> str:
+        number, line = self.shown.number, len(self.shown.lines)
+        how = f'checks.exhibit({number}, {line}) for line {line}, checks.exhibit({number}, "sound")'
+        return f"{self.shown!r}\n\n{ASK}\nTo answer: {how}"
+
+    def _repr_html_(self) -> str:
+        return "\n".join(
+            [STYLE, LOOK, '<div class="vit-quiz vit-exhibit">', self.shown.html(), "</div>"]
+        )
+
+
+@cache
+def read(path: Path = FILE) -> dict[int, Exhibit]:
+    """The exhibits of a file by number; ValueError where its form is wrong."""
+    blocks = re.split(r"\n\s*\n", path.read_text(encoding="utf-8").strip())
+    return {n: parsed(n, block) for n, block in enumerate(blocks, 1)}
+
+
+def parsed(number: int, block: str) -> Exhibit:
+    head, *rest = block.splitlines()
+    title = re.fullmatch(rf"{number}\. (.+) · (\w+)", head)
+    story: list[str] = []
+    lines: list[str] = []
+    mended: dict[int, list[str]] = {}
+    reasons: dict[int | str, list[str]] = {}
+    place: int | str = ""
+    for line in rest:
+        mark, text = line[:1], line[2:]
+        if mark in ("|", "!"):
+            lines.append(text)
+            place = len(lines)
+            if mark == "!":
+                mended[place] = []
+        elif mark == "=":
+            mended[len(lines)].append(text)
+        elif line == "sound":
+            place = "sound"
+        elif place:
+            reasons.setdefault(place, []).append(line.strip())
+        else:
+            story.append(line.strip())
+    problems = {
+        f'it must begin with "{number}. A title · Place"': not title,
+        "it has no story": not story,
+        "it has no code": not lines,
+        "nothing is said to who calls it sound": "sound" not in reasons,
+        "a line at fault has no reason": not set(mended) <= set(reasons),
+        "a line at fault is not mended": not all(mended.values()),
+    }
+    for problem, found in problems.items():
+        if found:
+            raise ValueError(f"exhibit {number}: {problem}")
+    return Exhibit(
+        number,
+        title[1] if title else "",
+        title[2] if title else "",
+        " ".join(story),
+        tuple(lines),
+        {n: "\n".join(new) for n, new in mended.items()},
+        {choice: " ".join(said) for choice, said in reasons.items()},
+    )
+
+
+def exhibit_of(number: Any) -> Exhibit:
+    """ValueError where there is none of that number."""
+    exhibits = read()
+    if type(number) is not int or number not in exhibits:
+        raise ValueError(f"the number is {number!r}; give one from 1 to {len(exhibits)}")
+    return exhibits[number]
+
+
+def exhibit(number: int, answer: Any = None) -> Hung | None:
+    """Show an exhibit of lesson 12's museum, or print what an answer is worth.
+
+    Args:
+        number: of the exhibit, from 1.
+        answer: the line that is at fault, or "sound"; the exhibit is printed again, with the
+            verdict and its reason.
+
+    Raises:
+        ValueError: there is no such exhibit or line.
+    """
+    shown = exhibit_of(number)
+    if answer is None:
+        return Hung(shown)
+    print(f"{shown!r}\n\n{shown.judge(answer)}")
+    return None
+
+
+# The exhibits in a small ViT ---------------------------------------------------------------------
+
+
+class Block(EncoderBlock):
+    """A block that hands its attention the tokens alone, as the exhibits take them."""
+
+    def forward(self, x: Tensor, mask: Any = None, return_attention: bool = False) -> Tensor:
+        x = x + self.attn(self.norm1(x))
+        return x + self.mlp(self.norm2(x))
+
+
+class Row(Encoder):
+    """Blocks that are handed the tokens alone."""
+
+    def forward(self, x: Tensor, mask: Any = None, return_attention: bool = False) -> Tensor:
+        for block in self:
+            x = block(x)
+        return x
+
+
+def patient(number: int, mended: bool = False, config: ViTConfig = CONFIG) -> nn.Module:
+    """A ViT, new, with an exhibit's lines in it; by default of the reader's sizes.
+
+    Of an exhibit that is a training step it is a sound ViT which holds that step, `train_step`.
+
+    Args:
+        number: of the exhibit, from 1.
+        mended: whether the lines at fault are mended.
+        config: its sizes; exhibit 2 has its own.
+    """
+    shown = exhibit_of(number)
+    names = defined(shown, mended)
+    model = names["SmallViT"]() if shown.place == "SmallViT" else ViT(config)
+    if shown.place == "train_step":
+        model.train_step = names["train_step"]
+        return model
+    for module in list(model.modules()):
+        if type(module).__name__ == shown.place != "SmallViT":
+            # Not a copy with other weights: the same module, of another class.
+            module.__class__ = type(shown.place, (type(module),), names)
+        elif isinstance(module, EncoderBlock) and shown.place == "MultiHeadAttention":
+            module.__class__ = Block
+        elif isinstance(module, Encoder) and shown.place == "EncoderBlock":
+            module.__class__ = Row
+    return model
+
+
+def defined(shown: Exhibit, mended: bool) -> dict[str, Any]:
+    """What an exhibit's lines define. Their file is called exhibit_1.py where something, such as
+    the doctor, tells a line of it."""
+    source, file = shown.source(mended), f"exhibit_{shown.number}{'_mended' * mended}.py"
+    linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
+    known = {"F": F, "nn": nn, "torch": torch, "rearrange": rearrange}
+    known |= {n: t for n, t in vars(vit_steps).items() if callable(t)}
+    known |= {n: t for n, t in vars(inputs).items() if n.startswith("check_")}
+    names = {"__name__": file.removesuffix(".py")} | known
+    before = set(names) | {"__builtins__"}
+    exec(compile(source, file, "exec"), names)
+    return {name: thing for name, thing in names.items() if name not in before}
