@@ -16,8 +16,8 @@ import vit_steps
 ROOT = Path(vit_steps.__file__).parents[1]
 CORE = ["inputs", "images", "patches", "tokens", "heads", "attention", "encoder", "vit"]
 # What stands in each package. A file imports only from what stands before it, and from its own
-# room; whoever copies the first eight of vit_steps, and scale or dropping or, with it, variants, has
-# all that these need.
+# room; whoever copies the first eight of vit_steps has all that scale and dropping need, and, with
+# dropping, variants.
 ORDER = {
     "vit_steps": [*CORE, "__init__", "scale", "dropping", "variants", "files", "maps", "training",
         "pretrained", "weights", "predict"],

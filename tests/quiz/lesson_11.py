@@ -5,7 +5,7 @@ from statistics import fmean
 from unittest.mock import patch
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional as F
 
 from vit_course.plots import stored
