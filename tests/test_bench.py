@@ -3,6 +3,7 @@
 import json
 import os
 import sys
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -18,9 +19,10 @@ from tests import (
     bench_processes,
     bench_runs,
     bench_scale,
+    bench_why_c,
 )
 from vit_course.plots import scores
-from vit_steps import ViT, ViTConfig
+from vit_steps import ViT, ViTConfig, variants
 from vit_steps.scale import multiply_adds
 
 SMALL = bench.DIGITS
@@ -343,6 +345,73 @@ def test_a_stored_training_with_the_scale_comes_out_again():
     for rate in ("0.0003", "0.001"):
         again = bench_scale.trained("divided by √d", 0, float(rate))
         assert abs(again - stored["reader"]["divided by √d"][rate][0]) < 1
+
+
+def test_what_is_between_the_systems_goes_on_where_it_was_stopped(monkeypatch, tmp_path):
+    file = tmp_path / "a.json"
+    file.write_text('{"made": {"turns": 1}, "why C": {"runs": {"A": [1]}}}', encoding="utf-8")
+    monkeypatch.setattr(bench_why_c, "everything", lambda: {"A": {}, "B": {"rate": 2}})
+    monkeypatch.setattr(bench_why_c, "trained", lambda seed, rate: seed * rate)
+    bench_why_c.main(file)
+    stored = json.loads(file.read_text("utf-8"))
+    assert stored["made"] == {"turns": 1}
+    assert stored["why C"]["runs"] == {"A": [1], "B": [0, 2, 4, 6, 8]}
+
+
+PACKAGED = {  # the systems that the bench mixes, as the package makes them
+    "A": lambda size: variants.einops_vit(replace(variants.EINOPS, **size, num_classes=10)),
+    "B": lambda size: variants.project_vit(replace(variants.PROJECT, **size, num_classes=10)),
+    "C": lambda size: variants.face_vit(variants.FaceConfig(**size, num_features=10, num_heads=3)),
+}
+
+
+@pytest.mark.parametrize("name", PACKAGED)
+def test_the_systems_that_are_mixed_are_the_packages(name):
+    size = dict(image_size=8, patch_size=2, in_channels=1, embed_dim=24, depth=2)
+    theirs, ours = PACKAGED[name](size), bench_why_c.Mixed(**bench_why_c.SYSTEMS[name])
+    for part in ("patch_embed", "blocks"):
+        getattr(ours, part).load_state_dict(getattr(theirs, part).state_dict())
+    if name == "C":
+        ours.tokens.pos_embed.data[:, 1:] = theirs.pos_embed.data
+        ours.mask_token.data = theirs.mask_token.data
+        after = [theirs.norm, *theirs.head]
+    else:
+        ours.tokens.load_state_dict(theirs.tokens.state_dict())
+        after = [theirs.norm, theirs.head]
+    learning = [part for part in ours.head if list(part.state_dict())]
+    for mine, part in zip(learning, after, strict=True):
+        mine.load_state_dict(part.state_dict())
+    images = torch.randn(6, 1, 8, 8)
+    torch.manual_seed(0)
+    wanted = theirs.train()(images)  # the same patches masked, the same weights dropped
+    torch.manual_seed(0)
+    assert (ours.train()(images) - wanted).abs().max() < 1e-5
+    assert (ours.eval()(images) - theirs.eval()(images)).abs().max() < 1e-5
+    learns = [sum(p.numel() for p in m.parameters() if p.requires_grad) for m in (ours, theirs)]
+    assert learns[0] - learns[1] == (48 if name == "C" else 0)  # its cls, which it does not use
+
+
+def test_every_setting_trains():
+    for name, how in bench_why_c.everything().items():
+        setting = how["setting"]
+        side = 16 if how.get("data") == "scattered" else 8
+        model = bench_why_c.Mixed(**setting, side=side)
+        loss = model.train()(torch.randn(4, 1, side, side)).square().mean()
+        loss.backward()
+        assert loss.isfinite(), name
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["A", "A, all tokens", "C without blocks"])
+def test_a_stored_training_between_the_systems_comes_out_again(name):
+    again = bench_why_c.trained(seed=0, **bench_why_c.everything()[name])
+    assert abs(again - scores.stored("why C")["runs"][name][0]) < 3
+
+
+def test_lesson_11s_settings_are_all_stored():
+    runs = scores.stored("why C")["runs"]
+    assert set(runs) == set(bench_why_c.everything())
+    assert {len(shares) for shares in runs.values()} == {bench_why_c.SEEDS}
 
 
 def test_a_benchmark_starts_itself_again_once(monkeypatch):

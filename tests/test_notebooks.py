@@ -36,6 +36,7 @@ SECOND = {path.stem for path in LESSONS} - {
     "08_what_makes_it_learn",
     "09_looking_inside",
     "10_published_weights",
+    "11_other_vits",
     "12_spot_the_mistake",
     "13_fast_and_large",
 }

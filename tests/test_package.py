@@ -16,16 +16,16 @@ import vit_steps
 ROOT = Path(vit_steps.__file__).parents[1]
 CORE = ["inputs", "images", "patches", "tokens", "heads", "attention", "encoder", "vit"]
 # What stands in each package. A file imports only from what stands before it, and from its own
-# room; whoever copies the first eight of vit_steps, and any one of scale and variants, has all that
-# these need.
+# room; whoever copies the first eight of vit_steps has all that scale and dropping need, and, with
+# dropping, variants.
 ORDER = {
-    "vit_steps": [*CORE, "__init__", "scale", "variants", "files", "maps", "training", "pretrained",
-        "weights", "predict"],
+    "vit_steps": [*CORE, "__init__", "scale", "dropping", "variants", "files", "maps", "training",
+        "pretrained", "weights", "predict"],
     "vit_course": ["__init__", "lessons", "address", "lab", "plots", "explorer", "checks",
         "folding", "minutes", "moved", "run", "start", "teaching", "__main__"],
     "vit_doctor": ["watching", "report", "patient", "findings", "__init__", "command", "__main__"],
 }  # fmt: skip
-ALONE = {"scale": CORE, "variants": CORE}
+ALONE = {"scale": CORE, "dropping": CORE, "variants": [*CORE, "dropping"]}
 # From which other packages a file may import; and from which a function may, when it is called.
 OTHERS = {"vit_course": {"vit_steps", "vit_doctor"}}
 ASKED = {"vit_doctor/command": {"vit_steps"}, "vit_doctor/__main__": {"vit_steps"}}

@@ -320,6 +320,52 @@ def test_lesson_04s_sentences_about_stored_runs_are_true():
         assert f"{divided} with and {bare} without" in text
 
 
+LESSON_11 = {  # how its captions and sentences say a mean
+    "A {}%. No cls": "A",
+    "No cls {}%": "A, no cls",
+    "3 heads {}%": "A, 3 heads",
+    "masking {}%": "A, masking",
+    "norm before the mean {}%": "A, norm before the mean",
+    "C's positions {}%": "A, C's positions",
+    "C's blocks {}%": "A, C's blocks",
+    "Close to C's {}%": "C",
+    "batch norms with {}%": "A, batch norms",
+    "all tokens with {}%": "A, all tokens",
+    "B, whose {}%": "B",
+    "With the mean {}%": "C, mean",
+    "with A's larger positions too {}%": "C, mean, A's positions",
+    "with A's head {}%": "C, A's head",
+    "with a wide head {}%": "A, wide head",
+    "all tokens 98%, without blocks {}%": "A without blocks",
+    "C 98%, without blocks {}%": "C without blocks",
+    "C reads {}% *without a single block*": "C without blocks",
+    "dots far apart. A {}%": "A, scattered",
+    "37%, with batch norms {}%": "A, batch norms, scattered",
+    "with C's whole head {}%": "A, C's head, scattered",
+    "; B {}%; C": "B, scattered",
+    "%; C {}%, with the mean": "C, scattered",
+    "with the mean {}%, without batch": "C, mean, scattered",
+    "without batch norms {}%, without": "C, no batch norms, scattered",
+    "45%, without blocks {}%": "C without blocks, scattered",
+    "after 24 passes A {}%": "A, 24 epochs",
+    "%, B {}%, C": "B, 24 epochs",
+    "%, C {}%, C without": "C, 24 epochs",
+    "%, C without blocks {}%": "C without blocks, 24 epochs",
+    "three times the rate A comes to {}%": "A, rate 0.018",
+    "with a third of it to {} and": "A, rate 0.002",
+}
+
+
+def test_lesson_11s_sentences_about_stored_runs_are_true():
+    book = Path(__file__).parents[1] / "notebooks" / "11_other_vits.ipynb"
+    cells = json.loads(book.read_text("utf-8"))["cells"]
+    text = " ".join("".join(cell["source"]) for cell in cells)
+    runs = plots.stored("why C")["runs"]
+    for said, name in LESSON_11.items():
+        digits = 1 if "24" in name else 0
+        assert said.format(f"{mean(runs[name]):.{digits}f}") in text, said
+
+
 def test_a_block_with_its_norms_elsewhere_is_refused():
     with pytest.raises(ValueError, match='give "branch" or "road"'):
         plots.residual_road("both")

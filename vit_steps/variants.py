@@ -1,9 +1,8 @@
 """Lesson 11: what other people's ViTs change, piece by piece, and three of them put together."""
 
 from contextlib import nullcontext
-from dataclasses import dataclass
-from fractions import Fraction
-from math import floor, prod
+from dataclasses import dataclass, replace
+from math import prod
 
 import torch
 from einops import rearrange
@@ -12,7 +11,8 @@ from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
 
 from . import inputs
-from .attention import MultiHeadAttention, scaled_dot_product_attention
+from .attention import MultiHeadAttention, check_attention, scaled_dot_product_attention
+from .dropping import DropPath, drop_path_rates, kept_count, random_masking, unmask
 from .encoder import MLP, Encoder
 from .heads import merge_heads, split_qkv
 from .patches import PatchEmbedding, grid_size
@@ -59,6 +59,19 @@ def fuse_qkv(
     return {name: rearrange([s[name] for s in three], rows, h=num_heads) for name in three[0]}
 
 
+class HeadsFirstQKV(nn.Linear):
+    """A fused Linear whose rows run (h d qkv), read as such: its output runs (qkv h d), as ours."""
+
+    def __init__(self, embed_dim: int, num_heads: int, bias: bool = True):
+        super().__init__(embed_dim, 3 * embed_dim, bias)
+        self.num_heads = num_heads
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Turn tokens (B, N, D) into (B, N, 3·D)."""
+        rows = "b n (h d qkv) -> b n (qkv h d)"
+        return rearrange(super().forward(x), rows, h=self.num_heads, qkv=3)
+
+
 class Float32Attention(MultiHeadAttention):
     """Attention by the equation, in 32 bits even under autocast (which on the CPU uses 16)."""
 
@@ -76,84 +89,6 @@ class Float32Attention(MultiHeadAttention):
         return (mixed, weights) if return_attention else mixed
 
 
-class DropPath(nn.Module):
-    """Leave a branch out for some samples, in training (stochastic depth, Huang et al. 2016).
-
-    Each is left out with the chance `rate`; the others are scaled by 1 / (1 - rate).
-    """
-
-    def __init__(self, rate: float):
-        super().__init__()
-        inputs.check_fraction(rate=rate)
-        self.rate = rate
-
-    def forward(self, branch: Tensor) -> Tensor:
-        """Turn what a branch would add (B, …) into what it adds."""
-        if not self.training or self.rate == 0:
-            return branch
-        keep = 1 - self.rate
-        one_each = branch.new_empty(branch.shape[0], *[1] * (branch.ndim - 1))  # (B, 1, …)
-        return branch * one_each.bernoulli_(keep) / keep
-
-
-def drop_path_rates(rate: float, depth: int) -> list[float]:
-    """The `DropPath` rate of each block: from 0 in the first, in equal steps, to `rate`."""
-    return [rate * i / max(depth - 1, 1) for i in range(depth)]
-
-
-def kept_count(length: int, ratio: float) -> int:
-    """How many of `length` tokens stay when that share is masked, rounded; a half counts up.
-
-    `int(10 * (1 - 0.9))` is 0, since floats do not hold 0.9: it is read here as it is written.
-    ValueError where no token would stay.
-    """
-    inputs.check_sizes(length=length)
-    inputs.check_fraction(ratio=ratio)
-    kept = floor((1 - Fraction(str(ratio))) * length + Fraction(1, 2))
-    if kept == 0:
-        raise ValueError(f"ratio {ratio} leaves none of {length} tokens; give a smaller one")
-    return kept
-
-
-def random_masking(
-    tokens: Tensor, ratio: float, generator: torch.Generator | None = None
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Keep a random part of each sample's tokens (He et al. 2022, section 3).
-
-    Of tokens (B, N, D), their positions already added, the share `ratio` is left out; `kept_count`
-    says how many stay. Gives these (B, K, D), shuffled; the order (B, N), where each token went, by
-    which `unmask` puts them back; and the mask (B, N), True where one is left out. The generator of
-    the random numbers is on the tokens' device.
-    """
-    inputs.check_tokens(tokens)
-    batch, length, _ = tokens.shape
-    count = kept_count(length, ratio)
-    noise = torch.rand(batch, length, device=tokens.device, generator=generator)
-    shuffled = noise.argsort(dim=1)  # (B, N): which token comes first, second, …
-    order = shuffled.argsort(dim=1)  # the reverse: where each token went
-    kept = tokens.take_along_dim(shuffled[:, :count, None], dim=1)  # (B, K, D)
-    return kept, order, order >= count
-
-
-def unmask(kept: Tensor, order: Tensor, mask_token: Tensor, positions: Tensor) -> Tensor:
-    """Put tokens back where they stood, and into each gap the mask token plus the gap's position.
-
-    `kept` (B, K, D) and `order` (B, N) are from `random_masking`; in between comes the encoder.
-    `mask_token` is (1, 1, D), `positions` (1, N, D): without these all gaps would be alike. Gives
-    (B, N, D).
-    """
-    inputs.check_tokens(kept)
-    inputs.check_axes("order", order, "B N")
-    (batch, count, width), length = kept.shape, order.shape[1]
-    shapes = [tuple(t.shape) for t in (order, mask_token, positions)]
-    if count > length or shapes != [(batch, length), (1, 1, width), (1, length, width)]:
-        wanted = "give (B, K, D), (B, N), (1, 1, D), (1, N, D), K at most N"
-        raise ValueError(f"shapes {tuple(kept.shape)}, {', '.join(map(str, shapes))}; {wanted}")
-    gaps = mask_token.to(kept.dtype).expand(batch, length - count, -1)
-    x = torch.cat([kept, gaps], dim=1).take_along_dim(order[..., None], dim=1)  # (B, N, D)
-    return torch.where((order >= count)[..., None], x + positions.to(x.dtype), x)
-
-
 def token_norm(kind: str, embed_dim: int, num_tokens: int) -> nn.LayerNorm | nn.BatchNorm1d:
     """A norm of tokens (B, N, D): "layer" norms each token, "batch" each place over all samples."""
     inputs.check_choice("norm", kind, "layer", "batch")
@@ -161,7 +96,7 @@ def token_norm(kind: str, embed_dim: int, num_tokens: int) -> nn.LayerNorm | nn.
 
 
 EINOPS = ViTConfig(num_heads=8, pool="mean", norm_eps=1e-5)
-PROJECT = ViTConfig(depth=15, num_heads=3, pool="mean")
+PROJECT = ViTConfig(depth=15, num_heads=3, pool="mean", norm_eps=1e-5, dropout=0.2)
 
 
 class EinopsViT(ViT):
@@ -182,24 +117,62 @@ def separate_qkv(model: ViT) -> ViT:
 
 
 def einops_vit(config: ViTConfig = EINOPS, fused: bool = True) -> ViT:
-    """The einops tutorial's ViT-B/16 (Zuppichini 2021), repaired: 8 heads, mean, norm, head.
+    """System A: the einops tutorial's ViT-B/16 (Zuppichini 2021), repaired: 8 heads, mean, norm.
 
-    86,567,656 parameters, 17.5638 G multiply-adds. `fused=False` is the tutorial's first form, with
-    separate q, k, v. `dataclasses.replace(EINOPS, image_size=8, …)`: other sizes; pool is "mean".
+    86,567,656 parameters, 17.5638 G multiply-adds. Its fused rows run (h d qkv); `fused=False` is
+    the tutorial's first form, with separate q, k, v. `replace(EINOPS, image_size=8, …)`: other
+    sizes; pool is "mean".
     """
     inputs.check_choice("pool", config.pool, "mean")
-    return EinopsViT(config) if fused else separate_qkv(EinopsViT(config))
+    c, model = config, EinopsViT(config)
+    if not fused:
+        return separate_qkv(model)
+    for block in model.blocks:
+        linear = HeadsFirstQKV(c.embed_dim, c.num_heads, c.qkv_bias)
+        linear.load_state_dict(block.attn.qkv.state_dict())
+        block.attn.qkv = linear
+    return model
+
+
+class NormGELU(nn.LayerNorm):
+    """LayerNorm, then GELU."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Turn tokens (B, N, D) into tokens (B, N, D)."""
+        return F.gelu(super().forward(x))
+
+
+class ProjectAttention(SeparateAttention):
+    """B's attention: dropout on the weights alone, which are returned after it."""
+
+    def forward(self, x: Tensor, mask: Tensor | None = None, return_attention: bool = False):
+        """Mix tokens (B, N, D), as `MultiHeadAttention` does."""
+        inputs.check_tokens(x, self.embed_dim)
+        q, k, v = split_qkv(self.qkv(x), self.num_heads)  # each (B, h, N, d)
+        check_attention(q, k, v, mask, 0.0)
+        scores = (q / q.shape[-1] ** 0.5) @ k.mT  # (B, h, N, N)
+        scores = scores if mask is None else scores.masked_fill(~mask, float("-inf"))
+        weights = self.dropout(scores.softmax(dim=-1))
+        mixed = self.proj(merge_heads(weights @ v))  # (B, N, D)
+        return (mixed, weights) if return_attention else mixed
 
 
 def project_vit(config: ViTConfig = PROJECT) -> ViT:
-    """A course project's ViT, repaired: 15 blocks of 3 heads, separate q, k and v, ReLU, mean.
+    """System B: a course project's ViT, repaired: 15 blocks, 3 heads, separate q, k and v.
 
-    107,831,272 parameters, 21.9257 G multiply-adds; `return_attention=True` gives the weights of
-    every block, as in any ViT. `dataclasses.replace(PROJECT, image_size=(8, 16), …)`: other sizes.
+    GELU after each norm of the blocks; ReLU in the MLP; dropout on the attention's weights, which
+    are returned after it, and between the MLP's Linears; LayerNorm(mean of all tokens), head.
+    107,831,272 parameters, 21.9257 G multiply-adds. `replace(PROJECT, image_size=8, …)`: other
+    sizes.
     """
-    model = separate_qkv(ViT(config))
+    inputs.check_choice("pool", config.pool, "mean")
+    c, model = config, EinopsViT(replace(config, dropout=0.0))
     for block in model.blocks:
-        block.get_submodule("mlp").act = nn.ReLU()
+        block.norm1, block.norm2 = (NormGELU(c.embed_dim, c.norm_eps) for _ in range(2))
+        block.attn = ProjectAttention(c.embed_dim, c.num_heads, c.qkv_bias, c.dropout)
+        block.mlp.act = nn.Sequential(nn.ReLU(), nn.Dropout(c.dropout))
+    model.config = config
+    model.apply(init_weights)
     return model
 
 
@@ -224,7 +197,7 @@ class FaceConfig:
     num_heads: int = 12
     norm: str = "layer"
     mask_ratio: float = 0.1
-    drop_path: float = 0.1
+    drop_path: float = 0.0
     checkpointing: bool = False
 
     def __post_init__(self):
@@ -302,16 +275,12 @@ class FaceViT(nn.Module):
             x = checkpoint(block, x, use_reentrant=False) if twice else block(x)
         x = self.norm(x)
         if order is not None:
-            x = unmask(x, order, self.mask_token, self.pos_embed)  # (B, n, D)
+            x = unmask(x, order, self.mask_token)  # (B, n, D): the head tells places apart
         return self.head(x.flatten(1))
-
-    def embed(self, images: Tensor) -> Tensor:
-        """Features of length 1: a @ b.T are cosine similarities. Call model.eval() first."""
-        return F.normalize(self(images), dim=1)
 
 
 def face_vit(config: FaceConfig = FACE) -> FaceViT:
-    """A ViT for face recognition (InsightFace's arcface_torch), repaired: 49 patches of 112 pixels.
+    """System C: a ViT for faces (InsightFace's arcface_torch), repaired: 49 patches of 112 pixels.
 
     115,330,256 parameters (batch norm: 115,294,306), 4.2646 G multiply-adds (training on 44 tokens:
     3.8314). `FaceConfig(image_size=8, …)`: other sizes.

@@ -39,9 +39,9 @@ PIECES = {
     "rollout": "vit_steps.maps.shares",
     "rename": "vit_steps.pretrained.layouts",
     "fuse_qkv": "vit_steps.variants",
-    "DropPath": "vit_steps.variants",
-    "random_masking": "vit_steps.variants",
-    "unmask": "vit_steps.variants",
+    "DropPath": "vit_steps.dropping",
+    "random_masking": "vit_steps.dropping",
+    "unmask": "vit_steps.dropping",
 }
 HEADER = '"""My ViT, written piece by piece in the course "ViT, step by step"."""\n'
 STAND_IN = "  # the course's, until yours is right"

@@ -1,0 +1,90 @@
+"""Lesson 11: what is left out in training: whole branches of a sample, and tokens."""
+
+from fractions import Fraction
+from math import floor
+
+import torch
+from torch import Tensor, nn
+
+from . import inputs
+
+
+class DropPath(nn.Module):
+    """Leave a branch out for some samples, in training (stochastic depth, Huang et al. 2016).
+
+    Each is left out with the chance `rate`; the others are scaled by 1 / (1 - rate).
+    """
+
+    def __init__(self, rate: float):
+        super().__init__()
+        inputs.check_fraction(rate=rate)
+        self.rate = rate
+
+    def forward(self, branch: Tensor) -> Tensor:
+        """Turn what a branch would add (B, …) into what it adds."""
+        if not self.training or self.rate == 0:
+            return branch
+        keep = 1 - self.rate
+        one_each = branch.new_empty(branch.shape[0], *[1] * (branch.ndim - 1))  # (B, 1, …)
+        return branch * one_each.bernoulli_(keep) / keep
+
+
+def drop_path_rates(rate: float, depth: int) -> list[float]:
+    """The `DropPath` rate of each block: from 0 in the first, in equal steps, to `rate`."""
+    return [rate * i / max(depth - 1, 1) for i in range(depth)]
+
+
+def kept_count(length: int, ratio: float) -> int:
+    """How many of `length` tokens stay when that share is masked, rounded; a half counts up.
+
+    `int(10 * (1 - 0.9))` is 0, since floats do not hold 0.9: it is read here as it is written.
+    ValueError where no token would stay.
+    """
+    inputs.check_sizes(length=length)
+    inputs.check_fraction(ratio=ratio)
+    kept = floor((1 - Fraction(str(ratio))) * length + Fraction(1, 2))
+    if kept == 0:
+        raise ValueError(f"ratio {ratio} leaves none of {length} tokens; give a smaller one")
+    return kept
+
+
+def random_masking(
+    tokens: Tensor, ratio: float, generator: torch.Generator | None = None
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Keep a random part of each sample's tokens (He et al. 2022, section 3).
+
+    Of tokens (B, N, D), their positions already added, the share `ratio` is left out; `kept_count`
+    says how many stay. Gives these (B, K, D), shuffled; the order (B, N), where each token went, by
+    which `unmask` puts them back; and the mask (B, N), True where one is left out. The generator of
+    the random numbers is on the tokens' device.
+    """
+    inputs.check_tokens(tokens)
+    batch, length, _ = tokens.shape
+    count = kept_count(length, ratio)
+    noise = torch.rand(batch, length, device=tokens.device, generator=generator)
+    shuffled = noise.argsort(dim=1)  # (B, N): which token comes first, second, …
+    order = shuffled.argsort(dim=1)  # the reverse: where each token went
+    kept = tokens.take_along_dim(shuffled[:, :count, None], dim=1)  # (B, K, D)
+    return kept, order, order >= count
+
+
+def unmask(
+    kept: Tensor, order: Tensor, mask_token: Tensor, positions: Tensor | None = None
+) -> Tensor:
+    """Put tokens back where they stood, and into each gap the mask token: (B, N, D).
+
+    `kept` (B, K, D) and `order` (B, N) are from `random_masking`; in between comes the encoder.
+    `mask_token` is (1, 1, D). With `positions` (1, N, D) each gap also gets its own, without which
+    all gaps are alike: what follows must then tell places apart itself, as C's head does.
+    """
+    inputs.check_tokens(kept)
+    inputs.check_axes("order", order, "B N")
+    (batch, count, width), length = kept.shape, order.shape[1]
+    positions = kept.new_zeros(1, length, width) if positions is None else positions
+    shapes = [tuple(t.shape) for t in (order, mask_token, positions)]
+    if count > length or shapes != [(batch, length), (1, 1, width), (1, length, width)]:
+        wanted = "give (B, K, D), (B, N), (1, 1, D), (1, N, D), K at most N"
+        raise ValueError(f"shapes {tuple(kept.shape)}, {', '.join(map(str, shapes))}; {wanted}")
+    gaps = mask_token.to(kept.dtype).expand(batch, length - count, -1)
+    x = torch.cat([kept, gaps], dim=1).take_along_dim(order[..., None], dim=1)  # (B, N, D)
+    return torch.where((order >= count)[..., None], x + positions.to(x.dtype), x)
