@@ -525,6 +525,7 @@ def test_normalize_and_denormalize_use_each_channels_own_mean_and_std(shape):
         torch.testing.assert_close(result[..., c, :, :], wanted)
     torch.testing.assert_close(denormalize(result, mean, std), images)
     torch.testing.assert_close(denormalize(normalize(images)), images)
+    assert normalize(images.bfloat16(), mean, std).dtype == torch.bfloat16
 
 
 @pytest.mark.parametrize("convert", [normalize, denormalize])
