@@ -83,14 +83,6 @@ def test_in_16_bits_a_file_is_half_as_large_and_comes_back_in_32(tmp_path):
     assert half.read_bytes() == before
 
 
-def test_a_file_of_before_that_says_its_config_alone_is_read(tmp_path):
-    config = dict(config=checkpoints.config_of(tiny()))
-    checkpoints.write_checkpoint(tmp_path / "old", tiny().state_dict(), config)
-    found = training.load_weights(tmp_path / "old")
-    assert same(found.model, tiny())
-    assert (found.classes, found.preprocess, found.measured) == ((), None, {})
-
-
 def not_checkpoints(folder):
     """Files that must be refused, by name."""
     training.save_model(tiny(), folder / "whole")
@@ -636,27 +628,6 @@ def test_a_second_run_in_the_same_folder_is_refused_and_the_first_goes_on(tmp_pa
     fit(alone)
     assert same(model, alone)
     fit(tiny(), tmp_path)  # afterwards the folder is free
-
-
-HOLDER = """
-import sys, time
-import tiny_training as t
-def hold(history):
-    print("at work", flush=True)
-    time.sleep(60)
-t.fit(t.tiny(), sys.argv[1], report=hold)
-"""
-
-
-def test_a_killed_run_leaves_the_folder_open(tmp_path):
-    words = [sys.executable, "-c", HOLDER, str(tmp_path)]
-    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True, env=PATHS) as process:
-        assert process.stdout.readline() == "at work\n"
-        with pytest.raises(ValueError, match="is in use by another training"):
-            fit(tiny(), tmp_path)
-        process.kill()
-        process.wait()
-    assert len(fit(tiny(), tmp_path)) == 3
 
 
 # Killed at any moment ----------------------------------------------------------------------------
