@@ -1,6 +1,5 @@
 """vit_steps.attention: against torch's own, function and module, both ways."""
 
-
 import pytest
 import torch
 from helpers import close, mask_of, shake

@@ -1,6 +1,6 @@
 """The model survives what people do to a model: each test does it, and looks for the same numbers.
 
-Other people's libraries (peft, ONNX, captum, quantisation, pruning) stand in test_libraries.py.
+Other people's libraries (peft, ONNX, captum, quantisation) stand in test_libraries.py.
 """
 
 import copy

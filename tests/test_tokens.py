@@ -76,9 +76,7 @@ def test_tokens_of_another_number_or_width_are_refused(shape, message):
 
 
 @pytest.mark.parametrize("name", ["num_patches", "embed_dim"])
-@pytest.mark.parametrize(
-    ("value", "error"), [(0, ValueError), (4.0, TypeError)]
-)
+@pytest.mark.parametrize(("value", "error"), [(0, ValueError), (4.0, TypeError)])
 def test_a_bad_size_is_refused_by_name(name, value, error):
     with pytest.raises(error, match=name):
         TokenEmbedding(**({"num_patches": 5, "embed_dim": 8} | {name: value}))

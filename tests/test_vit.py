@@ -196,7 +196,9 @@ def test_the_model_equals_an_independent_one_on_torchs_encoder(changes):
     assert wanted.std() > 0.01  # not all alike
 
 
-@pytest.mark.parametrize(("kind", "atol"), [(torch.float64, 1e-5), (torch.bfloat16, 0.1), (torch.float16, 0.02)])
+@pytest.mark.parametrize(
+    ("kind", "atol"), [(torch.float64, 1e-5), (torch.bfloat16, 0.1), (torch.float16, 0.02)]
+)
 def test_other_float_types(kind, atol):
     model, images = ViT(tiny()).eval(), torch.randn(2, 3, 16, 16)
     wanted = model(images)
