@@ -434,13 +434,10 @@ def test_weights_that_are_no_longer_numbers_are_not_saved(tmp_path, with_val):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        (dict(batch_size=4), "batch_size was 8, is 4"),
         (dict(lr=1e-3), "lr was 0.002, is 0.001"),
-        (dict(weight_decay=0.0), "weight_decay was 0.05, is 0.0"),
         (dict(warmup=0.2), r"schedule was 'warmup_cosine\(warmup=0.1\)', is '.*=0.2\)'"),
         (dict(label_smoothing=0.0), "label_smoothing was 0.1, is 0.0"),
         (dict(clip=1.0), "clip was None, is 1.0"),
-        (dict(average=0.9), "average was None, is 0.9"),
         (dict(augment=training.augment_photos), "augment was None, is 'augment_photos'"),
         (dict(seed=1), "seed was 0, is 1"),
         (dict(amp=True), "amp was False, is True"),
@@ -479,17 +476,6 @@ def test_resuming_from_what_is_no_checkpoint_is_refused(tmp_path):
             fit(tiny(), last.parent)
         assert last.read_bytes() == before
     assert not (tmp_path / "exploded").exists()
-
-
-def test_a_run_with_a_key_too_many_and_one_too_few_is_named(tmp_path):
-    last = tmp_path / "last.safetensors"
-    fit(tiny(), tmp_path)
-    tensors, info = checkpoints.read_checkpoint(last)
-    info["run"]["colour"] = "red"
-    del info["run"]["lr"]
-    checkpoints.write_checkpoint(last, tensors, info)
-    with pytest.raises(ValueError, match=r"\(lr was None, is 0.002; colour was 'red', is None\); "):
-        fit(tiny(), tmp_path)
 
 
 def test_numpys_whole_numbers_are_numbers(tmp_path):
@@ -562,9 +548,8 @@ def test_any_byte_that_is_changed_is_refused_or_changes_nothing(tmp_path):
     path = tmp_path / "model"
     tensors = {"head.weight": torch.randn(3, 8), "head.bias": torch.ones(3).bfloat16()}
     run = dict(epochs=3, lr=0.002, classes=["a", "b"])
-    checkpoints.write_checkpoint(
-        path, tensors | {"step": torch.tensor(4.0)}, dict(config={}, run=run)
-    )
+    tensors["step"] = torch.tensor(4.0)
+    checkpoints.write_checkpoint(path, tensors, dict(config={}, run=run))
     whole, wanted, refused = path.read_bytes(), content(path), 0
     for place in range(len(whole)):
         for bit in (0, 3, 5):

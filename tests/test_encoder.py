@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 from helpers import close, mask_of, shake
+from test_attention import gradients, some_mask
 from torch import nn
 
 from vit_steps import MLP, Encoder, EncoderBlock
@@ -28,19 +29,9 @@ def torch_layer(dim, heads, hidden, eps=1e-6):
     return nn.TransformerEncoderLayer(dim, heads, hidden, layer_norm_eps=eps, **given)
 
 
-def some_mask(n):
-    return (torch.rand(n, n) < 0.5) | torch.eye(n, dtype=torch.bool)
-
-
 def stack(depth=3, **options):
     """An encoder of blocks of width 12 with 3 heads."""
     return Encoder(EncoderBlock(12, 3, **options) for _ in range(depth))
-
-
-def gradients(out, module, x):
-    """Of one and the same loss of `out`, at the input and at every parameter."""
-    loss = (out * torch.linspace(-1, 1, out.numel()).view_as(out)).sum()
-    return torch.autograd.grad(loss, [x, *module.parameters()])
 
 
 # MLP ---------------------------------------------------------------------------------------------
@@ -82,7 +73,7 @@ def test_the_block_equals_torchs_pre_norm_layer(dim, heads, ratio, masked):
     ours = shake(EncoderBlock(dim, heads, ratio))
     theirs = torch_layer(dim, heads, int(dim * ratio))
     load_block(theirs, ours)
-    x, mask = torch.randn(2, 7, dim), some_mask(7) if masked else None
+    x, mask = torch.randn(2, 7, dim), some_mask(7, 7) if masked else None
     wanted = theirs(x, src_mask=~mask if masked else None)  # torch's True forbids
     close(ours(x, mask), wanted)
 
@@ -163,7 +154,7 @@ def test_the_encoder_equals_torchs(masked):
     theirs = nn.TransformerEncoder(torch_layer(12, 3, 24), 3, enable_nested_tensor=False)
     for layer, block in zip(theirs.layers, ours, strict=True):
         load_block(layer, block)
-    x, mask = torch.randn(2, 7, 12), some_mask(7) if masked else None
+    x, mask = torch.randn(2, 7, 12), some_mask(7, 7) if masked else None
     close(ours(x, mask), theirs(x, mask=~mask if masked else None))
 
 
@@ -182,7 +173,7 @@ def test_the_encoder_runs_its_blocks_one_after_the_other():
 
 
 def test_the_mask_reaches_every_block():
-    mask, x = some_mask(7), torch.randn(2, 7, 12)
+    mask, x = some_mask(7, 7), torch.randn(2, 7, 12)
     encoder = stack()
     for weights in encoder(x, mask, return_attention=True)[1]:
         assert torch.equal(weights > 0, mask.expand(2, 3, 7, 7))

@@ -9,9 +9,7 @@ import subprocess
 import sys
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from types import SimpleNamespace
 
-import huggingface_hub
 import numpy as np
 import pytest
 import torch
@@ -688,39 +686,6 @@ def test_a_model_with_a_piece_that_ours_has_not_is_told_which(name, tmp_path):
 # The hub -----------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def hub(tmp_path, monkeypatch):
-    """A hub with one model on it, of the files named in `hub.files`."""
-    hub = SimpleNamespace(files=[], asked=None)
-
-    def model_info(repo, revision=None, timeout=None):
-        return SimpleNamespace(siblings=[SimpleNamespace(rfilename=name) for name in hub.files])
-
-    def snapshot_download(repo, revision=None, allow_patterns=None, local_files_only=False):
-        hub.asked = allow_patterns
-        return str(tmp_path / "hub")
-
-    small(tmp_path / "hub")
-    monkeypatch.setattr(huggingface_hub, "model_info", model_info)
-    monkeypatch.setattr(huggingface_hub, "snapshot_download", snapshot_download)
-    return hub
-
-
-@pytest.mark.parametrize(
-    ("files", "wanted"),
-    [
-        (["pytorch_model.bin", "model.safetensors", "flax_model.msgpack"], "model.safetensors"),
-        (["pytorch_model.bin", "tf_model.h5"], "pytorch_model.bin"),
-        (["README.md"], "model.safetensors"),
-    ],
-    ids=str,
-)
-def test_a_hub_id_is_downloaded_and_only_what_is_needed(files, wanted, hub):
-    hub.files = files
-    assert load("someone/vit").layout == "Hugging Face"
-    assert hub.asked == ["config.json", "preprocessor_config.json", wanted]
-
-
 def test_what_is_here_has_no_revision(tmp_path):
     small(tmp_path)
     for here in (tmp_path, tmp_path / "model.safetensors"):
@@ -732,7 +697,7 @@ SHAS = {"main": "a" * 40, "v2": "b" * 40}
 
 
 class SmallHub(BaseHTTPRequestHandler):
-    """A hub with one model, the files of `server.folder`; after a visit to /mute it is silent."""
+    """A hub with the models in `server.folder`; after a visit to /mute it is silent."""
 
     def log_message(self, *_):
         pass
@@ -754,22 +719,23 @@ class SmallHub(BaseHTTPRequestHandler):
         if server.mute:
             server.closing.wait()
             return None
-        files = {file.name: file.read_bytes() for file in server.folder.iterdir()}
-        if found := re.fullmatch(r"/someone/vit/resolve/(\w+)/(.+)", path):
-            sha, name = found.groups()
-            if name not in files:
+        if found := re.fullmatch(r"/someone/(vit|old)/resolve/(\w+)/(.+)", path):
+            repo, sha, name = found.groups()
+            if not (server.folder / repo / name).is_file():
                 return self.answer(404, X_Error_Code="EntryNotFound")
-            return self.answer(200, files[name], X_Repo_Commit=sha, ETag=f'"{name}{sha}"')
-        found = re.fullmatch(r"/api/models/someone/vit(?:/(revision|tree)/(\w+))?", path)
+            data = (server.folder / repo / name).read_bytes()
+            return self.answer(200, data, X_Repo_Commit=sha, ETag=f'"{repo}{name}{sha}"')
+        found = re.fullmatch(r"/api/models/someone/(vit|old)(?:/(revision|tree)/(\w+))?", path)
         if not found:
             return self.answer(404, b"{}", X_Error_Code="RepoNotFound")
-        what, revision = found[1], found[2] or "main"
+        repo, what, revision = found[1], found[2], found[3] or "main"
+        files = {f.name: f.read_bytes() for f in (server.folder / repo).iterdir()}
         if revision not in (*SHAS, *SHAS.values()):
             return self.answer(404, b"{}", X_Error_Code="RevisionNotFound")
         said = [dict(type="file", path=n, size=len(d), oid="0" * 40) for n, d in files.items()]
         if what != "tree":
             names = [dict(rfilename=name) for name in files]
-            said = dict(id="someone/vit", sha=SHAS.get(revision, revision), siblings=names)
+            said = dict(id=f"someone/{repo}", sha=SHAS.get(revision, revision), siblings=names)
         return self.answer(200, json.dumps(said).encode(), Content_Type="application/json")
 
     do_HEAD = do_GET  # noqa: N815
@@ -778,10 +744,13 @@ class SmallHub(BaseHTTPRequestHandler):
 @pytest.fixture
 def small_hub(tmp_path):
     folder = tmp_path / "published"
-    folder.mkdir()
-    stored(timm_file(), folder / "model.safetensors")
-    (folder / "config.json").write_text('{"model_args": {"num_heads": 2}}')
-    (folder / "README.md").write_text("not needed")
+    held = dict(vit=("model.safetensors", "pytorch_model.bin"), old=("pytorch_model.bin",))
+    for repo, names in held.items():
+        (folder / repo).mkdir(parents=True)
+        for name in names:
+            stored(timm_file(), folder / repo / name)
+        (folder / repo / "config.json").write_text('{"model_args": {"num_heads": 2}}')
+        (folder / repo / "tf_model.h5").write_text("not needed")
     server = ThreadingHTTPServer(("127.0.0.1", 0), SmallHub)
     server.folder, server.mute, server.closing = folder, False, threading.Event()
     threading.Thread(target=server.serve_forever, daemon=True).start()
@@ -795,15 +764,16 @@ VISITS = """
 import os, sys, time, urllib.request
 from vit_steps.pretrained import load, reading
 
-def visit(**options):
+def visit(repo="vit", **options):
     try:
-        print(load("someone/vit", **options))
+        print(load(f"someone/{repo}", **options))
     except ValueError as error:
         print(error)
 
 visit()
 visit(revision="v2")
 visit(revision="v3")
+visit("old")
 urllib.request.urlopen(sys.argv[1] + "/mute").close()
 reading.WAIT, start = 0.5, time.monotonic()
 visit()
@@ -824,16 +794,16 @@ def test_huggingface_hub_itself_brings_revisions_and_its_cache(small_hub, tmp_pa
     assert ran.returncode == 0, ran.stderr
     good = "timm layout: 32 tensors used, 0 left over"
     unknown, silent = (f"someone/vit (revision {v}) is not in the cache" for v in ("v3", "v4"))
-    expected = [good, good, unknown, good, good, silent, "True"]
+    expected = [good, good, unknown, good, good, good, silent, "True"]
     printed = ran.stdout.splitlines()
     assert len(printed) == len(expected)
     for line, start in zip(printed, expected, strict=True):
         assert line.startswith(start)
     assert "404" in printed[2]  # huggingface_hub's own words
-    snapshots = home / "hub" / "models--someone--vit" / "snapshots"
-    assert sorted(path.name for path in snapshots.iterdir()) == sorted(SHAS.values())
-    held = {path.name for path in (snapshots / SHAS["main"]).iterdir()}
-    assert held == {path.name for path in (tmp_path / "published").iterdir()} - {"README.md"}
+    vit, old = (home / "hub" / f"models--someone--{name}" / "snapshots" for name in ("vit", "old"))
+    assert sorted(os.listdir(vit)) == sorted(SHAS.values())
+    assert sorted(os.listdir(vit / SHAS["main"])) == ["config.json", "model.safetensors"]
+    assert sorted(os.listdir(old / SHAS["main"])) == ["config.json", "pytorch_model.bin"]
 
 
 # Pictures ----------------------------------------------------------------------------------------
