@@ -206,18 +206,6 @@ def full(*args, **kwargs):
     raise OSError(errno.ENOSPC, "No space left on device")
 
 
-@pytest.mark.parametrize("call", ["fsync", "replace"])
-def test_a_full_disk_leaves_the_old_file(tmp_path, monkeypatch, call):
-    path = tmp_path / "model"
-    training.save_model(tiny(), path)
-    before = path.read_bytes()
-    monkeypatch.setattr(os, call, full)
-    with pytest.raises(ValueError, match="model cannot be written: No space left"):
-        training.save_model(tiny(1), path)
-    assert path.read_bytes() == before
-    assert list(tmp_path.iterdir()) == [path]
-
-
 def test_a_drive_that_cannot_sync_a_folder_keeps_the_new_file(tmp_path, monkeypatch):
     path, sync, calls = tmp_path / "model", os.fsync, []
 

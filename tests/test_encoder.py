@@ -1,7 +1,5 @@
 """vit_steps.encoder: against nn.TransformerEncoderLayer and nn.TransformerEncoder."""
 
-import copy
-
 import numpy as np
 import pytest
 import torch
@@ -210,37 +208,6 @@ def test_a_slice_is_an_encoder_of_the_same_blocks_that_runs(part):
     assert torch.equal(out, wanted)
     for one, other in zip(attention, weights, strict=True):
         assert torch.equal(one, other)
-
-
-def test_a_block_can_be_deleted():
-    encoder, x = shake(stack(3)), torch.randn(2, 7, 12)
-    wanted = encoder[2](encoder[0](x))
-    del encoder[1]
-    assert type(encoder) is Encoder
-    assert torch.equal(encoder(x), wanted)
-    assert {name.split(".")[0] for name in encoder.state_dict()} == {"0", "1"}
-    del encoder[1:]
-    assert len(encoder) == len(encoder(x, return_attention=True)[1]) == 1
-
-
-def test_blocks_can_be_added():
-    encoder, x = shake(stack(2)), torch.randn(2, 7, 12)
-    last = shake(EncoderBlock(12, 3))
-    wanted = last(encoder(x))
-    encoder.append(last)
-    assert torch.equal(encoder(x), wanted)
-    encoder.insert(0, encoder[2])
-    assert torch.equal(encoder(x), encoder[1:](last(x)))
-
-
-@pytest.mark.parametrize("make", [copy.copy, copy.deepcopy])
-def test_an_encoder_and_its_slices_can_be_copied(make):
-    encoder, x = shake(stack()), torch.randn(2, 7, 12)
-    for one in (encoder, encoder[:2]):
-        same = make(one)
-        assert type(same) is Encoder
-        assert torch.equal(same(x), one(x))
-        assert (same[0] is one[0]) == (make is copy.copy)
 
 
 def test_a_hidden_width_that_floats_do_not_hold_exactly_is_still_whole():

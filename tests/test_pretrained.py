@@ -56,18 +56,8 @@ def photo():
     return normalize(load_image(sample_photo()))[None]
 
 
-B16 = dict(hidden_size=768, num_attention_heads=12, intermediate_size=3072, num_labels=1000)
-
-
-@pytest.mark.parametrize(
-    "sizes",
-    [
-        pytest.param(B16, marks=pytest.mark.slow, id="B/16"),
-        pytest.param(dict(num_labels=1000), id="DeiT-Ti"),
-    ],
-)
-def test_hugging_faces_classifiers_give_the_same_logits(sizes, tmp_path):
-    theirs = published("ViTForImageClassification", tmp_path, **sizes)
+def test_hugging_faces_classifier_gives_the_same_logits(tmp_path):
+    theirs = published("ViTForImageClassification", tmp_path, num_labels=1000)
     loaded = load(tmp_path)
     with torch.no_grad():
         expected, got = theirs(photo()).logits, loaded.model(photo())
@@ -138,19 +128,6 @@ def test_names_of_the_classes_come_from_config_json(tmp_path):
     loaded = load(tmp_path, num_classes=3)
     assert loaded.classes == ()
     assert set(loaded.unused) == {"classifier.weight", "classifier.bias"}
-
-
-def test_a_new_head_is_seeded_and_the_body_stays(tmp_path):
-    small(tmp_path)
-    whole, models = load(tmp_path), []
-    for seed in (0, 0, 1):
-        torch.manual_seed(seed)
-        models.append(load(tmp_path, num_classes=CLASSES).model)
-    first, again, other = (model.head.weight for model in models)
-    assert torch.equal(first, again)
-    assert not torch.equal(first, other)
-    assert not torch.equal(first, whole.model.head.weight)
-    assert torch.equal(models[0].blocks[1].attn.qkv.weight, whole.model.blocks[1].attn.qkv.weight)
 
 
 def test_what_we_write_transformers_reads(tmp_path):

@@ -148,20 +148,6 @@ def test_channels_last(model, images):
     close(model.to(memory_format=torch.channels_last)(images), wanted)
 
 
-@pytest.mark.filterwarnings("ignore:There is a performance drop")  # torch's, of its own kernel
-def test_vmap_over_batches_and_over_models(model, images):
-    batches = torch.randn(4, 2, 3, 16, 16)
-    close(torch.func.vmap(model)(batches), torch.stack([model(x) for x in batches]))
-    models = [shake(ViT(ViTConfig(**TINY))).eval() for _ in range(3)]
-    weights, buffers = torch.func.stack_module_state(models)
-
-    def run(weights, buffers, images):
-        return torch.func.functional_call(model, (weights, buffers), images)
-
-    together = torch.func.vmap(run, in_dims=(0, 0, None))(weights, buffers, images)
-    close(together, torch.stack([one(images) for one in models]))
-
-
 @pytest.mark.filterwarnings("ignore:There is a performance drop")
 def test_gradients_of_each_image_by_itself(model, images):
     """As differential privacy wants them: vmap over grad."""
