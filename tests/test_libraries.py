@@ -31,7 +31,7 @@ def images():
 
 def library(name):
     """The library, where it is installed."""
-    needs(name)
+    needs(name.partition(".")[0])
     return importlib.import_module(name)
 
 
