@@ -451,6 +451,11 @@ def test_another_models_and_other_datas_checkpoint_is_refused(tmp_path):
     with pytest.raises(ValueError, match=r"classes was \['a', 'b', 'c'\], is \['a', 'b', 'x'\]"):
         fit(tiny(), tmp_path, train=one, val=other)
     assert (tmp_path / "last.safetensors").read_bytes() == before
+    tensors, info = checkpoints.read_checkpoint(tmp_path / "last.safetensors")
+    info["run"]["colour"] = "red"  # of a version that knows more
+    checkpoints.write_checkpoint(tmp_path / "last.safetensors", tensors, info)
+    with pytest.raises(ValueError, match=r"another run \(colour was 'red', is None\)"):
+        fit(tiny(), tmp_path)
 
 
 def test_resuming_from_what_is_no_checkpoint_is_refused(tmp_path):
