@@ -83,14 +83,6 @@ def test_in_16_bits_a_file_is_half_as_large_and_comes_back_in_32(tmp_path):
     assert half.read_bytes() == before
 
 
-def test_a_file_of_before_that_says_its_config_alone_is_read(tmp_path):
-    config = dict(config=checkpoints.config_of(tiny()))
-    checkpoints.write_checkpoint(tmp_path / "old", tiny().state_dict(), config)
-    found = training.load_weights(tmp_path / "old")
-    assert same(found.model, tiny())
-    assert (found.classes, found.preprocess, found.measured) == ((), None, {})
-
-
 def not_checkpoints(folder):
     """Files that must be refused, by name."""
     training.save_model(tiny(), folder / "whole")
@@ -212,18 +204,6 @@ def test_a_model_that_would_come_back_as_another_is_refused(tmp_path, make, mess
 
 def full(*args, **kwargs):
     raise OSError(errno.ENOSPC, "No space left on device")
-
-
-@pytest.mark.parametrize("call", ["fsync", "replace"])
-def test_a_full_disk_leaves_the_old_file(tmp_path, monkeypatch, call):
-    path = tmp_path / "model"
-    training.save_model(tiny(), path)
-    before = path.read_bytes()
-    monkeypatch.setattr(os, call, full)
-    with pytest.raises(ValueError, match="model cannot be written: No space left"):
-        training.save_model(tiny(1), path)
-    assert path.read_bytes() == before
-    assert list(tmp_path.iterdir()) == [path]
 
 
 def test_a_drive_that_cannot_sync_a_folder_keeps_the_new_file(tmp_path, monkeypatch):
@@ -442,13 +422,10 @@ def test_weights_that_are_no_longer_numbers_are_not_saved(tmp_path, with_val):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        (dict(batch_size=4), "batch_size was 8, is 4"),
         (dict(lr=1e-3), "lr was 0.002, is 0.001"),
-        (dict(weight_decay=0.0), "weight_decay was 0.05, is 0.0"),
         (dict(warmup=0.2), r"schedule was 'warmup_cosine\(warmup=0.1\)', is '.*=0.2\)'"),
         (dict(label_smoothing=0.0), "label_smoothing was 0.1, is 0.0"),
         (dict(clip=1.0), "clip was None, is 1.0"),
-        (dict(average=0.9), "average was None, is 0.9"),
         (dict(augment=training.augment_photos), "augment was None, is 'augment_photos'"),
         (dict(seed=1), "seed was 0, is 1"),
         (dict(amp=True), "amp was False, is True"),
@@ -474,6 +451,11 @@ def test_another_models_and_other_datas_checkpoint_is_refused(tmp_path):
     with pytest.raises(ValueError, match=r"classes was \['a', 'b', 'c'\], is \['a', 'b', 'x'\]"):
         fit(tiny(), tmp_path, train=one, val=other)
     assert (tmp_path / "last.safetensors").read_bytes() == before
+    tensors, info = checkpoints.read_checkpoint(tmp_path / "last.safetensors")
+    info["run"]["colour"] = "red"  # of a version that knows more
+    checkpoints.write_checkpoint(tmp_path / "last.safetensors", tensors, info)
+    with pytest.raises(ValueError, match=r"another run \(colour was 'red', is None\)"):
+        fit(tiny(), tmp_path)
 
 
 def test_resuming_from_what_is_no_checkpoint_is_refused(tmp_path):
@@ -487,17 +469,6 @@ def test_resuming_from_what_is_no_checkpoint_is_refused(tmp_path):
             fit(tiny(), last.parent)
         assert last.read_bytes() == before
     assert not (tmp_path / "exploded").exists()
-
-
-def test_a_run_with_a_key_too_many_and_one_too_few_is_named(tmp_path):
-    last = tmp_path / "last.safetensors"
-    fit(tiny(), tmp_path)
-    tensors, info = checkpoints.read_checkpoint(last)
-    info["run"]["colour"] = "red"
-    del info["run"]["lr"]
-    checkpoints.write_checkpoint(last, tensors, info)
-    with pytest.raises(ValueError, match=r"\(lr was None, is 0.002; colour was 'red', is None\); "):
-        fit(tiny(), tmp_path)
 
 
 def test_numpys_whole_numbers_are_numbers(tmp_path):
@@ -570,9 +541,8 @@ def test_any_byte_that_is_changed_is_refused_or_changes_nothing(tmp_path):
     path = tmp_path / "model"
     tensors = {"head.weight": torch.randn(3, 8), "head.bias": torch.ones(3).bfloat16()}
     run = dict(epochs=3, lr=0.002, classes=["a", "b"])
-    checkpoints.write_checkpoint(
-        path, tensors | {"step": torch.tensor(4.0)}, dict(config={}, run=run)
-    )
+    tensors["step"] = torch.tensor(4.0)
+    checkpoints.write_checkpoint(path, tensors, dict(config={}, run=run))
     whole, wanted, refused = path.read_bytes(), content(path), 0
     for place in range(len(whole)):
         for bit in (0, 3, 5):
@@ -636,27 +606,6 @@ def test_a_second_run_in_the_same_folder_is_refused_and_the_first_goes_on(tmp_pa
     fit(alone)
     assert same(model, alone)
     fit(tiny(), tmp_path)  # afterwards the folder is free
-
-
-HOLDER = """
-import sys, time
-import tiny_training as t
-def hold(history):
-    print("at work", flush=True)
-    time.sleep(60)
-t.fit(t.tiny(), sys.argv[1], report=hold)
-"""
-
-
-def test_a_killed_run_leaves_the_folder_open(tmp_path):
-    words = [sys.executable, "-c", HOLDER, str(tmp_path)]
-    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True, env=PATHS) as process:
-        assert process.stdout.readline() == "at work\n"
-        with pytest.raises(ValueError, match="is in use by another training"):
-            fit(tiny(), tmp_path)
-        process.kill()
-        process.wait()
-    assert len(fit(tiny(), tmp_path)) == 3
 
 
 # Killed at any moment ----------------------------------------------------------------------------

@@ -8,7 +8,6 @@ import os
 import shutil
 import subprocess
 import sys
-from dataclasses import FrozenInstanceError
 from urllib.error import URLError
 
 import numpy as np
@@ -57,13 +56,11 @@ GOOD = dict(
 )
 
 
-def test_a_dataset_knows_its_number_and_cannot_be_changed():
+def test_a_dataset_knows_its_number_and_shape():
     whole = ImageDataset(**GOOD)
     assert len(whole) == 3
     assert whole.shape == (1, 4, 4)
     assert ImageDataset(GOOD["pixels"], GOOD["labels"], GOOD["classes"]).places is None
-    with pytest.raises(FrozenInstanceError):
-        whole.labels = torch.zeros(3)
 
 
 @pytest.mark.parametrize(
@@ -72,17 +69,12 @@ def test_a_dataset_knows_its_number_and_cannot_be_changed():
         (dict(pixels=np.zeros((3, 1, 4, 4))), TypeError, "images is a ndarray"),
         (dict(pixels=torch.zeros(3, 1, 4, 4).int()), TypeError, r"give bytes \(uint8\) or floats"),
         (dict(pixels=torch.zeros(3, 4, 4)), ValueError, "batch axis is missing"),
-        (dict(pixels=torch.zeros(0, 1, 4, 4)), ValueError, "empty"),
         (dict(pixels=torch.zeros(2, 1, 4, 4)), ValueError, "2 images need"),
         (dict(labels=[0, 1, 1]), TypeError, "labels is a list"),
         (dict(labels=torch.tensor([0, 1, 1], dtype=torch.int32)), TypeError, "labels.long"),
-        (dict(labels=torch.tensor([0.0, 1.0, 1.0])), TypeError, "labels holds torch.float32"),
         (dict(labels=torch.tensor([[0], [1], [1]])), ValueError, r"labels is \(3, 1\)"),
         (dict(labels=torch.tensor([0, 1, 2])), ValueError, "from 0 to 2; 2 classes"),
-        (dict(labels=torch.tensor([0, 1, -1])), ValueError, "from -1 to 1"),
-        (dict(classes=["cat", "dog"]), TypeError, "tuple of names"),
         (dict(classes=(0, 1)), TypeError, "tuple of names"),
-        (dict(places=torch.zeros(3, 2)), TypeError, "places holds torch.float32"),
         (dict(places=torch.zeros(2, 3).long()), ValueError, r"places is \(2, 3\)"),
         (dict(pixels=torch.full((3, 1, 4, 4), 17).byte(), white=16), ValueError, "go up to 17"),
         (dict(pixels=torch.zeros(3, 1, 4, 4).byte(), white=0), ValueError, "white is 0"),
@@ -168,9 +160,7 @@ def test_a_class_that_cannot_be_split_is_named():
     with pytest.raises(ValueError, match="class 'b' has 1 picture; give it at least 2"):
         split(numbered(5, 1, 5), 0.2, 0)
     with pytest.raises(ValueError, match="class 'c' has 0 pictures"):
-        split(
-            ImageDataset(torch.zeros(4, 1, 1, 1), torch.tensor([0, 0, 1, 1]), tuple("abc")), 0.2, 0
-        )
+        split(numbered(2, 2, 0), 0.2, 0)
 
 
 @pytest.mark.parametrize(
@@ -178,7 +168,6 @@ def test_a_class_that_cannot_be_split_is_named():
     [
         (0, ValueError, "nothing would be held out"),
         (1, ValueError, "below 1"),
-        (-0.1, ValueError, "at least 0"),
         (float("nan"), ValueError, "fraction is nan"),
         ("half", TypeError, "give a number"),
     ],
@@ -198,17 +187,13 @@ def test_digits_are_scikit_learns_from_minus_one_to_one_a_fifth_held_out():
     assert (len(train), len(test)) == (1438, 359)
     assert train.images.shape[1:] == (1, 8, 8)
     assert train.classes == test.classes == tuple("0123456789")
-    assert (train.images.min(), train.images.max()) == (-1, 1)
     source = load_digits()
-    assert rows(train) | rows(test) == {
-        image.tobytes() for image in (source.images.astype(np.float32) / 8 - 1)
-    }
-    where = {image.tobytes(): n for n, image in enumerate(source.images.astype(np.float32) / 8 - 1)}
+    pixels = (source.images / 8 - 1).astype(np.float32)
+    labels = {image.tobytes(): n for image, n in zip(pixels, source.target, strict=True)}
+    assert rows(train) | rows(test) == set(labels)
     for part in (train, test):
         for image, label in zip(part.images, part.labels, strict=True):
-            assert source.target[where[image.numpy().tobytes()]] == label
-    shares = test.labels.bincount() / (train.labels.bincount() + test.labels.bincount())
-    assert (shares - 0.2).abs().max() < 0.005
+            assert labels[image.numpy().tobytes()] == label
 
 
 def test_the_split_is_the_one_that_the_stored_weights_were_trained_on():
@@ -217,14 +202,7 @@ def test_the_split_is_the_one_that_the_stored_weights_were_trained_on():
     labels = torch.from_numpy(load_digits().target)
     numbers = torch.arange(float(len(labels))).view(-1, 1, 1, 1)
     held = split(ImageDataset(numbers, labels, data.DIGITS), 0.2, 0)[1].images.long().flatten()
-    assert held[:8].tolist() == [1, 2, 6, 10, 13, 16, 22, 25]
     assert hashlib.sha256(str(held.tolist()).encode()).hexdigest()[:16] == "816c645765dbf2ef"
-
-
-def test_digits_of_another_seed_or_share_are_another_split():
-    assert same(digits()[1], digits(0.2, 0)[1])
-    assert rows(digits(seed=1)[1]) != rows(digits()[1])
-    assert len(digits(0.5)[1]) in range(895, 903)
 
 
 # Scattered digits --------------------------------------------------------------------------------
@@ -232,12 +210,8 @@ def test_digits_of_another_seed_or_share_are_another_split():
 
 def at(data, side=8):
     """Each canvas cut out at its place."""
-    return torch.stack(
-        [
-            image[:, r : r + side, c : c + side]
-            for image, (r, c) in zip(data.images, data.places.tolist(), strict=True)
-        ]
-    )
+    places = zip(data.images, data.places.tolist(), strict=True)
+    return torch.stack([image[:, r : r + side, c : c + side] for image, (r, c) in places])
 
 
 @pytest.mark.parametrize("held_out", [False, True])
@@ -314,11 +288,9 @@ def test_scattered_digits_draw_from_a_generator_of_their_own():
     ("options", "error", "message"),
     [
         (dict(count=0), ValueError, "count is 0"),
-        (dict(count=2.5), TypeError, "count is 2.5"),
         (dict(side=12), ValueError, "side is 12; with 6 fragments give at least 13"),
         (dict(side=8, fragments=0), ValueError, "at least 9"),
         (dict(fragments=-1), ValueError, "fragments is -1"),
-        (dict(fragments=1.5), TypeError, "fragments is 1.5"),
         (dict(held_out="yes"), ValueError, "held_out is 'yes'"),
     ],
 )
@@ -394,16 +366,6 @@ def test_a_set_of_openml_is_read_from_its_own_format(tmp_path, offline, name, nu
     both = torch.cat([train.images, test.images])
     wanted = torch.from_numpy(table / 127.5 - 1).float().view(10, *shape)
     torch.testing.assert_close(both, wanted, atol=1e-6, rtol=0)
-
-
-def test_cifars_colours_stand_one_after_the_other_each_row_by_row(tmp_path, offline):
-    table = np.zeros((10, 3072), dtype=int)
-    table[0, :1024] = 255  # red
-    table[1, 2048 + 32 : 2048 + 64] = 255  # the second line in blue
-    keep(tmp_path, 40927, table, LABELS)
-    red, line = openml("CIFAR-10", tmp_path)[0].images[:2]
-    assert red.mean((1, 2)).tolist() == [1, -1, -1]
-    assert (line == 1).nonzero().tolist() == [[2, 1, x] for x in range(32)]
 
 
 def test_a_set_is_downloaded_and_parsed_once(tmp_path, offline):

@@ -1,15 +1,11 @@
 """vit_steps.images: any file becomes a right RGB tensor, or a ValueError that says why not."""
 
-import gc
 import io
-import json
 import os
 import random
 import re
 import struct
-import subprocess
 import sys
-import warnings
 import zlib
 from dataclasses import asdict
 from pathlib import Path
@@ -17,9 +13,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
-from hypothesis.extra import numpy as hnp
 from PIL import Image
 
 from vit_steps import denormalize, images, load_image, normalize, sample_photo
@@ -27,13 +20,6 @@ from vit_steps.images import LUMA, Preprocess
 
 RED, GREEN, BLUE, WHITE, BLACK = (1, 0, 0), (0, 1, 0), (0, 0, 1), (1, 1, 1), (0, 0, 0)
 STEP = 1 / 255  # the finest difference that 8 bits can show
-FUZZ = settings(
-    deadline=None,
-    max_examples=150,
-    derandomize=True,
-    database=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
-)
 
 
 def refused(path) -> str:
@@ -112,23 +98,10 @@ def test_the_sample_photo_is_the_known_one():
 
 
 def test_each_pixel_keeps_its_place_and_colour(tmp_path):
-    pixels = noise()
-    Image.fromarray(pixels).save(tmp_path / "a.png")
-    assert torch.equal(load_image(tmp_path / "a.png", size=None), as_tensor(pixels))
-
-
-def test_a_path_may_be_a_string(tmp_path):
-    Image.fromarray(noise()).save(tmp_path / "a.png")
-    one, other = tmp_path / "a.png", str(tmp_path / "a.png")
-    assert torch.equal(load_image(one), load_image(other))
-
-
-def test_a_wrong_or_missing_suffix_does_not_matter(tmp_path):
-    pixels = noise()
-    (tmp_path / "a.jpg").write_bytes(encode(Image.fromarray(pixels), "PNG"))
-    (tmp_path / "b").write_bytes(encode(Image.fromarray(pixels), "PNG"))
-    for name in ("a.jpg", "b"):
-        assert torch.equal(load_image(tmp_path / name, size=None), as_tensor(pixels))
+    path, pixels = tmp_path / "a.png", noise()
+    Image.fromarray(pixels).save(path)
+    assert torch.equal(load_image(path, size=None), as_tensor(pixels))
+    assert torch.equal(load_image(str(path), size=None), as_tensor(pixels))
 
 
 @pytest.mark.parametrize(
@@ -152,109 +125,67 @@ def test_each_common_format_gives_its_colour(tmp_path, form, options):
     assert_colour(load_image(tmp_path / "a", size=None), RED, atol=0.03)
 
 
-@pytest.mark.parametrize("suffix", ["png", "tif"])
-def test_16_bit_grey_is_scaled_and_not_clipped(tmp_path, suffix):
-    values = np.array([[0, 257, 32768, 50000, 65535]], dtype=np.uint16)
-    path = tmp_path / f"a.{suffix}"
-    Image.fromarray(values).save(path)
-    image = load_image(path, size=None)
-    wanted = torch.tensor(values.astype(np.float32) / 65535).expand(3, -1, -1)
-    torch.testing.assert_close(image, wanted, atol=STEP, rtol=0)
-
-
-def test_16_bit_grey_keeps_its_transparent_value(tmp_path):
-    key = chunk(b"tRNS", struct.pack(">H", 32768))
-    row = b"\0" + struct.pack(">HH", 32768, 0)
-    (tmp_path / "a.png").write_bytes(png(2, 1, depth=16, pixels=row, extra=key))
-    image = load_image(tmp_path / "a.png", size=None)
-    assert_colour(image[:, :, :1], WHITE)
-    assert_colour(image[:, :, 1:], BLACK)
-
-
-@pytest.mark.parametrize("most", [65535, 1023, 255])
-def test_a_grey_pgm_of_8_bits_or_more(tmp_path, most):
-    middle, form = (most + 1) // 2, ">BB" if most < 256 else ">HH"
-    data = f"P5 2 1 {most}\n".encode() + struct.pack(form, middle, most)
-    (tmp_path / "a.pgm").write_bytes(data)
-    image = load_image(tmp_path / "a.pgm", size=None)
-    wanted = torch.tensor([middle / most, 1.0]).expand(3, 1, 2)
-    torch.testing.assert_close(image, wanted, atol=STEP, rtol=0)
-
-
-def test_16_bit_rgb(tmp_path):
-    row = b"\0" + struct.pack(">6H", 65535, 0, 32768, 0, 65535, 16384)
-    (tmp_path / "a.png").write_bytes(png(2, 1, depth=16, kind=2, pixels=row))
-    image = load_image(tmp_path / "a.png", size=None)
-    assert_colour(image[:, :, :1], (1, 0, 0.5), atol=STEP)
-    assert_colour(image[:, :, 1:], (0, 1, 0.25), atol=STEP)
-
-
-def test_16_bit_grey_with_alpha(tmp_path):
-    row = b"\0" + struct.pack(">6H", 32768, 65535, 0, 0, 0, 32768)
-    (tmp_path / "a.png").write_bytes(png(3, 1, depth=16, kind=4, pixels=row))
-    image = load_image(tmp_path / "a.png", size=None)
-    torch.testing.assert_close(image[0, 0], torch.tensor([0.5, 1.0, 0.5]), atol=2 * STEP, rtol=0)
-
-
-def test_1_bit(tmp_path):
-    picture = Image.new("1", (2, 1))
-    picture.putpixel((1, 0), 1)
-    picture.save(tmp_path / "a.png")
-    image = load_image(tmp_path / "a.png", size=None)
-    assert_colour(image[:, :, :1], BLACK)
-    assert_colour(image[:, :, 1:], WHITE)
-
-
-def palette_picture():
-    picture = Image.new("P", (2, 1))
-    picture.putpalette([255, 0, 0, 0, 255, 0])
-    picture.putpixel((1, 0), 1)
+def row(mode, *pixels):
+    picture = Image.new(mode, (len(pixels), 1))
+    for x, pixel in enumerate(pixels):
+        picture.putpixel((x, 0), pixel)
     return picture
 
 
-@pytest.mark.parametrize("form", ["PNG", "GIF"])
-def test_a_palettes_colours(tmp_path, form):
-    (tmp_path / "a").write_bytes(encode(palette_picture(), form))
+def palette():
+    picture = row("P", 0, 1)
+    picture.putpalette([255, 0, 0, 0, 255, 0])
+    return picture
+
+
+def words(*values):
+    """A row of a 16-bit PNG."""
+    return b"\0" + struct.pack(f">{len(values)}H", *values)
+
+
+WIDE, SCALED = np.array([[0, 257, 32768, 50000, 65535]], np.uint16), (0, 1 / 255, 0.5, 0.763, 1)
+KEY = chunk(b"tRNS", struct.pack(">H", 32768))
+ROWS = {  # files of one row, and its colours, a number for a grey one
+    "1 bit": (encode(row("1", 0, 1), "PNG"), (0, 1)),
+    "16-bit grey": (encode(Image.fromarray(WIDE), "PNG"), SCALED),
+    "16-bit TIFF": (encode(Image.fromarray(WIDE), "TIFF"), SCALED),
+    "16-bit grey with a key": (png(2, 1, 16, pixels=words(32768, 0), extra=KEY), (1, 0)),
+    "16-bit RGB": (
+        png(2, 1, 16, 2, words(65535, 0, 32768, 0, 65535, 16384)),
+        ((1, 0, 0.5), (0, 1, 0.25)),
+    ),
+    "16-bit grey with alpha": (
+        png(3, 1, 16, 4, words(32768, 65535, 0, 0, 0, 32768)),
+        (0.5, 1, 0.5),
+    ),
+    "PGM of 8 bits": (b"P5 2 1 255\n" + struct.pack(">BB", 128, 255), (0.5, 1)),
+    "PGM of 10 bits": (b"P5 2 1 1023\n" + struct.pack(">HH", 512, 1023), (0.5, 1)),
+    "PGM of 16 bits": (b"P5 2 1 65535\n" + struct.pack(">HH", 32768, 65535), (0.5, 1)),
+    "palette": (encode(palette(), "PNG"), (RED, GREEN)),
+    "palette of a GIF": (encode(palette(), "GIF"), (RED, GREEN)),
+    "palette with a key": (encode(palette(), "PNG", transparency=0), (WHITE, GREEN)),
+    "palette of a GIF with a key": (encode(palette(), "GIF", transparency=0), (WHITE, GREEN)),
+    "palette with alphas": (
+        encode(palette(), "PNG", transparency=b"\x80\xff"),
+        ((1, 0.5, 0.5), GREEN),
+    ),
+    "grey with alpha": (encode(row("LA", (0, 0), (0, 128), (51, 255)), "PNG"), (1, 0.5, 0.2)),
+    "RGBA": (encode(row("RGBA", (0, 0, 255, 128)), "PNG"), ((0.5, 0.5, 1),)),
+    "grey with a key": (encode(row("L", 77, 0), "PNG", transparency=77), (1, 0)),
+    "RGB with a key": (
+        encode(row("RGB", (1, 2, 3), (255, 0, 0)), "PNG", transparency=(1, 2, 3)),
+        (WHITE, RED),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_each_depth_palette_and_transparency_gives_its_colours(tmp_path, name):
+    data, colours = ROWS[name]
+    (tmp_path / "a").write_bytes(data)
+    wanted = torch.tensor([c if isinstance(c, tuple) else (c, c, c) for c in colours]).float()
     image = load_image(tmp_path / "a", size=None)
-    assert_colour(image[:, :, :1], RED)
-    assert_colour(image[:, :, 1:], GREEN)
-
-
-@pytest.mark.parametrize("form", ["PNG", "GIF"])
-def test_a_palettes_transparent_colour_is_white(tmp_path, form):
-    (tmp_path / "a").write_bytes(encode(palette_picture(), form, transparency=0))
-    image = load_image(tmp_path / "a", size=None)
-    assert_colour(image[:, :, :1], WHITE)
-    assert_colour(image[:, :, 1:], GREEN)
-
-
-def test_a_palette_with_an_alpha_for_each_colour(tmp_path):
-    data = encode(palette_picture(), "PNG", transparency=b"\x80\xff")
-    (tmp_path / "a.png").write_bytes(data)
-    image = load_image(tmp_path / "a.png", size=None)
-    assert_colour(image[:, :, :1], (1, 0.5, 0.5), atol=STEP)
-    assert_colour(image[:, :, 1:], GREEN)
-
-
-def test_a_grey_with_alpha_is_laid_on_white(tmp_path):
-    picture = Image.new("LA", (3, 1))
-    for x, value in enumerate([(0, 0), (0, 128), (51, 255)]):
-        picture.putpixel((x, 0), value)
-    picture.save(tmp_path / "a.png")
-    image = load_image(tmp_path / "a.png", size=None)
-    wanted = torch.tensor([1.0, 127 / 255, 51 / 255]).expand(3, 1, 3)
-    torch.testing.assert_close(image, wanted, atol=STEP, rtol=0)
-
-
-def test_rgb_with_alpha_is_laid_on_white(tmp_path):
-    Image.new("RGBA", (2, 2), (0, 0, 255, 128)).save(tmp_path / "a.png")
-    assert_colour(load_image(tmp_path / "a.png", size=None), (0.5, 0.5, 1), atol=STEP)
-
-
-@pytest.mark.parametrize(("mode", "key"), [("L", 77), ("RGB", (1, 2, 3))])
-def test_one_colour_marked_transparent_is_white(tmp_path, mode, key):
-    Image.new(mode, (2, 2), key).save(tmp_path / "a.png", transparency=key)
-    assert_colour(load_image(tmp_path / "a.png", size=None), WHITE)
+    torch.testing.assert_close(image, wanted.T[:, None], atol=STEP, rtol=0)
 
 
 @pytest.mark.parametrize(
@@ -308,15 +239,6 @@ def test_each_exif_orientation_is_turned_upright(tmp_path, orientation, form, at
     torch.testing.assert_close(load_image(path, size=None), wanted, atol=atol, rtol=0)
 
 
-@pytest.mark.parametrize("orientation", [0, 9, 65535])
-def test_an_unknown_orientation_leaves_the_picture_as_it_is(tmp_path, orientation):
-    exif = Image.Exif()
-    exif[0x0112] = orientation
-    pixels = noise()
-    (tmp_path / "a.png").write_bytes(encode(Image.fromarray(pixels), "PNG", exif=exif))
-    assert torch.equal(load_image(tmp_path / "a.png", size=None), as_tensor(pixels))
-
-
 @pytest.mark.parametrize(
     "exif",
     [
@@ -336,39 +258,6 @@ def test_corrupt_exif_does_not_hide_the_picture(tmp_path, exif):
 # Crop and size -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("size", [(10, 20), (20, 10), (7, 31), (1, 1), (1, 40)])
-def test_size_is_height_then_width(tmp_path, size):
-    Image.new("RGB", (40, 30), "red").save(tmp_path / "a.png")
-    image = load_image(tmp_path / "a.png", size=size)
-    assert image.shape == (3, *size)
-    assert_colour(image, RED)
-
-
-@pytest.mark.parametrize("wide", [True, False])
-def test_the_crop_takes_the_centre(tmp_path, wide):
-    pixels = np.zeros((20, 40, 3), np.uint8)
-    pixels[:, :, 0] = 255  # red
-    pixels[:, 10:30] = (0, 255, 0)  # but green in the middle square
-    if not wide:
-        pixels = pixels.swapaxes(0, 1).copy()
-    Image.fromarray(pixels).save(tmp_path / "a.png")
-    assert_colour(load_image(tmp_path / "a.png", size=20), GREEN)
-
-
-@pytest.mark.parametrize("shape", [(200, 300), (300, 200), (250, 250)])
-@pytest.mark.parametrize("size", [100, (100, 60), (60, 100)])
-def test_a_square_in_the_picture_stays_a_square(tmp_path, shape, size):
-    height, width = shape
-    pixels = np.full((height, width, 3), 255, np.uint8)
-    top, left = height // 2 - 30, width // 2 - 30
-    pixels[top : top + 60, left : left + 60] = 0
-    Image.fromarray(pixels).save(tmp_path / "a.png")
-    dark = load_image(tmp_path / "a.png", size=size)[0] < 0.5
-    rows, cols = dark.any(1).sum().item(), dark.any(0).sum().item()
-    assert abs(rows - cols) <= 1
-    assert rows > 10
-
-
 def test_crop_then_bicubic_resize_as_pillow_does_it(tmp_path):
     picture = Image.fromarray(noise(30, 50))
     picture.save(tmp_path / "a.png")
@@ -378,14 +267,6 @@ def test_crop_then_bicubic_resize_as_pillow_does_it(tmp_path):
         image = load_image(tmp_path / "a.png", size=size)
         wanted = as_tensor(np.asarray(by_hand))
         torch.testing.assert_close(image, wanted, atol=2 * STEP, rtol=0)
-
-
-def test_the_exif_turn_comes_before_the_crop(tmp_path):
-    exif = Image.Exif()
-    exif[0x0112] = 6
-    Image.new("RGB", (30, 50)).save(tmp_path / "a.png", exif=exif)
-    assert load_image(tmp_path / "a.png", size=None).shape == (3, 30, 50)
-    assert load_image(tmp_path / "a.png", size=(10, 20)).shape == (3, 10, 20)
 
 
 # Large JPEGs -------------------------------------------------------------------------------------
@@ -433,12 +314,6 @@ def test_a_photo_of_usual_size_is_decoded_as_it_is():
     assert torch.equal(load_image(sample_photo(), 112), as_tensor(np.array(wanted)))
 
 
-def test_a_large_jpeg_that_is_cut_off_is_refused(tmp_path):
-    path = large_jpeg(tmp_path)
-    path.write_bytes(path.read_bytes()[:200_000])
-    assert "truncated" in refused(path)
-
-
 # HEIC --------------------------------------------------------------------------------------------
 
 
@@ -466,50 +341,31 @@ def test_heic_is_read_where_its_package_is_installed(tmp_path):
 
 
 @pytest.mark.parametrize("shape", [(1, 1), (1, 20000), (20000, 1)])
-def test_extreme_shapes(tmp_path, shape):
-    height, width = shape
-    Image.new("RGB", (width, height), "blue").save(tmp_path / "a.png")
-    assert_colour(load_image(tmp_path / "a.png"), BLUE)
-    assert load_image(tmp_path / "a.png").shape == (3, 224, 224)
-    assert load_image(tmp_path / "a.png", size=None).shape == (3, height, width)
-
-
-@pytest.mark.parametrize("size", [0, -224, (0, 224), (224, -1)])
-def test_a_size_below_one_is_refused(size):
-    with pytest.raises(ValueError, match=r"size.*at least 1"):
-        load_image(sample_photo(), size=size)
+def test_extreme_shapes_are_cropped_before_they_are_resized(tmp_path, shape):
+    path, made = tmp_path / "a.png", []
+    Image.new("RGB", shape, "blue").save(path)
+    assert peak_mib(lambda: made.append(load_image(path))) < 100
+    assert_colour(made[0], BLUE)
+    assert made[0].shape == (3, 224, 224)
+    assert load_image(path, size=None).shape == (3, *shape[::-1])
 
 
 @pytest.mark.parametrize(
-    "size", ["224", 224.0, (224,), (224, 224, 3), [224, "224"], True, (224.0, 1)]
+    ("size", "error"),
+    [(0, ValueError), ((224, -1), ValueError), (224.0, TypeError), ((1, 2, 3), TypeError)],
 )
-def test_a_size_of_another_kind_is_refused(size):
-    with pytest.raises(TypeError, match=r"size"):
+def test_what_is_no_size_is_refused(size, error):
+    with pytest.raises(error, match="size"):
         load_image(sample_photo(), size=size)
 
 
 # Files that are no picture -----------------------------------------------------------------------
 
 
-def test_a_missing_file(tmp_path):
-    assert "not there" in refused(tmp_path / "missing.png")
-
-
-def test_a_file_below_a_file(tmp_path):
+@pytest.mark.parametrize("name", ["missing.png", "a.png/b.png", "a" * 300, "a\0.png", ""])
+def test_what_is_no_file_is_refused(tmp_path, name):
     (tmp_path / "a.png").write_bytes(b"")
-    assert "not there" in refused(tmp_path / "a.png" / "b.png")
-
-
-def test_a_name_too_long_for_the_system_is_refused_like_a_missing_file(tmp_path):
-    refused(tmp_path / ("a" * 300 + ".png"))
-
-
-def test_a_name_with_a_null_byte_is_refused_like_a_missing_file(tmp_path):
-    assert "not there" in refused(tmp_path / "a\0.png")
-
-
-def test_a_folder(tmp_path):
-    assert "folder" in refused(tmp_path)
+    assert "is not there, or is a folder" in refused(tmp_path / name)
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no pipes with a name")
@@ -518,10 +374,11 @@ def test_a_pipe_is_refused_and_not_waited_for(tmp_path):
     refused(tmp_path / "pipe")
 
 
+# Of the last Pillow's reader would start a program, Ghostscript.
 @pytest.mark.parametrize(
     "data",
-    [b"", b"a line of text\n", b"\0" * 1000, b"<svg xmlns='http://www.w3.org/2000/svg'/>"],
-    ids=["empty", "text", "zeros", "svg"],
+    [b"", b"a line of text\n", b"\0" * 1000, encode(row("RGB", (9, 9, 9)), "EPS")],
+    ids=["empty", "text", "zeros", "EPS"],
 )
 def test_a_file_of_something_else(tmp_path, data):
     (tmp_path / "a.png").write_bytes(data)
@@ -530,21 +387,10 @@ def test_a_file_of_something_else(tmp_path, data):
     assert "PNG" in reason  # it lists what it can read
 
 
-@pytest.mark.parametrize(
-    ("form", "options"),
-    [
-        ("JPEG", {}),
-        ("JPEG", {"progressive": True}),
-        ("PNG", {}),
-        ("GIF", {}),
-        ("WEBP", {}),
-        ("TIFF", {}),
-        ("BMP", {}),
-    ],
-)
+@pytest.mark.parametrize("form", ["JPEG", "PNG", "GIF", "WEBP", "TIFF", "BMP"])
 @pytest.mark.parametrize("part", [0.02, 0.5, 0.9])
-def test_a_truncated_file(tmp_path, form, options, part):
-    data = encode(Image.fromarray(noise(60, 60)), form, **options)
+def test_a_truncated_file(tmp_path, form, part):
+    data = encode(Image.fromarray(noise(60, 60)), form)
     path = tmp_path / "a"
     path.write_bytes(data)
     load_image(path)
@@ -558,17 +404,6 @@ def test_floats_and_32_bit_integers_are_refused_for_they_have_no_known_white(tmp
         assert "32 bits" in refused(tmp_path / "a.tif")
 
 
-def test_eps_is_refused_without_starting_a_program(tmp_path, monkeypatch):
-    started = []
-    monkeypatch.setattr(subprocess, "Popen", lambda *a, **k: started.append(a))
-    monkeypatch.setattr(os, "system", started.append)
-    data = encode(Image.new("RGB", (4, 4), "red"), "EPS")
-    assert data.startswith(b"%!PS")
-    (tmp_path / "a.png").write_bytes(data)
-    assert "not a picture in a known format" in refused(tmp_path / "a.png")
-    assert not started
-
-
 # Bombs and memory --------------------------------------------------------------------------------
 
 
@@ -579,29 +414,11 @@ def gif(side, frame_side):
     return screen + frame + b"\x3b"
 
 
-def bmp(side):
-    info = struct.pack("<IiiHHIIiiII", 40, side, side, 1, 24, 0, 0, 0, 0, 0, 0)
-    return b"BM" + struct.pack("<IHHI", 54, 0, 0, 54) + info
-
-
-def webp(side):
-    """An animation of one 4×4 frame on a canvas of side × side."""
-    still = encode(Image.new("RGB", (4, 4)), "WEBP", lossless=True)[12:]
-    three = [(n).to_bytes(3, "little") for n in (side - 1, side - 1, 0, 0, 3, 3, 100)]
-    frame = b"".join(three[2:]) + b"\0" + still
-    canvas = b"VP8X" + struct.pack("<I", 10) + b"\x02\0\0\0" + three[0] + three[1]
-    anim = b"ANIM" + struct.pack("<IIH", 6, 0, 0)
-    body = b"WEBP" + canvas + anim + b"ANMF" + struct.pack("<I", len(frame)) + frame
-    return b"RIFF" + struct.pack("<I", len(body)) + body
-
-
 BOMBS = {
     "png": png(60000, 60000, depth=1, pixels=bytes(8000)),
     "png a little too large": png(10000, 10000, depth=1, pixels=bytes(8000)),
     "gif": gif(60000, 1),
     "gif with a large frame": gif(1, 60000),
-    "bmp": bmp(60000),
-    "webp": webp(16000),
 }
 
 
@@ -614,55 +431,18 @@ def test_a_decompression_bomb_is_refused_before_it_takes_memory(tmp_path, name):
     assert "pixels" in reasons[0]
 
 
-def test_a_compressed_text_that_swells_is_refused_before_it_takes_memory(tmp_path):
-    text = chunk(b"zTXt", b"note\0\0" + zlib.compress(bytes(100_000_000), 1))
-    assert len(text) < 500_000
-    (tmp_path / "a.png").write_bytes(png(1, 1, pixels=b"\0\0", extra=text))
-    assert peak_mib(lambda: refused(tmp_path / "a.png")) < 50
-
-
-def test_a_long_thin_picture_takes_little_memory(tmp_path):
-    Image.new("RGB", (20000, 1)).save(tmp_path / "wide.png")
-    Image.new("RGB", (1, 20000)).save(tmp_path / "high.png")
-    for name in ("wide.png", "high.png"):
-        assert peak_mib(lambda name=name: load_image(tmp_path / name)) < 100
-
-
-def test_the_largest_transparent_picture_let_through_takes_less_than_a_gigabyte(tmp_path):
+def test_the_largest_transparent_picture_let_through_would_take_less_than_a_gigabyte(tmp_path):
     colours = chunk(b"PLTE", bytes(6)) + chunk(b"tRNS", b"\0\x80")
 
-    def write(side, rows):
-        (tmp_path / "a.png").write_bytes(png(side, side, 1, 3, rows, extra=colours))
-        return tmp_path / "a.png"
-
-    # the largest size that is not refused for its size (a file without pixels tells at once)
-    sides = range(int(Image.MAX_IMAGE_PIXELS**0.5), 1000, -500)
-    largest = next(side for side in sides if "pixels" not in refused(write(side, b"")))
-
-    # a sixteenth of its pixels must take less than a sixteenth of a gigabyte
-    side, images = largest // 4, []
-    path = write(side, bytes((1 + (side + 7) // 8) * side))
-    peak = peak_mib(lambda: images.append(load_image(path, size=8)))
+    side, images = int(Image.MAX_IMAGE_PIXELS**0.5) // 4, []
+    rows = bytes((1 + (side + 7) // 8) * side)
+    (tmp_path / "a.png").write_bytes(png(side, side, 1, 3, rows, extra=colours))
+    peak = peak_mib(lambda: images.append(load_image(tmp_path / "a.png", size=8)))
     assert_colour(images[0], WHITE)
-    assert 16 * peak < 1000
+    assert 16 * peak < 1000  # it has a sixteenth of the pixels
 
 
 # Nothing else escapes ----------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("case", ["right", "truncated", "bomb", "text"])
-def test_no_warning_and_no_file_left_open(tmp_path, case):
-    right = encode(Image.fromarray(noise(60, 60)), "JPEG")
-    data = {"right": right, "truncated": right[:900], "bomb": BOMBS["gif"], "text": b"text"}[case]
-    (tmp_path / "a").write_bytes(data)
-    with warnings.catch_warnings(record=True) as seen:
-        warnings.simplefilter("always")
-        if case == "right":
-            load_image(tmp_path / "a")
-        else:
-            refused(tmp_path / "a")
-        gc.collect()
-    assert [str(w.message) for w in seen] == []
 
 
 def files_to_break():
@@ -687,15 +467,6 @@ def files_to_break():
     }
 
 
-def loads_or_is_refused(path):
-    try:
-        image = load_image(path, size=None)
-    except ValueError:
-        refused(path)
-    else:
-        assert_right_kind(image)
-
-
 @pytest.mark.parametrize("name", files_to_break())
 def test_a_file_with_flipped_bits_loads_or_is_refused(tmp_path, name, monkeypatch):
     monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 10**6)  # flipped sizes must not cost seconds
@@ -705,47 +476,16 @@ def test_a_file_with_flipped_bits_loads_or_is_refused(tmp_path, name, monkeypatc
         data = bytearray(right)
         for _ in range(rng.choice([1, 1, 2, 5])):
             # half of the flips in the first bytes, where the sizes and offsets stand
-            data[rng.randrange(rng.choice([min(64, len(data)), len(data)]))] ^= 1 << rng.randrange(
-                8
-            )
+            end = rng.choice([min(64, len(data)), len(data)])
+            data[rng.randrange(end)] ^= 1 << rng.randrange(8)
         path.write_bytes(data)
-        loads_or_is_refused(path)
         try:
-            load_image(path, size=8)
+            assert_right_kind(load_image(path, size=None))
             outcomes.add("loads")
         except ValueError:
+            refused(path)
             outcomes.add("refused")
     assert outcomes == {"loads", "refused"}  # the flips reach both ends
-
-
-HEADERS = [
-    b"\xff\xd8\xff\xe0\0\x10JFIF\0\x01\x01\0\0\x01\0\x01\0\0",
-    b"\x89PNG\r\n\x1a\n",
-    png(16, 16)[:33],
-    b"GIF89a",
-    b"II*\0\x08\0\0\0",
-    b"RIFF\x24\0\0\0WEBPVP8 ",
-    b"BM",
-    b"P6 4 4 255\n",
-]
-
-
-@FUZZ
-@given(header=st.sampled_from(HEADERS), rest=st.binary(max_size=200))
-def test_random_bytes_behind_a_right_header_load_or_are_refused(tmp_path, header, rest):
-    (tmp_path / "a").write_bytes(header + rest)
-    loads_or_is_refused(tmp_path / "a")
-
-
-@FUZZ
-@given(
-    pixels=hnp.arrays(
-        np.uint8, st.tuples(st.integers(1, 9), st.integers(1, 9), st.just(3)), fill=st.nothing()
-    )
-)
-def test_any_rgb_pixels_survive_a_lossless_file(tmp_path, pixels):
-    Image.fromarray(pixels).save(tmp_path / "a.png")
-    assert torch.equal(load_image(tmp_path / "a.png", size=None), as_tensor(pixels))
 
 
 # normalize and denormalize -----------------------------------------------------------------------
@@ -756,46 +496,17 @@ def test_normalize_maps_0_to_1_onto_minus_1_to_1():
     assert torch.equal(normalize(image), torch.tensor([-1.0, 0.0, 1.0]).expand(3, 1, 3))
 
 
-@pytest.mark.parametrize("lead", [(), (2,)])
-def test_each_channel_gets_its_own_mean_and_std(lead):
-    images = torch.rand(*lead, 3, 4, 5)
+@pytest.mark.parametrize("shape", [(3, 4, 5), (2, 3, 4, 5), (3, 3, 3, 3)])
+def test_normalize_and_denormalize_use_each_channels_own_mean_and_std(shape):
+    images = torch.rand(shape, dtype=torch.float64)
     mean, std = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
     result = normalize(images, mean, std)
     for c in range(3):
         wanted = (images[..., c, :, :] - mean[c]) / std[c]
         torch.testing.assert_close(result[..., c, :, :], wanted)
-    assert result.shape == images.shape
-
-
-def test_per_channel_values_follow_the_channels_also_where_all_sides_are_alike():
-    images = torch.zeros(3, 3, 3, 3)
-    result = normalize(images, mean=(1.0, 2.0, 3.0), std=1.0)
-    assert result[0, :, 0, 0].tolist() == [-1, -2, -3]
-    assert result[:, 1].unique().tolist() == [-2]
-
-
-@settings(deadline=None, max_examples=50, derandomize=True, database=None)
-@given(
-    images=hnp.arrays(
-        np.float32,
-        st.sampled_from([(3, 2, 4), (2, 3, 4, 2), (1, 3, 3, 3)]),
-        elements=st.floats(0, 1, width=32),
-    ),
-    mean=st.lists(st.floats(0, 1), min_size=3, max_size=3) | st.floats(0, 1),
-    std=st.lists(st.floats(0.1, 1), min_size=3, max_size=3) | st.floats(0.1, 1),
-)
-def test_denormalize_undoes_normalize(images, mean, std):
-    images = torch.tensor(images)
-    back = denormalize(normalize(images, mean, std), mean, std)
-    torch.testing.assert_close(back, images, atol=1e-5, rtol=1e-5)
-
-
-def test_normalize_leaves_its_input_alone_and_keeps_its_type():
-    images = torch.rand(3, 4, 4, dtype=torch.float64)
-    before = images.clone()
-    assert normalize(images).dtype == torch.float64
-    assert denormalize(images).dtype == torch.float64
-    assert torch.equal(images, before)
+    torch.testing.assert_close(denormalize(result, mean, std), images)
+    torch.testing.assert_close(denormalize(normalize(images)), images)
+    assert normalize(images.bfloat16(), mean, std).dtype == torch.bfloat16
 
 
 @pytest.mark.parametrize("convert", [normalize, denormalize])
@@ -914,13 +625,6 @@ def test_pixels_that_are_not_from_0_to_1_are_refused(picture, error, message):
     if "uint8" in message:
         with pytest.raises(error, match=message):
             GREY(picture)
-
-
-@pytest.mark.parametrize(
-    "how", [Preprocess(), Preprocess((8, 6), 9, "bicubic", (0.1,), (0.2,), ink=True)]
-)
-def test_json_gives_the_same_preprocessing_back(how):
-    assert Preprocess(**json.loads(json.dumps(asdict(how)))) == how
 
 
 @pytest.mark.parametrize(

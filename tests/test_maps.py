@@ -13,7 +13,6 @@ from vit_steps import ViT, ViTConfig, maps
 from vit_steps.variants import EinopsViT, FaceConfig, face_vit
 
 QUICK = settings(deadline=None, max_examples=30, derandomize=True, database=None)
-small = st.integers(1, 4)
 SIZES = dict(patch_size=4, num_classes=5, embed_dim=24, depth=3, num_heads=2, in_channels=2)
 
 
@@ -34,45 +33,13 @@ def small_vit(image_size=(8, 12), kind=ViT, **changes):
 # Rollout -----------------------------------------------------------------------------------------
 
 
-def rollout_by_loop(attention):
-    """One number at a time: the sum over all paths of tokens from the last block to the first."""
-    batch, heads, n, _ = attention[0].shape
-    out = torch.zeros(batch, n, n)
-    for image in range(batch):
-        steps = []
-        for weights in attention:
-            every = weights[image].tolist()
-            mean = [[sum(head[i][j] for head in every) / heads for j in range(n)] for i in range(n)]
-            steps.append([[0.5 * mean[i][j] + 0.5 * (i == j) for j in range(n)] for i in range(n)])
-        for end in range(n):
-            row = [float(end == j) for j in range(n)]
-            for step in reversed(steps):
-                row = [sum(row[k] * step[k][j] for k in range(n)) for j in range(n)]
-            out[image, end] = torch.tensor(row)
-    return out
-
-
-def test_rollout_equals_a_sum_over_paths():
+def test_rollout_is_what_reaches_each_token_half_of_it_past_each_block():
     attention = some_attention()
-    close(maps.rollout(attention), rollout_by_loop(attention))
-
-
-def test_rollout_of_two_blocks_by_hand():
-    first = torch.tensor([[0.8, 0.2], [0.6, 0.4]])
-    second = torch.tensor([[0.2, 0.8], [0.0, 1.0]])
-    close(
-        maps.rollout([first[None, None], second[None, None]])[0],
-        torch.tensor([[0.66, 0.34], [0.3, 0.7]]),
-    )
-
-
-@QUICK
-@given(depth=small, b=small, h=small, n=st.integers(1, 6))
-def test_rows_of_rollout_are_shares(depth, b, h, n):
-    flow = maps.rollout(some_attention(depth, b, h, n))
-    assert flow.shape == (b, n, n)
-    assert flow.min() >= 0
-    close(flow.sum(-1), torch.ones(b, n))
+    for image, found in enumerate(maps.rollout(attention)):
+        flow = torch.eye(7)
+        for weights in attention:
+            flow = (sum(weights[image]) / 2 + torch.eye(7)) / 2 @ flow
+        close(found, flow)
 
 
 def test_rollout_brings_rows_that_do_not_sum_to_one_back_to_one():
@@ -87,13 +54,6 @@ def test_rollout_takes_a_tuple_doubles_and_blocks_with_other_head_counts():
     close(maps.rollout(doubled).float(), maps.rollout(attention))
 
 
-def test_rollout_leaves_its_input_alone():
-    attention = some_attention()
-    before = [weights.clone() for weights in attention]
-    maps.rollout(attention)
-    assert all(map(torch.equal, attention, before))
-
-
 # Maps of cls -------------------------------------------------------------------------------------
 
 
@@ -101,20 +61,8 @@ def test_cls_map_is_row_0_without_cls_as_the_patches_lie():
     weights = torch.arange(49.0).reshape(1, 1, 7, 7)
     assert maps.cls_map(weights, (2, 3))[0, 0].tolist() == [[1, 2, 3], [4, 5, 6]]
     assert maps.cls_map(weights, (3, 2))[0, 0].tolist() == [[1, 2], [3, 4], [5, 6]]
-
-
-def test_cls_map_keeps_the_axes_in_front():
     assert maps.cls_map(torch.rand(10, 10), 3).shape == (3, 3)
-    assert maps.cls_map(torch.rand(5, 10, 10), 3).shape == (5, 3, 3)
     assert maps.cls_map(torch.rand(4, 5, 2, 10, 10), 3).shape == (4, 5, 2, 3, 3)
-
-
-def test_maps_of_a_real_model_fit_its_grid():
-    model = small_vit()
-    _, attention = model(torch.randn(4, 2, 8, 12), return_attention=True)
-    assert maps.cls_map(attention[0], model.patch_embed.grid).shape == (4, 2, 2, 3)
-    assert maps.cls_map(maps.rollout(attention), model.patch_embed.grid).shape == (4, 2, 3)
-    assert maps.attention_distance(attention, model.patch_embed.grid, 4).shape == (3, 2)
 
 
 # Distance ----------------------------------------------------------------------------------------
@@ -143,17 +91,6 @@ def test_attention_distance_equals_a_loop(rows, cols):
             assert distances[layer, head].item() == pytest.approx(sum(loops) / 3, abs=1e-4)
 
 
-def test_a_token_that_looks_at_itself_looks_0_pixels_far_and_at_its_neighbour_one_patch():
-    own = torch.eye(3).expand(1, 1, 3, 3)
-    swapped = own[:, :, [0, 2, 1]]  # two patches side by side, each looks at the other
-    assert maps.attention_distance([own, swapped], (1, 2), 16).flatten().tolist() == [0, 16]
-
-
-def test_what_goes_to_cls_does_not_count():
-    weights = torch.tensor([[1.0, 0, 0], [0.9, 0, 0.1], [0.5, 0.5, 0]])[None, None]
-    assert maps.attention_distance([weights], (1, 2), 16).item() == pytest.approx(16)
-
-
 @QUICK
 @given(rows=st.integers(1, 20), cols=st.integers(1, 20), size=st.integers(1, 40))
 def test_distances_of_patches_are_the_nearest_floats_to_the_true_ones(rows, cols, size):
@@ -178,13 +115,6 @@ def test_pca_finds_the_one_direction_along_which_points_lie():
     x = torch.linspace(-1, 1, 9)[:, None] * torch.tensor([[3.0, -4.0]]) + 7
     wanted = torch.stack([torch.linspace(5, -5, 9), torch.zeros(9)], dim=1)
     close(maps.token_pca(x[None], 2)[0], wanted)  # along (-0.6, 0.8): the largest number positive
-
-
-def test_the_signs_of_pca_do_not_depend_on_the_order_or_sign_of_the_data():
-    x = torch.randn(30, 6)
-    found, flipped, negative = (maps.token_pca(y[None], 3)[0] for y in (x, x.flip(0), -x))
-    close(flipped, found.flip(0), atol=1e-4)
-    close(negative, -found, atol=1e-4)
 
 
 def test_token_pca_is_that_of_all_tokens_of_the_batch():
@@ -243,24 +173,12 @@ def test_deletion_equals_a_loop():
     assert curve[0] == 7 / 8
 
 
-def test_deletion_begins_with_the_whole_picture_and_ends_with_none():
-    model, images = small_vit(), torch.randn(5, 2, 8, 12)
-    labels = model(images).argmax(dim=1)
-    order = torch.arange(6).expand(5, 6)
-    curve = maps.deletion(model, images, labels, order, steps=6)
-    assert curve.shape == (7,)
-    assert curve[0] == 1
-    blank = (model(torch.zeros_like(images)).argmax(dim=1) == labels).float().mean()
-    assert curve[-1] == blank
-    assert not curve.requires_grad
-
-
-@pytest.mark.parametrize("steps", [1, 2, 4, 5, 6])
+@pytest.mark.parametrize("steps", [1, 4, 5])
 def test_deletion_takes_any_number_of_steps_up_to_one_a_patch(steps):
-    model, images = small_vit(), torch.randn(5, 2, 8, 12)
-    whole = maps.deletion(model, images, torch.zeros(5).long(), torch.arange(6).expand(5, 6), 6)
-    curve = maps.deletion(model, images, torch.zeros(5).long(), torch.arange(6).expand(5, 6), steps)
+    given = small_vit(), torch.randn(5, 2, 8, 12), torch.zeros(5).long()
+    whole, curve = (maps.deletion(*given, torch.arange(6).expand(5, 6), n) for n in (6, steps))
     assert curve.tolist() == [whole[step * 6 // steps].item() for step in range(steps + 1)]
+    assert not curve.requires_grad
 
 
 def test_the_area_is_the_mean_height():
@@ -360,14 +278,6 @@ def test_the_same_comes_out_without_gradients(name, mode):
         torch.testing.assert_close(found, wanted, atol=0, rtol=0)
 
 
-def test_inference_tensors_are_what_gradients_cannot_go_through():
-    """The test above can fail: this is what gradient_map has to see to."""
-    with torch.inference_mode():
-        inside = all_inputs()
-    with pytest.raises(RuntimeError, match="Inference tensors cannot be saved for backward"):
-        inside["model"](all_inputs()["images"].requires_grad_())
-
-
 # Errors ------------------------------------------------------------------------------------------
 
 WEIGHTS = torch.full((1, 2, 5, 5), 0.2)
@@ -387,25 +297,19 @@ BAD = [
     (lambda: maps.rollout([WEIGHTS.long()]), TypeError, "not floats"),
     (lambda: maps.rollout([WEIGHTS[:, :, :3]]), ValueError, "queries, then keys"),
     (lambda: maps.rollout([WEIGHTS, WEIGHTS[..., :4, :4]]), ValueError, "one model and one batch"),
-    (lambda: maps.rollout([None]), TypeError, "not a tensor"),
     (lambda: maps.cls_map(WEIGHTS, 3), ValueError, "5 tokens where the grid has 9 patches"),
-    (lambda: maps.cls_map(WEIGHTS, (2, 0)), ValueError, "grid"),
     (lambda: maps.attention_distance([WEIGHTS], (2, 3), 4), ValueError, "6 patches"),
-    (lambda: maps.attention_distance([WEIGHTS], 2, 0), ValueError, "patch_size is 0"),
     (lambda: maps.token_pca(torch.zeros(2, 2, 3), 4), ValueError, "4 tokens 3 wide have no 4 comp"),
     (lambda: maps.token_pca(torch.zeros(1, 4, 3).long(), 1), TypeError, "not floats"),
     (lambda: maps.token_pca(torch.zeros(4, 3), 2), ValueError, "axes"),
     (lambda: maps.touched(torch.zeros(2, 3), 8, 4, 4), ValueError, r"give \(B, 2\)"),
     (lambda: maps.cover(IMAGES, torch.zeros(2, 2, 3), 4), TypeError, "booleans"),
     (lambda: maps.cover(IMAGES, torch.ones(2, 3, 2).bool(), 4), ValueError, r"give \(2, 2, 3\)"),
-    (lambda: maps.cover(IMAGES, torch.ones(1, 2, 3).bool(), 4), ValueError, r"give \(2, 2, 3\)"),
     (lambda: maps.cover(IMAGES, torch.ones(2, 2, 3).bool(), 3), ValueError, "height is not a mult"),
-    (lambda: maps.cover(IMAGES, torch.ones(2, 2, 3).bool(), 0), ValueError, "patch_size is 0"),
     (lambda: delete(order=ORDER[:, :5]), ValueError, r"give \(2, 6\)"),
     (lambda: delete(order=torch.zeros(2, 6).long()), ValueError, "all the patches' numbers"),
     (lambda: delete(steps=7), ValueError, "there are 6 patches"),
     (lambda: delete(labels=LABELS[:1]), ValueError, "2 images need"),
-    (lambda: delete(labels=LABELS.float()), TypeError, "labels.long"),
     (lambda: delete(labels=LABELS + 5), ValueError, "the numbers 0 to 4"),
     (lambda: delete(images=IMAGES[0]), ValueError, "batch axis"),
     (lambda: maps.gradient_map(small_vit(), IMAGES, LABELS - 1), ValueError, "the numbers 0 to 4"),
@@ -490,7 +394,6 @@ def test_only_cls_is_blind():
     [
         (torch.ones(2, 2, 3), None, TypeError, "give booleans"),
         (torch.ones(2, 3, 3).bool(), None, ValueError, "each of the 6 patches of 2 images"),
-        (torch.ones(1, 2, 3).bool(), None, ValueError, "each of the 6 patches of 2 images"),
         (torch.ones(2, 3, 2).bool(), None, ValueError, r"give \(2, 2, 3\)"),  # 6, but lying
         (torch.ones(2, 6).bool(), None, ValueError, "rows"),
         (torch.ones(2, 2, 3).bool(), [3], ValueError, "no block 3; the model has blocks 0 to 2"),

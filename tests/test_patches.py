@@ -1,11 +1,10 @@
-"""vit_steps.patches: against a loop of slices, F.unfold and a Linear."""
+"""vit_steps.patches: against a loop of slices, and a Linear."""
 
 import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from torch import nn
 from torch.nn import functional as F
 
 from vit_steps import PatchEmbedding, grid_size, patchify, unpatchify
@@ -24,11 +23,6 @@ def by_slicing(images, p):
     return torch.stack(patches, dim=1)
 
 
-def by_unfold(images, p):
-    channels_first = F.unfold(images, p, stride=p).transpose(1, 2)  # (B, N, C·P·P)
-    return channels_first.unflatten(2, (-1, p * p)).transpose(2, 3).flatten(2)
-
-
 # grid_size ---------------------------------------------------------------------------------------
 
 
@@ -40,21 +34,12 @@ def test_grid_is_rows_then_columns(size, patch, grid):
     assert grid_size(size, patch) == grid
 
 
-@pytest.mark.parametrize("kind", [np.int64, np.int32, np.uint8, torch.tensor])
+@pytest.mark.parametrize("kind", [np.int64, np.uint8, torch.tensor])
 def test_whole_numbers_of_other_libraries_are_sizes(kind):
     assert grid_size((kind(48), kind(32)), kind(16)) == (3, 2)
     grid = grid_size(kind(48), 16)
     assert grid == (3, 3)
     assert [type(side) for side in grid] == [int, int]
-
-
-def test_the_side_at_fault_is_named():
-    with pytest.raises(ValueError, match=r"image is 225×224: its height .* patch size 16; crop"):
-        grid_size((225, 224), 16)
-    with pytest.raises(ValueError, match=r"image is 224×225: its width .* patch size 16; crop"):
-        grid_size((224, 225), 16)
-    with pytest.raises(ValueError, match=r"load_image does both"):
-        grid_size(230, 16)
 
 
 @QUICK
@@ -65,7 +50,7 @@ def test_grid_size_raises_exactly_where_the_patch_does_not_divide(height, width,
         assert (rows * p, cols * p) == (height, width)
     else:
         side = "height" if height % p else "width"
-        with pytest.raises(ValueError, match=f"{height}×{width}: its {side} is not a multiple"):
+        with pytest.raises(ValueError, match=f"{height}×{width}: its {side} is not .*load_image"):
             grid_size((height, width), p)
 
 
@@ -73,10 +58,8 @@ def test_grid_size_raises_exactly_where_the_patch_does_not_divide(height, width,
     ("size", "patch", "named"),
     [
         (0, 16, "image_size is 0"),
-        (-224, 16, "image_size is -224"),
         ((224, 0), 16, r"image_size\[1\] is 0"),
         ((-1, 224), 16, r"image_size\[0\] is -1"),
-        (224, 0, "patch_size is 0"),
         (224, -16, "patch_size is -16"),
     ],
 )
@@ -89,16 +72,10 @@ def test_a_size_below_one_is_refused_by_name(size, patch, named):
     ("size", "patch", "named"),
     [
         ("224", 16, "image_size"),
-        (224.0, 16, "image_size"),
-        ([224], 16, "image_size"),
-        ((224,), 16, "image_size"),
         ((224, 224, 3), 16, "image_size"),
         ((224, 2.0), 16, r"image_size\[1\]"),
         (True, 1, "image_size"),
-        (None, 16, "image_size"),
-        (224, 16.0, "patch_size"),
         (224, (16, 16), "patch_size"),
-        (224, True, "patch_size"),
         (224, None, "patch_size"),
     ],
 )
@@ -115,44 +92,17 @@ def test_the_4_by_4_image_of_the_lesson():
     assert patches[0].tolist() == [[0, 1, 4, 5], [2, 3, 6, 7], [8, 9, 12, 13], [10, 11, 14, 15]]
 
 
-def test_the_channels_of_a_pixel_stand_together():
-    images = torch.arange(8).reshape(1, 2, 2, 2)  # channel 0 holds 0–3, channel 1 holds 4–7
-    assert patchify(images, 2)[0].tolist() == [[0, 4, 1, 5, 2, 6, 3, 7]]
-
-
-def test_the_next_patch_is_the_one_to_the_right():
-    patches = patchify(torch.arange(6).reshape(1, 1, 2, 3), 1)
-    assert patches[0, :, 0].tolist() == [0, 1, 2, 3, 4, 5]
-
-
-def test_the_shape_of_b16():
-    assert patchify(torch.zeros(2, 3, 224, 224), 16).shape == (2, 196, 768)
-
-
 @QUICK
 @given(b=small, c=small, p=small, rows=small, cols=small)
-def test_patchify_equals_slicing_and_unfold_and_can_be_undone(b, c, p, rows, cols):
+def test_patchify_equals_slicing_and_can_be_undone(b, c, p, rows, cols):
     images = torch.randn(b, c, rows * p, cols * p)
     patches = patchify(images, p)
     assert patches.shape == (b, rows * cols, p * p * c)
     assert torch.equal(patches, by_slicing(images, p))
-    assert torch.equal(patches, by_unfold(images, p))
     assert torch.equal(unpatchify(patches, p, (rows * p, cols * p)), images)
 
 
-@QUICK
-@given(b=small, c=small, p=small, rows=small, cols=small)
-def test_unpatchify_can_be_undone(b, c, p, rows, cols):
-    patches = torch.randn(b, rows * cols, p * p * c)
-    assert torch.equal(patchify(unpatchify(patches, p, (rows * p, cols * p)), p), patches)
-
-
-def test_the_tempting_reshape_is_another_thing():
-    images = torch.arange(16.0).reshape(1, 1, 4, 4)
-    assert not torch.equal(patchify(images, 2), images.reshape(1, 4, 4))
-
-
-@pytest.mark.parametrize("kind", [torch.uint8, torch.int64, torch.bool, torch.bfloat16])
+@pytest.mark.parametrize("kind", [torch.uint8, torch.bool, torch.bfloat16])
 def test_patchify_takes_numbers_of_any_type(kind):
     images = torch.arange(16).reshape(1, 1, 4, 4).to(kind)
     patches = patchify(images, 2)
@@ -160,29 +110,12 @@ def test_patchify_takes_numbers_of_any_type(kind):
     assert torch.equal(unpatchify(patches, 2, 4), images)
 
 
-def test_patchify_takes_a_view_and_leaves_it_alone():
-    images = torch.randn(2, 4, 6, 3)
-    before = images.clone()
-    patches = patchify(images.permute(0, 3, 1, 2), 2)
-    assert torch.equal(patches, by_slicing(before.permute(0, 3, 1, 2).contiguous(), 2))
-    assert torch.equal(images, before)
-
-
-def test_gradients_pass_through_patchify():
-    images = torch.randn(1, 3, 4, 4, requires_grad=True)
-    (patchify(images, 2) * 3).sum().backward()
-    assert torch.equal(images.grad, torch.full_like(images, 3))
-
-
 @pytest.mark.parametrize(
     ("shape", "message"),
     [
         ((3, 4, 4), r"\(3, 4, 4\): the batch axis is missing; use images\[None\]"),
         ((4, 4), r"\(4, 4\); give the axes \(B, C, H, W\)"),
-        ((1, 1, 3, 4, 4), r"give the axes"),
-        ((), r"give the axes"),
         ((0, 3, 4, 4), r"\(0, 3, 4, 4\): it is empty"),
-        ((1, 3, 0, 4), r"it is empty"),
         ((1, 0, 4, 4), r"it is empty"),
         ((1, 3, 5, 4), r"image is 5×4: its height is not a multiple of the patch size 2"),
         ((1, 3, 4, 5), r"image is 4×5: its width is not a multiple of the patch size 2"),
@@ -193,16 +126,12 @@ def test_patchify_says_what_is_wrong_with_a_shape(shape, message):
         patchify(torch.zeros(shape), 2)
 
 
-@pytest.mark.parametrize("images", [None, "photo.jpg", [[1.0]], 3])
-def test_patchify_refuses_what_is_no_tensor(images):
-    with pytest.raises(TypeError, match=r"not a tensor"):
-        patchify(images, 2)
-
-
-@pytest.mark.parametrize(("p", "error"), [(0, ValueError), (-2, ValueError), (2.0, TypeError)])
-def test_patchify_refuses_a_bad_patch_size(p, error):
-    with pytest.raises(error, match=r"patch_size"):
-        patchify(torch.zeros(1, 3, 4, 4), p)
+def test_what_is_no_tensor_is_refused():
+    for cut in (lambda it: patchify(it, 2), lambda it: unpatchify(it, 2, 4)):
+        with pytest.raises(TypeError, match="not a tensor"):
+            cut("photo.jpg")
+    with pytest.raises(TypeError, match=r"not a tensor.*load_image"):
+        PatchEmbedding(4, 2, 3, 8)("photo.jpg")
 
 
 @pytest.mark.parametrize(
@@ -211,7 +140,6 @@ def test_patchify_refuses_a_bad_patch_size(p, error):
         ((1, 5, 12), 4),  # 5 patches in a grid of 4
         ((1, 4, 13), 4),  # 13 numbers are no whole number of channels
         ((4, 12), 4),  # no batch
-        ((1, 1, 4, 12), 4),
         ((1, 4, 12), (4, 6)),  # the grid is 2×3
     ],
 )
@@ -220,50 +148,15 @@ def test_unpatchify_refuses_patches_of_another_image(shape, size):
         unpatchify(torch.zeros(shape), 2, size)
 
 
-def test_unpatchify_refuses_an_image_that_does_not_divide():
-    with pytest.raises(ValueError, match=r"height is not a multiple"):
-        unpatchify(torch.zeros(1, 4, 12), 2, (5, 4))
-
-
-@pytest.mark.parametrize("patches", [None, [[1.0]], "patches"])
-def test_unpatchify_refuses_what_is_no_tensor(patches):
-    with pytest.raises(TypeError, match=r"not a tensor"):
-        unpatchify(patches, 2, 4)
-
-
 # PatchEmbedding ----------------------------------------------------------------------------------
-
-
-def linear_on_patches(embed, images, weight):
-    return F.linear(patchify(images, embed.proj.kernel_size[0]), weight, embed.proj.bias)
 
 
 @pytest.mark.parametrize("size", [(32, 32), (16, 48), (48, 16)])
 def test_the_convolution_is_a_linear_on_patches_once_its_weight_is_permuted(size):
     embed, images = PatchEmbedding(size, 8, 3, 40), torch.randn(2, 3, *size)
-    tokens = embed(images)
     permuted = embed.proj.weight.permute(0, 2, 3, 1).flatten(1)  # (D, P, P, C) to (D, P·P·C)
-    torch.testing.assert_close(
-        tokens, linear_on_patches(embed, images, permuted), atol=1e-5, rtol=0
-    )
-    naive = embed.proj.weight.reshape(40, -1)
-    assert (tokens - linear_on_patches(embed, images, naive)).abs().max() > 0.1
-
-
-def test_a_token_depends_on_its_own_patch_alone():
-    embed, images = PatchEmbedding((4, 6), 2, 3, 8), torch.randn(1, 3, 4, 6)
-    other = images.clone()
-    other[:, :, 2:4, 0:2] += 1  # second row, first column: patch 3 of 0…5
-    changed = (embed(images) != embed(other)).any(dim=2)[0]
-    assert changed.tolist() == [False, False, False, True, False, False]
-
-
-def test_numpys_whole_numbers_make_the_same_embedding():
-    sizes = (np.int64(8), np.int64(12))
-    embed = PatchEmbedding(sizes, np.int64(4), np.int64(3), np.int64(16))
-    assert embed.image_size == (8, 12)
-    assert [type(side) for side in embed.image_size] == [int, int]
-    assert embed(torch.zeros(2, 3, 8, 12)).shape == (2, 6, 16)
+    tokens = F.linear(patchify(images, 8), permuted, embed.proj.bias)
+    torch.testing.assert_close(embed(images), tokens, atol=1e-5, rtol=0)
 
 
 def test_shape_grid_and_parameters_of_b16():
@@ -272,13 +165,6 @@ def test_shape_grid_and_parameters_of_b16():
         assert embed(torch.zeros(2, 3, 224, 224)).shape == (2, 196, 768)
     assert embed.grid == (14, 14)
     assert sum(p.numel() for p in embed.parameters()) == 590_592
-
-
-def test_gradients_reach_weight_bias_and_images():
-    embed, images = PatchEmbedding(4, 2, 3, 8), torch.randn(1, 3, 4, 4, requires_grad=True)
-    embed(images).pow(2).sum().backward()
-    for grad in (embed.proj.weight.grad, embed.proj.bias.grad, images.grad):
-        assert grad.abs().max() > 0
 
 
 @pytest.mark.parametrize(
@@ -298,20 +184,12 @@ def test_wrong_images_are_refused_with_what_to_do(shape, message):
         PatchEmbedding((8, 12), 4, 3, 16)(torch.zeros(shape))
 
 
-def test_a_230_pixel_image_is_not_silently_cropped():
-    embed, images = PatchEmbedding(224, 16, 3, 4), torch.zeros(1, 3, 230, 230)
-    nn.functional.conv2d(images, embed.proj.weight, stride=16)  # a bare convolution would crop
-    with pytest.raises(ValueError, match=r"230×230 .* takes 224×224"):
-        embed(images)
-
-
-@pytest.mark.parametrize("kind", [torch.uint8, torch.int64, torch.bool, torch.complex64])
-def test_images_must_be_floats(kind):
+def test_images_must_be_floats():
     with pytest.raises(TypeError, match=r"not floats; use images\.float\(\) / 255"):
-        PatchEmbedding(4, 2, 3, 8)(torch.zeros(1, 3, 4, 4, dtype=kind))
+        PatchEmbedding(4, 2, 3, 8)(torch.zeros(1, 3, 4, 4, dtype=torch.uint8))
 
 
-@pytest.mark.parametrize("kind", [torch.float64, torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("kind", [torch.float64, torch.bfloat16])
 def test_images_of_another_float_type_than_the_weights_are_refused_with_what_to_do(kind):
     images = torch.zeros(1, 3, 4, 4, dtype=kind)
     with pytest.raises(
@@ -321,32 +199,12 @@ def test_images_of_another_float_type_than_the_weights_are_refused_with_what_to_
     assert PatchEmbedding(4, 2, 3, 8).to(kind)(images).dtype == kind
 
 
-@pytest.mark.parametrize("kind", [torch.float32, torch.bfloat16, torch.float16])
-def test_autocast_takes_images_of_any_float_type(kind):
-    embed, images = PatchEmbedding(4, 2, 3, 8), torch.randn(1, 3, 4, 4)
-    with torch.autocast("cpu", dtype=torch.bfloat16):
-        tokens = embed(images.to(kind))
-    assert tokens.dtype == torch.bfloat16
-    torch.testing.assert_close(tokens.float(), embed(images), atol=0.05, rtol=0)
-
-
-@pytest.mark.parametrize("images", [None, "photo.jpg", [[1.0]]])
-def test_images_must_be_a_tensor(images):
-    with pytest.raises(TypeError, match=r"not a tensor.*load_image"):
-        PatchEmbedding(4, 2, 3, 8)(images)
-
-
 @pytest.mark.parametrize("name", ["image_size", "patch_size", "in_channels", "embed_dim"])
 @pytest.mark.parametrize(
     ("value", "error"),
-    [(0, ValueError), (-4, ValueError), (4.0, TypeError), ("4", TypeError), (None, TypeError)],
+    [(0, ValueError), (4.0, TypeError)],
 )
 def test_a_bad_size_is_refused_by_name(name, value, error):
     sizes = {"image_size": 4, "patch_size": 2, "in_channels": 3, "embed_dim": 8}
     with pytest.raises(error, match=name):
         PatchEmbedding(**(sizes | {name: value}))
-
-
-def test_a_patch_that_does_not_divide_is_refused():
-    with pytest.raises(ValueError, match=r"image is 4×5: its width is not a multiple"):
-        PatchEmbedding((4, 5), 2, 3, 8)

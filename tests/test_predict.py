@@ -126,7 +126,7 @@ def test_how_often_so_large_a_share_was_right_is_told(weights, pets):
         (dict(classes=("a", "b")), "there are 2 names for 3 classes"),
         (dict(pictures="nowhere.jpg"), r"nowhere\.jpg is not there"),
         (dict(pictures="pets/cat/broken.jpg"), r"broken\.jpg is not a picture"),
-        (dict(pictures="."), "holds no pictures"),
+        (dict(pictures="empty"), "holds no pictures"),
         (dict(batch_size=0), "batch_size is 0"),
         (dict(weights="plain.safetensors"), "do not say how they want their pictures; give prep"),
     ],
@@ -134,10 +134,7 @@ def test_how_often_so_large_a_share_was_right_is_told(weights, pets):
 def test_what_cannot_be_named_is_refused(weights, pets, monkeypatch, options, message):
     (pets.parent / "empty").mkdir()
     training.save_model(tiny(), pets.parent / "plain.safetensors")
-    if options.get("pictures") != ".":
-        monkeypatch.chdir(pets.parent)
-    else:
-        monkeypatch.chdir(pets.parent / "empty")
+    monkeypatch.chdir(pets.parent)
     given = dict(weights=weights, pictures=pets / "cat" / "00.jpg") | options
     with pytest.raises(ValueError, match=message):
         predict(**given)
@@ -151,11 +148,10 @@ def test_the_command_prints_a_line_a_picture_and_writes_all_shares(weights, pets
     lines = capsys.readouterr().out.splitlines()
     assert re.match(r"note: .*broken\.jpg .*; skipped", lines[0])
     found = predict(weights, sorted(pets.glob("*/0*.jpg")))
-    closing = (
-        "(it knows 3 classes: 고양이, dog, dog; a picture of something else gets one of these "
+    assert lines[1:-1] == [*map(str, found), "(accuracy on test: 87.5%)"]
+    assert lines[-1].startswith(
+        "(it knows 3 classes: 고양이, dog, dog; a picture of something else"
     )
-    said = ["(accuracy on test: 87.5%)", f"{closing}names too)"]
-    assert lines[1:] == [*map(str, found), *said]
     rows = [*csv.reader(table.read_text("utf-8").splitlines())]
     assert rows[0] == ["picture", "class", "share"]
     wanted = [[one.picture, name, str(share)] for one in found for name, share in one.shares]

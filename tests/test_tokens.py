@@ -10,22 +10,11 @@ from vit_steps import TokenEmbedding
 
 
 def test_shapes_and_parameters_of_b16():
-    embed = TokenEmbedding(196, 768)
+    embed = TokenEmbedding(np.int64(196), 768)
     assert embed.cls_token.shape == (1, 1, 768)
     assert embed.pos_embed.shape == (1, 197, 768)
-    assert embed.cls_token.numel() == 768
-    assert embed.pos_embed.numel() == 151_296
     assert sum(p.numel() for p in embed.parameters()) == 768 + 151_296
     assert embed(torch.zeros(2, 196, 768)).shape == (2, 197, 768)
-
-
-def test_cls_stands_first_and_the_patches_keep_their_order():
-    embed, patches = TokenEmbedding(5, 8), torch.randn(2, 5, 8)
-    with torch.no_grad():
-        embed.pos_embed.zero_()
-    tokens = embed(patches)
-    assert torch.equal(tokens[:, 0], embed.cls_token[0].expand(2, -1))
-    assert torch.equal(tokens[:, 1:], patches)
 
 
 def test_positions_are_added_to_all_tokens_cls_too():
@@ -37,33 +26,19 @@ def test_positions_are_added_to_all_tokens_cls_too():
             torch.testing.assert_close(tokens[image, 1 + n], patches[image, n] + positions[1 + n])
 
 
-@pytest.mark.parametrize("batch", [1, 4])
-def test_all_images_share_one_cls_token_and_their_gradients_add_up(batch):
-    embed = TokenEmbedding(5, 8)
-    weights = torch.randn(batch, 6, 8)
-    (embed(torch.randn(batch, 5, 8)) * weights).sum().backward()
+def test_all_images_share_one_cls_token_and_their_gradients_add_up():
+    embed, weights = TokenEmbedding(5, 8), torch.randn(4, 6, 8)
+    (embed(torch.randn(4, 5, 8)) * weights).sum().backward()
     torch.testing.assert_close(embed.cls_token.grad, weights[:, :1].sum(0, keepdim=True))
     torch.testing.assert_close(embed.pos_embed.grad, weights.sum(0, keepdim=True))
 
 
-@pytest.mark.parametrize("batch", [1, 7])
-def test_the_number_of_images_is_not_fixed_by_tracing(batch):
+def test_the_number_of_images_is_not_fixed_by_tracing():
     embed, two = TokenEmbedding(5, 8), torch.randn(2, 5, 8)
     any_batch = torch.export.Dim("batch", min=1, max=64)
     traced = torch.export.export(embed, (two,), dynamic_shapes=({0: any_batch},)).module()
-    patches = torch.randn(batch, 5, 8)
+    patches = torch.randn(7, 5, 8)
     assert torch.equal(traced(patches), embed(patches))
-
-
-def test_numpys_whole_numbers_are_sizes():
-    assert TokenEmbedding(np.int64(5), np.int32(8)).pos_embed.shape == (1, 6, 8)
-
-
-def test_the_input_is_left_alone():
-    embed, patches = TokenEmbedding(5, 8, dropout=0.5), torch.randn(2, 5, 8)
-    before = patches.clone()
-    embed(patches)
-    assert torch.equal(patches, before)
 
 
 def test_the_positions_start_ten_times_as_large_as_cls():
@@ -86,21 +61,13 @@ def test_dropout_is_for_training_alone():
     torch.testing.assert_close(training[~zeros], 2 * evaluated[~zeros])  # kept ones are scaled
 
 
-def test_without_dropout_training_changes_nothing():
-    embed, patches = TokenEmbedding(5, 8), torch.randn(2, 5, 8)
-    assert torch.equal(embed.train()(patches), embed.eval()(patches))
-
-
 @pytest.mark.parametrize(
     ("shape", "message"),
     [
         ((2, 6, 8), r"\(2, 6, 8\): 6 tokens where 5 are expected"),  # cls is there already
         ((2, 1, 8), r"1 tokens where 5"),  # this would broadcast in silence
         ((2, 5, 1), r"width 1 where 8"),  # so would this
-        ((2, 5, 7), r"width 7 where 8"),
         ((5, 8), r"\(5, 8\); give the axes \(B, N, D\)"),
-        ((1, 2, 5, 8), "give the axes"),
-        ((), "give the axes"),
     ],
 )
 def test_tokens_of_another_number_or_width_are_refused(shape, message):
@@ -108,25 +75,13 @@ def test_tokens_of_another_number_or_width_are_refused(shape, message):
         TokenEmbedding(5, 8)(torch.zeros(shape))
 
 
-@pytest.mark.parametrize("patches", [None, [[1.0]], "patches"])
-def test_tokens_must_be_a_tensor(patches):
-    with pytest.raises(TypeError, match=r"not a tensor"):
-        TokenEmbedding(5, 8)(patches)
-
-
 @pytest.mark.parametrize("name", ["num_patches", "embed_dim"])
-@pytest.mark.parametrize(
-    ("value", "error"), [(0, ValueError), (-4, ValueError), (4.0, TypeError), (None, TypeError)]
-)
+@pytest.mark.parametrize(("value", "error"), [(0, ValueError), (4.0, TypeError)])
 def test_a_bad_size_is_refused_by_name(name, value, error):
     with pytest.raises(error, match=name):
         TokenEmbedding(**({"num_patches": 5, "embed_dim": 8} | {name: value}))
 
 
-@pytest.mark.parametrize(
-    ("rate", "error"),
-    [(1.0, ValueError), (-0.1, ValueError), (float("nan"), ValueError), ("0.1", TypeError)],
-)
-def test_a_bad_dropout_is_refused_by_name(rate, error):
-    with pytest.raises(error, match=r"dropout"):
-        TokenEmbedding(5, 8, dropout=rate)
+def test_a_bad_dropout_is_refused_by_name():
+    with pytest.raises(ValueError, match="dropout"):
+        TokenEmbedding(5, 8, dropout=1.0)

@@ -9,10 +9,12 @@ import torch
 from helpers import close, shake
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from test_attention import gradients
+from test_encoder import load_block, torch_layer
 from torch import nn
 from torch.nn import functional as F
 
-from vit_steps import ViT, ViTConfig, pool_tokens
+from vit_steps import ViT, ViTConfig, pool_tokens, resize_positions
 
 QUICK = settings(deadline=None, max_examples=50, derandomize=True, database=None)
 TINY = dict(image_size=16, patch_size=4, embed_dim=12, depth=2, num_heads=3, num_classes=5)
@@ -28,14 +30,14 @@ def count(module):
 
 # Sizes -------------------------------------------------------------------------------------------
 
-PARAMETERS = {
-    "Ti/16": 5_717_416,
-    "S/16": 22_050_664,
-    "B/16": 86_567_656,
-    "B/32": 88_224_232,
-    "L/16": 304_326_632,
-    "L/32": 306_535_400,
-    "H/14": 632_045_800,
+PRESETS = {  # parameters; patch size, blocks, width, heads, of which no count of them would tell
+    "Ti/16": (5_717_416, (16, 12, 192, 3)),
+    "S/16": (22_050_664, (16, 12, 384, 6)),
+    "B/16": (86_567_656, (16, 12, 768, 12)),
+    "B/32": (88_224_232, (32, 12, 768, 12)),
+    "L/16": (304_326_632, (16, 24, 1024, 16)),
+    "L/32": (306_535_400, (32, 24, 1024, 16)),
+    "H/14": (632_045_800, (14, 32, 1280, 16)),
 }
 
 
@@ -45,13 +47,11 @@ def on_paper(config):
         return ViT(config)
 
 
-@pytest.mark.parametrize("name", PARAMETERS)
-def test_parameters_of_each_preset(name):
-    assert count(on_paper(ViTConfig.preset(name))) == PARAMETERS[name]
-
-
-def test_parameters_of_b16_at_384():
-    assert count(on_paper(ViTConfig.preset("B/16", image_size=384))) == 86_859_496
+@pytest.mark.parametrize("name", PRESETS)
+def test_parameters_and_sizes_of_each_preset(name):
+    config = ViTConfig.preset(name)
+    sizes = config.patch_size, config.depth, config.embed_dim, config.num_heads
+    assert (count(on_paper(config)), sizes) == PRESETS[name]
 
 
 def test_parameters_of_each_piece_of_b16():
@@ -61,39 +61,13 @@ def test_parameters_of_each_piece_of_b16():
     assert [count(block) for block in model.blocks] == [7_087_872] * 12
     assert count(model.norm) == 1_536
     assert count(model.head) == 769_000
-
-
-def test_the_number_of_heads_leaves_the_parameters_alone():
-    assert count(on_paper(ViTConfig(num_heads=8))) == PARAMETERS["B/16"]
-
-
-@pytest.mark.parametrize(
-    ("name", "sizes"),
-    [
-        ("Ti/16", (16, 12, 192, 3)),
-        ("S/16", (16, 12, 384, 6)),
-        ("B/16", (16, 12, 768, 12)),
-        ("B/32", (32, 12, 768, 12)),
-        ("L/16", (16, 24, 1024, 16)),
-        ("L/32", (32, 24, 1024, 16)),
-        ("H/14", (14, 32, 1280, 16)),
-    ],
-)
-def test_patch_depth_width_and_heads_of_each_preset(name, sizes):
-    config = ViTConfig.preset(name)  # no count of parameters would show wrong heads
-    assert (config.patch_size, config.depth, config.embed_dim, config.num_heads) == sizes
-
-
-def test_the_default_is_b16():
-    assert ViTConfig() == ViTConfig.preset("B/16")
+    assert count(on_paper(ViTConfig.preset("B/16", image_size=384))) == 86_859_496
 
 
 def test_the_names_follow_timm():
     blocks = ["norm1", "attn.qkv", "attn.proj", "norm2", "mlp.fc1", "mlp.fc2"]
     modules = ["patch_embed.proj", *(f"blocks.{i}.{part}" for i in range(2) for part in blocks)]
-    timm = {
-        f"{module}.{kind}" for module in [*modules, "norm", "head"] for kind in ("weight", "bias")
-    }
+    timm = {f"{m}.{kind}" for m in [*modules, "norm", "head"] for kind in ("weight", "bias")}
     timm |= {"cls_token", "pos_embed"}
     # what stands in our module `tokens` timm keeps at the top
     assert {name.removeprefix("tokens.") for name in ViT(tiny()).state_dict()} == timm
@@ -102,24 +76,14 @@ def test_the_names_follow_timm():
 # Forward -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("size", [16, (16, 16), (8, 20), (20, 8), (4, 4)])
-@pytest.mark.parametrize("pool", ["cls", "mean"])
-def test_shapes(size, pool):
-    config = tiny(image_size=size, pool=pool)
-    height, width = size if isinstance(size, tuple) else (size, size)
-    tokens = 1 + (height // 4) * (width // 4)
-    model, images = ViT(config), torch.randn(3, 3, height, width)
+@pytest.mark.parametrize("size", [(8, 20), (20, 8), (4, 4)])
+def test_shapes(size):
+    tokens = 1 + (size[0] // 4) * (size[1] // 4)
+    model, images = ViT(tiny(image_size=size)), torch.randn(3, 3, *size)
     assert model(images).shape == (3, 5)
     assert model.features(images).shape == (3, tokens, 12)
-    logits, attention = model(images, return_attention=True)
-    assert logits.shape == (3, 5)
+    _, attention = model(images, return_attention=True)
     assert [w.shape for w in attention] == [(3, 3, tokens, tokens)] * 2
-
-
-def gradients(out, model, images):
-    """Of one and the same loss of `out`, at the images and at every parameter."""
-    loss = (out * torch.linspace(-1, 1, out.numel()).view_as(out)).sum()
-    return torch.autograd.grad(loss, [images, *model.parameters()], allow_unused=True)
 
 
 @pytest.mark.parametrize("pool", ["cls", "mean"])
@@ -141,24 +105,6 @@ def test_with_and_without_weights_values_and_gradients_are_equal(method, trainin
             close(one, other, atol=1e-4)
 
 
-@torch.no_grad()
-def test_with_and_without_weights_dropout_has_the_same_mean_and_spread():
-    model, image = shake(ViT(tiny(dropout=0.1, image_size=8))), torch.randn(1, 3, 8, 8)
-    many = image.expand(20_000, -1, -1, -1)  # each has a draw of its own
-    fused, explicit = model(many), model(many, return_attention=True)[0]
-    close(fused.mean(0), explicit.mean(0), atol=0.02)
-    torch.testing.assert_close(fused.std(0), explicit.std(0), rtol=0.03, atol=0)
-    assert fused.std(0).min() > 0.05
-
-
-def test_the_layers_are_plain_linears():
-    model = ViT(tiny())
-    assert type(model.head) is nn.Linear
-    for block in model.blocks:
-        assert type(block.attn.qkv) is type(block.attn.proj) is nn.Linear
-        assert type(block.mlp.fc1) is type(block.mlp.fc2) is nn.Linear
-
-
 def independent_vit(model, images, mean_pool=False):
     """The same ViT on torch's own pieces: unfold, Linear, nn.TransformerEncoder, Linear."""
     w, c = model.state_dict(), model.config
@@ -166,32 +112,11 @@ def independent_vit(model, images, mean_pool=False):
     x = patches @ w["patch_embed.proj.weight"].flatten(1).T + w["patch_embed.proj.bias"]
     cls = w["tokens.cls_token"].repeat(len(images), 1, 1)
     x = torch.cat((cls, x), dim=1) + w["tokens.pos_embed"]
-    layer = nn.TransformerEncoderLayer(
-        c.embed_dim,
-        c.num_heads,
-        round(c.embed_dim * c.mlp_ratio),
-        dropout=0.0,
-        activation=F.gelu,
-        layer_norm_eps=c.norm_eps,
-        batch_first=True,
-        norm_first=True,
-    )
-    norm = nn.LayerNorm(c.embed_dim, eps=c.norm_eps)
-    encoder = nn.TransformerEncoder(layer, c.depth, norm=norm, enable_nested_tensor=False)
-    renamed = {
-        "self_attn.in_proj_": "attn.qkv.",
-        "self_attn.out_proj.": "attn.proj.",
-        "linear1.": "mlp.fc1.",
-        "linear2.": "mlp.fc2.",
-    }
-    weights = {}
-    for name in encoder.state_dict():
-        mine = name.replace("layers.", "blocks.")
-        for theirs, ours in renamed.items():
-            mine = mine.replace(theirs, ours)
-        weights[name] = w[mine]
-    encoder.load_state_dict(weights)
-    x = encoder.eval()(x)
+    layer = torch_layer(c.embed_dim, c.num_heads, round(c.embed_dim * c.mlp_ratio), c.norm_eps)
+    encoder = nn.TransformerEncoder(layer, c.depth, enable_nested_tensor=False).eval()
+    for theirs, ours in zip(encoder.layers, model.blocks, strict=True):
+        load_block(theirs, ours)
+    x = F.layer_norm(encoder(x), (c.embed_dim,), w["norm.weight"], w["norm.bias"], c.norm_eps)
     x = x[:, 1:].mean(1) if mean_pool else x[:, 0]
     return x @ w["head.weight"].T + w["head.bias"]
 
@@ -215,37 +140,9 @@ def test_the_model_equals_an_independent_one_on_torchs_encoder(changes):
     assert wanted.std() > 0.01  # not all alike
 
 
-def test_a_batch_equals_its_images_one_by_one():
-    model, images = shake(ViT(tiny())).eval(), torch.randn(4, 3, 16, 16)
-    close(model(images), torch.cat([model(image[None]) for image in images]))
-
-
-def test_the_images_are_left_alone():
-    images = torch.randn(2, 3, 16, 16)
-    before = images.clone()
-    ViT(tiny())(images)
-    assert torch.equal(images, before)
-
-
-@pytest.mark.parametrize("pool", ["cls", "mean"])
-def test_every_parameter_gets_a_gradient(pool):
-    model = ViT(tiny(pool=pool))
-    model(torch.randn(2, 3, 16, 16)).pow(2).sum().backward()
-    for name, p in model.named_parameters():
-        assert p.grad is not None, name
-        assert p.grad.abs().max() > 0, name
-
-
-def test_without_positions_shuffled_patches_give_the_same_logits_and_with_them_not():
-    model, images = shake(ViT(tiny())).eval(), torch.randn(2, 3, 16, 16)
-    shuffled = images.unflatten(2, (4, 4))[:, :, [2, 0, 3, 1]].flatten(2, 3)  # rows of patches
-    assert (model(images) - model(shuffled)).abs().max() > 1e-3
-    with torch.no_grad():
-        model.tokens.pos_embed.zero_()
-    close(model(images), model(shuffled))
-
-
-@pytest.mark.parametrize(("kind", "atol"), [(torch.float64, 1e-5), (torch.bfloat16, 0.1)])
+@pytest.mark.parametrize(
+    ("kind", "atol"), [(torch.float64, 1e-5), (torch.bfloat16, 0.1), (torch.float16, 0.02)]
+)
 def test_other_float_types(kind, atol):
     model, images = ViT(tiny()).eval(), torch.randn(2, 3, 16, 16)
     wanted = model(images)
@@ -271,11 +168,9 @@ def test_dropout_is_for_training_alone():
 
 def test_linears_start_from_a_truncated_normal_of_std_002_and_zero_biases():
     model = ViT(tiny(embed_dim=192, depth=1, num_classes=100))
-    linears = {name: m for name, m in model.named_modules() if isinstance(m, nn.Linear)}
-    assert set(linears) == {
-        f"blocks.0.{n}" for n in ("attn.qkv", "attn.proj", "mlp.fc1", "mlp.fc2")
-    } | {"head"}
-    for linear in linears.values():
+    linears = [m for m in model.modules() if type(m) is nn.Linear]
+    assert len(linears) == 5  # plain ones: libraries put theirs in their place
+    for linear in linears:
         assert linear.weight.std().item() == pytest.approx(0.02, rel=0.03)
         assert linear.weight.mean().item() == pytest.approx(0, abs=0.001)
         assert torch.equal(linear.bias, torch.zeros_like(linear.bias))
@@ -304,30 +199,9 @@ def test_the_options_reach_every_piece():
 # pool_tokens -------------------------------------------------------------------------------------
 
 
-def test_cls_is_the_first_token_alone():
+def test_cls_alone_is_what_is_read_unless_said_otherwise():
     tokens = torch.randn(2, 7, 12)
     assert torch.equal(pool_tokens(tokens), tokens[:, 0])
-    assert torch.equal(pool_tokens(tokens, "cls"), tokens[:, 0])
-
-
-def test_the_mean_is_that_of_the_patches_without_cls():
-    tokens = torch.randn(2, 7, 12)
-    pooled = pool_tokens(tokens, "mean")
-    assert pooled.shape == (2, 12)
-    close(pooled, sum(tokens[:, i] for i in range(1, 7)) / 6)
-    other = tokens.clone()
-    other[:, 0] = 100
-    assert torch.equal(pool_tokens(other, "mean"), pooled)
-
-
-@pytest.mark.parametrize("pool", ["cls", "mean"])
-def test_the_model_pools_as_its_config_says(pool):
-    model, images = shake(ViT(tiny(pool=pool))).eval(), torch.randn(2, 3, 16, 16)
-    features = model.features(images)
-    assert torch.equal(model(images), model.head(pool_tokens(features, pool)))
-    other = pool_tokens(features, "mean" if pool == "cls" else "cls")
-    assert (model(images) - model.head(other)).abs().max() > 1e-3
-    assert torch.equal(model.pre_logits(images), pool_tokens(features, pool))
 
 
 class LastRead(ViT):
@@ -354,54 +228,32 @@ def test_without_classes_the_model_gives_what_a_head_would_read():
     assert list(model.state_dict()) == names
 
 
-@pytest.mark.parametrize("pool", ["max", "CLS", "", None, True, 0])
-def test_an_unknown_pooling_is_refused_with_the_known_ones(pool):
-    with pytest.raises(ValueError, match=f"pool is {pool!r}; give 'cls' or 'mean'"):
-        pool_tokens(torch.zeros(2, 7, 12), pool)
-
-
-@pytest.mark.parametrize("shape", [(2, 12), (12,), (1, 2, 7, 12)])
-def test_pooling_refuses_tokens_of_another_shape(shape):
-    with pytest.raises(ValueError, match=r"tokens is .*give the axes \(B, N, D\)"):
-        pool_tokens(torch.zeros(shape))
-
-
-@pytest.mark.parametrize("tokens", [None, [[1.0]], (torch.zeros(2, 7, 12), [])])
-def test_pooling_wants_a_tensor(tokens):
-    with pytest.raises(TypeError, match=r"not a tensor"):
-        pool_tokens(tokens)
+@pytest.mark.parametrize(
+    ("tokens", "pool", "error", "message"),
+    [
+        (torch.zeros(2, 7, 12), "max", ValueError, "pool is 'max'; give 'cls' or 'mean'"),
+        (torch.zeros(2, 12), "cls", ValueError, r"tokens is .*give the axes \(B, N, D\)"),
+        ((torch.zeros(2, 7, 12), []), "cls", TypeError, "not a tensor"),
+    ],
+)
+def test_what_cannot_be_pooled_is_refused(tokens, pool, error, message):
+    with pytest.raises(error, match=message):
+        pool_tokens(tokens, pool)
 
 
 # at_size -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("size", [16, (8, 20)])
-def test_at_its_own_size_the_model_gives_the_same_logits(size):
-    model = shake(ViT(tiny(image_size=size))).eval()
-    images = torch.randn(2, 3, *model.patch_embed.image_size)
-    assert torch.equal(model.at_size(size)(images), model(images))
-
-
-@pytest.mark.parametrize("size", [32, (8, 20), (20, 8), 4])
+@pytest.mark.parametrize("size", [(8, 20), 32, (20, 8), 4])
 def test_at_another_size_only_the_positions_differ(size):
-    model = shake(ViT(tiny()))
+    model = shake(ViT(tiny(image_size=(8, 20))))
     other = model.at_size(size)
     assert other.config == tiny(image_size=size)
     assert other(torch.randn(2, 3, *other.patch_embed.image_size)).shape == (2, 5)
-    weights = other.state_dict()
-    for name, value in model.state_dict().items():
-        if name == "tokens.pos_embed":
-            assert torch.equal(weights[name][:, 0], value[:, 0])
-        else:
-            assert torch.equal(weights[name], value), name
-
-
-def test_a_larger_size_resizes_the_positions_as_a_picture():
-    model = shake(ViT(tiny()))
-    picture = model.tokens.pos_embed[:, 1:].reshape(1, 4, 4, 12).permute(0, 3, 1, 2)
-    wanted = F.interpolate(picture.contiguous(), size=(2, 5), mode="bicubic", antialias=True)
-    positions = model.at_size((8, 20)).tokens.pos_embed[0, 1:]
-    close(positions, wanted[0].permute(1, 2, 0).flatten(0, 1), atol=1e-6)
+    wanted, grid = model.state_dict(), other.patch_embed.grid
+    wanted["tokens.pos_embed"] = resize_positions(wanted["tokens.pos_embed"], (2, 5), grid)
+    for name, value in other.state_dict().items():
+        assert torch.equal(wanted[name], value), name
 
 
 def test_at_size_leaves_the_original_alone_and_shares_nothing_with_it():
@@ -415,24 +267,17 @@ def test_at_size_leaves_the_original_alone_and_shares_nothing_with_it():
             assert torch.equal(value, weights[name]), name
 
 
-def test_at_size_keeps_mixed_float_types():
-    model = ViT(tiny()).to(torch.bfloat16)
+@pytest.mark.parametrize("frozen", [True, False])
+def test_at_size_keeps_float_types_modes_and_frozen_weights(frozen):
+    model = ViT(tiny()).to(torch.bfloat16).requires_grad_(not frozen)
     model.head.double()
-    model.norm.float()
+    model.norm.float().requires_grad_(frozen)
+    model.blocks[0].eval()
     other = model.at_size(32)
-    kinds = {name: p.dtype for name, p in other.named_parameters()}
-    assert kinds == {name: p.dtype for name, p in model.named_parameters()}
-    assert set(kinds.values()) == {torch.bfloat16, torch.float32, torch.float64}
-
-
-def test_at_size_keeps_frozen_weights_frozen():
-    model = ViT(tiny()).requires_grad_(False)
-    model.head.requires_grad_(True)
-    for frozen in (model, model.requires_grad_(False), ViT(tiny())):
-        wanted = {name: p.requires_grad for name, p in frozen.named_parameters()}
-        other = frozen.at_size(32)
-        assert {name: p.requires_grad for name, p in other.named_parameters()} == wanted
-        other(torch.randn(1, 3, 32, 32))
+    for one, same in zip(model.parameters(), other.parameters(), strict=True):
+        assert (one.dtype, one.requires_grad) == (same.dtype, same.requires_grad)
+    for one, same in zip(model.modules(), other.modules(), strict=True):
+        assert one.training == same.training
 
 
 class WithMemory(ViT):
@@ -483,33 +328,15 @@ def test_another_head_is_new_and_all_else_is_as_it_was():
     }
 
 
-def test_another_head_on_paper():
-    assert on_paper(tiny()).with_classes(np.int64(7)).head.weight.is_meta
-
-
 @pytest.mark.parametrize(("number", "error"), [(-1, ValueError), (2.0, TypeError)])
 def test_another_head_of_no_number_is_refused(number, error):
     with pytest.raises(error, match="num_classes is"):
         ViT(tiny()).with_classes(number)
 
 
-def test_at_size_keeps_another_head():
-    model = ViT(tiny())
-    model.head = nn.Identity()
-    assert model.at_size(32)(torch.randn(2, 3, 32, 32)).shape == (2, 12)
-
-
-def test_at_size_keeps_the_mode_of_each_part():
-    model = ViT(tiny(dropout=0.5)).train()
-    model.blocks[0].eval()
-    other = model.at_size(32)
-    for one, same in zip(model.modules(), other.modules(), strict=True):
-        assert one.training == same.training
-
-
-def test_at_size_works_without_numbers():
-    model = on_paper(tiny()).at_size(32)
-    assert model(torch.empty(1, 3, 32, 32, device="meta")).shape == (1, 5)
+def test_on_paper_too_there_are_other_sizes_and_heads():
+    model = on_paper(tiny()).at_size(32).with_classes(np.int64(7))
+    assert model(torch.empty(1, 3, 32, 32, device="meta")).shape == (1, 7)
 
 
 @pytest.mark.parametrize(
@@ -517,8 +344,6 @@ def test_at_size_works_without_numbers():
     [
         (18, ValueError, "image is 18×18: its height is not a multiple of the patch size 4"),
         ((16, 18), ValueError, "image is 16×18: its width"),
-        (0, ValueError, "image_size is 0"),
-        ("32", TypeError, "image_size"),
         (32.0, TypeError, "image_size"),
     ],
 )
@@ -530,60 +355,26 @@ def test_at_size_refuses_a_bad_size(size, error, message):
 # Wrong images ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("method", ["forward", "features"])
 @pytest.mark.parametrize(
     ("images", "error", "message"),
     [
         (torch.zeros(3, 16, 16), ValueError, r"batch axis is missing; use images\[None\]"),
-        (torch.zeros(16, 16), ValueError, "give the axes"),
-        (torch.zeros(0, 3, 16, 16), ValueError, "empty"),
-        (torch.zeros(2, 1, 16, 16), ValueError, "1 channels where the model takes 3"),
-        (torch.zeros(2, 16, 16, 3), ValueError, r"channels last.*images\.permute\(0, 3, 1, 2\)"),
-        (torch.zeros(2, 3, 17, 16), ValueError, "17×16 .*takes 16×16.*load_image.*at_size"),
-        (torch.zeros(2, 3, 32, 32), ValueError, "32×32 .*takes 16×16.*load_image.*at_size"),
-        (torch.zeros(2, 3, 16, 16, dtype=torch.uint8), TypeError, r"uint8, not floats.*float\(\)"),
-        (torch.zeros(2, 3, 16, 16, dtype=torch.long), TypeError, "int64, not floats"),
-        (
-            torch.zeros(2, 3, 16, 16, dtype=torch.double),
-            (TypeError, ValueError),
-            "float64.*float32",
-        ),
-        (None, TypeError, "not a tensor"),
+        (torch.zeros(2, 3, 20, 16), ValueError, "20×16 .*takes 16×16.*load_image.*at_size"),
         ("photo.jpg", TypeError, "not a tensor.*load_image"),
-        ([torch.zeros(3, 16, 16)], TypeError, "list, not a tensor"),
-        (torch.zeros(1, 3, 16, 16).numpy(), TypeError, "ndarray, not a tensor"),
     ],
 )
-def test_wrong_images_are_refused_with_what_to_do(method, images, error, message):
+def test_wrong_images_are_refused_with_what_to_do(images, error, message):
     with pytest.raises(error, match=message):
-        getattr(ViT(tiny()), method)(images)
+        ViT(tiny())(images)
 
 
-def test_height_and_width_are_not_taken_for_each_other():
-    with pytest.raises(ValueError, match=r"images are 20×8 \(height × width\).* takes 8×20"):
-        ViT(tiny(image_size=(8, 20)))(torch.zeros(1, 3, 20, 8))
-
-
-@pytest.mark.parametrize("config", ["B/16", None, TINY, 224])
+@pytest.mark.parametrize("config", ["B/16", TINY])
 def test_a_model_is_made_of_a_config_and_nothing_else(config):
     with pytest.raises(TypeError, match=r"ViTConfig"):
         ViT(config)
 
 
-def test_options_belong_to_the_config_and_not_to_the_model():
-    with pytest.raises(TypeError, match=r"num_classes"):
-        ViT(num_classes=10)
-
-
 # ViTConfig ---------------------------------------------------------------------------------------
-
-
-def test_a_config_is_frozen_and_hashable():
-    config = ViTConfig(image_size=(32, 48))
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        config.depth = 3
-    assert {config: 1}[ViTConfig(image_size=(32, 48))] == 1
-    assert config != ViTConfig()
 
 
 @pytest.mark.parametrize("size", [(32, 48), (224, 224)])
@@ -613,61 +404,30 @@ def test_the_fields_and_their_defaults():
     )
     assert dataclasses.asdict(ViTConfig()) == wanted
     assert list(dataclasses.asdict(ViTConfig())) == list(wanted)
+    assert ViTConfig() == ViTConfig.preset("B/16")
 
 
-@pytest.mark.parametrize("kind", [np.int64, np.int32, np.uint8])
-def test_numpys_whole_numbers_come_out_as_pythons(kind):
+def test_numpys_whole_numbers_come_out_as_pythons():
     names = ["patch_size", "in_channels", "num_classes", "embed_dim", "depth", "num_heads"]
     plain = tiny(image_size=(8, 20))
-    config = tiny(
-        image_size=(kind(8), kind(20)), **{name: kind(getattr(plain, name)) for name in names}
-    )
+    sizes = {name: np.int32(getattr(plain, name)) for name in names}
+    config = tiny(image_size=(np.int64(8), np.uint8(20)), **sizes)
     assert config == plain
     assert hash(config) == hash(plain)
-    fields = dataclasses.asdict(config)
-    assert all(type(fields[name]) is int for name in names)
-    assert [type(side) for side in fields["image_size"]] == [int, int]
-    assert json.loads(json.dumps(fields)) == json.loads(json.dumps(dataclasses.asdict(plain)))
+    assert json.dumps(dataclasses.asdict(config)) == json.dumps(dataclasses.asdict(plain))
+    assert type(tiny(image_size=np.int64(16)).image_size) is int
 
 
-def test_one_whole_number_of_numpy_is_a_square_image():
-    config = tiny(image_size=np.int64(16))
-    assert type(config.image_size) is int
-    assert config == tiny()
-    assert ViT(tiny()).at_size(np.int64(32)).config == tiny(image_size=32)
-
-
-@pytest.mark.parametrize(
-    "value", [np.float64(2), np.bool_(True), np.str_("4"), np.array([4]), torch.tensor([4])]
-)
-@pytest.mark.parametrize("name", ["depth", "image_size"])
-def test_other_numbers_of_numpy_are_refused(name, value):
-    with pytest.raises(TypeError, match=name):
-        tiny(**{name: value})
-
-
-def test_a_preset_takes_changes_and_is_not_changed_by_them():
-    config = ViTConfig.preset("Ti/16", num_classes=10, image_size=(32, 48), pool="mean")
-    assert (config.embed_dim, config.depth, config.num_heads) == (192, 12, 3)
-    assert (config.num_classes, config.image_size, config.pool) == (10, (32, 48), "mean")
-    assert ViTConfig.preset("Ti/16").num_classes == 1000
-
-
-def test_a_preset_takes_changes_that_only_fit_together():
+def test_a_preset_takes_changes_also_such_as_only_fit_together():
     config = ViTConfig.preset("H/14", patch_size=16, image_size=160, embed_dim=100, num_heads=5)
     assert (config.patch_size, config.image_size, config.embed_dim) == (16, 160, 100)
+    assert (config.depth, ViTConfig.preset("H/14").embed_dim) == (32, 1280)
 
 
-@pytest.mark.parametrize("name", ["b/16", "B16", "G/14", "", None, 16])
+@pytest.mark.parametrize("name", ["b/16", None])
 def test_an_unknown_preset_is_refused_with_the_list_of_known_ones(name):
     with pytest.raises(ValueError, match=r"no preset .*Ti/16, S/16, B/16, B/32, L/16, L/32, H/14"):
         ViTConfig.preset(name)
-
-
-@pytest.mark.parametrize("make", [ViTConfig, lambda **o: ViTConfig.preset("B/16", **o)])
-def test_a_misspelt_option_is_refused_by_name(make):
-    with pytest.raises(TypeError, match=r"num_clases"):
-        make(num_clases=10)
 
 
 SIZES = ["patch_size", "in_channels", "num_classes", "embed_dim", "depth", "num_heads"]
@@ -675,23 +435,16 @@ NAN, INFINITE = float("nan"), float("inf")
 BAD = [
     *[(name, 0, ValueError) for name in [*SIZES, "image_size"] if name != "num_classes"],
     *[(name, -1, ValueError) for name in [*SIZES, "image_size"]],
-    *[
-        (name, value, TypeError)
-        for name in SIZES
-        for value in (1.0, "1", None, True, NAN, (1, 1), [1])
-    ],
+    *[(name, value, TypeError) for name in SIZES for value in (1.0, "1", True, np.float64(2))],
     *[("image_size", size, ValueError) for size in [(0, 16), (16, -16)]],
-    *[("image_size", s, TypeError) for s in [16.0, "16", None, True, (16,), (16,) * 3, [16]]],
-    *[("image_size", size, TypeError) for size in [(16.0, 16), (16, "16"), (True, 16), {16}]],
-    *[("mlp_ratio", ratio, ValueError) for ratio in [0, -4.0, NAN, INFINITE, -INFINITE, 1.3, 0.01]],
-    *[("mlp_ratio", ratio, TypeError) for ratio in ["4", None, True, (4,), 4j]],
-    *[("dropout", rate, ValueError) for rate in [-0.1, 1.0, 1, 50, NAN, INFINITE]],
-    *[("dropout", rate, TypeError) for rate in ["0.1", None, False, [0.1]]],
+    *[("image_size", size, TypeError) for size in [16.0, (16,), (16, "16"), {16}, np.array([4])]],
+    *[("mlp_ratio", ratio, ValueError) for ratio in [0, -4.0, NAN, INFINITE, 1.3, 0.01]],
+    *[("dropout", rate, ValueError) for rate in [-0.1, 1, NAN]],
     *[("norm_eps", eps, ValueError) for eps in [-1e-6, NAN, INFINITE]],
-    *[("norm_eps", eps, TypeError) for eps in ["1e-6", None, True]],
-    *[("qkv_bias", bias, ValueError) for bias in [None, 0, 1, "yes", 1.0, np.True_]],
-    *[("pool", pool, ValueError) for pool in ["max", "CLS", "", "avg"]],
-    *[("pool", pool, ValueError) for pool in [None, True, 0, ["cls"]]],
+    *[(name, "1", TypeError) for name in ("mlp_ratio", "dropout", "norm_eps")],
+    *[(name, True, TypeError) for name in ("mlp_ratio", "dropout", "norm_eps")],
+    *[("qkv_bias", bias, ValueError) for bias in [None, 1, np.True_]],
+    *[("pool", pool, ValueError) for pool in ["max", None, ["cls"]]],
 ]
 
 
@@ -706,10 +459,8 @@ def test_a_bad_value_is_refused_by_the_name_of_its_option(name, value, error):
     [
         ({"image_size": (225, 224), "patch_size": 16}, "225×224: its height is not a multiple"),
         ({"image_size": (224, 230), "patch_size": 16}, "224×230: its width is not a multiple"),
-        ({"patch_size": 32}, "16×16: its height is not a multiple of the patch size 32"),
         ({"embed_dim": 13}, "embed_dim 13 does not divide into 3 heads.*: 1, 13"),
         ({"num_heads": 5}, "embed_dim 12 does not divide into 5 heads.*: .*4, 6"),
-        ({"num_heads": 24}, "embed_dim 12 does not divide into 24 heads"),
         ({"mlp_ratio": 1.3}, "mlp_ratio 1.3 makes the MLP 15.6.* wide with embed_dim 12"),
     ],
 )
@@ -747,32 +498,3 @@ def test_any_value_makes_a_right_config_or_a_message(name, value):
         assert logits.shape == (1, config.num_classes or config.embed_dim)
         return
     assert len(message) > 20
-
-
-@QUICK
-@given(
-    p=st.integers(1, 4),
-    rows=st.integers(1, 4),
-    cols=st.integers(1, 4),
-    heads=st.integers(1, 3),
-    d=st.integers(1, 3),
-    depth=st.integers(1, 2),
-    pool=st.sampled_from(["cls", "mean"]),
-    bias=st.booleans(),
-)
-def test_every_config_that_fits_gives_finite_logits(p, rows, cols, heads, d, depth, pool, bias):
-    config = ViTConfig(
-        image_size=(rows * p, cols * p),
-        patch_size=p,
-        in_channels=2,
-        num_classes=3,
-        embed_dim=heads * d,
-        depth=depth,
-        num_heads=heads,
-        qkv_bias=bias,
-        pool=pool,
-    )
-    logits, attention = ViT(config)(torch.randn(2, 2, rows * p, cols * p), return_attention=True)
-    assert logits.shape == (2, 3)
-    assert logits.isfinite().all()
-    assert len(attention) == depth
