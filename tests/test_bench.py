@@ -304,8 +304,8 @@ LEARNED = json.loads(bench_parts.FILE.read_text("utf-8"))["learning"]
 
 
 def test_all_variants_have_the_same_number_of_seeds_and_none_is_missing():
-    for table, variants in bench_parts.plan().items():
-        assert LEARNED[table].keys() == variants.keys()
+    for table, those in bench_parts.plan().items():
+        assert LEARNED[table].keys() == those.keys()
         assert {len(shares) for shares in LEARNED[table].values()} == {len(bench_parts.SEEDS)}
 
 
