@@ -9,7 +9,7 @@ from torch import nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.nn import functional as F
 
-from vit_steps import MultiHeadAttention, causal_mask, scaled_dot_product_attention
+from vit_steps import MultiHeadAttention, scaled_dot_product_attention
 
 QUICK = settings(deadline=None, max_examples=40, derandomize=True, database=None)
 small = st.integers(1, 4)
@@ -409,19 +409,3 @@ def test_attention_with_a_mask_can_be_mapped_over_a_further_axis(return_attentio
 
 
 # Text --------------------------------------------------------------------------------------------
-
-
-@both_ways
-def test_by_a_causal_mask_a_token_sees_itself_and_what_came_before(return_attention):
-    module, x = MultiHeadAttention(12, 3), torch.randn(2, 7, 12)
-    other = x.clone()
-    other[:, 4] += 1
-    mask = causal_mask(7, x.device)
-    one, changed = (tokens_of(module, given, return_attention, mask) for given in (x, other))
-    assert (one != changed).any(-1).tolist() == [[False] * 4 + [True] * 3] * 2
-
-
-@pytest.mark.parametrize(("length", "error"), [(0, ValueError), (2.0, TypeError)])
-def test_a_causal_mask_wants_a_length(length, error):
-    with pytest.raises(error, match="length is"):
-        causal_mask(length)

@@ -1,18 +1,12 @@
 """vit_steps.maps: against loops, against cases worked out by hand, and on the stored ViT."""
 
-import math
-
-import numpy as np
 import pytest
 import torch
 from helpers import close
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from vit_steps import ViT, ViTConfig, maps
 from vit_steps.variants import EinopsViT, FaceConfig, face_vit
 
-QUICK = settings(deadline=None, max_examples=30, derandomize=True, database=None)
 SIZES = dict(patch_size=4, num_classes=5, embed_dim=24, depth=3, num_heads=2, in_channels=2)
 
 
@@ -65,66 +59,6 @@ def test_cls_map_is_row_0_without_cls_as_the_patches_lie():
     assert maps.cls_map(torch.rand(4, 5, 2, 10, 10), 3).shape == (4, 5, 2, 3, 3)
 
 
-# Distance ----------------------------------------------------------------------------------------
-
-
-def distance_by_loop(weights, rows, cols, size):
-    """Of one head (N, N): the mean over patches of the mean distance, weighted."""
-    means = []
-    for i in range(rows * cols):
-        total = given_away = 0.0
-        for j in range(rows * cols):
-            apart = size * math.hypot(i // cols - j // cols, i % cols - j % cols)
-            total += weights[1 + i, 1 + j].item() * apart
-            given_away += weights[1 + i, 1 + j].item()
-        means.append(total / given_away)
-    return sum(means) / len(means)
-
-
-@pytest.mark.parametrize(("rows", "cols"), [(2, 3), (3, 2), (1, 5), (4, 4), (1, 1)])
-def test_attention_distance_equals_a_loop(rows, cols):
-    attention = some_attention(2, b=3, h=2, n=1 + rows * cols)
-    distances = maps.attention_distance(attention, (rows, cols), 8)
-    for layer, weights in enumerate(attention):
-        for head in range(2):
-            loops = [distance_by_loop(weights[b, head], rows, cols, 8) for b in range(3)]
-            assert distances[layer, head].item() == pytest.approx(sum(loops) / 3, abs=1e-4)
-
-
-@QUICK
-@given(rows=st.integers(1, 20), cols=st.integers(1, 20), size=st.integers(1, 40))
-def test_distances_of_patches_are_the_nearest_floats_to_the_true_ones(rows, cols, size):
-    places = [(r * size, c * size) for r in range(rows) for c in range(cols)]
-    expected = torch.tensor([[math.dist(a, b) for b in places] for a in places])
-    assert torch.equal(maps.patch_distances((rows, cols), size), expected)
-
-
-# Tokens in few directions ------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("shape", [(20, 6), (6, 20), (9, 9)])
-def test_pca_equals_numpys_eigenvectors_up_to_sign(shape):
-    x = torch.randn(shape) * torch.linspace(1, 5, shape[1])
-    values, vectors = np.linalg.eigh(np.cov(x.double().numpy(), rowvar=False))
-    first = torch.from_numpy(vectors[:, values.argsort()[::-1][:4]].copy()).float()
-    coordinates = maps.token_pca(x[None], 4)[0]
-    close(coordinates.abs(), ((x - x.mean(dim=0)) @ first).abs(), atol=1e-4)
-
-
-def test_pca_finds_the_one_direction_along_which_points_lie():
-    x = torch.linspace(-1, 1, 9)[:, None] * torch.tensor([[3.0, -4.0]]) + 7
-    wanted = torch.stack([torch.linspace(5, -5, 9), torch.zeros(9)], dim=1)
-    close(maps.token_pca(x[None], 2)[0], wanted)  # along (-0.6, 0.8): the largest number positive
-
-
-def test_token_pca_is_that_of_all_tokens_of_the_batch():
-    tokens = torch.randn(3, 6, 8)
-    coordinates = maps.token_pca(tokens, 3)
-    assert coordinates.shape == (3, 6, 3)
-    close(coordinates.flatten(0, 1), maps.token_pca(tokens.flatten(0, 1)[None], 3)[0])
-    assert torch.all(coordinates.std((0, 1)).diff() <= 0)
-
-
 # Where a thing stands ----------------------------------------------------------------------------
 
 
@@ -138,112 +72,13 @@ def test_touched_equals_a_loop_over_pixels():
         assert torch.equal(patches, by_loop)
 
 
-# Covering ----------------------------------------------------------------------------------------
-
-
-def test_cover_paints_whole_patches_and_nothing_else():
-    images = torch.randn(2, 2, 8, 12)
-    before = images.clone()
-    hidden = torch.zeros(2, 2, 3, dtype=torch.bool)
-    hidden[0, 1, 2] = hidden[1, 0, 0] = True
-    covered = maps.cover(images, hidden, 4, fill=-1.0)
-    assert covered[0, :, 4:, 8:].eq(-1).all()
-    assert covered[1, :, :4, :4].eq(-1).all()
-    assert (covered != images).sum() == 2 * 2 * 16
-    assert torch.equal(images, before)
-
-
-def test_deletion_equals_a_loop():
-    model, images = small_vit(), torch.randn(8, 2, 8, 12)
-    labels = model(images).argmax(dim=1).roll(0)
-    labels[0] = (labels[0] + 1) % 5
-    order = torch.stack([torch.randperm(6) for _ in range(8)])
-    curve = maps.deletion(model, images, labels, order, steps=3, fill=0.5)
-    wanted = []
-    for covered in (0, 2, 4, 6):
-        right = 0
-        for i in range(8):
-            image = images[i].clone()
-            for patch in order[i, :covered].tolist():
-                top, left = patch // 3 * 4, patch % 3 * 4
-                image[:, top : top + 4, left : left + 4] = 0.5
-            right += (model(image[None]).argmax() == labels[i]).item()
-        wanted.append(right / 8)
-    assert curve.tolist() == pytest.approx(wanted)
-    assert curve[0] == 7 / 8
-
-
-@pytest.mark.parametrize("steps", [1, 4, 5])
-def test_deletion_takes_any_number_of_steps_up_to_one_a_patch(steps):
-    given = small_vit(), torch.randn(5, 2, 8, 12), torch.zeros(5).long()
-    whole, curve = (maps.deletion(*given, torch.arange(6).expand(5, 6), n) for n in (6, steps))
-    assert curve.tolist() == [whole[step * 6 // steps].item() for step in range(steps + 1)]
-    assert not curve.requires_grad
-
-
-def test_the_area_is_the_mean_height():
-    assert maps.area_under(torch.ones(5)) == 1
-    assert maps.area_under(torch.linspace(1, 0, 9)) == pytest.approx(0.5)
-    assert maps.area_under(torch.tensor([1.0, 0.0, 0.0])) == 0.25
-    assert maps.area_under(torch.tensor([1.0, 0.5, 0.0])) == 0.5
-
-
-# Gradients ---------------------------------------------------------------------------------------
-
-
-def test_gradient_map_equals_small_steps():
-    model, images, labels = small_vit().double(), torch.randn(3, 2, 8, 12).double(), [0, 3, 4]
-    found = maps.gradient_map(model, images, torch.tensor(labels), fill=0.3)
-    assert found.shape == (3, 2, 3)
-    for i, label in enumerate(labels):
-        for patch in range(6):
-            top, left = patch // 3 * 4, patch % 3 * 4
-            step = torch.zeros_like(images[i])
-            window = (slice(None), slice(top, top + 4), slice(left, left + 4))
-            step[window] = 1e-6 * (images[i][window] - 0.3)
-            with torch.no_grad():
-                up, down = (model((images[i] + sign * step)[None])[0, label] for sign in (1, -1))
-            assert found[i].flatten()[patch].item() == pytest.approx(
-                ((up - down) / 2e-6).item(), abs=1e-6
-            )
-
-
-def test_gradient_map_works_on_frozen_models_without_gradients_and_leaves_no_trace():
-    model, images = small_vit(), torch.randn(3, 2, 8, 12)
-    labels = torch.tensor([0, 3, 4])
-    wanted = maps.gradient_map(model, images, labels)
-    assert all(weights.grad is None for weights in model.parameters())
-    model.requires_grad_(False)
-    with torch.no_grad():
-        found = maps.gradient_map(model, images, labels)
-    assert torch.equal(found, wanted)
-    assert images.grad is None
-    assert not images.requires_grad
-    assert not found.requires_grad
-
-
-def test_what_equals_the_fill_says_nothing():
-    images = torch.randn(2, 2, 8, 12)
-    images[:, :, :4, :4] = -1.0
-    found = maps.gradient_map(small_vit(), images, torch.tensor([0, 1]), fill=-1.0)
-    assert found[:, 0, 0].eq(0).all()
-    assert found[:, 1:].ne(0).all()
-
-
 # Without gradients -------------------------------------------------------------------------------
 
 USES = {
     "rollout": lambda g: maps.rollout(g["attention"]),
     "cls_map": lambda g: maps.cls_map(g["attention"][0], (2, 3)),
-    "patch_distances": lambda g: maps.patch_distances((2, 3), 4),
-    "attention_distance": lambda g: maps.attention_distance(g["attention"], (2, 3), 4),
-    "token_pca": lambda g: maps.token_pca(g["tokens"], 2),
     "touched": lambda g: maps.touched(g["places"], 3, (2, 3), 4),
     "blinded": lambda g: maps.blinded(g["model"], g["images"], g["images"][:, 0, ::4, ::4] > 0),
-    "cover": lambda g: maps.cover(g["images"], g["images"][:, 0, ::4, ::4] > 0, 4),
-    "gradient_map": lambda g: maps.gradient_map(g["model"], g["images"], g["labels"]),
-    "deletion": lambda g: maps.deletion(g["model"], g["images"], g["labels"], g["order"], 3),
-    "area_under": lambda g: maps.area_under(g["tokens"][0, 0]),
 }
 
 
@@ -253,10 +88,7 @@ def all_inputs():
         model=small_vit(),
         attention=some_attention(),
         images=torch.randn(2, 2, 8, 12),
-        labels=torch.tensor([0, 3]),
-        tokens=torch.randn(2, 7, 8),
         places=torch.tensor([[0, 1], [2, 3]]),
-        order=torch.arange(6).expand(2, 6).clone(),
     )
 
 
@@ -281,13 +113,6 @@ def test_the_same_comes_out_without_gradients(name, mode):
 # Errors ------------------------------------------------------------------------------------------
 
 WEIGHTS = torch.full((1, 2, 5, 5), 0.2)
-ORDER = torch.arange(6).expand(2, 6)
-IMAGES, LABELS = torch.zeros(2, 2, 8, 12), torch.zeros(2).long()
-
-
-def delete(**changes):
-    given = dict(images=IMAGES, labels=LABELS, order=ORDER, steps=3)
-    return maps.deletion(small_vit(), **{**given, **changes})
 
 
 BAD = [
@@ -298,22 +123,7 @@ BAD = [
     (lambda: maps.rollout([WEIGHTS[:, :, :3]]), ValueError, "queries, then keys"),
     (lambda: maps.rollout([WEIGHTS, WEIGHTS[..., :4, :4]]), ValueError, "one model and one batch"),
     (lambda: maps.cls_map(WEIGHTS, 3), ValueError, "5 tokens where the grid has 9 patches"),
-    (lambda: maps.attention_distance([WEIGHTS], (2, 3), 4), ValueError, "6 patches"),
-    (lambda: maps.token_pca(torch.zeros(2, 2, 3), 4), ValueError, "4 tokens 3 wide have no 4 comp"),
-    (lambda: maps.token_pca(torch.zeros(1, 4, 3).long(), 1), TypeError, "not floats"),
-    (lambda: maps.token_pca(torch.zeros(4, 3), 2), ValueError, "axes"),
     (lambda: maps.touched(torch.zeros(2, 3), 8, 4, 4), ValueError, r"give \(B, 2\)"),
-    (lambda: maps.cover(IMAGES, torch.zeros(2, 2, 3), 4), TypeError, "booleans"),
-    (lambda: maps.cover(IMAGES, torch.ones(2, 3, 2).bool(), 4), ValueError, r"give \(2, 2, 3\)"),
-    (lambda: maps.cover(IMAGES, torch.ones(2, 2, 3).bool(), 3), ValueError, "height is not a mult"),
-    (lambda: delete(order=ORDER[:, :5]), ValueError, r"give \(2, 6\)"),
-    (lambda: delete(order=torch.zeros(2, 6).long()), ValueError, "all the patches' numbers"),
-    (lambda: delete(steps=7), ValueError, "there are 6 patches"),
-    (lambda: delete(labels=LABELS[:1]), ValueError, "2 images need"),
-    (lambda: delete(labels=LABELS + 5), ValueError, "the numbers 0 to 4"),
-    (lambda: delete(images=IMAGES[0]), ValueError, "batch axis"),
-    (lambda: maps.gradient_map(small_vit(), IMAGES, LABELS - 1), ValueError, "the numbers 0 to 4"),
-    (lambda: maps.gradient_map(small_vit(), IMAGES[:, :1], LABELS), ValueError, "1 channels"),
 ]
 
 

@@ -1,6 +1,6 @@
 """The Vision Transformer, step by step: the finished piece of every lesson."""
 
-from .attention import MultiHeadAttention, causal_mask, scaled_dot_product_attention
+from .attention import MultiHeadAttention, scaled_dot_product_attention
 from .encoder import MLP, Encoder, EncoderBlock
 from .heads import merge_heads, split_heads, split_qkv
 from .images import denormalize, load_image, normalize, sample_photo
@@ -17,7 +17,6 @@ __all__ = [
     "TokenEmbedding",
     "ViT",
     "ViTConfig",
-    "causal_mask",
     "denormalize",
     "grid_size",
     "load_image",

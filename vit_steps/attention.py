@@ -5,13 +5,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from .heads import merge_heads, split_qkv
-from .inputs import check_axes, check_fraction, check_heads, check_sizes, check_tokens
-
-
-def causal_mask(length: int, device: torch.device | str | None = None) -> Tensor:
-    """The mask (1, 1, N, N) of a text of so many tokens: each sees itself and what came before."""
-    check_sizes(length=length)
-    return torch.ones(1, 1, length, length, dtype=torch.bool, device=device).tril()
+from .inputs import check_axes, check_fraction, check_heads, check_tokens
 
 
 def scaled_dot_product_attention(

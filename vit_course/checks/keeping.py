@@ -36,7 +36,7 @@ PIECES = {
     "train_step": "vit_steps.training.loop",
     "evaluate": "vit_steps.training.loop",
     "train": "vit_steps.training.loop",
-    "rollout": "vit_steps.maps.shares",
+    "rollout": "vit_steps.maps",
     "rename": "vit_steps.pretrained.layouts",
     "fuse_qkv": "vit_steps.variants",
     "DropPath": "vit_steps.dropping",

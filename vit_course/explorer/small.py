@@ -17,7 +17,7 @@ from PIL import Image
 from torch import Tensor
 
 from vit_steps.inputs import check_axes, check_sizes, is_whole
-from vit_steps.maps.shares import check_weights
+from vit_steps.maps import check_weights
 from vit_steps.patches import grid_size
 
 from ..plots import figures

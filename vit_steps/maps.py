@@ -1,0 +1,131 @@
+"""Lesson 09: where a ViT looks, and whether that explains its answers.
+
+The functions take what `model(images, return_attention=True)` gives, or the model itself, in eval
+mode; none of them keeps anything or draws. They work under torch.no_grad and torch.inference_mode.
+"""
+
+from collections.abc import Collection, Sequence
+from math import prod
+
+import torch
+from torch import Tensor
+
+from .inputs import as_pair, check_axes, check_sizes
+from .vit import ViT
+
+__all__ = ["blinded", "cls_map", "rollout", "touched"]
+
+
+def rollout(attention: Sequence[Tensor]) -> Tensor:
+    """Follow attention through all blocks down to the input (Abnar and Zuidema 2020, section 3).
+
+    A block is read as the mean of its heads and, for the residual, as much of the token itself;
+    the blocks are multiplied, the last one leftmost. The MLPs, and what the heads' values hold,
+    play no part. Of each block's weights (B, h, N, N), the first block's first, it makes (B, N, N):
+    row i says in which shares token i at the end was mixed from the tokens at the start.
+    """
+    check_layers(attention)
+    itself = torch.eye(attention[0].shape[-1]).to(attention[0])
+    flow = itself
+    for weights in attention:
+        step = 0.5 * weights.mean(dim=1) + 0.5 * itself  # (B, N, N)
+        flow = step / step.sum(dim=-1, keepdim=True) @ flow
+    return flow
+
+
+def cls_map(weights: Tensor, grid: int | tuple[int, int]) -> Tensor:
+    """How much the cls token takes from each patch, laid out as the patches lie.
+
+    One block's weights (B, h, N, N), or a `rollout` (B, N, N), become (…, rows, cols). What is
+    missing to a sum of 1 the cls token takes from itself.
+    """
+    rows, cols = as_pair(grid, "grid")
+    check_weights(weights, 1 + rows * cols)
+    return weights[..., 0, 1:].unflatten(-1, (rows, cols))
+
+
+def touched(places: Tensor, side: int, grid: int | tuple[int, int], patch_size: int) -> Tensor:
+    """Which patches a square thing touches that stands at a known place: (B, rows, cols), boolean.
+
+    `places` (B, 2) holds the row and column of its top left pixel, `side` is its height and width
+    in pixels; the grid is (rows, cols) of patches of P pixels, or one number for a square.
+    """
+    check_axes("places", places, "B 2")
+    check_sizes(side=side, patch_size=patch_size)
+    if places.shape[1] != 2:
+        raise ValueError(f"places is {tuple(places.shape)}; give (B, 2), each a row and a column")
+    hits = []
+    for start, count in zip(places.T[..., None], as_pair(grid, "grid"), strict=True):
+        edge = torch.arange(count, device=places.device) * patch_size  # a patch's first pixel
+        hits.append((edge + patch_size > start) & (edge < start + side))  # (B, count)
+    down, across = hits
+    return down[:, :, None] & across[:, None, :]
+
+
+@torch.no_grad()
+def blinded(
+    model: ViT, images: Tensor, hidden: Tensor, blocks: Collection[int] | None = None
+) -> Tensor:
+    """The logits (B, classes) where the cls token may not look at some of the patches.
+
+    Nothing of the picture is changed, and the other tokens look where they like: what the hidden
+    patches told them before, the cls token can still hear from them.
+
+    Args:
+        model: a `ViT`, or a subclass that changes no more than what the head reads.
+        images: (B, C, H, W).
+        hidden: (B, rows, cols), boolean, True for each patch that cls is blind to.
+        blocks: the blocks, counted from 0, in which it is blind; None for all.
+    """
+    if not isinstance(model, ViT) or type(model).forward is not ViT.forward:
+        raise TypeError(f"model is a {type(model).__name__}; give a vit_steps.ViT's own forward")
+    x = model.tokens(model.patch_embed(images))  # (B, N, D)
+    B, N, _ = x.shape
+    check_hidden(hidden, B, model.patch_embed.grid)
+    count = len(model.blocks)
+    chosen = set(range(count)) if blocks is None else set(blocks)
+    if unknown := chosen - set(range(count)):
+        raise ValueError(f"no block {unknown.pop()}; the model has blocks 0 to {count - 1}")
+    may_look = torch.ones(B, 1, N, N, dtype=torch.bool, device=x.device)
+    may_look[:, 0, 0, 1:] = ~hidden.flatten(1)  # the row of the query cls
+    for number, block in enumerate(model.blocks):
+        x = block(x, may_look if number in chosen else None)
+    return model.head(model.read(x))
+
+
+def check_layers(attention: Sequence[Tensor], tokens: int | None = None) -> None:
+    """Attention must be a list with the weights (B, h, N, N) of each block."""
+    if not isinstance(attention, (list, tuple)):
+        wanted = "give the list that model(images, return_attention=True) returns"
+        raise TypeError(f"attention is a {type(attention).__name__}; {wanted}")
+    if not attention:
+        raise ValueError("attention is an empty list; give the weights of at least one block")
+    for weights in attention:
+        check_axes("weights", weights, "B h N N")
+        check_weights(weights, tokens)
+        if weights.shape[::2] != attention[0].shape[::2]:
+            shapes = f"{tuple(attention[0].shape)} and {tuple(weights.shape)}"
+            raise ValueError(f"blocks have weights {shapes}; give those of one model and one batch")
+
+
+def check_weights(weights: Tensor, tokens: int | None = None) -> None:
+    """Weights must be floats whose last two axes are both N, where given of that many tokens."""
+    check_axes("weights", weights, "")
+    shape = tuple(weights.shape)
+    if not weights.is_floating_point():
+        raise TypeError(f"weights holds {weights.dtype}, not floats")
+    if len(shape) < 2 or shape[-1] != shape[-2]:
+        raise ValueError(f"weights is {shape}; give the axes (…, N, N), queries, then keys")
+    if tokens not in (None, shape[-1]):
+        grid = f"the grid has {tokens - 1} patches and a cls token"
+        raise ValueError(f"weights is {shape}: {shape[-1]} tokens where {grid}")
+
+
+def check_hidden(hidden: Tensor, batch: int, grid: tuple[int, int]) -> None:
+    """Hidden must be booleans, one for each patch of each image."""
+    check_axes("hidden", hidden, "B rows cols")
+    if hidden.dtype != torch.bool:
+        raise TypeError(f"hidden holds {hidden.dtype}; give booleans, True for a hidden patch")
+    if hidden.shape != (batch, *grid):
+        places = f"a place for each of the {prod(grid)} patches of {batch} images"
+        raise ValueError(f"hidden is {tuple(hidden.shape)}; give {(batch, *grid)}, {places}")
