@@ -1,8 +1,7 @@
 """Every one-line mutation of the core's forward passes and initialisers, and what the doctor says.
 
-`python -m tests.mutations` prints the table. Each mutation (`rewriting` makes them) is run in a
-copy of the package that lives in memory, in several forms of a small ViT, and examined in the first
-whose logits it changes.
+Each mutation (`rewriting` makes them) is run in a copy of the package that lives in memory, in
+several forms of a small ViT, and examined in the first whose logits it changes.
 """
 
 import sys
@@ -19,7 +18,7 @@ from unittest.mock import patch
 import torch
 from torch import Tensor, nn
 
-from tests.rewriting import SOUND, Mutation, mutations
+from tests.rewriting import SOUND, Mutation
 from vit_doctor import examine
 from vit_steps import inputs
 
@@ -160,19 +159,12 @@ def moved(now: list[Tensor], sound: list[Tensor]) -> bool:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What became of a mutation.
-
-    Args:
-        mutation: the change.
-        form: the first whose logits it changes in silence, "" if none.
-        names: of the findings in that form.
-        error: that a form before it raises, "" if none: the learner sees it.
-    """
+    """What became of a mutation."""
 
     mutation: Mutation
-    form: str = ""
-    names: tuple[str, ...] = ()
-    error: str = ""
+    form: str = ""  # the first whose logits it changes in silence
+    names: tuple[str, ...] = ()  # of the findings in that form
+    error: str = ""  # that a form before it raises: the learner sees it
 
 
 def look(chosen: Iterable[Mutation]) -> Iterator[Verdict]:
@@ -281,25 +273,3 @@ def text(mutation: Mutation) -> str:
 def reasons_of(mutation: Mutation) -> list[str]:
     """The kinds that a mutation belongs to."""
     return [why for why, parts in REASONS.items() if any(part in text(mutation) for part in parts)]
-
-
-def table(verdicts: list[Verdict]) -> str:
-    """All mutations that change logits, by what finds them or why nothing can."""
-    changed = [v for v in verdicts if v.form]
-    lines = [
-        f"{len(verdicts)} mutations: {sum(bool(v.error) for v in verdicts)} raise an error, "
-        f"{len(changed)} change the logits in silence; of these the doctor finds "
-        f"{sum(bool(v.names) for v in changed)}"
-    ]
-    kinds: dict[str, list[Verdict]] = {}
-    for v in changed:
-        why = "; ".join(reasons_of(v.mutation)) or "NO REASON IS GIVEN"
-        kinds.setdefault(", ".join(v.names) or f"not found: {why}", []).append(v)
-    for kind in sorted(kinds, key=lambda kind: (kind.startswith("not found"), kind)):
-        lines += ["", f"{kind} ({len(kinds[kind])})", *(f"  {v.mutation}" for v in kinds[kind])]
-    return "\n".join(lines)
-
-
-if __name__ == "__main__":
-    torch.set_num_threads(1)
-    print(table(list(look(mutations()))))

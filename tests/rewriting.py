@@ -32,20 +32,13 @@ SOUND = {file: compile(source, path_of(file), "exec") for file, source in SOURCE
 
 @dataclass(frozen=True)
 class Mutation:
-    """One line of the package, changed.
+    """One line of the package, changed."""
 
-    Args:
-        file: of the package, without its ending.
-        line: number of it.
-        before, after: the statement as it was and is.
-        code: the whole file as it is, compiled.
-    """
-
-    file: str
+    file: str  # without its ending
     line: int
-    before: str
+    before: str  # the statement
     after: str
-    code: CodeType = field(compare=False, repr=False)
+    code: CodeType = field(compare=False, repr=False)  # of the whole file as it is now
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line}: {self.before} → {self.after}"
@@ -64,15 +57,8 @@ OTHERS = {
     "GELU": ("ReLU", "Tanh"),
 }
 LIBRARIES = {"self", "nn", "nn.init", "torch", "F"}  # what stands before a dot and is no tensor
-NUMBERS = {
-    0: (1, -1),
-    1: (0, 2, -1),
-    2: (1, 3),
-    -1: (-2, 0, 1),
-    0.02: (1.0, 0.0),
-    0.2: (1.0, 0.0),
-    0.5: (1.0, 2.0),
-}
+NUMBERS = {0: (1, -1), 1: (0, 2, -1), 2: (1, 3), -1: (-2, 0, 1)}
+NUMBERS |= {0.02: (1.0, 0.0), 0.2: (1.0, 0.0), 0.5: (1.0, 2.0)}
 
 
 def value(node: ast.expr) -> object:
