@@ -89,6 +89,21 @@ def launched(limit: int = 30_000):
         yield chrome
 
 
+def listen(page, *known: str, kinds=("error",)) -> list[str]:
+    """What a page will complain of, its dialogs, and what it asks for beside what begins so."""
+    heard = []
+
+    def refuse(dialog):
+        heard.append(f"a dialog: {dialog.message}")
+        dialog.dismiss()
+
+    page.on("console", lambda m: m.type in kinds and heard.append(m.text))
+    page.on("pageerror", lambda error: heard.append(str(error)))
+    page.on("dialog", refuse)
+    page.on("request", lambda r: r.url.startswith(known) or heard.append(r.url))
+    return heard
+
+
 @contextmanager
 def started(home: Path):
     """Start the course by the README's command, with settings of its own, and stop it at the end.

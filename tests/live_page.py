@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from browser import listen
 
 from vit_course import explorer
 
@@ -34,17 +35,9 @@ def window(chrome, path, wide=1440, quiet=True, limit=240, **options):
     end.start()
     context = chrome.new_context(viewport={"width": wide, "height": 900}, **options)
     context.set_default_timeout(LIMIT)
+    page = context.new_page()
     known = (path.as_uri(), "about:srcdoc", "blob:")  # the page, its frame, its Worker
-    page, heard = context.new_page(), []
-    page.on("console", lambda m: heard.append(m.text) if m.type in ("error", "warning") else None)
-    page.on("pageerror", lambda error: heard.append(str(error)))
-    page.on("request", lambda r: heard.append(r.url) if not r.url.startswith(known) else None)
-
-    def refuse(dialog):
-        heard.append(f"a dialog: {dialog.message}")
-        dialog.dismiss()
-
-    page.on("dialog", refuse)
+    heard = listen(page, *known, kinds=("error", "warning"))
     try:
         page.goto(path.as_uri())
         yield page
