@@ -82,6 +82,20 @@ def settled(page, quick=True):
     ask(page, "() => new Promise(requestAnimationFrame)")
 
 
+# Of a canvas, in red, green, blue and alpha, a place in each of its rows by columns.
+CELLS = """(canvas, [rows, cols, share]) => {
+  const { width, height } = canvas;
+  const pen = Object.assign(document.createElement('canvas'), { width, height })
+    .getContext('2d', { willReadFrequently: true });
+  pen.drawImage(canvas, 0, 0);
+  const at = (i, long, count) => Math.floor((i + share) * long / count);
+  return Array.from({ length: rows * cols }, (_, k) => {
+    const [x, y] = [at(k % cols, width, cols), at(Math.floor(k / cols), height, rows)];
+    return [...pen.getImageData(x, y, 1, 1).data];
+  });
+}"""
+
+
 def state(page, script):
     """What stands in the page's state; see state.js."""
     return ask(page, f"() => vitState.state.{script}")

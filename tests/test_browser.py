@@ -84,6 +84,10 @@ def test_the_first_lesson_stands_open_and_nothing_asks(lab):
     lab.until("() => jupyterapp.shell.currentWidget?.context?.isReady")
     assert lab.ask("() => jupyterapp.shell.currentWidget.context.path") == course_lab.FIRST
     assert lab.ask("() => document.querySelectorAll('.jp-Dialog, .Toastify__toast').length") == 0
+    assert lab.ask("() => document.querySelector('.jp-TableOfContents').offsetHeight") > 0
+    plugin = "/lab/api/settings/@jupyterlab/apputils-extension:notification"
+    asked = lab.ask("async path => (await fetch(path)).json()", plugin)
+    assert asked["schema"]["properties"]["fetchNews"]["default"] == "false"
     assert lab.heard == []
     lab.picture("start")
 
@@ -226,19 +230,3 @@ def test_what_is_wrong_in_a_notebook_is_found(source, said, opened):
     found = lab.problems(limit=1)
     lab.press("Escape")
     assert any(problem.startswith(said) for problem in found), found
-
-
-def test_a_sound_notebook_has_no_problems(opened):
-    lab = opened("sound.ipynb", "print('sound')", "'the last cell'")
-    assert lab.problems(limit=1) == ["cell 0 was not run", "cell 1 was not run"]
-    assert lab.run_all()
-    assert lab.problems() == []
-
-
-def test_a_page_that_hangs_ends_the_wait(address, tmp_path):
-    lab = browser.Lab(address, tmp_path)
-    try:
-        with pytest.raises(TimeoutError):
-            lab.ask("() => { while (true); }", limit=1)
-    finally:
-        lab.stop()
