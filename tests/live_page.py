@@ -2,15 +2,13 @@
 
 import os
 import re
-import signal
-import threading
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from io import BytesIO
 from pathlib import Path
 
 import pytest
 import torch
-from browser import listen
+from browser import bounded, listen
 
 from vit_course import explorer
 
@@ -27,25 +25,16 @@ def window(chrome, path, wide=1440, quiet=True, limit=240, **options):
         quiet: False where the test provokes what the page objects to.
         limit: so many seconds, then Chromium is ended: a page that hangs answers nothing.
     """
-    session = chrome.new_browser_cdp_session()
-    processes = session.send("SystemInfo.getProcessInfo")["processInfo"]
-    session.detach()
-    (number,) = [process["id"] for process in processes if process["type"] == "browser"]
-    end = threading.Timer(limit, os.kill, (number, signal.SIGKILL))
-    end.start()
     context = chrome.new_context(viewport={"width": wide, "height": 900}, **options)
     context.set_default_timeout(LIMIT)
     page = context.new_page()
     known = (path.as_uri(), "about:srcdoc", "blob:")  # the page, its frame, its Worker
     heard = listen(page, *known, kinds=("error", "warning"))
-    try:
+    with bounded(chrome, limit), closing(context):
         page.goto(path.as_uri())
         yield page
         if quiet:
             assert heard == []
-    finally:
-        context.close()
-        end.cancel()
 
 
 def ask(page, script, argument=None):

@@ -46,23 +46,16 @@ def home(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def address(home):
+def lab(chrome, home):
     browser.needed("jupyterlab")
-    with browser.started(home) as address:
-        yield address
-
-
-@pytest.fixture(scope="module")
-def lab(address, home):
     out = Path(os.environ.get("BROWSER_OUT") or home / "screenshots")
     out.mkdir(parents=True, exist_ok=True)
-    lab = browser.Lab(address, out)
-    yield lab
-    lab.stop()
+    with browser.started(home) as address:
+        yield browser.Lab(chrome, address, out)
 
 
 @pytest.fixture
-def opened(lab, home):
+def opened(chrome, lab, home):
     """Opens a notebook of the learner's copy, or one made of sources; closes it at the end."""
     done = []
 
@@ -75,9 +68,10 @@ def opened(lab, home):
         done.append(name)
         return lab
 
-    yield open
-    if done:
-        lab.close()
+    with browser.bounded(chrome, 1200):
+        yield open
+        if done:
+            lab.close()
 
 
 def test_the_first_lesson_stands_open_and_nothing_asks(lab):
@@ -151,7 +145,7 @@ def test_who_comes_back_goes_on_in_the_middle(opened):
     assert lab.said(cell)
     lab.run(cell)
     assert "NameError" in lab.said(cell)
-    lab.ask("() => jupyterapp.commands.execute('notebook:run-all-above')", limit=300)
+    lab.ask("() => jupyterapp.commands.execute('notebook:run-all-above')")
     lab.run(cell)
     assert "NameError" not in lab.said(cell)
     assert "right" in lab.said(cell) or "not attempted yet" in lab.said(cell)
@@ -195,12 +189,12 @@ def test_a_live_page_runs_below_its_cell(opened):
     lab.run(0)
     frame = lab.page.frame_locator(".jp-OutputArea-output iframe")
     answer = frame.locator("#answer")
-    lab.do(answer.wait_for())
-    lab.do(answer.filter(has_text="It says").wait_for())
-    before = frame.locator("#doubt").filter(has_text="Whole, it says")
-    assert lab.do(before.count()) == 0
-    lab.do(frame.get_by_label("positions", exact=True).check())
-    lab.do(before.wait_for())
+    answer.wait_for()
+    answer.filter(has_text="It says").wait_for()
+    before = frame.locator("#doubt").filter(has_text="Whole")
+    assert before.count() == 0
+    frame.get_by_label("positions", exact=True).check()
+    before.wait_for()
     lab.picture("live_page")
     assert lab.problems() == []
 
