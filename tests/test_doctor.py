@@ -194,10 +194,18 @@ def values_first(self, q, k, v):
     return (v.mT @ (k @ (q * 12**-0.5).mT).softmax(-2)).mT
 
 
+class Explicit(ViT):
+    """Gives the weights of attention too."""
+
+    def forward(self, images):
+        return super().forward(images, return_attention=True)
+
+
 SOUND = {
     "plain": (sick.Plain, 32),
     "core": (lambda: ViT(ViTConfig(**SMALL)), 32),
     "core mean": (lambda: ViT(ViTConfig(**SMALL, pool="mean", qkv_bias=False, dropout=0.5)), 32),
+    "core explicit": (lambda: Explicit(ViTConfig(**SMALL, pool="mean", dropout=0.1)), 32),
     "core digits": (lambda: ViT(ViTConfig(**DIGITS)), 8, 1),
     "core wide": (lambda: ViT(ViTConfig(**{**DIGITS, "image_size": (4, 16)})), (4, 16), 1),
     "core one class": (lambda: ViT(ViTConfig(**{**SMALL, "num_classes": 1})), 32),
