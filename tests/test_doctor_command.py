@@ -129,20 +129,7 @@ def test_what_is_found_in_a_folder_stands_in_the_table_and_nothing_else(class_re
     assert '"status"' not in said.replace(rows["'=1+1.py"]["message"], "")
     assert sorted(path.name for path in out.iterdir()) == ["report.csv", "report.html"]
     assert not list((out.parent.parent / "home work").rglob("__pycache__"))
-
-
-@pytest.mark.slow
-def test_the_page_shows_each_file_escaped_and_needs_nothing_else(class_results):
-    text = (class_results[3] / "report.html").read_text("utf-8")
-    assert text.count("<details") == len(STATUS)
-    assert "<summary><b>Zoé Müller/mon ViT &amp; co.py</b>: 0 findings;" in text
-    assert "mon ViT & co" not in text
-    assert "<title>The doctor on home work</title>" in text
-    assert f"{len(STATUS)} files: 2 without findings, {len(STATUS) - 3} could not be" in text
-    assert "<span>scale missing</span>" in text
-    assert not re.search(r"<(script|link|img)|https?:|url\(", text)
-    for number in range(len(STATUS)):
-        assert text.count(f"href='#f{number}'") == text.count(f"id='f{number}'") == 1
+    assert "<title>The doctor on home work</title>" in (out / "report.html").read_text("utf-8")
 
 
 def test_the_page_tells_all_of_a_finding_and_what_is_not_done_yet():
@@ -157,6 +144,9 @@ def test_the_page_tells_all_of_a_finding_and_what_is_not_done_yet():
     ):
         assert part in text
     assert "<fault>" not in text
+    assert not re.search(r"<(script|link|img)|https?:|url\(", text)
+    for number in range(2):
+        assert text.count(f"href='#f{number}'") == text.count(f"id='f{number}'") == 1
     assert page([], "T", 0)
 
 

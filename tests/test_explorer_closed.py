@@ -26,13 +26,9 @@ from live_page import (
 from PIL import Image
 from test_explorer_numbers import lively
 
-from vit_course import explorer
-from vit_course.explorer import __main__ as command
 from vit_course.explorer import pages
 from vit_steps import ViTConfig
-from vit_steps.training import load_weights
 from vit_steps.training.dataset import ImageDataset
-from vit_steps.weights import SCATTERED
 
 pytestmark = pytest.mark.slow
 
@@ -175,36 +171,3 @@ def test_all_that_takes_the_focus_has_a_name(chrome, stored, tmp_path):
 # What a browser lets the keyboard reach, or a script focus.
 FOCUSABLE = """() => [...document.querySelectorAll('button, input, select, [tabindex]')].filter(
   element => !element.disabled && element.checkVisibility()).length"""
-
-
-# In a notebook -----------------------------------------------------------------------------------
-
-
-def test_in_a_notebook_the_page_runs_in_a_frame_that_reaches_nothing_else(chrome, tmp_path):
-    head = '<meta charset="utf-8"><link rel="icon" href="data:,">'  # as JupyterLab has them
-    weights = load_weights(SCATTERED)
-    pictures = command.held_out("scattered", weights, 24)
-    output = explorer.show(weights, pictures, height=700)._repr_html_()
-    reach = """() => {
-      const found = [];
-      for (const [name, take] of Object.entries({
-        page: () => parent.secret, document: () => parent.document.body, store: () => localStorage,
-        frame: () => frameElement.id,
-      })) {
-        try { if (take() !== undefined) found.push(name); } catch {}
-      }
-      return found;
-    }"""
-    bare = output.replace('sandbox="allow-scripts allow-downloads"', "")
-    for html, reached in ((output, []), (bare, ["page", "document", "store", "frame"])):
-        path = tmp_path / "notebook.html"
-        path.write_text(f"<!doctype html>{head}<script>secret = 1</script>{html}", "utf-8")
-        with window(chrome, path) as page:
-            inside = page.frame_locator("iframe")
-            inside.get_by_text(re.compile("^It says")).wait_for()
-            inside.get_by_role("button", name="Cover the patch that matters most").click()
-            inside.get_by_text(re.compile("^Whole .*, it says")).wait_for()
-            (_, frame) = page.frames
-            assert len(page.workers) == 1
-            assert ask(frame, reach) == reached
-            picture(page, "notebook")
