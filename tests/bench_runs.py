@@ -12,8 +12,6 @@ import random
 import sys
 import time
 from collections.abc import Callable
-from contextlib import suppress
-from importlib import metadata
 from statistics import quantiles
 
 import torch
@@ -131,18 +129,6 @@ def spread(values: list[float], others: list[float]) -> list[float]:
     return quantiles(ratios, n=4, method="inclusive") if len(ratios) > 1 else ratios * 3
 
 
-def chance(values: list[float], others: list[float]) -> list[float]:
-    """Between which two the median of more turns would lie, at 95%; of few turns, all of them.
-
-    By the places that the middle one may take among the sorted ratios: for n turns, n / 2 give or
-    take 0.98 times the root of n.
-    """
-    ratios = sorted(value / other for value, other in zip(values, others, strict=True))
-    away = 0.98 * len(ratios) ** 0.5
-    low, high = int(len(ratios) / 2 - away), int(len(ratios) / 2 + away)
-    return [ratios[max(low, 0)], ratios[min(high, len(ratios) - 1)]]
-
-
 def peak(run: Run) -> int:
     """Bytes of tensors that are there at once in a run, gradients too, whatever the allocator does.
 
@@ -171,12 +157,3 @@ def peak(run: Run) -> int:
             live.pop(place, None)
         top = max(top, sum(live.values()))
     return top
-
-
-def versions() -> dict[str, str]:
-    """Of torch and of the peers that are installed."""
-    found = {}
-    for name in ("torch", "timm", "transformers", "vit-pytorch"):
-        with suppress(metadata.PackageNotFoundError):
-            found[name] = metadata.version(name)
-    return found

@@ -1,15 +1,16 @@
 """JupyterLab in a real browser: the course as a learner starts it, and what stands on the screen.
 
-Every wait has a limit outside the page, because a page that hangs answers nothing.
+What is done with a page has a limit outside it, because a page that hangs answers nothing.
 """
 
-import asyncio
 import json
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -90,6 +91,36 @@ def launched(limit: int = 30_000):
 
 
 @contextmanager
+def bounded(chrome, limit: float):
+    """End Chromium after so many seconds."""
+    session = chrome.new_browser_cdp_session()
+    processes = session.send("SystemInfo.getProcessInfo")["processInfo"]
+    session.detach()
+    (number,) = [process["id"] for process in processes if process["type"] == "browser"]
+    end = threading.Timer(limit, os.kill, (number, signal.SIGKILL))
+    end.start()
+    try:
+        yield
+    finally:
+        end.cancel()
+
+
+def listen(page, *known: str, kinds=("error",)) -> list[str]:
+    """What a page will complain of, its dialogs, and what it asks for beside what begins so."""
+    heard = []
+
+    def refuse(dialog):
+        heard.append(f"a dialog: {dialog.message}")
+        dialog.dismiss()
+
+    page.on("console", lambda m: m.type in kinds and heard.append(m.text))
+    page.on("pageerror", lambda error: heard.append(str(error)))
+    page.on("dialog", refuse)
+    page.on("request", lambda r: r.url.startswith(known) or heard.append(r.url))
+    return heard
+
+
+@contextmanager
 def started(home: Path):
     """Start the course by the README's command, with settings of its own, and stop it at the end.
 
@@ -141,82 +172,42 @@ class Lab:
     """A window of JupyterLab.
 
     Args:
-        address: where it runs.
+        chrome: a Chromium.
+        address: where JupyterLab runs.
         pictures: the folder for screenshots.
 
     Attributes:
         heard: errors on the browser's console, and its dialogs, since the last notebook was opened.
     """
 
-    def __init__(self, address: str, pictures: Path):
+    def __init__(self, chrome, address: str, pictures: Path):
         self.pictures = pictures
-        self.heard = []
-        self.runner = asyncio.Runner()
-        try:
-            self.do(self._launch(address), 150)
-        except BaseException:
-            self.stop()
-            raise
-
-    async def _launch(self, address):
-        from playwright.async_api import async_playwright
-
-        self.playwright = await async_playwright().start()
-        self.browser = await self.playwright.chromium.launch(
-            executable_path=chromium(), headless=True, args=FLAGS
-        )
-        self.page = await self.browser.new_page(viewport={"width": WIDE, "height": 900})
-        self.page.on("console", lambda m: m.type == "error" and self.heard.append(m.text))
-        self.page.on("pageerror", lambda error: self.heard.append(str(error)))
-        self.page.on("dialog", self._dismiss)
-        await self.page.goto(address, wait_until="commit")
-        await self.page.wait_for_function("window.jupyterapp", timeout=120_000)
-        await self.page.evaluate("() => jupyterapp.restored.then(() => null)")
-
-    async def _dismiss(self, dialog):
-        self.heard.append(f"a dialog: {dialog.message}")
-        await dialog.dismiss()
-
-    def stop(self):
-        """Close the browser, also one whose page hangs."""
-        if hasattr(self, "browser"):
-            self.do(self.browser.close(), 30)
-        if hasattr(self, "playwright"):
-            self.do(self.playwright.stop(), 30)
-        self.runner.close()
-
-    def do(self, coroutine, limit: float = 30):
-        """What Playwright's coroutine returns, or a TimeoutError after so many seconds."""
-
-        async def bounded():
-            return await asyncio.wait_for(coroutine, limit)
-
-        return self.runner.run(bounded())
-
-    def ask(self, script: str, argument=None, limit: float = 30):
-        """What a function in JavaScript returns; a promise is awaited."""
-        return self.do(self.page.evaluate(script, argument), limit)
+        self.page = chrome.new_page(viewport={"width": WIDE, "height": 900})
+        self.heard = listen(self.page, "")
+        self.ask = self.page.evaluate  # what a function in JavaScript returns
+        self.page.goto(address, wait_until="commit")
+        self.until("window.jupyterapp", limit=120)
+        self.ask("() => jupyterapp.restored.then(() => null)")
 
     def until(self, condition: str, argument=None, limit: float = 60):
         """Wait until a function in JavaScript returns something true."""
-        wait = self.page.wait_for_function(condition, arg=argument, timeout=limit * 1000)
-        self.do(wait, limit + 5)
+        self.page.wait_for_function(condition, arg=argument, timeout=limit * 1000)
 
     def open(self, path: str):
         """Open a notebook, and wait for its kernel."""
         self.heard.clear()
-        self.ask(OPEN, path, 120)
+        self.ask(OPEN, path)
 
     def close(self):
         """Save the notebook, stop its kernel, close its tab."""
-        self.ask(CLOSE, limit=60)
+        self.ask(CLOSE)
 
     def run_all(self) -> bool:
         """Run all cells, as from the menu. False where one fails."""
-        return self.ask("() => jupyterapp.commands.execute('notebook:run-all-cells')", limit=900)
+        return self.ask("() => jupyterapp.commands.execute('notebook:run-all-cells')")
 
     def resize(self, width: int, height: int = 900):
-        self.do(self.page.set_viewport_size({"width": width, "height": height}))
+        self.page.set_viewport_size({"width": width, "height": height})
         self.until(
             "([w, h]) => { const s = jupyterapp.shell.node; "
             "return s.clientWidth === w && s.clientHeight === h; }",
@@ -230,7 +221,7 @@ class Lab:
         """
         end = time.monotonic() + limit
         while (found := self.ask(PROBLEMS)) and time.monotonic() < end:
-            self.do(asyncio.sleep(0.2))
+            self.page.wait_for_timeout(200)
         return found + self.heard
 
     def figures(self) -> list[int]:
@@ -249,17 +240,17 @@ class Lab:
 
     def node(self, cell: int):
         """A cell's element on the page."""
-        return self.do(self.page.evaluate_handle(f"i => {CELL}.node", cell)).as_element()
+        return self.page.evaluate_handle(f"i => {CELL}.node", cell).as_element()
 
     def press(self, *keys: str):
         for key in keys:
-            self.do(self.page.keyboard.press(key))
+            self.page.keyboard.press(key)
 
     def into(self, cell: int):
         """Click into a code cell's text."""
-        editor = self.do(self.node(cell).query_selector(".cm-content"))
-        self.do(editor.scroll_into_view_if_needed())
-        self.do(editor.click())
+        editor = self.node(cell).query_selector(".cm-content")
+        editor.scroll_into_view_if_needed()
+        editor.click()
 
     def type_over(self, cell: int, old: str, new: str):
         """Type another line, key by key, over the one that begins with `old`; its indent stays."""
@@ -267,13 +258,13 @@ class Lab:
         (row,) = [i for i, line in enumerate(lines) if line.strip().startswith(old)]
         self.into(cell)
         self.press("ControlOrMeta+Home", *["ArrowDown"] * row, "End", "Shift+Home")
-        self.do(self.page.keyboard.type(new))
+        self.page.keyboard.type(new)
 
     def paste(self, cell: int, source: str):
         """Put a text in the place of all that stands in a cell."""
         self.into(cell)
         self.press("ControlOrMeta+a")
-        self.do(self.page.keyboard.insert_text(source))
+        self.page.keyboard.insert_text(source)
 
     def begin(self, cell: int) -> int | None:
         """Press Ctrl+Enter in a cell, and wait until it runs or has run.
@@ -308,11 +299,11 @@ class Lab:
     def click(self, command: str):
         """Click a button of the notebook's toolbar."""
         button = f".jp-NotebookPanel:not(.lm-mod-hidden) .jp-Toolbar [data-command='{command}']"
-        self.do(self.page.locator(button).first.click())
+        self.page.locator(button).first.click()
 
     def confirm(self):
         """Say yes to JupyterLab's question, and wait until the kernel is there again."""
-        self.do(self.page.locator(".jp-Dialog .jp-mod-accept").click())
+        self.page.locator(".jp-Dialog .jp-mod-accept").click()
         self.until(
             "() => !document.querySelector('.jp-Dialog') && "
             "jupyterapp.shell.currentWidget.sessionContext.kernelDisplayStatus === 'idle'",
@@ -328,21 +319,21 @@ class Lab:
 
     def unfold(self, cell: int, summary: str) -> str:
         """Click on what is folded in a text cell, and read the code in it."""
-        folded = self.do(self.node(cell).query_selector(f"details:has-text('{summary}')"))
-        self.do(self.do(folded.query_selector("summary")).click())
-        code = self.do(folded.query_selector("pre"))
-        self.do(code.wait_for_element_state("visible"))
-        return self.do(code.inner_text()).strip()
+        folded = self.node(cell).query_selector(f"details:has-text('{summary}')")
+        folded.query_selector("summary").click()
+        code = folded.query_selector("pre")
+        code.wait_for_element_state("visible")
+        return code.inner_text().strip()
 
     def choose(self, cell: int, option: int) -> str:
         """Click on an option, counted from 0, of what a cell asks; what it then says."""
-        folded = self.do(self.node(cell).query_selector_all("details"))[option]
-        self.do(self.do(folded.query_selector("summary")).click())
-        return self.do(self.do(folded.query_selector("p")).inner_text())
+        folded = self.node(cell).query_selector_all("details")[option]
+        folded.query_selector("summary").click()
+        return folded.query_selector("p").inner_text()
 
     def picture(self, name: str):
         """Take a screenshot of the window."""
-        self.do(self.page.screenshot(path=self.pictures / f"{name}.png"), 60)
+        self.page.screenshot(path=self.pictures / f"{name}.png")
 
     def whole_picture(self, name: str):
         """Take a screenshot of the whole notebook, from its first cell to its last."""

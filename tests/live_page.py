@@ -2,14 +2,13 @@
 
 import os
 import re
-import signal
-import threading
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from io import BytesIO
 from pathlib import Path
 
 import pytest
 import torch
+from browser import bounded, listen
 
 from vit_course import explorer
 
@@ -26,33 +25,16 @@ def window(chrome, path, wide=1440, quiet=True, limit=240, **options):
         quiet: False where the test provokes what the page objects to.
         limit: so many seconds, then Chromium is ended: a page that hangs answers nothing.
     """
-    session = chrome.new_browser_cdp_session()
-    processes = session.send("SystemInfo.getProcessInfo")["processInfo"]
-    session.detach()
-    (number,) = [process["id"] for process in processes if process["type"] == "browser"]
-    end = threading.Timer(limit, os.kill, (number, signal.SIGKILL))
-    end.start()
     context = chrome.new_context(viewport={"width": wide, "height": 900}, **options)
     context.set_default_timeout(LIMIT)
+    page = context.new_page()
     known = (path.as_uri(), "about:srcdoc", "blob:")  # the page, its frame, its Worker
-    page, heard = context.new_page(), []
-    page.on("console", lambda m: heard.append(m.text) if m.type in ("error", "warning") else None)
-    page.on("pageerror", lambda error: heard.append(str(error)))
-    page.on("request", lambda r: heard.append(r.url) if not r.url.startswith(known) else None)
-
-    def refuse(dialog):
-        heard.append(f"a dialog: {dialog.message}")
-        dialog.dismiss()
-
-    page.on("dialog", refuse)
-    try:
+    heard = listen(page, *known, kinds=("error", "warning"))
+    with bounded(chrome, limit), closing(context):
         page.goto(path.as_uri())
         yield page
         if quiet:
             assert heard == []
-    finally:
-        context.close()
-        end.cancel()
 
 
 def ask(page, script, argument=None):
@@ -87,6 +69,20 @@ def settled(page, quick=True):
         ask(page, "() => vitState.findMatters()")
     page.wait_for_function(SETTLED, arg=quick)
     ask(page, "() => new Promise(requestAnimationFrame)")
+
+
+# Of a canvas, in red, green, blue and alpha, a place in each of its rows by columns.
+CELLS = """(canvas, [rows, cols, share]) => {
+  const { width, height } = canvas;
+  const pen = Object.assign(document.createElement('canvas'), { width, height })
+    .getContext('2d', { willReadFrequently: true });
+  pen.drawImage(canvas, 0, 0);
+  const at = (i, long, count) => Math.floor((i + share) * long / count);
+  return Array.from({ length: rows * cols }, (_, k) => {
+    const [x, y] = [at(k % cols, width, cols), at(Math.floor(k / cols), height, rows)];
+    return [...pen.getImageData(x, y, 1, 1).data];
+  });
+}"""
 
 
 def state(page, script):

@@ -6,6 +6,7 @@ a few lines.
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -88,31 +89,60 @@ def has(name: str):
     return enter
 
 
+def otherwise(kind: type[Plain] = Plain, **changes: Any) -> type[Plain]:
+    """A model with other functions."""
+    return type("Otherwise", (kind,), changes)
+
+
+def sick(name: str, kind: type[Plain] = Plain, **changes: Callable) -> type[Plain]:
+    """Enter a model with other functions as one that has the fault of this name."""
+    return has(name)(otherwise(kind, **changes))
+
+
+def adding(**parts: Callable) -> Callable:
+    """A `more` that gives the model these parts, each from its function."""
+
+    def more(self):
+        for name, make in parts.items():
+            setattr(self, name, make())
+
+    return more
+
+
+def changed(kind: type[nn.Module], parts: dict[str, Callable], **changes) -> type[nn.Module]:
+    """A kind of part with other functions, and with parts from their functions."""
+
+    def make(self):
+        kind.__init__(self)
+        adding(**parts)(self)
+
+    return type("Changed", (kind,), {**changes, "__init__": make})
+
+
+def of_attention(forward=Attention.forward, mix=Attention.mix, **parts: Callable) -> type[Plain]:
+    """A model whose attention is otherwise."""
+    attention = changed(Attention, parts, forward=forward, mix=mix)
+    return otherwise(attention=attention)
+
+
+def of_blocks(forward: Callable = Block.forward, **parts: Callable) -> type[Plain]:
+    """A model whose blocks are otherwise."""
+    block = changed(Block, parts, forward=forward)
+    return otherwise(more=adding(blocks=lambda: nn.ModuleList(block() for _ in range(2))))
+
+
 def with_mix(name: str, mix: Callable) -> None:
     """Enter a model whose heads mix their values otherwise."""
-    attention = type("Mixed", (Attention,), {"mix": lambda self, q, k, v: mix(q, k, v)})
-    has(name)(type("Sick", (Plain,), {"attention": attention}))
+    has(name)(of_attention(mix=lambda self, q, k, v: mix(q, k, v)))
 
 
 # From the outside --------------------------------------------------------------------------------
 
-
-@has("forward fails")
-class NoBrackets(Plain):
-    def forward(self, images):
-        return super().forward(images)(8, 1000)
-
-
-@has("forward fails")
-class Tokens(Plain):
-    def forward(self, images):
-        return self.encode(self.embed(images))
-
-
-@has("not finite")
-class Log(Plain):
-    def forward(self, images):
-        return super().forward(images).log()
+NoBrackets = sick(
+    "forward fails", forward=lambda self, images: Plain.forward(self, images)(8, 1000)
+)
+sick("forward fails", forward=lambda self, images: self.encode(self.embed(images)))
+sick("not finite", forward=lambda self, images: Plain.forward(self, images).log())
 
 
 @has("images mixed")
@@ -121,12 +151,13 @@ class BatchMean(Plain):
         return super().encode(x - x.mean(0))
 
 
-@has("images mixed")
-class OverBatch(Plain):
-    def embed(self, images):
-        x = super().embed(images)
-        turned = x.transpose(0, 1)  # attention without batch_first: over images, not tokens
-        return x + F.scaled_dot_product_attention(turned, turned, turned).transpose(0, 1)
+def over_batch(self, images):
+    x = Plain.embed(self, images)
+    turned = x.transpose(0, 1)  # attention without batch_first: over images, not tokens
+    return x + F.scaled_dot_product_attention(turned, turned, turned).transpose(0, 1)
+
+
+sick("images mixed", embed=over_batch)
 
 
 @has("input changed")
@@ -136,25 +167,20 @@ class InPlace(Plain):
         return super().forward(images)
 
 
-@has("parameters changed")
-class Renormed(Plain):
-    def forward(self, images):
-        with torch.no_grad():
-            self.head.weight.mul_(0.9)
-        return super().forward(images)
+def renormed(self, images):
+    with torch.no_grad():
+        self.head.weight.mul_(0.9)
+    return Plain.forward(self, images)
 
 
-@has("parameters changed")
-class Anew(Plain):
-    def forward(self, images):
-        self.cls_token.data = self.cls_token.data + 0.1
-        return super().forward(images)
+def anew(self, images):
+    self.cls_token.data = self.cls_token.data + 0.1
+    return Plain.forward(self, images)
 
 
-@has("random in eval")
-class Dropping(Plain):
-    def encode(self, x):
-        return super().encode(F.dropout(x, 0.1))
+sick("parameters changed", forward=renormed)
+sick("parameters changed", forward=anew)
+sick("random in eval", encode=lambda self, x: Plain.encode(self, F.dropout(x, 0.1)))
 
 
 @has("random in eval")
@@ -182,10 +208,11 @@ class Squeezed(Plain):
         return super().forward(images).squeeze()
 
 
-@has("unseen pixels")
-class Cut(Plain):
-    def forward(self, images):
-        return super().forward(F.pad(images[..., :-2, :], (0, 0, 0, 2)))
+def cut(self, images):
+    return Plain.forward(self, F.pad(images[..., :-2, :], (0, 0, 0, 2)))
+
+
+sick("unseen pixels", forward=cut)
 
 
 @has("unseen pixels")
@@ -194,10 +221,8 @@ class LastPatches(Plain):
         return super().encode(x[:, :-4])
 
 
-@has("images cropped")
-class Cropped(Plain):
-    def check(self, images):
-        """The convolution leaves out what is no whole patch, in silence."""
+# The convolution leaves out what is no whole patch, in silence.
+Cropped = sick("images cropped", check=lambda self, images: None)
 
 
 @has("another dtype")
@@ -206,115 +231,79 @@ class Floats(Plain):
         return super().embed(images).float()
 
 
-@has("no positions")
-class NoPositions(Plain):
-    def embed(self, images):
-        x = self.patches(images).flatten(2).mT
-        return torch.cat([self.cls_token.expand(len(x), -1, -1), x], dim=1)
+def without_positions(self, images):
+    x = self.patches(images).flatten(2).mT
+    return torch.cat([self.cls_token.expand(len(x), -1, -1), x], dim=1)
 
 
-@has("no positions")
-class OnePosition(Plain):
-    def more(self):
-        self.pos_embed = nn.Parameter(torch.randn(1, 1, WIDTH) * 0.02)
+def positions(count):
+    return lambda: nn.Parameter(torch.randn(1, count, WIDTH) * 0.02)
+
+
+sick("no positions", embed=without_positions)
+OnePosition = sick("no positions", more=adding(pos_embed=positions(1)))
 
 
 # Parameters --------------------------------------------------------------------------------------
 
 
-@has("no gradient")
-class Unused(Plain):
-    def more(self):
-        self.extra = nn.Linear(WIDTH, WIDTH)
-
-    def encode(self, x):
-        self.extra(x)
-        return super().encode(x)
+def in_vain(self, x):
+    self.extra(x)
+    return Plain.encode(self, x)
 
 
-@has("no gradient")
-class Detached(Plain):
-    def embed(self, images):
-        return super().embed(images).detach()
+def cut_off(self, images):
+    return self.head(self.norm(self.encode(self.embed(images)[:, 1:])).mean(1))
 
 
-@has("cls unused")
-class CutOff(Plain):
-    def forward(self, images):
-        return self.head(self.norm(self.encode(self.embed(images)[:, 1:])).mean(1))
+def keeps_nothing(self, x):
+    for block in self.blocks:
+        block(x)
+    return x
 
 
-@has("idle block")
-class KeepsNothing(Plain):
-    def encode(self, x):
-        for block in self.blocks:
-            block(x)
-        return x
+def one_idle(self, x):
+    self.blocks[0](x)
+    return self.blocks[1](x)
 
 
-@has("idle block")
-class OneIdle(Plain):
-    def encode(self, x):
-        self.blocks[0](x)
-        return self.blocks[1](x)
+sick("no gradient", more=adding(extra=lambda: nn.Linear(WIDTH, WIDTH)), encode=in_vain)
+sick("no gradient", embed=lambda self, images: Plain.embed(self, images).detach())
+sick("cls unused", forward=cut_off)
+sick("idle block", encode=keeps_nothing)
+sick("idle block", encode=one_idle)
+sick(
+    "hidden",
+    more=adding(extra=lambda: [Block()]),
+    encode=lambda self, x: self.extra[0](Plain.encode(self, x)),
+)
+sick(
+    "hidden",
+    more=adding(extra=lambda: {"shift": torch.zeros(WIDTH, requires_grad=True)}),
+    encode=lambda self, x: Plain.encode(self, x) + self.extra["shift"],
+)
 
 
-@has("hidden")
-class PlainList(Plain):
-    def more(self):
-        self.extra = [Block()]
-
-    def encode(self, x):
-        return self.extra[0](super().encode(x))
+def plain_tensor(self):
+    del self.pos_embed
+    self.pos_embed = torch.randn(1, 17, WIDTH) * 0.02
 
 
-@has("hidden")
-class InDict(Plain):
-    def more(self):
-        self.extra = {"shift": torch.zeros(WIDTH, requires_grad=True)}
-
-    def encode(self, x):
-        return super().encode(x) + self.extra["shift"]
+def under_other_names(self, *args, **options):
+    state = Plain.state_dict(self, *args, **options)
+    return {f"vit.{name}": x for name, x in state.items()}
 
 
-@has("not saved")
-class PlainTensor(Plain):
-    def more(self):
-        del self.pos_embed
-        self.pos_embed = torch.randn(1, 17, WIDTH) * 0.02
-
-
-@has("not saved")
-class NotPersistent(Plain):
-    def more(self):
-        self.register_buffer("mixing", torch.randn(WIDTH, WIDTH), persistent=False)
-
-    def encode(self, x):
-        return super().encode(x + x @ self.mixing)
-
-
-@has("not saved")
-class Strange(Plain):
-    def state_dict(self, *args, **options):
-        return {f"vit.{n}": x for n, x in super().state_dict(*args, **options).items()}
-
-
-@has("initial loss")
-class LoudHead(Plain):
-    def more(self):
-        nn.init.normal_(self.head.weight)
-
-
-@has("weights large")
-class LoudWeights(Plain):
-    def more(self):
-        nn.init.normal_(self.blocks[0].mlp[2].weight)
-
-
-@has("weights small")
-class QuietWeights(Plain):
-    def more(self):
-        nn.init.normal_(self.blocks[1].mlp[0].weight, std=1e-5)
+sick("not saved", more=plain_tensor)
+sick(
+    "not saved",
+    more=lambda self: self.register_buffer("mixing", torch.randn(WIDTH, WIDTH), persistent=False),
+    encode=lambda self, x: Plain.encode(self, x + x @ self.mixing),
+)
+sick("not saved", state_dict=under_other_names)
+LoudHead = sick("initial loss", more=lambda self: nn.init.normal_(self.head.weight))
+sick("weights large", more=lambda self: nn.init.normal_(self.blocks[0].mlp[2].weight))
+sick("weights small", more=lambda self: nn.init.normal_(self.blocks[1].mlp[0].weight, std=1e-5))
 
 
 @has("positions large")
@@ -323,16 +312,8 @@ class LoudPositions(Plain):
         nn.init.normal_(self.pos_embed)
 
 
-@has("positions small")
-class QuietPositions(Plain):
-    def more(self):
-        nn.init.normal_(self.pos_embed, std=1e-4)
-
-
-@has("token large")
-class LoudToken(Plain):
-    def more(self):
-        nn.init.normal_(self.cls_token, std=10)
+sick("positions small", more=lambda self: nn.init.normal_(self.pos_embed, std=1e-4))
+sick("token large", more=lambda self: nn.init.normal_(self.cls_token, std=10))
 
 
 # Inside attention --------------------------------------------------------------------------------
@@ -359,12 +340,6 @@ with_mix("attention saturated", lambda q, k, v: (100 * q @ k.mT).softmax(-1) @ v
 # How attention moves tokens about ----------------------------------------------------------------
 
 
-def with_attention(name: str, forward: Callable) -> None:
-    """Enter a model whose attention goes from tokens to tokens otherwise."""
-    attention = type("Mixed", (Attention,), {"forward": forward})
-    has(name)(type("Sick", (Plain,), {"attention": attention}))
-
-
 def merged_by_view(self, x):
     q, k, v = self.qkv(x).unflatten(-1, (3, HEADS, -1)).permute(2, 0, 3, 1, 4)
     return self.proj(self.mix(q, k, v).reshape(x.shape))
@@ -385,10 +360,14 @@ def over_heads(self, x):
     return self.proj(self.mix(q, k, v).flatten(2))
 
 
-with_attention("heads mixed", merged_by_view)
-with_attention("heads mixed", split_by_view)
-with_attention("heads mixed", never_turned)
-with_attention("tokens apart", over_heads)
+for mixed in (merged_by_view, split_by_view, never_turned):
+    has("heads mixed")(of_attention(mixed))
+has("tokens apart")(of_attention(over_heads))
+
+
+def in_tiles(images):
+    """Images (B, C, rows, P, cols, P)."""
+    return images.unflatten(3, (-1, PATCH)).unflatten(2, (-1, PATCH))
 
 
 class ByHand(Plain):
@@ -396,12 +375,10 @@ class ByHand(Plain):
 
     def more(self):
         self.patches = nn.Linear(3 * PATCH * PATCH, WIDTH)
-        self.pos_embed = nn.Parameter(torch.randn(1, 40, WIDTH) * 0.02)
+        self.pos_embed = positions(40)()
 
     def cut(self, images):
-        height, width = images.shape[2] // PATCH, images.shape[3] // PATCH
-        x = images.unflatten(3, (width, PATCH)).unflatten(2, (height, PATCH))
-        return x.permute(0, 2, 4, 1, 3, 5).flatten(3).flatten(1, 2)
+        return in_tiles(images).permute(0, 2, 4, 1, 3, 5).flatten(3).flatten(1, 2)
 
     def embed(self, images):
         if images.shape[2] % PATCH or images.shape[3] % PATCH:
@@ -411,47 +388,32 @@ class ByHand(Plain):
         return x + self.pos_embed[:, : x.shape[1]]
 
 
-@has("patches scrambled")
-class Reshaped(ByHand):
-    def cut(self, images):
-        return images.reshape(len(images), -1, 3 * PATCH * PATCH)
+def reshaped(self, images):
+    return images.reshape(len(images), -1, 3 * PATCH * PATCH)
 
 
-@has("patches scrambled")
-class ChannelsFirst(ByHand):
-    def cut(self, images):
-        height, width = images.shape[2] // PATCH, images.shape[3] // PATCH
-        x = images.unflatten(3, (width, PATCH)).unflatten(2, (height, PATCH))
-        return x.permute(0, 1, 2, 4, 3, 5).reshape(len(images), height * width, -1)
+def channels_first(self, images):
+    return in_tiles(images).permute(0, 1, 2, 4, 3, 5).reshape(len(images), -1, 3 * PATCH * PATCH)
 
 
-@has("patches scrambled")
-class SidesSwapped(ByHand):
+def sides_swapped(self, images):
     """Right for squares: only a wide image shows it."""
+    height, width = images.shape[2] // PATCH, images.shape[3] // PATCH
+    x = images.reshape(len(images), 3, width, PATCH, height, PATCH)
+    return x.permute(0, 2, 4, 1, 3, 5).flatten(3).flatten(1, 2)
 
-    def cut(self, images):
-        height, width = images.shape[2] // PATCH, images.shape[3] // PATCH
-        x = images.reshape(len(images), 3, width, PATCH, height, PATCH)
-        return x.permute(0, 2, 4, 1, 3, 5).flatten(3).flatten(1, 2)
+
+def dilated(self, images):
+    x = images.unflatten(3, (-1, PATCH)).unflatten(2, (PATCH, -1))
+    return x.permute(0, 3, 4, 1, 2, 5).flatten(3).flatten(1, 2)
+
+
+for scrambled in (reshaped, channels_first, dilated):
+    sick("patches scrambled", ByHand, cut=scrambled)
+SidesSwapped = sick("patches scrambled", ByHand, cut=sides_swapped)
 
 
 # Norms, residuals and blocks ---------------------------------------------------------------------
-
-
-def with_block(name: str, forward: Callable, **parts: Callable) -> None:
-    """Enter a model whose blocks go from tokens to tokens otherwise."""
-
-    def make(self):
-        Block.__init__(self)
-        for part, of in parts.items():
-            setattr(self, part, of())
-
-    block = type("Otherwise", (Block,), {"__init__": make, "forward": forward})
-
-    def more(self):
-        self.blocks = nn.ModuleList(block() for _ in range(2))
-
-    has(name)(type("Sick", (Plain,), {"more": more}))
 
 
 def first_raw(self, x):
@@ -490,108 +452,86 @@ def none_at_all(self, x):
     return self.mlp(self.norm2(self.attn(self.norm1(x))))
 
 
-def plain_block(self, x):
-    return Block.forward(self, x)
-
-
 def normed_mlp():
     parts = (nn.LayerNorm(WIDTH), nn.Linear(WIDTH, WIDTH), nn.GELU(), nn.Linear(WIDTH, WIDTH))
     return nn.Sequential(*parts)
 
 
-with_block("norm missing", first_raw, norm1=nn.Identity)
-with_block("norm missing", second_raw, norm2=nn.Identity)
-with_block("norm unused", thrown_away)
-with_block("norm unused", thrown_away, norm2=lambda: nn.LayerNorm(WIDTH, elementwise_affine=False))
-with_block("norm twice", normed_twice)
-with_block("norm twice", plain_block, mlp=normed_mlp)
-with_block("residual missing", attention_alone)
-with_block("residual missing", mlp_alone)
-with_block("residual missing", none_at_all)
+def summed_branches(self, x):
+    mixed = self.attn(self.norm1(x))
+    return mixed + self.mlp(self.norm2(x))
 
 
-@has("final norm missing")
-class NoFinalNorm(Plain):
-    def more(self):
-        self.norm = nn.Identity()
+has("norm missing")(of_blocks(first_raw, norm1=nn.Identity))
+has("norm missing")(of_blocks(second_raw, norm2=nn.Identity))
+has("norm unused")(of_blocks(thrown_away))
+has("norm unused")(
+    of_blocks(thrown_away, norm2=lambda: nn.LayerNorm(WIDTH, elementwise_affine=False))
+)
+has("norm twice")(of_blocks(normed_twice))
+has("norm twice")(of_blocks(mlp=normed_mlp))
+for residual in (attention_alone, mlp_alone, none_at_all, summed_branches):
+    has("residual missing")(of_blocks(residual))
 
 
-@has("final norm missing")
-class NormBeforeBlocks(Plain):
-    def forward(self, images):
-        return self.head(self.encode(self.norm(self.embed(images)))[:, 0])
+def norm_before_blocks(self, images):
+    return self.head(self.encode(self.norm(self.embed(images)))[:, 0])
 
 
-@has("shared block")
-class OneBlock(Plain):
-    def more(self):
-        self.blocks = nn.ModuleList([Block()] * 3)
+def one_attention(self):
+    for block in self.blocks:
+        block.attn = self.blocks[0].attn
 
 
-@has("shared block")
-class OneAttention(Plain):
-    def more(self):
-        for block in self.blocks:
-            block.attn = self.blocks[0].attn
+def linears(self):
+    for block in self.blocks:
+        block.mlp[1] = nn.Dropout(0.1)
 
+
+sick("final norm missing", more=adding(norm=nn.Identity))
+sick("final norm missing", forward=norm_before_blocks)
+sick("shared block", more=adding(blocks=lambda: nn.ModuleList([Block()] * 3)))
+sick("shared block", more=one_attention)
+sick("activation missing", more=linears)
 
 # In training, and elsewhere ----------------------------------------------------------------------
 
 
-@has("training fails")
-class Masked(Plain):
+def masked(self, x):
     """Batch norm over tokens, of which training leaves out some."""
-
-    def more(self):
-        self.over = nn.BatchNorm1d(17)
-
-    def encode(self, x):
-        return super().encode(self.over(x[:, :12] if self.training else x))
+    return Plain.encode(self, self.over(x[:, :12] if self.training else x))
 
 
-@has("returned attention")
-class Dropped(Plain):
-    def more(self):
-        self.last = Attention()
-
-    def forward(self, images):
-        x = self.norm(self.encode(self.embed(images)))
-        q, k, v = self.last.qkv(x).unflatten(-1, (3, HEADS, -1)).permute(2, 0, 3, 1, 4)
-        weights = F.dropout((q @ k.mT / 12**0.5).softmax(-1), 0.2, self.training)
-        x = x + self.last.proj((weights @ v).transpose(1, 2).flatten(2))
-        return self.head(x[:, 0]), weights
+def dropped(self, images):
+    x = self.norm(self.encode(self.embed(images)))
+    q, k, v = self.last.qkv(x).unflatten(-1, (3, HEADS, -1)).permute(2, 0, 3, 1, 4)
+    weights = F.dropout((q @ k.mT / 12**0.5).softmax(-1), 0.2, self.training)
+    x = x + self.last.proj((weights @ v).transpose(1, 2).flatten(2))
+    return self.head(x[:, 0]), weights
 
 
-@has("device fixed")
-class MadeOnTheCpu(Plain):
-    def encode(self, x):
-        return super().encode(x + torch.zeros(17, WIDTH))
+def for_cuda_alone(self, x):
+    with torch.autocast("cuda", enabled=False):
+        return Plain.encode(self, x)
 
 
-@has("device fixed")
-class NotMoved(Plain):
-    def more(self):
-        self.table = torch.arange(17.0 * WIDTH).view(17, WIDTH).sin()
-
-    def encode(self, x):
-        return super().encode(x + self.table)
+def summed_in_place(self, images):
+    x = self.norm(self.encode(self.embed(images)))[:, 0]
+    y = x.relu()
+    y += x
+    return self.head(y)
 
 
-@has("device fixed")
-class CudaAlone(Plain):
-    def encode(self, x):
-        with torch.autocast("cuda", enabled=False):
-            return super().encode(x)
-
-
-@has("backward fails")
-class InPlaceSum(Plain):
-    def forward(self, images):
-        x = self.norm(self.encode(self.embed(images)))[:, 0]
-        y = x.relu()
-        y += x
-        return self.head(y)
-
+sick("training fails", more=adding(over=lambda: nn.BatchNorm1d(17)), encode=masked)
+sick("returned attention", more=adding(last=Attention), forward=dropped)
+sick("device fixed", encode=lambda self, x: Plain.encode(self, x + torch.zeros(17, WIDTH)))
+sick(
+    "device fixed",
+    more=adding(table=lambda: torch.arange(17.0 * WIDTH).view(17, WIDTH).sin()),
+    encode=lambda self, x: Plain.encode(self, x + self.table),
+)
+sick("device fixed", encode=for_cuda_alone)
+InPlaceSum = sick("backward fails", forward=summed_in_place)
 
 # Numbers of a row, a token, a start --------------------------------------------------------------
 
@@ -610,50 +550,18 @@ with_mix("softmax unused", softened_in_vain)
 with_mix("softmax unused", lambda q, k, v: (q @ k.mT * 12**-0.5).log_softmax(-1) @ v)
 
 
-def summed_branches(self, x):
-    mixed = self.attn(self.norm1(x))
-    return mixed + self.mlp(self.norm2(x))
+def reading(part):
+    """A forward pass whose head reads this part of the tokens."""
+    return lambda self, images: self.head(part(self.norm(self.encode(self.embed(images)))))
 
 
-with_block("residual missing", summed_branches)
+def biases_of_one(self):
+    for module in self.modules():
+        if isinstance(module, nn.Linear):
+            nn.init.ones_(module.bias)
 
 
-@has("activation missing")
-class Linears(Plain):
-    def more(self):
-        for block in self.blocks:
-            block.mlp[1] = nn.Dropout(0.1)
-
-
-@has("patches scrambled")
-class Dilated(ByHand):
-    def cut(self, images):
-        height, width = images.shape[2] // PATCH, images.shape[3] // PATCH
-        x = images.unflatten(3, (width, PATCH)).unflatten(2, (PATCH, height))
-        return x.permute(0, 3, 4, 1, 2, 5).flatten(3).flatten(1, 2)
-
-
-@has("tokens read")
-class SecondToken(Plain):
-    def forward(self, images):
-        return self.head(self.norm(self.encode(self.embed(images)))[:, 1])
-
-
-@has("tokens read")
-class MostTokens(Plain):
-    def forward(self, images):
-        return self.head(self.norm(self.encode(self.embed(images)))[:, 2:].mean(1))
-
-
-@has("bias large")
-class Ones(Plain):
-    def more(self):
-        for module in self.modules():
-            if isinstance(module, nn.Linear):
-                nn.init.ones_(module.bias)
-
-
-@has("eps large")
-class LargeEps(Plain):
-    def more(self):
-        self.norm = nn.LayerNorm(WIDTH, eps=0.1)
+sick("tokens read", forward=reading(lambda x: x[:, 1]))
+sick("tokens read", forward=reading(lambda x: x[:, 2:].mean(1)))
+sick("bias large", more=biases_of_one)
+sick("eps large", more=adding(norm=lambda: nn.LayerNorm(WIDTH, eps=0.1)))

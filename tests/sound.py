@@ -7,43 +7,26 @@ from dataclasses import replace
 from typing import Any
 
 import torch
-from sick import CLASSES, HEADS, WIDTH, Attention, Block, ByHand, Plain
-from torch import Tensor, nn
+from sick import (
+    CLASSES,
+    HEADS,
+    WIDTH,
+    Attention,
+    Block,
+    ByHand,
+    Plain,
+    adding,
+    of_attention,
+    of_blocks,
+    otherwise,
+)
+from torch import nn
 from torch.nn import functional as F
 
 from vit_steps import variants
 
 SIZES: dict[str, Any] = dict(image_size=32, patch_size=8, embed_dim=WIDTH, depth=2, num_heads=HEADS)
 FACE = variants.FaceConfig(**SIZES, num_features=CLASSES)
-
-
-def own(forward=None, mix=None, **parts) -> type[Plain]:
-    """A model whose attention is otherwise."""
-    changes = {"forward": forward or Attention.forward, "mix": mix or Attention.mix}
-
-    def make(self):
-        Attention.__init__(self)
-        for name, part in parts.items():
-            setattr(self, name, part())
-
-    attention = type("Own", (Attention,), {**changes, "__init__": make})
-    return type("Sound", (Plain,), {"attention": attention})
-
-
-def blocked(forward, **parts) -> type[Plain]:
-    """A model whose blocks are otherwise."""
-
-    def make(self):
-        Block.__init__(self)
-        for name, part in parts.items():
-            setattr(self, name, part())
-
-    block = type("Own", (Block,), {"__init__": make, "forward": forward})
-
-    def more(self):
-        self.blocks = nn.ModuleList(block() for _ in range(2))
-
-    return type("Sound", (Plain,), {"more": more})
 
 
 # Attention that depends on the order of its tokens -----------------------------------------------
@@ -109,7 +92,7 @@ def averaged(model: type[Plain]) -> type[Plain]:
     def forward(self, images):
         return self.head(self.norm(self.encode(self.embed(images))).mean(1))
 
-    return type("Averaged", (model,), {"forward": forward})
+    return otherwise(model, forward=forward)
 
 
 # Norms and residuals -----------------------------------------------------------------------------
@@ -192,15 +175,10 @@ class Wrapped(Plain):
         return self.blocks(x)
 
 
-class NormBefore(Plain):
+def norm_before(self, images):
     """A norm before the first block, as CLIP has, and one on each side of the pooling."""
-
-    def more(self):
-        self.before, self.last = norm(), norm()
-
-    def forward(self, images):
-        x = self.norm(self.encode(self.before(self.embed(images))))
-        return self.head(self.last(x.mean(1)))
+    x = self.norm(self.encode(self.before(self.embed(images))))
+    return self.head(self.last(x.mean(1)))
 
 
 class Torch(Plain):
@@ -221,13 +199,11 @@ class Torch(Plain):
         return self.head(self.norm(x.transpose(0, 1 - self.batch_first)[:, 0]))
 
 
-class OverTokens(Plain):
+def over_tokens(self):
     """Batch norm in place of layer norm, a mean and a variance a token."""
-
-    def more(self):
-        self.norm = nn.BatchNorm1d(17)
-        for block in self.blocks:
-            block.norm1, block.norm2 = nn.BatchNorm1d(17), nn.BatchNorm1d(17)
+    self.norm = nn.BatchNorm1d(17)
+    for block in self.blocks:
+        block.norm1, block.norm2 = nn.BatchNorm1d(17), nn.BatchNorm1d(17)
 
 
 class Pooled(Plain):
@@ -248,13 +224,11 @@ class Pooled(Plain):
         return self.head(self.pool(self.query.expand(len(x), -1, -1), x, x)[0][:, 0])
 
 
-class Looped(Plain):
+def looped(self, x):
     """One block on purpose, several times."""
-
-    def encode(self, x):
-        for _ in range(3):
-            x = self.blocks[1](self.blocks[0](x))
-        return x
+    for _ in range(3):
+        x = self.blocks[1](self.blocks[0](x))
+    return x
 
 
 class ByIndex(nn.Module):
@@ -266,99 +240,83 @@ class ByIndex(nn.Module):
         return x
 
 
-class OwnActivation(Plain):
-    def more(self):
-        for block in self.blocks:
-            block.mlp[1] = ByIndex()
+def own_activation(self):
+    for block in self.blocks:
+        block.mlp[1] = ByIndex()
 
 
-class TwoHeads(Plain):
+def two_heads(self, images):
     """The second half of the head is for training alone."""
-
-    def more(self):
-        self.head = nn.Linear(WIDTH, 2 * CLASSES)
-
-    def forward(self, images):
-        first, second = super().forward(images).chunk(2, -1)
-        return (first, second) if self.training else first
+    first, second = Plain.forward(self, images).chunk(2, -1)
+    return (first, second) if self.training else first
 
 
-class Returns(Plain):
+def returns(self, images):
     """Gives the weights from before dropout."""
-
-    def more(self):
-        self.last = Attention()
-
-    def forward(self, images):
-        x = self.norm(self.encode(self.embed(images)))
-        q, k, v = self.last.qkv(x).unflatten(-1, (3, HEADS, -1)).permute(2, 0, 3, 1, 4)
-        weights = (q @ k.mT / 12**0.5).softmax(-1)
-        x = x + self.last.proj(
-            (F.dropout(weights, 0.2, self.training) @ v).transpose(1, 2).flatten(2)
-        )
-        return {"logits": self.head(x[:, 0]), "attention": [weights]}
+    x = self.norm(self.encode(self.embed(images)))
+    q, k, v = self.extra.qkv(x).unflatten(-1, (3, HEADS, -1)).permute(2, 0, 3, 1, 4)
+    weights = (q @ k.mT / 12**0.5).softmax(-1)
+    mixed = F.dropout(weights, 0.2, self.training) @ v
+    x = x + self.extra.proj(mixed.transpose(1, 2).flatten(2))
+    return {"logits": self.head(x[:, 0]), "attention": [weights]}
 
 
-class Remembers(Plain):
+def remembers(self, x):
     """Makes a table when it first runs, and keeps it where it was needed last."""
-
-    table: Tensor | None = None
-
-    def encode(self, x):
-        if self.table is None or self.table.device != x.device or self.table.dtype != x.dtype:
-            self.table = torch.arange(17 * WIDTH).view(17, WIDTH).sin().to(x)
-        return super().encode(x + self.table)
+    if self.table is None or self.table.device != x.device or self.table.dtype != x.dtype:
+        self.table = torch.arange(17 * WIDTH).view(17, WIDTH).sin().to(x)
+    return Plain.encode(self, x + self.table)
 
 
-class ByNumbers(Plain):
+def by_numbers(self, x):
     """Looks at values, as the meta device has none."""
-
-    def encode(self, x):
-        if float(x.abs().max()) == 0:
-            raise ValueError("the image is empty")
-        return super().encode(x)
+    if float(x.abs().max()) == 0:
+        raise ValueError("the image is empty")
+    return Plain.encode(self, x)
 
 
+EINOPS = replace(variants.EINOPS, **SIZES, num_classes=CLASSES)
+PROJECT = replace(variants.PROJECT, **SIZES, num_classes=CLASSES)
 SOUND = {
-    "causal": averaged(own(mix=causal)),
-    "causal by hand": averaged(own(mix=causal_by_hand)),
-    "causal by writing": averaged(own(mix=causal_by_writing)),
-    "bias": own(mix=with_bias, table=lambda: nn.Parameter(torch.randn(HEADS, 17, 17) * 0.02)),
-    "rotary": own(mix=rotary),
-    "query key norm": own(
+    "causal": averaged(of_attention(mix=causal)),
+    "causal by hand": averaged(of_attention(mix=causal_by_hand)),
+    "causal by writing": averaged(of_attention(mix=causal_by_writing)),
+    "bias": of_attention(
+        mix=with_bias, table=lambda: nn.Parameter(torch.randn(HEADS, 17, 17) * 0.02)
+    ),
+    "rotary": of_attention(mix=rotary),
+    "query key norm": of_attention(
         mix=query_key_norm, q_norm=lambda: nn.LayerNorm(12), k_norm=lambda: nn.LayerNorm(12)
     ),
-    "convolution": own(with_convolution, near=near_convolution),
-    "float32 island": own(mix=in_float32),
-    "asks for cuda": own(mix=asks_for_cuda),
-    "norm last": blocked(norm_last),
-    "branch normed": blocked(branch_normed),
-    "sandwich": blocked(sandwich, norm3=norm, norm4=norm),
-    "side by side": blocked(side_by_side),
-    "gated": blocked(gated, gate=gate, norm1=nn.Identity, norm2=nn.Identity),
-    "scaled": blocked(scaled, scale=ones),
+    "convolution": of_attention(with_convolution, near=near_convolution),
+    "float32 island": of_attention(mix=in_float32),
+    "asks for cuda": of_attention(mix=asks_for_cuda),
+    "norm last": of_blocks(norm_last),
+    "branch normed": of_blocks(branch_normed),
+    "sandwich": of_blocks(sandwich, norm3=norm, norm4=norm),
+    "side by side": of_blocks(side_by_side),
+    "gated": of_blocks(gated, gate=gate, norm1=nn.Identity, norm2=nn.Identity),
+    "scaled": of_blocks(scaled, scale=ones),
     "lists": Lists,
     "wrapped": Wrapped,
-    "norm before": NormBefore,
+    "norm before": otherwise(more=adding(before=norm, last=norm), forward=norm_before),
     "torch, norm last": Torch,
-    "torch, norm first": type("First", (Torch,), {"first": True}),
-    "torch, tokens first": type("Tokens", (Torch,), {"batch_first": False}),
-    "over tokens": OverTokens,
+    "torch, norm first": otherwise(Torch, first=True),
+    "torch, tokens first": otherwise(Torch, batch_first=False),
+    "over tokens": otherwise(more=over_tokens),
     "pooled": Pooled,
-    "looped": Looped,
-    "own activation": OwnActivation,
-    "two heads": TwoHeads,
-    "returns": Returns,
-    "remembers": Remembers,
-    "by numbers": ByNumbers,
+    "looped": otherwise(encode=looped),
+    "own activation": otherwise(more=own_activation),
+    "two heads": otherwise(
+        more=adding(head=lambda: nn.Linear(WIDTH, 2 * CLASSES)), forward=two_heads
+    ),
+    "returns": otherwise(more=adding(extra=Attention), forward=returns),
+    "remembers": otherwise(table=None, encode=remembers),
+    "by numbers": otherwise(encode=by_numbers),
     "by hand": ByHand,
-    "einops": lambda: variants.einops_vit(replace(variants.EINOPS, **SIZES, num_classes=CLASSES)),
-    "einops, separate": lambda: variants.einops_vit(
-        replace(variants.EINOPS, **SIZES, num_classes=CLASSES), fused=False
-    ),
-    "project": lambda: variants.project_vit(
-        replace(variants.PROJECT, **SIZES, num_classes=CLASSES)
-    ),
+    "einops": lambda: variants.einops_vit(EINOPS),
+    "einops, separate": lambda: variants.einops_vit(EINOPS, fused=False),
+    "project": lambda: variants.project_vit(PROJECT),
     "face": lambda: variants.face_vit(FACE),
     "face, batch norm": lambda: variants.face_vit(replace(FACE, norm="batch", mask_ratio=0.0)),
     "face, checkpointing": lambda: variants.face_vit(replace(FACE, checkpointing=True)),

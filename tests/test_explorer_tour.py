@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 from helpers import close
-from live_page import ask, at, percent, picture, press, settled, state, tab, use, window
+from live_page import CELLS, ask, at, percent, picture, press, settled, state, tab, use, window
 from test_explorer_numbers import covered, lively, measured, steps, twin
 from test_explorer_page import lit, told
 
@@ -90,18 +90,6 @@ def tick(page, box, checked=True):
 
 # The road ----------------------------------------------------------------------------------------
 
-# Of a canvas, in red, green, blue and alpha, a place in each of its rows by columns.
-CELLS = """(canvas, [rows, cols, share]) => {
-  const { width, height } = canvas;
-  const pen = Object.assign(document.createElement('canvas'), { width, height })
-    .getContext('2d', { willReadFrequently: true });
-  pen.drawImage(canvas, 0, 0);
-  const at = (i, long, count) => Math.floor((i + share) * long / count);
-  return Array.from({ length: rows * cols }, (_, k) => {
-    const [x, y] = [at(k % cols, width, cols), at(Math.floor(k / cols), height, rows)];
-    return [...pen.getImageData(x, y, 1, 1).data];
-  });
-}"""
 # The colours of shares, from dark to light, and of numbers of two signs.
 SHARES = np.array([[0, 32, 77], [55, 72, 108], [124, 123, 120], [186, 174, 108], [255, 234, 70]])
 SIGNS = np.array([[5, 78, 138], [118, 174, 214], [247, 247, 247], [240, 160, 96], [166, 66, 4]])

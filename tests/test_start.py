@@ -3,13 +3,9 @@
 import json
 import os
 import shutil
-import socket
 import subprocess
 import sys
-import time
 from pathlib import Path
-from urllib.error import URLError
-from urllib.request import Request, urlopen
 
 import hygiene
 import nbformat
@@ -256,43 +252,3 @@ def test_the_terminals_python_is_the_courses_whatever_the_shell_sets_up(tmp_path
     ask = [*command, "-i", "-c", "command -v python; echo $MINE"]
     said = subprocess.run(ask, env=environment, capture_output=True, text=True).stdout.split()
     assert said == [str(Path(sys.executable).parent / "python"), "kept"]
-
-
-def get(address: str) -> dict:
-    request = Request(address, headers={"Authorization": "token t"})
-    return json.load(urlopen(request, timeout=5))
-
-
-@pytest.mark.slow
-def test_jupyterlab_opens_on_the_first_lesson_with_contents_and_without_news(tmp_path):
-    pytest.importorskip("jupyterlab")
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    options = ["--no-browser", "--allow-root", f"--port={port}", "--IdentityProvider.token=t"]
-    command = [sys.executable, "-m", "vit_course", "start", "--folder", tmp_path, *options]
-    quiet = dict(stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    lab = subprocess.Popen(command, **quiet, start_new_session=True)
-    address = f"http://127.0.0.1:{port}"
-    try:
-        for _ in range(120):
-            try:
-                get(f"{address}/api/status")
-                break
-            except URLError:
-                time.sleep(0.5)
-        names = {file["name"] for file in get(f"{address}/api/contents")["content"]}
-        assert {"00_start_here.ipynb", "solutions"} <= names
-        layout = get(f"{address}/lab/api/workspaces/default")["data"]["layout-restorer:data"]
-        assert layout["main"]["current"] == "notebook:00_start_here.ipynb"
-        assert "toc" in layout["left"]["current"]
-        assert not layout["left"]["collapsed"]
-        plugin = "@jupyterlab/apputils-extension:notification"
-        schema = get(f"{address}/lab/api/settings/{plugin}")["schema"]["properties"]
-        assert schema["fetchNews"]["default"] == "false"
-    finally:
-        if os.name == "nt":
-            lab.terminate()
-        else:
-            os.killpg(lab.pid, 15)
-        lab.wait(30)
