@@ -193,7 +193,7 @@ def test_a_live_page_runs_below_its_cell(opened):
     answer = frame.locator("#answer")
     lab.do(answer.wait_for())
     lab.do(answer.filter(has_text="It says").wait_for())
-    before = frame.locator("#doubt").filter(has_text="Whole, it says")
+    before = frame.locator("#doubt").filter(has_text="see the marks")
     assert lab.do(before.count()) == 0
     lab.do(frame.get_by_label("positions", exact=True).check())
     lab.do(before.wait_for())
