@@ -305,4 +305,4 @@ def test_a_folder_takes_the_memory_of_its_bytes_and_little_more(tmp_path):
     count, grown = map(int, result.stdout.split())
     assert count == 600
     needed = 600 * 3 * 224 * 224
-    assert 0.5 * needed < grown < 1.35 * needed  # not twice, as where they are copied
+    assert 0.5 * needed < grown < 1.7 * needed  # where they are copied it is twice

@@ -94,8 +94,19 @@ def needed(exercise: Exercise, here: set[str]) -> str:
     names = [name for name in used_names(exercise.answer) if name not in here]
     pieces = [n for n in names if n in PIECES and n not in {*exercise.uses, exercise.name}]
     lines = [import_line(n, exercise.uses[n], "") for n in names if n in exercise.uses]
-    lines = [*filter(None, lines)]
+    lines = joined([*filter(None, lines)])
     if pieces:
         quoted = ", ".join(f'"{name}"' for name in pieces)
         lines += [""] * bool(lines) + [f"{', '.join(pieces)} = checks.mine({quoted})"]
     return "\n".join([*lines, "", ""]) + "\n" if lines else ""
+
+
+def joined(imports: list[str]) -> list[str]:
+    """Lines of import as ruff sorts them: one a module, those of whole modules first."""
+    plain = sorted(line for line in imports if line.startswith("import "))
+    names: dict[str, list[str]] = {}
+    for line in sorted(set(imports) - set(plain)):
+        module, _, name = line.partition(" import ")
+        names.setdefault(module, []).append(name)
+    whole = [f"{module} import {', '.join(those)}" for module, those in names.items()]
+    return [*plain, *[""] * bool(plain and whole), *whole]
