@@ -29,13 +29,13 @@ def negative(picture):
         call("a picture with one channel", shades(1, 3, 2)),
     ],
     wrong="""
-white becomes −1 and black stays 0; black must become 1 and white 0, so take from 1 what is there
+white becomes −1 and black stays 0; what turns 0 into 1, 1 into 0, and 0.2 into 0.8?
     1 - picture => -picture
-these numbers run from 0 to 1, not to 255: take from 1 what is there
+these numbers run from 0 to 1, so white is 1, not 255
     1 - picture => 255 - picture
 it is the other way round: picture - 1 lies below 0; take the picture from 1
     1 - picture => picture - 1
-the numbers now run from −1 to −2; take the picture from 1, not from −1
+the numbers now run from −1 to −2; black must become 1, and white 0
     1 - picture => -(1 + picture)
 it swaps red and blue, and no pixel gets darker or brighter; change the numbers, not their places
     1 - picture => picture.flip(0)
@@ -50,8 +50,8 @@ it divides 1 by the picture; dark must become bright within 0 to 1, so subtract
     1 - picture => 1 / picture
 it takes the picture from its own brightest number; white is 1 in every picture, so take it from 1
     1 - picture => picture.max() - picture
-it says how far each number is from the middle, so black and white come out the same; take the
-picture from 1
+it says how far each number is from the middle, so black and white come out the same; black must
+become 1, and white 0
     1 - picture => (picture - 0.5).abs()
 only black and white are left: 0.2 must become 0.8, not 1
     1 - picture => (picture < 0.5).float()
@@ -65,6 +65,12 @@ it is written for three channels, and a picture with one channel fails; take the
 
 def to_floats(pixels: Tensor) -> Tensor:
     return pixels.permute(2, 0, 1).float() / 255
+
+
+def by_dtype(pixels: Tensor) -> Tensor:
+    """As libraries have it: divides whole numbers by the largest one that their dtype holds."""
+    most = 255 if pixels.is_floating_point() else torch.iinfo(pixels.dtype).max
+    return pixels.permute(2, 0, 1) / most
 
 
 def last_row_black(pixels: Tensor) -> Tensor:
@@ -87,7 +93,11 @@ def picture_test(convert):
     "high, so swapped sides show too. Shapes come first, because tensors of other shapes cannot be "
     "subtracted, or are broadcast in silence.",
     trials=[
-        trust("a right conversion", to_floats, True),
+        trust(
+            "a right conversion: it divides by the largest number of the dtype, 255 for bytes",
+            by_dtype,
+            True,
+        ),
         trust(
             "a right conversion that rounds the last digit differently",
             lambda p: to_floats(p) * (1 - 5e-7),
@@ -156,6 +166,9 @@ pixels.permute(2, 0, 1) / 255
         pixels = torch.rand(2, 4, 3)
         result, expected = convert(pixels), pixels.permute(2, 0, 1)
         return result.shape == expected.shape and torch.allclose(result, expected, atol=1e-5)
+your picture is not of bytes, and a right conversion may rely on them: say dtype=torch.uint8
+    torch.arange(24, dtype=torch.uint8) => torch.arange(24)
+    torch.arange(24, dtype=torch.uint8) => torch.arange(24, dtype=torch.int32)
 it looks at the shape only: scrambled or undivided pixels pass; compare the numbers
     def picture_test(convert):
         return convert(torch.zeros(2, 4, 3, dtype=torch.uint8)).shape == (3, 2, 4)

@@ -296,8 +296,10 @@ def templates(patches):
     ],
     wrong="""
 these find what the patches themselves find, and no more: a patch with large numbers gives many of
-them the largest answer; turn each template away from the patch that comes before its own
+them the largest answer; turn each template towards its own patch, and away from the one that comes
+before it
     range(50) => range(0)
+    made + patches - patches[first] => made - patches + patches[first]
 taking the mean patch away does not help: the patches with large numbers still come first; turn each
 template away from the patch that gives it the largest answer
     return made => return patches - patches.mean(dim=0)
@@ -313,8 +315,6 @@ patch
 argmax runs along the other axis: `(patches @ templates.T)[j, i]` is what patch j answers to
 template i, so the patch that comes first for each template is argmax(dim=0)
     argmax(dim=0) => argmax(dim=1)
-the two are the wrong way round: add a template's own patch, and subtract the one that comes first
-    made + patches - patches[first] => made - patches + patches[first]
 the templates are the columns of what it gives: give one template a row, by .T
     return made => return made.T
 these are answers, (n, n), or as many numbers; give the templates, one a row and as long as a patch

@@ -316,6 +316,12 @@ def trust_split(split):
             "ask it for three heads or more, and look how many come",
         ),
         trust(
+            "a split that makes a head of every column, whatever is asked for",
+            lambda x, h: right_split(x, x.shape[-1]),
+            False,
+            "merged again it gives x, but it does not give h heads",
+        ),
+        trust(
             "a split with its heads in reverse",
             lambda x, h: right_split(x, h).flip(1),
             False,
@@ -356,7 +362,11 @@ it tries a single head, and there is nothing to cut; take three or more
 it trusts a split that makes two heads, whatever is asked for: ask for three or more, and look at
 how many heads come
     (3, 4) => (2,)
+it merges the heads again and compares with x: such a round trip undoes its own damage, and trusts
+heads of any number; compare head i with slice i of x
     torch.equal(heads, torch.stack(slices, dim=1)) =>
+        torch.equal(heads.transpose(1, 2).reshape(2, 5, 12), x)
+    (3, 4) => (2,) ;; torch.equal(heads, torch.stack(slices, dim=1)) =>
         torch.equal(heads.transpose(1, 2).reshape(2, 5, 12), x)
 it tries heads of a single column, and there (h d) and (d h) are the same; take wider heads
     (2, 5, 12) => (2, 5, 3) ;; (3, 4) => (3,) ;; d = 12 => d = 3
