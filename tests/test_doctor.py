@@ -17,7 +17,7 @@ import vit_doctor
 from vit_doctor import CHECKS, Finding, Report, Skipped, examine
 from vit_doctor.watching.places import line_of, of_module
 from vit_doctor.watching.restore import Snapshot, unchanged
-from vit_steps import ViT, ViTConfig
+from vit_steps import EncoderBlock, ViT, ViTConfig
 
 FOLDER = Path(vit_doctor.__file__).parent
 NAMES = [check.__name__.replace("_", " ") for check in CHECKS]
@@ -398,6 +398,8 @@ def test_autocast_is_as_before_and_cells_have_no_numbers():
     assert line_of("<ipython-input-3-ab>", 2) == "line 2 of a cell"
     assert line_of("/home/me/1912.py", 2) == "1912.py:2"
     assert of_module(nn.LayerNorm(3), "norm") == "norm (LayerNorm)"
+    where = of_module(EncoderBlock(8, 2), "blocks.0")  # which of its lines, nobody knows
+    assert where.startswith("blocks.0 (forward at encoder.py:")
 
 
 def test_what_backward_raises_is_a_finding_and_the_rest_goes_on():

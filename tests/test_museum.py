@@ -16,6 +16,7 @@ from vit_course import checks, lessons
 from vit_course.checks import as_published, museum
 from vit_course.checks.exercise import COMMON
 from vit_course.checks.keeping import PIECES
+from vit_course.checks.lesson_12 import in_cell
 from vit_steps import (
     EncoderBlock,
     MultiHeadAttention,
@@ -219,7 +220,7 @@ def test_nothing_silences_an_exhibit_in_training():
         assert idle == ({"blocks"} if number == 10 else set()), number
 
 
-def test_the_doctor_names_ten_of_fourteen_and_accuses_no_sound_one():
+def test_the_doctor_reports_something_in_ten_of_fourteen_and_accuses_no_sound_one():
     found = {number: examined(museum.patient(number)) for number in EXHIBITS}
     assert [n for n in FAULTY if not found[n].names] == [11, 13, 16, 18]
     assert [n for n in SOUND if found[n].names] == []
@@ -459,6 +460,13 @@ def test_16_the_mask_does_nothing():
     wanted.load_state_dict(found.state_dict())
     torch.testing.assert_close(mended(x, mask), wanted(x, mask), atol=1e-5, rtol=0)
     torch.testing.assert_close(found(x), wanted(x), atol=1e-5, rtol=0)
+
+
+def test_a_line_is_told_as_far_as_the_doctor_knows_it():
+    assert in_cell("blocks.0 (line 9 of a cell)") == "blocks.0, line 9 of your cell"
+    told = in_cell("blocks.0 (forward at line 5 of a cell)")
+    assert told == "blocks.0, in the forward that begins at line 5 of your cell"
+    assert in_cell("blocks.0 (forward at encoder.py:12)") == "blocks.0"
 
 
 def test_17_and_18_are_the_same_lines():

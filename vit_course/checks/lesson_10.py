@@ -218,7 +218,9 @@ def frozen_features(model, images):
     uses={"deepcopy": deepcopy},
     slips={
         "AttributeError: 'Stranger' object": "this works for our ViT alone: it asks for a part "
-        "that another model has not; take the head off, and call the model"
+        "that another model has not; take the head off, and call the model",
+        "'NoneType' object is not callable|as child module 'head'": "the model calls its head, so "
+        "the head must be a module that gives back what it gets: nn.Identity()",
     },
     why="What the head is given comes out when the head gives back what it gets. A copy keeps the "
     "model that came in whole, and `eval` switches dropout off in the copy alone.",
@@ -229,6 +231,9 @@ def frozen_features(model, images):
     wrong="""
 these are logits, one a class: the head is still on; put nn.Identity() in its place
     body.head = nn.Identity() => pass
+the model calls its head, so the head must be a module that gives back what it gets: nn.Identity()
+    body.head = nn.Identity() => body.head = None
+    body.head = nn.Identity() => body.head = lambda x: x
 the model that came in has lost its head; take it off a copy (deepcopy)
     deepcopy(model).eval() => model.eval()
     deepcopy(model).eval() => model
@@ -319,6 +324,9 @@ def which_preparation(model, ways, right):
         published("three ways, the second right but for rounding", 0.5, 2e-6, -0.5, agrees=1),
         published("one way, in which one number of one picture is off", at(90, 4e-4), agrees=None),
         published("two ways whose logits are all too small", -0.5, -1e-3, agrees=None),
+        published("two ways, the first right but for rounding", 2e-6, 0.5, agrees=0),
+        published("one way, one number of its first picture is off", at(1, 4e-4), agrees=None),
+        published("one way, with errors up and down", at(90, 0.04) + at(95, -0.04), agrees=None),
     ],
     wrong="""
 it gives the closest way, whether it agrees or not; where none agrees to 1e-5, give None

@@ -81,10 +81,11 @@ def report(answer: Callable) -> str:
 def in_cell(where: str) -> str:
     """The place of a finding as a learner can find it: the lines of other files are not theirs."""
     path, _, line = where.rstrip(")").rpartition(" (")
-    cell = re.fullmatch(r"line (\d+) of a cell", line)
+    cell = re.fullmatch(r"(forward at )?line (\d+) of a cell", line)
     if not cell:
         return path or line
-    return f"{path}, line {cell[1]} of your cell".removeprefix(", ")
+    begins = "in the forward that begins at " if cell[1] else ""
+    return f"{path}, {begins}line {cell[2]} of your cell".removeprefix(", ")
 
 
 def waves(*shape: int) -> Tensor:
@@ -125,6 +126,9 @@ the norm comes after the MLP; it belongs before it: the MLP reads norm2(x)
 the MLP reads norm2(x) now, but the stream itself is normed too, x = norm2(x); give what the norm
 makes another name
     z = self.norm2(x) => x = self.norm2(x) ;; self.mlp(z) => self.mlp(x)
+attention's change is added to what norm1 gave; add it to the stream, x
+    x = x + mixed => x = y + mixed
+    x = x + mixed => x = y + mixed ;; self.mlp(z) => self.mlp(x)
 the MLP's change takes the stream's place; add it to x
     x = x + z => x = z
 norm2 gets attention's change alone; it is to norm the stream, x
@@ -281,6 +285,8 @@ the logits are right; with return_attention=True give the list of the weights as
     return (logits, attention) if => return (logits, []) if
 the logits are right; the list holds the weights of one block, not of each
     return (logits, attention) if => return (logits, attention[-1:]) if
+the logits are right; give a list with one entry per block, attention.append(weights)
+    attention.append(weights) => attention = weights
 it always gives two things; give the weights only where return_attention is True
     return (logits, attention) if return_attention else logits => return logits, attention
 each patch has a position of its own now, but one too early: the first row is the cls token's, and

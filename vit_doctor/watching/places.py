@@ -71,7 +71,7 @@ def of_error(error: BaseException, known: dict[int, str]) -> str:
 
 
 def of_module(module: nn.Module, path: str) -> str:
-    """The path of a module, and the line at which its forward stands, where that can be read.
+    """The path of a module, and the line at which its forward begins, where that can be read.
 
     Of torch's own modules their class, as their code is not the user's to change.
     """
@@ -80,7 +80,7 @@ def of_module(module: nn.Module, path: str) -> str:
             raise TypeError
         file = inspect.getsourcefile(type(module).forward)
         _, line = inspect.getsourcelines(type(module).forward)
-        line = line_of(file or "", line)
+        line = f"forward at {line_of(file or '', line)}"
     except (OSError, TypeError):
         line = type(module).__name__
     return f"{path} ({line})" if path else line
