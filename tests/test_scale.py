@@ -292,6 +292,13 @@ def test_checkpointing_refuses_blocks_that_it_does_not_know(change):
 # Fewer tokens ------------------------------------------------------------------------------------
 
 
+def test_even_keys_merge_the_first_into_the_first_and_what_is_left_keeps_its_order():
+    x, sizes = torch.arange(100.0).reshape(1, 100, 1), torch.ones(1, 100)
+    tokens, counts = scale.merge_tokens(x, torch.ones(1, 100, 2), sizes, 1)  # 2 into 1
+    assert tokens.flatten().tolist() == [0, *range(4, 100, 2), 1.5, *range(3, 100, 2)]
+    assert counts.flatten().tolist() == [1] * 49 + [2] + [1] * 49
+
+
 def of(count):
     return dict(x=torch.ones(3, count, 5), keys=torch.ones(3, count, 4), sizes=torch.ones(3, count))
 
