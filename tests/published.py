@@ -17,22 +17,11 @@ from torch.nn import functional as F
 
 @dataclass(frozen=True)
 class Published:
-    """A mistake.
-
-    Args:
-        number: in the list.
-        what: in words.
-        make: makes the model; None where it is no mistake of a model.
-        names: of the findings that name it; () where making the model fails already.
-        reason: why nothing in a model can tell, "" where the doctor does.
-        size: of the images.
-    """
-
     number: int
     what: str
-    make: Callable[[], nn.Module] | None = None
-    names: tuple[str, ...] = ()
-    reason: str = ""
+    make: Callable[[], nn.Module] | None = None  # None where it is no mistake of a model
+    names: tuple[str, ...] = ()  # of the findings; () where making the model fails already
+    reason: str = ""  # why nothing in a model can tell
     size: int | tuple[int, int] = sick.IMAGE
 
 
@@ -57,38 +46,32 @@ def with_blocks(block: Callable[[], nn.Module]) -> type[Plain]:
 
 
 def root_after(q, k, v):
-    """1: softmax, then divided by the root of the model's width; einsum, as published."""
     energy = torch.einsum("bhqd, bhkd -> bhqk", q, k)
     weights = F.softmax(energy, dim=-1) / WIDTH ** (1 / 2)
     return torch.einsum("bhal, bhlv -> bhav", weights, v)
 
 
 def root_of_width(q, k, v):
-    """2: the width of the model for that of a head."""
     return F.softmax(torch.einsum("bhqd, bhkd -> bhqk", q, k) / WIDTH**0.5, dim=-1) @ v
 
 
 def scale_after(q, k, v):
-    """3: softmax, then times d^-0.5."""
     dots = torch.einsum("bhid,bhjd->bhij", q, k)
     return torch.einsum("bhij,bhjd->bhid", dots.softmax(dim=-1) * q.shape[-1] ** -0.5, v)
 
 
 def mask_fill(q, k, v):
-    """4: no tensor has such a method."""
     scores = q @ k.mT / math.sqrt(q.shape[-1])
     mask = torch.ones(scores.shape[-2:], dtype=torch.bool)
     return scores.mask_fill(~mask, torch.finfo(torch.float32).min).softmax(-1) @ v
 
 
 def island(q, k, v):
-    """27: softmax is kept in float32, on a GPU alone."""
     with torch.autocast("cuda", enabled=False):
         return (q @ k.mT / math.sqrt(q.shape[-1])).softmax(-1) @ v
 
 
 def or_default(q, k, v, qk_scale=0):
-    """28: a scale of 0 is not taken for one."""
     scale = qk_scale or q.shape[-1] ** -0.5
     return (q @ k.mT * scale).softmax(-1) @ v
 
@@ -108,8 +91,6 @@ class Residual(nn.Module):
 
 
 class Masked(nn.Sequential):
-    """5: a Sequential inside the residual takes no mask."""
-
     def __init__(self):
         super().__init__(Residual(nn.Sequential(nn.LayerNorm(WIDTH), Attention())))
 
@@ -118,8 +99,6 @@ class Masked(nn.Sequential):
 
 
 class Relu(nn.Sequential):
-    """6: with ReLU at the end of the branch, the sum writes over what its gradient needs."""
-
     def __init__(self):
         steps = nn.LayerNorm(WIDTH), nn.Linear(WIDTH, WIDTH), nn.ReLU()
         super().__init__(Residual(nn.Sequential(nn.LayerNorm(WIDTH), Attention())))
@@ -127,8 +106,6 @@ class Relu(nn.Sequential):
 
 
 class Caller(Plain):
-    """6: a branch that returns its own input, and the caller's images are doubled."""
-
     def more(self):
         self.prepare = Residual(nn.Identity())
 
@@ -137,39 +114,29 @@ class Caller(Plain):
 
 
 class Drowned(Plain):
-    """7: positions and cls token drawn with std 1."""
-
     def more(self):
         self.cls_token = nn.Parameter(torch.randn(1, 1, WIDTH))
         self.pos_embed = nn.Parameter(torch.randn(17, WIDTH))
 
 
 class Reused(Plain):
-    """8: a layer's name given to what it made."""
-
     def embed(self, images: Tensor) -> Tensor:
         self.patches = self.patches(images)
         return super().embed(images)
 
 
 class MeanOfAll(Plain):
-    """9: the mean over all tokens, cls too, then the norm."""
-
     def forward(self, images: Tensor) -> Tensor:
         return self.head(self.norm(self.encode(self.embed(images)).mean(1)))
 
 
 class Options(Plain):
-    """11: a wrong name travels down until someone does not know it."""
-
     def __init__(self, **options):
         super().__init__()
         self.blocks = nn.ModuleList(Block(**options) for _ in range(2))
 
 
 class OtherRows(Attention):
-    """14: rows of the fused weight read as (h d qkv)."""
-
     def forward(self, x: Tensor) -> Tensor:
         q, k, v = self.qkv(x).unflatten(-1, (HEADS, -1, 3)).permute(4, 0, 2, 1, 3)
         return self.proj(self.mix(q, k, v).transpose(1, 2).flatten(2))
@@ -186,8 +153,6 @@ class Pair(nn.Module):
 
 
 class OnlyAttention(Plain):
-    """15: of each block only the attention is kept, and x stays what it was."""
-
     def more(self):
         self.blocks = nn.ModuleList(Pair() for _ in range(2))
 
@@ -197,8 +162,6 @@ class OnlyAttention(Plain):
 
 
 class Overwritten(Block):
-    """16: what the norm made is overwritten."""
-
     def forward(self, x: Tensor) -> Tensor:
         x = x + self.attn(self.norm1(x))
         x2 = self.norm2(x)
@@ -207,15 +170,11 @@ class Overwritten(Block):
 
 
 class Count(sick.Cropped):
-    """18: the number of patches by area, where the side does not divide."""
-
     def more(self):
         self.pos_embed = nn.Parameter(torch.randn(1, 36 * 36 // 8**2 + 1, WIDTH) * 0.02)
 
 
 class Swapped(Plain):
-    """19: the grid's sides swapped on images that are not square."""
-
     def more(self):
         self.patches = nn.Linear(3 * 8 * 8, WIDTH)
         self.pos_embed = nn.Parameter(torch.randn(1, 4 * 8 + 1, WIDTH) * 0.02)
@@ -229,8 +188,6 @@ class Swapped(Plain):
 
 
 class AfterDropout(Attention):
-    """20: what is returned of attention has gone through dropout."""
-
     def mix(self, q, k, v):
         weights = (q @ k.mT / math.sqrt(q.shape[-1])).softmax(-1)
         self.weights = F.dropout(weights, 0.2, self.training)
@@ -258,8 +215,6 @@ class Masking(Plain):
 
 
 class OverTokens(Block):
-    """25: batch norm over tokens, of which masking leaves fewer."""
-
     def __init__(self):
         super().__init__()
         self.norm1, self.norm2 = nn.BatchNorm1d(17), nn.BatchNorm1d(17)
@@ -273,15 +228,11 @@ class MaskedNorm(Masking):
 
 
 class NormHead(Plain):
-    """26: batch norm in the head, which a training batch of 1 cannot have."""
-
     def more(self):
         self.head = nn.Sequential(nn.Linear(WIDTH, CLASSES, bias=False), nn.BatchNorm1d(CLASSES))
 
 
 class Alike(Masking):
-    """30: in training, masked tokens are put back after all blocks, without positions."""
-
     keep = 12
 
     def more(self):
