@@ -443,6 +443,19 @@ def larger(by: float) -> Callable:
     return change
 
 
+def shifted(model: Any) -> None:
+    """Make `norm` give other numbers in the patch tokens alone."""
+    model.norm.register_forward_hook(
+        lambda module, given, y: torch.cat((y[:, :1], y[:, 1:] + 0.5), 1) if y.dim() == 3 else y
+    )
+
+
+def drifting(model: Any) -> None:
+    """Let the last two blocks add a little to all numbers of a token, which no norm notices."""
+    for block in model.blocks[1:]:
+        block.mlp.fc2.bias.add_(7e-6)
+
+
 where_they_part = Exercise(
     answer="""
 def where_they_part(a, b, images):
@@ -467,13 +480,13 @@ def where_they_part(a, b, images):
 """,
     trials=[
         pair("two ViTs whose patch projection differs", change=shaken("patch_embed.proj.weight")),
-        pair("two ViTs whose cls token differs", change=shaken("tokens.cls_token")),
         pair("two ViTs of equal weights with 3 and 4 heads", replace(TINY, num_heads=4)),
         pair("two ViTs whose norm1 in block 2 differs", change=shaken("blocks.2.norm1.weight")),
         pair("two ViTs whose final norm differs", change=shaken("norm.weight")),
+        pair("two ViTs whose norm gives other patch tokens, and the same cls", change=shifted),
+        pair("two ViTs that part by 0.000007 in each of two blocks", change=drifting),
         pair("two ViTs of equal weights, one with mean pooling", replace(TINY, pool="mean")),
         pair("two ViTs of 5 and 6 classes", replace(TINY, num_classes=6)),
-        pair("two ViTs, one number larger by 0.0004", change=larger(4e-4), why=COUNTS),
         pair("two ViTs, one number larger by 0.00005", change=larger(5e-5), why=COUNTS),
         pair(
             "two ViTs, the cls token different by a rounding",
@@ -535,10 +548,17 @@ the patches are never compared, and are a stage of their own
     return "patch_embed" => pass
 the tokens are never compared, and are a stage of their own
     return "tokens" => pass
+the first block is never compared: the blocks are numbered from 0
+    range(len(a.blocks)) => range(1, len(a.blocks))
 the last block is never compared: there are len(a.blocks) of them, from 0
     range(len(a.blocks)) => range(len(a.blocks) - 1)
 the normed tokens are never compared, and are a stage of their own
     differ(a.norm(x), b.norm(y)) => False
+only cls is normed and compared; norm all tokens of the last block, and compare them all
+    differ(a.norm(x), b.norm(y)) => differ(a.norm(x[:, 0]), b.norm(y[:, 0]))
+    differ(a.norm(x), b.norm(y)) => differ(a.norm(x)[:, 0], b.norm(y)[:, 0])
+b's block gets a's tokens; give each block what the same model's block before it gave: two streams
+    b.blocks[i](y) => b.blocks[i](x)
 the logits are never compared: two ViTs whose heads differ, or that pool differently, part only
 there
     differ(a(images), b(images)) => False

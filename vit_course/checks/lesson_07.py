@@ -236,6 +236,11 @@ def measurement(what: str, mode: bool) -> Trial:
     return Trial(what, run)
 
 
+ALONG_PICTURES = (
+    "this gives one number a class, and there is one label a picture: the classes are axis 1, so "
+    "take logits.argmax(dim=1)"
+)
+
 evaluate = Exercise(
     answer="""
 def evaluate(model, data):
@@ -252,7 +257,10 @@ def evaluate(model, data):
         measurement("a model in evaluation mode", False),
         measurement("a model with dropout, in training mode", True),
     ],
-    slips={"NotImplementedError: .*Long": SWAPPED},
+    slips={
+        "NotImplementedError: .*Long": SWAPPED,
+        r"RuntimeError: The size of tensor .*\(3\)": ALONG_PICTURES,
+    },
     wrong="""
 dropout is on while you measure: model.eval() comes before the model is called, and what gives the
 mode back comes after it
@@ -388,10 +396,15 @@ def moved(steps: list, peak: float) -> str:
     return ""
 
 
+TENSORS = "a loss in the list is a tensor; append a plain number, its .item()"
+
+
 def ended(steps: list, data: ImageDataset, losses: Any, weights: Tensor, peak: float) -> str:
     """What is wrong with the losses, or with the weights at the end; "" where all is as asked."""
     try:
         found = torch.tensor([float(loss) for loss in losses])
+        if any(isinstance(loss, Tensor) for loss in losses):
+            return TENSORS
     except (TypeError, ValueError):
         return "give the losses as a list of numbers, one a step"
     if len(found) != len(steps):
@@ -549,6 +562,8 @@ only the first group gets the rate; the optimizer has two, those that decay and 
     in optimizer.param_groups => in optimizer.param_groups[:1]
 the optimizer decays all weights alike; give it decay_groups(model, 0.05)
     decay_groups(model, 0.05) => model.parameters(), weight_decay=0.05
+a loss in the list is a tensor; append a plain number, its .item()
+    labels).item()) => labels))
 nothing is learned: each batch must go through train_step, which moves the weights
     train_step(model, optimizer, images, labels) => F.cross_entropy(model(images), labels)
 each batch takes two steps; call train_step once
