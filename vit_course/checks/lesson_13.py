@@ -147,7 +147,7 @@ the weight of a piece is upside down: it is its share of the batch, len(piece) /
 the weight of a piece's mean is its share of the batch, len(piece) / len(images); yours divides by
 parts once more
     len(some) / len(images) => len(some) / len(images) / parts
-only the last piece counts: zero_grad stands in the loop, and throws away what the pieces before it
+only the last piece counts: zero_grad is in the loop, and throws away what the pieces before it
 gave; call it once, before the loop
     loss.backward() => optimizer.zero_grad() ⏎ loss.backward()
 the optimizer steps in the loop, so the next piece meets other weights: one step, after the loop
@@ -167,7 +167,7 @@ own loss
 the weights do not move: `optimizer.step()` is missing, or without its parentheses
     optimizer.step() =>
 the optimizer finds no gradient: either `backward()` of each piece is missing, or without its
-parentheses, or zero_grad stands between the loop and the step and throws all gradients away
+parentheses, or zero_grad comes between the loop and the step and throws all gradients away
     loss.backward() =>
     optimizer.step() => optimizer.zero_grad() ⏎ optimizer.step()
 yours goes uphill: there is no minus before the loss
@@ -258,7 +258,7 @@ merge_tokens = Exercise(
     answer="""
 def merge_tokens(x, keys, sizes, r):  # (B, N, D), (B, N, d), (B, N)
     keys = F.normalize(keys, dim=-1)
-    alike = keys[:, 0::2] @ keys[:, 1::2].mT  # (B, A, B)
+    alike = keys[:, 0::2] @ keys[:, 1::2].mT  # (batch, A, B)
     alike[:, 0] = -torch.inf  # cls is like nobody
     best, partner = alike.max(dim=2)
     order = best.argsort(dim=1, descending=True)
@@ -289,6 +289,8 @@ size travels along as one more number, and one division at the end gives all mea
         "beside x, sizes[..., None]; A has a token more than B where N is odd, and r of A are gone",
         "Expected size .* but got size": "torch.cat joins tensors that are alike in all axes but "
         "one: the axis of the tokens is dim=1, that of the numbers dim=-1",
+        "tuple indices must be": ".sort(dim=1) gives two things, values and indices: take its "
+        ".values",
         "index.* out of (bounds|range)": "a place is larger than a set: the numbers of "
         "`partner` are places within B, those of `order` places within A",
         "inplace operation|leaf Variable": "something is written into a tensor that the gradient "
@@ -296,8 +298,9 @@ size travels along as one more number, and one division at the end gives all mea
     },
     wrong="""
 keys are compared by their dot product, in which a long key is like everything: bring each to length
-1 first, F.normalize(keys, dim=-1)
+1 by its own length, F.normalize(keys, dim=-1); one length for all keys changes no order
     F.normalize(keys, dim=-1) => keys
+    F.normalize(keys, dim=-1) => keys / keys.norm()
 keys are compared by their distance; here it is their cosine, the product of keys of length 1
     F.normalize(keys, dim=-1) => keys ;; alike = keys[:, 0::2] @ keys[:, 1::2].mT =>
         alike = -torch.cdist(keys[:, 0::2], keys[:, 1::2])
@@ -311,9 +314,11 @@ each token of B looks for its partner in A; A looks, so the largest is taken ove
     alike.max(dim=2) => alike.max(dim=1)
 the least alike pairs are merged; the most alike come first, descending=True
     -torch.inf => torch.inf ;; descending=True => descending=False
-cls is merged first: with descending=False its -inf is the smallest; the most alike come first,
-descending=True
+cls is merged first, because its -inf is the smallest: the most alike must come first, by
+descending=True, and the first of `order` go, order[:, :r]
     descending=True => descending=False
+    order[:, :r] => order[:, -r:] ;; order[:, r:] => order[:, :-r]
+    order[:, :r] => order[:, -r:]
 cls is merged like any other token: the row of cls, alike[:, 0], must lose against every other
     alike[:, 0] = -torch.inf =>
 a 0 in the row of cls does not keep it out, since a cosine may be below 0: -torch.inf does
@@ -334,11 +339,11 @@ go into B
     rows[:, 0::2], rows[:, 1::2] => rows[:, 1::2], rows[:, 0::2] ;;
         keys[:, 0::2] @ keys[:, 1::2].mT => keys[:, 1::2] @ keys[:, 0::2].mT ;;
         alike[:, 0] => alike[:, :, 0]
-what stays of A stands in the order of its likeness; put it back in its own: .sort(dim=1).values
+what stays of A is in the order of its likeness; put it back in its own: .sort(dim=1).values
     .sort(dim=1).values =>
 B comes first here; what is left of A comes first, then B
     [a, b] => [b, a]
-the tokens stand in the order in which they came; give what is left of A, then B
+the tokens are in the order in which they came; give what is left of A, then B
     rows = torch.cat([a, b], dim=1) => odd = torch.arange(1, x.shape[1], 2).expand(len(x), -1)
         ⏎ places = torch.cat([2 * left, odd], dim=1).argsort(dim=1)
         ⏎ rows = torch.cat([a, b], dim=1).take_along_dim(places[..., None], dim=1)
@@ -374,7 +379,7 @@ all sizes that you give are 1: a merged token's size is the sum of its members'
 the r tokens go into the first r of B, not each into its own partner: partner.gather(1, gone)
     partner.gather(1, gone) => partner[:, :r]
     partner.gather(1, gone) => torch.arange(r).expand(len(x), r)
-`gone` are places in A; into which of B each goes stands in `partner`: partner.gather(1, gone)
+`gone` are places in A; into which of B each goes is in `partner`: partner.gather(1, gone)
     partner.gather(1, gone) => gone
 all images are merged as the first is; each has its own matches
     partner.gather => partner[:1].expand_as(partner).gather
@@ -421,11 +426,11 @@ which is 6 · D for the usual MLP.""",
     },
     trials=[equal(192, 4.0), equal(385, 2.5)],
     wrong=f"""
-{PAIRS}here one of the two is missing, or only the Linears count an addition and a multiplication
-apart
+{PAIRS}here one of the two is missing, or the Linears are counted in operations (an addition and a
+multiplication apart) and attention in multiply-adds
     (2 * embed_dim) => embed_dim
-{BLOCK}only scores and mixture count an addition and a multiplication apart; multiply-adds on both
-sides
+{BLOCK}scores and mixture are counted in operations (an addition and a multiplication apart),
+and the Linears in multiply-adds; multiply-adds on both sides
     (2 * embed_dim) => (4 * embed_dim)
 {BLOCK}the MLP is missing
     4 + 2 * mlp_ratio => 4
@@ -484,7 +489,7 @@ def crops() -> tuple[ViT, Tensor, Tensor, int]:
 
 
 def merged_by(table: Tensor, x: Tensor, sizes: Tensor, r: int) -> tuple[Tensor, Tensor]:
-    """Merge as `merge_tokens` does, by this table (B, A, B) in place of the cosines."""
+    """Merge as `merge_tokens` does, by this table (batch, A, B) in place of the cosines."""
     best, partner = table[:, 1:].max(dim=2)
     order = 1 + best.argsort(dim=1, descending=True)
     gone, left = order[:, :r], F.pad(order[:, r:].sort(dim=1).values, (1, 0))
@@ -528,6 +533,18 @@ def kept_answers(likeness: Callable, model: ViT, images: Tensor, wanted: Tensor,
     return 100 * (answers == wanted).float().mean().item()
 
 
+def cosines(keys: Tensor, _: Tensor) -> Tensor:
+    """The table of `merge_tokens`, which does not ask where cls looks."""
+    keys = F.normalize(keys, dim=-1)
+    return keys[:, 0::2] @ keys[:, 1::2].mT
+
+
+@cache
+def without_looks(data: Callable) -> float:
+    """What the cosine alone keeps, in %."""
+    return kept_answers(cosines, *data())
+
+
 def asked(what: str, data: Callable, bar: float, said: str) -> Trial:
     """A trial of whether merging by the learner's table keeps enough answers."""
 
@@ -540,7 +557,15 @@ def asked(what: str, data: Callable, bar: float, said: str) -> Trial:
             raise
         if not isinstance(share, float):
             return share
-        return Verdict("enough" if share >= bar else f"{share:.1f}% {said}, asked for are {bar}%")
+        if share >= bar:
+            return Verdict("enough")
+        found = f"{share:.1f}% {said}, asked for are {bar}%"
+        if data is canvases and share < (alone := without_looks(data)):
+            found += (
+                f". That is below the cosine alone, {alone:.1f}%: should pairs that cls looks at "
+                "be merged more, or less?"
+            )
+        return Verdict(found)
 
     return Trial(what, run)
 
@@ -557,9 +582,9 @@ likeness = Measured(
     answer="""
 def likeness(keys, looks):  # (B, N, d), (B, N)
     keys = F.normalize(keys, dim=-1)
-    alike = keys[:, 0::2] @ keys[:, 1::2].mT  # (B, A, B)
+    alike = keys[:, 0::2] @ keys[:, 1::2].mT  # (batch, A, B)
     looks = looks / looks[:, 1:].mean(dim=1, keepdim=True)  # 1 is usual
-    together = looks[:, 0::2, None] + looks[:, None, 1::2]  # (B, A, B)
+    together = looks[:, 0::2, None] + looks[:, None, 1::2]  # (batch, A, B)
     return alike - 0.2 * together
 """,
     why="""A pair must be alike, and cls must look at neither of the two. Where cls looks at all
@@ -579,7 +604,7 @@ what cls looks at is merged first here: subtract it from the likeness
     alike - 0.2 => alike + 0.2
 this asks only where cls looks, and not what is alike
     alike - 0.2 * together => -together
-this is no table: a row for each token of A, a column for each of B, (B, A, B)
+this is no table: a row for each token of A, a column for each of B, (batch, A, B)
     alike - 0.2 * together => keys @ keys.mT
 """,
 )
