@@ -2,7 +2,6 @@
 
 import re
 from dataclasses import replace
-from math import e, log
 
 import nbformat
 import pytest
@@ -18,16 +17,11 @@ from vit_course.checks.exercise import COMMON
 from vit_course.checks.keeping import PIECES
 from vit_course.checks.lesson_12 import in_cell
 from vit_steps import (
-    EncoderBlock,
     MultiHeadAttention,
     ViT,
-    merge_heads,
-    sample_photo,
-    split_qkv,
     variants,
     weights,
 )
-from vit_steps.images import load_image
 from vit_steps.training import evaluate, train, train_step
 from vit_steps.training.data import digits
 
@@ -36,11 +30,6 @@ EXHIBITS = museum.read()
 FAULTY = [number for number, shown in EXHIBITS.items() if not shown.sound]
 SOUND = [number for number, shown in EXHIBITS.items() if shown.sound]
 IMAGES = torch.randn(2, 1, 16, 16, generator=torch.Generator().manual_seed(0))
-
-
-@pytest.fixture(autouse=True)
-def seeded():
-    torch.manual_seed(0)
 
 
 def right() -> ViT:
@@ -253,24 +242,6 @@ def test_a_learners_own_vit_has_the_one_finding_that_the_lesson_tells_of():
 # What is said of each ----------------------------------------------------------------------------
 
 
-def b16(seed: int = 0) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Queries, keys and values as 8 heads of 96 have them, of spread 1, for 197 tokens."""
-    return torch.randn(3, 1, 8, 197, 96, generator=torch.Generator().manual_seed(seed)).unbind()
-
-
-def test_1_the_equation():
-    q, k, v = b16()
-    found = (q @ k.mT).softmax(dim=-1) / 768**0.5
-    mended = (q @ k.mT / 96**0.5).softmax(dim=-1)
-    for rows, total, largest in ((found, 0.036, 0.81), (mended, 1, 0.05)):
-        sums = rows.sum(dim=-1)
-        assert sums.mean().item() == pytest.approx(total, abs=5e-4)
-        share = (rows.amax(dim=-1) / sums).mean().item()
-        assert share == pytest.approx(largest, abs=5e-3)
-    torch.testing.assert_close(torch.einsum("bhqd,bhkd->bhqk", q, k), q @ k.mT)
-    torch.testing.assert_close(torch.einsum("bhqk,bhkd->bhqd", found, v), found @ v)
-
-
 @pytest.mark.slow
 def test_1_as_published_it_trains_and_the_seed_counts_for_more():
     data, test = digits()
@@ -290,35 +261,13 @@ def test_1_as_published_it_trains_and_the_seed_counts_for_more():
 def test_2_the_blocks_are_not_counted():
     counts = [sum(p.numel() for p in museum.patient(2, m).parameters()) for m in (False, True)]
     assert counts == [3_018, 202_954]
-    with pytest.raises(TypeError):
-        nn.Sequential([EncoderBlock(8, 2)])  # pyright: ignore[reportArgumentType, reportCallIssue]
-
-
-def test_3_names_on_one_side_alone_move_30_of_32_patches():
-    rows, columns = 4, 8
-    places = torch.arange(rows * columns).reshape(1, 1, rows, columns)
-    here = rearrange(places, "b d h w -> b (h w) d")
-    assert torch.equal(rearrange(places, "b d w h -> b (w h) d"), here)
-    assert (rearrange(places, "b d h w -> b (w h) d") != here).sum() == 30
-
-
-def test_4_a_rim_is_never_seen():
-    photo = load_image(sample_photo(), size=230)[None].requires_grad_()
-    nn.Conv2d(3, 4, 16, stride=16)(photo).square().sum().backward()
-    assert (photo.grad[0, 0] == 0).sum() == 230 * 230 - 224 * 224 == 2_724
-    assert 230 * 230 == 52_900
-    with pytest.raises(Exception, match="can't divide"):
-        rearrange(photo, "b c (h p) (w q) -> b (h w) (c p q)", p=16, q=16)
 
 
 def test_5_one_patch_is_copied_to_all_places():
     small = torch.randn(1, 1, 4, 4)
     assert hung(5)(small).shape == (1, 10)
-    assert (torch.zeros(1, 1, 768) + torch.zeros(1, 49, 768)).shape == (1, 49, 768)
     for number in (4, 5):
         assert hung(number)(torch.randn(1, 1, 18, 18)).shape == (1, 10)
-    with pytest.raises(RuntimeError):
-        (torch.zeros(1, 36, 768) + torch.zeros(1, 49, 768)).sum()
     with pytest.raises(ValueError, match="image"):
         hung(5, mended=True)(small)
     alone = replace(EXHIBITS[5], mended={4: EXHIBITS[5].mended[4]})
@@ -327,34 +276,12 @@ def test_5_one_patch_is_copied_to_all_places():
         forward(right(), small)
 
 
-def test_6_dropout_as_a_function_stays_on():
-    model = hung(6)
-    assert not torch.equal(model(IMAGES), model(IMAGES))
-
-
-def test_7_adding_in_place_changes_nothing_here_and_does_elsewhere():
+def test_7_adding_in_place_leaves_what_is_given_as_it_is():
+    block, x = museum.patient(7).blocks[0], torch.randn(2, 17, 64)
     for mode in (True, False):
-        block = museum.patient(7).blocks[0].train(mode)
-        plain = EncoderBlock(64, 4).train(mode)
-        plain.load_state_dict(block.state_dict())
-        x = torch.randn(2, 17, 64, requires_grad=True)
-        copy = x.detach().clone().requires_grad_()
-        found, wanted = block(x), plain(copy)
+        copy = x.clone()
+        block.train(mode)(x)
         assert torch.equal(x, copy)
-        torch.testing.assert_close(found, wanted, atol=1e-6, rtol=0)
-        grads = [
-            torch.autograd.grad(y.square().sum(), inp)[0] for y, inp in ((found, x), (wanted, copy))
-        ]
-        torch.testing.assert_close(*grads, atol=1e-4, rtol=0)
-    x = torch.ones(3)
-    y = nn.Dropout(0.1).eval()(x)
-    y += x
-    assert torch.equal(x, torch.full((3,), 2.0))
-    x = torch.randn(3, requires_grad=True)
-    y = (2 * x).relu()
-    y += x
-    with pytest.raises(RuntimeError, match="inplace"):
-        y.sum().backward()
 
 
 def test_8_it_looks_over_the_pictures_as_torchs_layer_does():
@@ -370,13 +297,6 @@ def test_8_it_looks_over_the_pictures_as_torchs_layer_does():
     other[0, 5] += 1
     moved = (block.attn(other) != block.attn(x)).any(dim=-1)
     assert moved.nonzero().tolist() == [[0, 5], [1, 5], [2, 5]]
-
-
-def test_9_a_token_gets_other_tokens_numbers():
-    heads, tokens = torch.arange(12.0)[:, None, None], torch.arange(197.0)[:, None]
-    names = (1000 * heads + tokens).expand(1, 12, 197, 64)  # whose each number is
-    assert names.reshape(1, 197, 768)[0, 0].unique().tolist() == list(range(12))
-    assert merge_heads(names)[0, 0].unique().tolist() == [1000 * n for n in range(12)]
 
 
 def falls(model: nn.Module, steps: int = 20) -> bool:
@@ -396,18 +316,11 @@ def test_10_most_weights_get_no_gradient():
     with torch.device("meta"):
         full = variants.project_vit()
     lost, total = (sum(p.numel() for p in m.parameters()) for m in (full.blocks, full))
-    assert (lost, total) == (106_318_080, 107_831_272)
     assert round(100 * lost / total, 1) == 98.6
 
 
-def test_11_the_loss_stays_above_1_46():
-    logits = 50 * torch.eye(10)[:1]
-    label = torch.tensor([0])
-    loss = F.cross_entropy(logits.softmax(dim=-1), label).item()
-    assert loss == pytest.approx(-log(e / (e + 9)), abs=1e-5) == pytest.approx(1.46, abs=5e-3)
-    assert F.cross_entropy(torch.zeros(1, 10), label).item() == pytest.approx(2.30, abs=5e-3)
-    step = museum.patient(11).train_step
-    assert step is not train_step
+def test_11_is_a_step_of_its_own():
+    assert museum.patient(11).train_step is not train_step
 
 
 def test_12_only_the_keys_part_is_0_and_10_more_change_no_logit():
@@ -424,7 +337,6 @@ def test_12_only_the_keys_part_is_0_and_10_more_change_no_logit():
 
 
 def test_13_44_of_49_stay():
-    assert (round(49 * (1 - 0.1)), round(49 * (1 - 0.75))) == (44, 12)
     seen = []
     for mended in (False, True):
         model = museum.patient(13, mended).train()
@@ -434,24 +346,7 @@ def test_13_44_of_49_stay():
     assert seen == [1 + round(16 * 0.9), 17, 1 + 4, 17]
 
 
-def test_14_nearly_even_rows():
-    q, k, _ = b16()
-    for root, largest in ((768, 0.013), (96, 0.052)):
-        weights = (q @ k.mT / root**0.5).softmax(dim=-1)
-        torch.testing.assert_close(weights.sum(dim=-1), torch.ones(1, 8, 197))
-        assert weights.amax(dim=-1).mean().item() == pytest.approx(largest, abs=5e-4)
-
-
-def test_15_heads_share_1_and_a_row_does_not():
-    q, k, _ = b16()
-    weights = nn.Softmax(dim=1)(q @ k.mT / 96**0.5)
-    torch.testing.assert_close(weights.sum(dim=1), torch.ones(1, 197, 197))
-    assert weights.sum(dim=-1).mean().item() == pytest.approx(197 / 8, rel=1e-4)
-    assert round(197 / 8) == 25
-
-
 def test_16_the_mask_does_nothing():
-    assert not hasattr(torch.Tensor, "mask_fill")
     x, mask = torch.randn(1, 17, 64), torch.ones(1, 1, 1, 17, dtype=torch.bool)
     mask[..., 9:] = False
     found, mended = (hung(16, m).blocks[0].attn for m in (False, True))
@@ -471,8 +366,3 @@ def test_a_line_is_told_as_far_as_the_doctor_knows_it():
 
 def test_17_and_18_are_the_same_lines():
     assert EXHIBITS[17].lines == EXHIBITS[18].lines
-    rows = torch.randperm(3 * 768).reshape(1, 1, -1).float()
-    wanted = split_qkv(rows, num_heads=12)
-    got = rearrange(rows, "b n (h d qkv) -> qkv b h n d", qkv=3, h=12)
-    in_place = [(a == b).float().mean().item() for a, b in zip(got, wanted, strict=True)]
-    assert sum(in_place) / 3 == pytest.approx(0.001, abs=5e-4)

@@ -179,12 +179,6 @@ def test_what_could_be_luck_is_a_ring_and_the_share_stands_behind_it():
     assert len({line.get_color() for line in dots}) == 3  # the first, what is below, what is above
 
 
-def test_what_was_measured_once_is_drawn_from_its_file():
-    tables = plots.stored("learning")
-    plots.dots(tables["few"])
-    assert len(plt.gca().get_yticklabels()) == len(tables["few"])
-
-
 def test_parameter_bars_write_counts_and_shares():
     plots.parameter_bars({"patch embedding": 100, "encoder": 899, "cls token": 1})
     assert texts(plt.gca()) == ["100  (10.0%)", "899  (89.9%)", "1  (0.1%)"]
@@ -200,11 +194,7 @@ def test_a_drawing_its_map_and_its_answer():
 
 
 def test_rows_of_maps_share_a_scale_but_those_that_shall_not():
-    maps = {
-        "one": torch.full((2, 2, 2), 0.5),
-        "two": torch.rand(2, 2, 2),
-        "own": torch.rand(2, 2, 2),
-    }
+    maps = {name: torch.rand(2, 2, 2) for name in ("one", "two", "own")}
     plots.maps_below(torch.rand(2, 4, 4), maps, own_scale=("own",), boxes=torch.zeros(2, 2))
     limits = [ax.images[0].get_clim() for ax in plt.gcf().axes]
     shared = torch.cat([maps["one"], maps["two"]])
@@ -263,18 +253,12 @@ def test_a_lookup_writes_each_weight_and_shows_what_is_read_wherever_it_lies():
     keys, values = torch.rand(3, 2) * 100, torch.rand(3, 2) * -1000
     plots.soft_lookup(keys[0], keys, values, torch.tensor([0.5, 0.25, 0.25]))
     left, right = plt.gcf().axes
-    assert [text for text in texts(right) if text] == [
-        "value A: 50%",
-        "value B: 25%",
-        "value C: 25%",
-        "read",
-    ]
+    shown = [text for text in texts(right) if text]
+    assert shown == ["value A: 50%", "value B: 25%", "value C: 25%", "read"]
     for ax, points in ((left, keys), (right, values)):
-        (low, high), (bottom, top) = ax.get_xlim(), ax.get_ylim()
-        assert (points[:, 0] >= low).all()
-        assert (points[:, 0] <= high).all()
-        assert (points[:, 1] >= bottom).all()
-        assert (points[:, 1] <= top).all()
+        for (low, high), along in zip((ax.get_xlim(), ax.get_ylim()), points.T, strict=True):
+            assert low <= along.min()
+            assert along.max() <= high
 
 
 def test_rows_of_a_fused_weight_stand_in_the_order_that_is_named():
@@ -307,10 +291,15 @@ def test_runs_without_the_scale_show_every_seed_and_join_the_means():
     assert all(low < share < high for line in dots for share in line.get_ydata())
 
 
+def text_of(lesson):
+    book = Path(__file__).parents[1] / "notebooks" / f"{lesson}.ipynb"
+    return " ".join(
+        "".join(cell["source"]) for cell in json.loads(book.read_text("utf-8"))["cells"]
+    )
+
+
 def test_lesson_04s_sentences_about_stored_runs_are_true():
-    book = Path(__file__).parents[1] / "notebooks" / "04_attention.ipynb"
-    cells = json.loads(book.read_text("utf-8"))["cells"]
-    text = " ".join("".join(cell["source"]) for cell in cells)
+    text = text_of("04_attention")
     stored = scores.stored("scale")
     for form, runs in stored["reader"].items():
         low, middle, high = (round(mean(shares)) for shares in runs.values())
@@ -357,9 +346,7 @@ LESSON_11 = {  # how its captions and sentences say a mean
 
 
 def test_lesson_11s_sentences_about_stored_runs_are_true():
-    book = Path(__file__).parents[1] / "notebooks" / "11_other_vits.ipynb"
-    cells = json.loads(book.read_text("utf-8"))["cells"]
-    text = " ".join("".join(cell["source"]) for cell in cells)
+    text = text_of("11_other_vits")
     runs = plots.stored("why C")["runs"]
     for said, name in LESSON_11.items():
         digits = 1 if "24" in name else 0
@@ -416,34 +403,19 @@ def test_three_of_their_names_lead_to_one_of_ours():
     assert ends[0] == ends[1] == ends[2] != ends[3]
 
 
-MEASURED = {
-    "slips": {
-        "photos": 200,
-        "rows": {"as published": {"right": 150, "changed": 0, "off": 0.0}}
-        | {
-            name: {"right": 40, "changed": 1200, "off": 0.0123}
-            for names in published.SLIPS.values()
-            for name in names
-        },
-    },
-    "onward": {
-        "tested": 50,
-        "rows": {
-            "5": {"pixels": [0.5, 0.7], "from scratch": [0.4]},
-            "20": {"pixels": [0.9], "from scratch": [0.8]},
-        },
-    },
-}
-
-
+@pytest.fixture
 def measured(tmp_path, monkeypatch):
-    file = tmp_path / "published.json"
-    file.write_text(json.dumps(MEASURED), encoding="utf-8")
-    monkeypatch.setattr(published, "FILE", file)
+    drawn = [name for names in published.SLIPS.values() for name in names]
+    slips = {name: dict(right=40, changed=1200, off=0.0123) for name in drawn}
+    slips = {"as published": {"right": 150, "changed": 0, "off": 0.0}} | slips
+    five = {"pixels": [0.5, 0.7], "from scratch": [0.4]}
+    labels = {"5": five, "20": {"pixels": [0.9], "from scratch": [0.8]}}
+    both = {"slips": dict(photos=200, rows=slips), "onward": dict(tested=50, rows=labels)}
+    (tmp_path / "published.json").write_text(json.dumps(both), encoding="utf-8")
+    monkeypatch.setattr(published, "FILE", tmp_path / "published.json")
 
 
-def test_slips_of_the_kinds_asked_for_have_a_bar_each_and_say_what_they_cost(tmp_path, monkeypatch):
-    measured(tmp_path, monkeypatch)
+def test_slips_of_the_kinds_asked_for_have_a_bar_each_and_say_what_they_cost(measured):
     plots.slip_costs("bits")
     ax = plt.gca()
     rows = [tick.get_text() for tick in ax.get_yticklabels()]
@@ -454,8 +426,7 @@ def test_slips_of_the_kinds_asked_for_have_a_bar_each_and_say_what_they_cost(tmp
     assert ax.get_xlabel() == "of 200 photos of CIFAR-10, named correctly"
 
 
-def test_few_labels_have_a_panel_for_each_number_and_a_dot_for_each_seed(tmp_path, monkeypatch):
-    measured(tmp_path, monkeypatch)
+def test_few_labels_have_a_panel_for_each_number_and_a_dot_for_each_seed(measured):
     plots.few_labels()
     first, second = plt.gcf().axes
     assert texts(first) == ["mean 60", "40"]
@@ -495,11 +466,8 @@ def test_heads_are_columns_side_by_side_in_every_step():
     ax = plt.gca()
     shown = [text for text in texts(ax) if text.isdigit()]
     assert shown == ["00", "01", "10", "11", "02", "03", "12", "13"] * 3
-    assert [text for text in texts(ax) if "(" in text] == [
-        "(B, N, D)",
-        "(B, N, h, d)",
-        "(B, h, N, d)",
-    ]
+    shapes = [text for text in texts(ax) if "(" in text]
+    assert shapes == ["(B, N, D)", "(B, N, h, d)", "(B, h, N, d)"]
 
 
 def test_pictures_stand_below_their_names():
@@ -538,9 +506,8 @@ def test_templates_are_grey_at_zero_on_one_scale():
 
 
 def test_what_was_read_stands_beside_the_mixtures_that_there_are():
-    plots.possible_reads(
-        torch.tensor([[0.0, 0.0], [8.0, 0.0]]), {"two": torch.tensor([0.0, 900.0])}
-    )
+    values, read = torch.tensor([[0.0, 0.0], [8.0, 0.0]]), torch.tensor([0.0, 900.0])
+    plots.possible_reads(values, {"two": read})
     ax = plt.gca()
     line, point = ax.lines
     assert list(line.get_xdata()) == [0, 8]
@@ -583,16 +550,16 @@ def test_every_public_drawing_is_tried_here():
 
 def test_every_public_drawing_is_used_by_a_lesson_or_by_another_drawing():
     root = Path(__file__).parents[1]
-    lessons = "".join(f.read_text(encoding="utf8") for f in (root / "notebooks").glob("*.ipynb"))
-    drawings = "".join(f.read_text(encoding="utf8") for f in (root / "images").glob("*.py"))
-    own = "".join(
-        f.read_text(encoding="utf8") for f in (root / "vit_course/plots").glob("[a-z]*.py")
-    )
+
+    def all_of(pattern):
+        return "".join(path.read_text("utf-8") for path in root.glob(pattern))
+
+    used = all_of("notebooks/*.ipynb") + all_of("images/*.py")
+    own = all_of("vit_course/plots/[a-z]*.py")
     unused = [
         name
         for name in plots.__all__
-        if not re.search(rf"plots\.{name}\b", lessons + drawings)
-        and not len(re.findall(rf"\b{name}\b", own)) > 1
+        if not re.search(rf"plots\.{name}\b", used) and len(re.findall(rf"\b{name}\b", own)) < 2
     ]
     assert unused == []
 
