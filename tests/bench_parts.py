@@ -103,6 +103,15 @@ class ByPlace(ViT):
         return self.head(self.norm(x)[:, 1:].flatten(1))
 
 
+class MixedPlaces(ByPlace):
+    """As wide a head, but each picture's patch tokens come to it in a fresh random order."""
+
+    def forward(self, images: Tensor, return_attention: bool = False):
+        x = self.norm(self.blocks(self.tokens(self.patch_embed(images))))[:, 1:]  # (B, 16, D)
+        order = torch.rand(x.shape[:2]).argsort(dim=1)  # `whole` seeds it
+        return self.head(x.gather(1, order[:, :, None].expand_as(x)).flatten(1))
+
+
 def large_head(seed: int) -> ViT:
     """The mean token goes through a head with as many weights as `ByPlace` has there."""
     model = whole(seed, pool="mean")
@@ -149,6 +158,7 @@ MAKERS: dict[str, Callable[[int], nn.Module]] = {
     "head by place": partial(whole, kind=ByPlace),
     "head by place, no positions": partial(positions, times=0.0, learns=False, kind=ByPlace),
     "head by place, no attention": partial(without, branch="attn", kind=ByPlace),
+    "head by place, order mixed": partial(whole, kind=MixedPlaces),
     "mean, large head": large_head,
     "one Linear": linear,
     "MLP": mlp,

@@ -6,7 +6,7 @@ import torch
 from bench_quoted import COMPARED, on_digits
 from torch.nn import functional as F
 
-from vit_course import lessons
+from vit_course import checks, lessons
 from vit_course.plots import scores
 from vit_steps import maps, weights
 from vit_steps.training.data import scattered
@@ -105,3 +105,16 @@ def test_rollout_is_not_ahead_with_other_counts_and_wins_one_of_three_more_draws
     more = [scattered(1000, seed=seed, held_out=True) for seed in range(5, 8)]
     pairs = zip(*(still_read(m, 2, more) for m in (by_rollout, by_ink_near_middle)), strict=True)
     assert sum(ours < guess for ours, guess in pairs) == 1
+
+
+@pytest.mark.slow
+def test_the_square_of_the_ink_and_two_patches_asked_one_by_one():
+    drawn = scattered(1000, seed=1, held_out=True)
+    touched = maps.touched(drawn.places, 8, (4, 4), 4)
+    square = F.avg_pool2d((drawn.images + 1) / 2, 4)[:, 0] ** 2
+    share = ((square * touched).sum((1, 2)) / square.sum((1, 2))).mean().item()
+    assert f"{share:.0%}" == "65%"
+    asked = checks.EXERCISES["needed"].reference
+    draws = [scattered(1000, seed=seed, held_out=True) for seed in range(2, 5)]
+    left = still_read(lambda data: asked(READER, data.images), 2, draws)
+    assert abs(sum(left) / 3 - 0.52) < 0.005

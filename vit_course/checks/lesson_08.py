@@ -222,6 +222,13 @@ def a_split_with_leaks() -> tuple[Tensor, Tensor]:
     return train, test
 
 
+def differences_that_cancel() -> tuple[Tensor, Tensor]:
+    """2 pictures to learn from, the first brighter; of 2 to test on, number 1 is the second of
+    them, and number 0 holds its pixels in another order."""
+    picture = some_pictures(1, 1, 4, 3)
+    return torch.cat([picture + 1, picture]), torch.cat([picture.flip(2), picture])
+
+
 TRAIN, TEST = a_split_with_leaks()
 
 
@@ -237,6 +244,7 @@ def leaked(train_images, test_images):
     trials=[
         call("9 training and 8 test pictures, three of them copies", TRAIN, TEST),
         call("2 training and 3 test pictures, no copy among them", TRAIN[6:8], TEST[[2, 3, 4]]),
+        call("2 training and 2 test pictures, whose differences cancel", *differences_that_cancel()),
     ],
     wrong="""
 these are the numbers of the training pictures; the test pictures' are asked for
@@ -255,8 +263,12 @@ you compare each test picture with the training picture of the same number only;
 all of them
     any(torch.equal(picture, other) for other in train_images) =>
         number < len(train_images) and torch.equal(picture, train_images[number])
-different pictures can have the same sum or mean: compare pixel by pixel
+different pictures can have the same sum or mean, and differences above and below 0 can cancel:
+compare pixel by pixel
     torch.equal(picture, other) => picture.sum() == other.sum()
+    torch.equal(picture, other) => (picture - other).sum() == 0
+    any(torch.equal(picture, other) for other in train_images) =>
+        min((picture - other).sum() for other in train_images) == 0
 a test picture that stands in the training set twice is named twice; name it once
     if any(torch.equal(picture, other) for other in train_images): => for other in train_images: ;;
         found.append(number) => found += [number] * torch.equal(picture, other)
