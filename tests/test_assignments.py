@@ -197,19 +197,15 @@ RIGHT = {name: source for name, source in solutions(LESSON).items() if name in s
 
 def judged(cells: dict[str, str], seconds: float = 60, megabytes: int = 2000) -> dict[str, str]:
     """What the judge says of a notebook's tasks, or of cells that stand among them."""
-    return judgement([(None, SETUP), *cells.items()], [n for n in cells if n in CHECKS], seconds,
-        megabytes)  # fmt: skip
+    tasks = [name for name in cells if name in CHECKS]
+    return judgement([(None, SETUP), *cells.items()], tasks, seconds, megabytes)
 
 
 def judgement(cells, tasks, seconds, megabytes=2000) -> dict[str, str]:
     given = {"cells": cells, "tasks": tasks, "seconds": seconds, "megabytes": megabytes}
-    done = subprocess.run(
-        [sys.executable, "-m", "vit_course.teaching.judge"],
-        input=json.dumps(given),
-        capture_output=True,
-        text=True,
-        cwd=lessons.ROOT,
-    )
+    line = [sys.executable, "-m", "vit_course.teaching.judge"]
+    options = dict(input=json.dumps(given), capture_output=True, text=True, cwd=lessons.ROOT)
+    done = subprocess.run(line, **options)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
@@ -385,12 +381,9 @@ def test_each_submission_gets_what_it_deserves(released, tmp_path):
     assert done.returncode == 0, done.stderr
     with (tmp_path / "graded" / "grades.csv").open(encoding="utf-8") as file:
         rows = [row for row in csv.DictReader(file) if row["assignment"] == LESSON]
-    points = {
-        name: minutes for name, (_, _, minutes) in assignments.tasks_of(lesson(LESSON)).items()
-    }
-    wanted = {
-        s.replace(" ", "_"): sum(points[n] for n in got) for s, (*_, got) in SUBMISSIONS.items()
-    }
+    points = {name: minutes for name, (*_, minutes) in assignments.tasks_of(lesson(LESSON)).items()}
+    deserved = {who.replace(" ", "_"): got for who, (*_, got) in SUBMISSIONS.items()}
+    wanted = {who: sum(points[name] for name in got) for who, got in deserved.items()}
     scores = {row["student_id"]: float(row["score"]) for row in rows}
     assert scores == wanted | {"torn": 0, "late": 0}
     assert "torn, 03_heads: no notebook that can be read" in done.stdout
