@@ -244,7 +244,9 @@ def leaked(train_images, test_images):
     trials=[
         call("9 training and 8 test pictures, three of them copies", TRAIN, TEST),
         call("2 training and 3 test pictures, no copy among them", TRAIN[6:8], TEST[[2, 3, 4]]),
-        call("2 training and 2 test pictures, whose differences cancel", *differences_that_cancel()),
+        call(
+            "2 training and 2 test pictures, whose differences cancel", *differences_that_cancel()
+        ),
     ],
     wrong="""
 these are the numbers of the training pictures; the test pictures' are asked for
