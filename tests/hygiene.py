@@ -1,6 +1,5 @@
 """What a notebook must keep to, beyond running: each rule gives the problems that it finds."""
 
-import ast
 import json
 import re
 from collections import Counter
@@ -224,43 +223,3 @@ def given_away(book) -> list[str]:
         if not fold.startswith(AFTER):
             found.append(f"cell {i + 2} is not folded, and tells what cell {i} asks")
     return found
-
-
-def definitions(source: str) -> dict[str, str]:
-    """The classes and functions at the top of a source, each as its tree without docstrings.
-
-    A function that is hung on a class afterwards (`ViT.at_size = at_size`) is its last method.
-    """
-    found = {}
-    for node in ast.parse(source).body:
-        match node:
-            case ast.Assign([ast.Attribute(ast.Name(owner), method)], ast.Name(name)) if (
-                method == name and {owner, name} <= set(found)
-            ):
-                found[owner].body.append(found.pop(name))
-        if not isinstance(node, (ast.FunctionDef, ast.ClassDef)):
-            continue
-        for part in ast.walk(node):
-            if not isinstance(part, (ast.FunctionDef, ast.ClassDef)):
-                continue
-            first = part.body[0]
-            if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant):
-                part.body = part.body[1:] or [ast.Pass()]
-        found[node.name] = node
-    return {name: ast.dump(node) for name, node in found.items()}
-
-
-def finished(book) -> dict[str, str]:
-    """What a lesson's cells tagged `finished` define."""
-    tagged = (c for c in code_cells(book) if "finished" in c.metadata.get("tags", []))
-    return definitions("\n".join(cell.source for cell in tagged))
-
-
-def drifted(book, modules: list[str]) -> list[str]:
-    """The names whose definition in the lesson stands in none of the package's modules."""
-    package = [definitions(module) for module in modules]
-    return [
-        name
-        for name, tree in finished(book).items()
-        if not any(module.get(name) == tree for module in package)
-    ]

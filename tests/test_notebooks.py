@@ -23,24 +23,6 @@ LESSONS = sorted((lessons.ROOT / "notebooks").glob("*.ipynb"))
 SOLUTIONS = sorted((lessons.ROOT / "notebooks" / "solutions").glob("*.ipynb"))
 ALL = LESSONS + SOLUTIONS
 
-# Lessons that are still in the second edition's form.
-SECOND = {path.stem for path in LESSONS} - {
-    "00_start_here",
-    "01_patches",
-    "02_tokens",
-    "03_heads",
-    "04_attention",
-    "05_encoder",
-    "06_vit",
-    "07_training",
-    "08_what_makes_it_learn",
-    "09_looking_inside",
-    "10_published_weights",
-    "11_other_vits",
-    "12_spot_the_mistake",
-    "13_fast_and_large",
-}
-
 
 def read(path: Path):
     return nbformat.read(path, as_version=4)
@@ -87,8 +69,7 @@ def test_lesson_opens_with_title_badge_setup_and_map(path):
 
 @each_lesson
 def test_a_lesson_has_the_third_editions_form(path):
-    if path.stem not in SECOND:
-        assert hygiene.form(read(path), core=path.stem < "08") == []
+    assert hygiene.form(read(path), core=path.stem < "08") == []
 
 
 @each_notebook
@@ -100,16 +81,14 @@ def test_no_address_but_the_one(path):
 
 @each_lesson
 def test_code_cells_are_short(path):
-    """One idea a cell. A class stands whole where it is built, and where it is `finished`."""
+    """One idea a cell. A class stands whole where it is built."""
     book = read(path)
     cells = hygiene.code_cells(book)[1:]
     lengths = {cell.id: len(cell.source.splitlines()) for cell in cells}
-    finished = {cell.id for cell in cells if "finished" in cell.metadata.get("tags", [])}
     built = {cell.id for cell in hygiene.tasks(book)}
     assert median(lengths.values()) <= 5
-    assert max(n for name, n in lengths.items() if name not in finished | built) <= 20
+    assert max(n for name, n in lengths.items() if name not in built) <= 20
     assert max(lengths[name] for name in built) <= 30
-    assert max(lengths.values()) <= 60
     assert max(len(line) for cell in cells for line in cell.source.splitlines()) <= 90
 
 
@@ -122,10 +101,10 @@ def test_reading_is_at_least_one_and_a_half_times_the_code(path):
 
 
 @each_lesson
-def test_exercises_are_two_or_three_with_hints_and_not_attempted(path):
+def test_exercises_are_two_with_hints_and_not_attempted(path):
     cells = read(path).cells
     exercises = [c.source for c in cells if re.search(r"(?m)^### Exercise \d", c.source)]
-    assert len(exercises) == 2 + (path.stem in SECOND) * (len(exercises) == 3)
+    assert len(exercises) == 2
     assert all("<details><summary>" in text for text in exercises)
     assert all(STATED.search(text) for text in exercises)
     # Lesson 08 builds no piece of the model, but experiments.
@@ -150,14 +129,12 @@ def stale(lesson, answers, stem: str) -> list[str]:
 
 @each_lesson
 def test_the_declared_answers_stand_in_folds_and_solutions(path):
-    if path.stem not in SECOND:
-        answers = path.parent / "solutions" / path.name
-        assert stale(read(path), read(answers), path.stem) == []
+    answers = path.parent / "solutions" / path.name
+    assert stale(read(path), read(answers), path.stem) == []
 
 
-@pytest.mark.skipif(len(SECOND) == len(LESSONS), reason="no lesson is in the new form yet")
 def test_an_answer_that_is_not_the_declared_one_is_found():
-    path = next(path for path in LESSONS if path.stem not in SECOND)
+    path = LESSONS[0]
     books = read(path), read(path.parent / "solutions" / path.name)
     for book in books:
         folds = (c for c in reversed(book.cells) if "```python" in c.source or "answer" in c.id)
@@ -175,16 +152,6 @@ def test_solutions_are_right(path):
     right = [line for line in last if line == "right" or line.startswith("right: ")]
     assert len(right) == len(hygiene.tasks(lesson))
     assert not any("not attempted" in text for text in texts)
-
-
-@each_lesson
-def test_what_the_lesson_builds_is_what_the_package_holds(path):
-    book = read(path)
-    if path.stem not in SECOND:
-        return
-    assert set(hygiene.builds(book)) <= set(hygiene.finished(book))
-    files = sorted((lessons.ROOT / "vit_steps").rglob("*.py"))
-    assert hygiene.drifted(book, [file.read_text("utf-8") for file in files]) == []
 
 
 def test_at_most_4_in_100_cells_are_not_compared():
@@ -352,25 +319,6 @@ def test_a_bad_notebook_is_caught(spoil, complaint, tmp_path):
     spoil(book)
     found = hygiene.problems(written(book, tmp_path))
     assert any(complaint in problem for problem in found), found
-
-
-def test_drift_is_caught_but_docstrings_may_differ():
-    package = 'def f(x):\n    """Double."""\n    return 2 * x\n'
-    for source, names in (
-        ("def f(x):\n    return 2 * x", []),
-        ("def f(x):\n    return x * 2", ["f"]),
-    ):
-        cell = new_code_cell(source, metadata={"tags": ["finished"]})
-        assert hygiene.drifted(new_notebook(cells=[cell]), [package]) == names
-
-
-def test_drift_is_caught_in_a_method_that_stands_in_a_cell_of_its_own():
-    package = "class A:\n    def f(self):\n        return 1\n\n    def g(self):\n        return 2\n"
-    first = "class A:\n    def f(self):\n        return 1\n"
-    for number, names in ((2, []), (3, ["A"])):
-        second = f"def g(self):\n    return {number}\n\n\nA.g = g"
-        cells = [new_code_cell(c, metadata={"tags": ["finished"]}) for c in (first, second)]
-        assert hygiene.drifted(new_notebook(cells=cells), [package]) == names
 
 
 def test_a_changed_output_is_caught_by_nbval(tmp_path):
