@@ -1,7 +1,7 @@
 """The mistakes of published ViT tutorials that a model can carry, as they were published.
 
 Each stands in `PUBLISHED` under its number in the course's list of them, with the findings by which
-the doctor names it, or with the reason why nothing in a model can tell. `sick` has some already.
+the doctor names it, or with the reason why nothing in a model can tell.
 """
 
 import math
@@ -66,6 +66,11 @@ def mask_fill(q, k, v):
     return scores.mask_fill(~mask, torch.finfo(torch.float32).min).softmax(-1) @ v
 
 
+def island(q, k, v):
+    with torch.autocast("cuda", enabled=False):
+        return (q @ k.mT / math.sqrt(q.shape[-1])).softmax(-1) @ v
+
+
 def or_default(q, k, v, qk_scale=0):
     scale = qk_scale or q.shape[-1] ** -0.5
     return (q @ k.mT * scale).softmax(-1) @ v
@@ -98,6 +103,20 @@ class Relu(nn.Sequential):
         steps = nn.LayerNorm(WIDTH), nn.Linear(WIDTH, WIDTH), nn.ReLU()
         super().__init__(Residual(nn.Sequential(nn.LayerNorm(WIDTH), Attention())))
         self.append(Residual(nn.Sequential(*steps)))
+
+
+class Caller(Plain):
+    def more(self):
+        self.prepare = Residual(nn.Identity())
+
+    def forward(self, images: Tensor) -> Tensor:
+        return super().forward(self.prepare(images))
+
+
+class Drowned(Plain):
+    def more(self):
+        self.cls_token = nn.Parameter(torch.randn(1, 1, WIDTH))
+        self.pos_embed = nn.Parameter(torch.randn(17, WIDTH))
 
 
 class Reused(Plain):
@@ -155,6 +174,33 @@ class Count(sick.Cropped):
         self.pos_embed = nn.Parameter(torch.randn(1, 36 * 36 // 8**2 + 1, WIDTH) * 0.02)
 
 
+class Swapped(Plain):
+    def more(self):
+        self.patches = nn.Linear(3 * 8 * 8, WIDTH)
+        self.pos_embed = nn.Parameter(torch.randn(1, 4 * 8 + 1, WIDTH) * 0.02)
+
+    def embed(self, images: Tensor) -> Tensor:
+        height, width = images.shape[-2:]
+        rows, columns = width // 8, height // 8  # for height // 8, width // 8
+        x = images.reshape(len(images), 3, rows, 8, columns, 8).permute(0, 2, 4, 3, 5, 1)
+        x = self.patches(x.reshape(len(images), rows * columns, -1))
+        return torch.cat([self.cls_token.expand(len(x), -1, -1), x], dim=1) + self.pos_embed
+
+
+class AfterDropout(Attention):
+    def mix(self, q, k, v):
+        weights = (q @ k.mT / math.sqrt(q.shape[-1])).softmax(-1)
+        self.weights = F.dropout(weights, 0.2, self.training)
+        return self.weights @ v
+
+
+class Returned(Plain):
+    attention = AfterDropout
+
+    def forward(self, images: Tensor):
+        return super().forward(images), [m.weights for m in self.modules() if hasattr(m, "weights")]
+
+
 class Masking(Plain):
     """Random masking in training, of `keep` tokens; 23 and 24 are other numbers of them."""
 
@@ -166,6 +212,19 @@ class Masking(Plain):
             kept = torch.rand(x.shape[:2]).argsort(1)[:, : self.keep, None].expand(-1, -1, WIDTH)
             x = torch.cat([cls, x.gather(1, kept)], dim=1)
         return super().encode(x)
+
+
+class OverTokens(Block):
+    def __init__(self):
+        super().__init__()
+        self.norm1, self.norm2 = nn.BatchNorm1d(17), nn.BatchNorm1d(17)
+
+
+class MaskedNorm(Masking):
+    keep = 12
+
+    def more(self):
+        self.blocks = nn.ModuleList(OverTokens() for _ in range(2))
 
 
 class NormHead(Plain):
@@ -192,8 +251,8 @@ PUBLISHED = (
     Published(4, "mask_fill", with_mix(mask_fill), RAISED),
     Published(5, "the mask can never arrive", with_blocks(Masked), RAISED),
     Published(6, "x += residual behind a ReLU", with_blocks(Relu), ("backward fails",)),
-    Published(6, "x += residual on the caller's images", sick.InPlace, ("input changed",)),
-    Published(7, "positions and cls of std 1", sick.LoudPositions, ("positions large",)),
+    Published(6, "x += residual on the caller's images", Caller, ("input changed",)),
+    Published(7, "positions and cls of std 1", Drowned, ("positions large",)),
     Published(8, "names reused", Reused, RAISED),
     Published(9, "the mean with cls, then the norm", MeanOfAll, reason="a choice"),
     Published(10, "a larger image is cropped", sick.Cropped, ("images cropped",)),
@@ -205,15 +264,15 @@ PUBLISHED = (
     Published(16, "the norm is overwritten", with_blocks(Overwritten), ("norm unused",)),
     Published(17, "logits called as a function", sick.NoBrackets, RAISED),
     Published(18, "patches counted by area", Count, RAISED, size=36),
-    Published(19, "grid sides swapped", sick.SidesSwapped, ("patches scrambled",), size=(32, 64)),
-    Published(20, "attention returned after dropout", sick.Dropped, ("returned attention",)),
+    Published(19, "the grid's sides swapped", Swapped, ("patches scrambled",), size=(32, 64)),
+    Published(20, "attention returned after dropout", Returned, ("returned attention",)),
     Published(21, "a print in forward", sick.Prints, ("prints",)),
     Published(22, "nn.Drop", lambda: nn.Drop(0.1)),  # type: ignore[attr-defined]
     Published(23, "the mask ratio is not passed on", Masking, reason="nothing says what was asked"),
     Published(24, "int(n * (1 - ratio))", reason="one token of many: nothing says what was asked"),
-    Published(25, "batch norm over masked tokens", sick.Masked, ("training fails",)),
+    Published(25, "batch norm over masked tokens", MaskedNorm, ("training fails",)),
     Published(26, "batch norm and a batch of 1", NormHead, reason="sound from 2 images on"),
-    Published(27, "autocast for cuda", sick.CudaAlone, ("device fixed",)),
+    Published(27, "autocast for cuda", with_mix(island), ("device fixed",)),
     Published(28, "qk_scale or d**-0.5", with_mix(or_default), reason="the scale is right"),
     Published(29, "one position for all tokens", sick.OnePosition, ("no positions",)),
     Published(30, "masked tokens all alike", Alike, reason="the head reads cls"),
