@@ -31,11 +31,10 @@ def fold_answers(book: Any) -> None:
         exercise = task_of(cell)
         if exercise is None:
             continue
-        text = below.source if below and below.cell_type == "markdown" else ""
-        fold = re.search(FOLD, text)
-        if fold:
+        fold = re.search(FOLD, below.source) if below and below.cell_type == "markdown" else None
+        if below and fold:
             start, end = fold.span(1)
-            below.source = text[:start] + exercise.answer + text[end:]
+            below.source = below.source[:start] + exercise.answer + below.source[end:]
         elif exercise.name in PIECES:
             raise ValueError(f"{exercise.name}'s cell has no fold 'One way to write it' below")
 

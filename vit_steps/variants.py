@@ -66,10 +66,10 @@ class HeadsFirstQKV(nn.Linear):
         super().__init__(embed_dim, 3 * embed_dim, bias)
         self.num_heads = num_heads
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, input: Tensor) -> Tensor:
         """Turn tokens (B, N, D) into (B, N, 3·D)."""
         rows = "b n (h d qkv) -> b n (qkv h d)"
-        return rearrange(super().forward(x), rows, h=self.num_heads, qkv=3)
+        return rearrange(super().forward(input), rows, h=self.num_heads, qkv=3)
 
 
 class Float32Attention(MultiHeadAttention):
@@ -129,17 +129,17 @@ def einops_vit(config: ViTConfig = EINOPS, fused: bool = True) -> ViT:
         return separate_qkv(model)
     for block in model.blocks:
         linear = HeadsFirstQKV(c.embed_dim, c.num_heads, c.qkv_bias)
-        linear.load_state_dict(block.attn.qkv.state_dict())
-        block.attn.qkv = linear
+        linear.load_state_dict(block.get_submodule("attn.qkv").state_dict())
+        block.set_submodule("attn.qkv", linear)
     return model
 
 
 class NormGELU(nn.LayerNorm):
     """LayerNorm, then GELU."""
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, input: Tensor) -> Tensor:
         """Turn tokens (B, N, D) into tokens (B, N, D)."""
-        return F.gelu(super().forward(x))
+        return F.gelu(super().forward(input))
 
 
 class ProjectAttention(SeparateAttention):
@@ -170,7 +170,7 @@ def project_vit(config: ViTConfig = PROJECT) -> ViT:
     for block in model.blocks:
         block.norm1, block.norm2 = (NormGELU(c.embed_dim, c.norm_eps) for _ in range(2))
         block.attn = ProjectAttention(c.embed_dim, c.num_heads, c.qkv_bias, c.dropout)
-        block.mlp.act = nn.Sequential(nn.ReLU(), nn.Dropout(c.dropout))
+        block.set_submodule("mlp.act", nn.Sequential(nn.ReLU(), nn.Dropout(c.dropout)))
     model.config = config
     model.apply(init_weights)
     return model

@@ -3,6 +3,9 @@
 Lesson 12 gives it to the doctor. `vit_steps.variants.einops_vit` is the same, repaired.
 """
 
+# pyright: reportAttributeAccessIssue=false
+# `mask_fill`, which no tensor has, is one of the mistakes.
+
 import torch
 from einops import rearrange
 from einops.layers.torch import Reduce

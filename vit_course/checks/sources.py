@@ -117,13 +117,13 @@ def used_names(source: str) -> list[str]:
 def shown(thing: Callable) -> str:
     """A definition as it stands in its file, without what documents it."""
     lines = dedent(inspect.getsource(thing)).splitlines()
+    left_out: set[int] = set()
     for node in ast.walk(ast.parse("\n".join(lines))):
         if isinstance(node, (ast.ClassDef, ast.FunctionDef)) and ast.get_docstring(node):
-            first, last = node.body[0].lineno - 1, node.body[0].end_lineno
+            first, last = node.body[0].lineno, node.body[0].end_lineno or node.body[0].lineno
             after = lines[last : last + 1] == [""] and len(node.body) > 1
-            for number in range(first, last + after):
-                lines[number] = None
-    return "\n".join(line for line in lines if line is not None)
+            left_out.update(range(first, last + 1 + after))
+    return "\n".join(line for number, line in enumerate(lines, 1) if number not in left_out)
 
 
 def source(*things: Callable) -> None:
