@@ -272,6 +272,7 @@ class Lab:
         Returns:
             The number that stood beside it before.
         """
+        self.until(f"i => {MODEL}.executionState === 'idle'", cell)  # an interrupted run has ended
         before = self.ask(f"i => {MODEL}.executionCount", cell)
         self.into(cell)
         self.press("Control+Enter")
