@@ -182,7 +182,7 @@ def builds(book) -> list[str]:
     return [name for cell in code_cells(book) if (name := checked(cell.source)) in PIECES]
 
 
-# The third edition's form ------------------------------------------------------------------------
+# The form of a lesson ----------------------------------------------------------------------------
 
 
 def form(book, core: bool) -> list[str]:

@@ -68,8 +68,26 @@ def test_lesson_opens_with_title_badge_setup_and_map(path):
 
 
 @each_lesson
-def test_a_lesson_has_the_third_editions_form(path):
+def test_a_lesson_has_the_form(path):
     assert hygiene.form(read(path), core=path.stem < "08") == []
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "complaint"),
+    [
+        ("minutes to read and run", "minutes in all", "the title does not say: "),
+        ("## Recap", f"{'word ' * 3000}\n\n## Recap", " are over (40, 35)"),
+        ("## Recap", "## In short", "of its last sections, "),
+        ("<details><summary>After you ran it</summary>", "", " is not folded, and tells what "),
+        ('checks.mine("EncoderBlock")', "vit_steps.EncoderBlock", "no `EncoderBlock = checks.mine"),
+        ("## 2 · Two Linears", f"{'word ' * 3000}\n\n## 2 · Two Linears", "the first task comes"),
+    ],
+)
+def test_a_lesson_in_another_form_is_found(old, new, complaint):
+    book = read(LESSONS[5])
+    cell = next(cell for cell in book.cells if old in cell.source)
+    cell.source = cell.source.replace(old, new)
+    assert any(complaint in found for found in hygiene.form(book, core=True))
 
 
 @each_notebook
