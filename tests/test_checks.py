@@ -127,14 +127,6 @@ def not_implemented(*_, **__):
     raise NotImplementedError
 
 
-class UnfilledModule(torch.nn.Module):
-    def __init__(self, *_, **__):
-        super().__init__()
-
-    def forward(self, *_, **__):
-        return ...
-
-
 def raising(*_, **__):
     return torch.zeros(2).no_such_method()
 

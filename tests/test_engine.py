@@ -147,9 +147,6 @@ def doubling(forward):
     return type("Otherwise", (Doubling,), {"forward": forward})
 
 
-CUT = doubling(lambda self, x: self.proj(x).detach())
-
-
 class Renamed(nn.Module):
     def __init__(self, width):
         super().__init__()

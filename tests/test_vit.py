@@ -388,20 +388,10 @@ def test_a_config_comes_back_from_json_and_equal_sizes_are_equal(size):
 
 
 def test_the_fields_and_their_defaults():
-    wanted = dict(
-        image_size=224,
-        patch_size=16,
-        in_channels=3,
-        num_classes=1000,
-        embed_dim=768,
-        depth=12,
-        num_heads=12,
-        mlp_ratio=4.0,
-        qkv_bias=True,
-        dropout=0.0,
-        pool="cls",
-        norm_eps=1e-6,
-    )
+    names = "image_size patch_size in_channels num_classes embed_dim depth num_heads mlp_ratio"
+    names += " qkv_bias dropout pool norm_eps"
+    values = [224, 16, 3, 1000, 768, 12, 12, 4.0, True, 0.0, "cls", 1e-6]
+    wanted = dict(zip(names.split(), values, strict=True))
     assert dataclasses.asdict(ViTConfig()) == wanted
     assert list(dataclasses.asdict(ViTConfig())) == list(wanted)
     assert ViTConfig() == ViTConfig.preset("B/16")

@@ -19,16 +19,8 @@ from .trials import Trial, fill, module, untouched
 SMALL = ViTConfig(
     image_size=15, patch_size=5, num_classes=7, embed_dim=24, depth=2, num_heads=4, mlp_ratio=1.5
 )
-OTHER = ViTConfig(
-    image_size=8,
-    patch_size=4,
-    in_channels=1,
-    num_classes=11,
-    embed_dim=12,
-    depth=2,
-    num_heads=6,
-    mlp_ratio=3.0,
-)
+SIZES = {"image_size": 8, "patch_size": 4, "in_channels": 1, "embed_dim": 12, "num_heads": 6}
+OTHER = replace(SMALL, **SIZES, num_classes=11, mlp_ratio=3.0)
 
 
 def pictures(config: ViTConfig, count: int, seed: int = 3) -> Tensor:
