@@ -213,7 +213,7 @@ PACKAGED = {  # the systems that the bench mixes, as the package makes them
 @pytest.mark.parametrize("name", PACKAGED)
 def test_the_systems_that_are_mixed_are_the_packages(name):
     size = dict(image_size=8, patch_size=2, in_channels=1, embed_dim=24, depth=2)
-    theirs, ours = PACKAGED[name](size), bench_why_c.Mixed(**bench_why_c.SYSTEMS[name])
+    theirs, ours = PACKAGED[name](size), bench_why_c.Between(**bench_why_c.SYSTEMS[name])
     for part in ("patch_embed", "blocks"):
         getattr(ours, part).load_state_dict(getattr(theirs, part).state_dict())
     if name == "C":
@@ -240,7 +240,7 @@ def test_every_setting_trains():
     for name, how in bench_why_c.everything().items():
         setting = how["setting"]
         side = 16 if how.get("data") == "scattered" else 8
-        model = bench_why_c.Mixed(**setting, side=side)
+        model = bench_why_c.Between(**setting, side=side)
         loss = model.train()(torch.randn(4, 1, side, side)).square().mean()
         loss.backward()
         assert loss.isfinite(), name

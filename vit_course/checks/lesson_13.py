@@ -278,15 +278,16 @@ def merge_tokens(x, keys, sizes, r):  # (B, N, D), (B, N, d), (B, N)
 size travels along as one more number, and one division at the end gives all means.""",
     trials=[
         merging(3, 1, 5, 2, sized=False),
-        merging(5, 3, 12, 4),
+        merging(5, 3, 13, 3),
         Trial("tokens whose gradient is asked for", tokens_learn),
     ],
     slips={
         "same number of dimensions|Index tensor must have": "an index needs as many axes as what "
         "it picks from, three: gone[..., None]; scatter_add also wants it expanded to (B, r, "
         "width)",
-        "must match the size of tensor": "two shapes do not meet: sizes (B, N) need a third axis "
-        "beside x, sizes[..., None]; A has a token more than B where N is odd, and r of A are gone",
+        "must match the size of tensor": "two shapes do not meet: lengths of keys, and sizes, are "
+        "(B, N) and need a third axis, by keepdim=True or [..., None]; A has a token more than B "
+        "where N is odd, and r of A are gone",
         "Expected size .* but got size": "torch.cat joins tensors that are alike in all axes but "
         "one: the axis of the tokens is dim=1, that of the numbers dim=-1",
         "tuple indices must be": ".sort(dim=1) gives two things, values and indices: take its "
@@ -341,6 +342,7 @@ go into B
         alike[:, 0] => alike[:, :, 0]
 what stays of A is in the order of its likeness; put it back in its own: .sort(dim=1).values
     .sort(dim=1).values =>
+    .sort(dim=1).values => .flip(1)
 B comes first here; what is left of A comes first, then B
     [a, b] => [b, a]
 the tokens are in the order in which they came; give what is left of A, then B
