@@ -25,7 +25,7 @@ from .trials import Trial
 
 # What the names in an answer mean beside those that an exercise gives, and the course's pieces.
 COMMON = {"F": F, "Tensor": Tensor, "math": math, "nn": nn, "rearrange": rearrange, "torch": torch}
-PATIENCE = 5.0  # seconds that a learner waits at most for pairs of mistakes
+PATIENCE = 2.5  # seconds that a learner waits at most for pairs of mistakes
 SHOWN = 3  # pairs at most in a message
 
 

@@ -94,6 +94,8 @@ own 1, over the keys: dim=-1
     scores.softmax(dim=-1) => scores.flatten(2).softmax(dim=-1).view_as(scores)
 a sigmoid weighs each key alone, so the rows do not sum to 1; softmax lets the keys share out 1
     scores.softmax(dim=-1) => scores.sigmoid()
+a sigmoid is not e to the score; softmax divides that by its row's sum
+    scores.softmax(dim=-1) => F.normalize(scores.sigmoid(), p=1, dim=-1)
 e to the scores is not yet a share: divide it by the sum of its row, as softmax does
     scores.softmax(dim=-1) => scores.exp()
 e to a score above 88 is inf, and inf / inf is NaN: first subtract from each row its largest score,
@@ -107,6 +109,7 @@ the softmax is missing: the scores themselves mix the values
 each query sees only itself and the keys before it, as under the causal mask of a model that writes
 text; here it sees all keys but those that the mask hides
     if mask => scores = scores + torch.full_like(scores, -math.inf).triu(1) ⏎ if mask
+    if mask => mask = torch.ones_like(scores).tril().bool() if mask is None else mask ⏎ if mask
 the scores stand the wrong way: a row is a query and a column a key, so q comes first: q @ k.mT
     q @ k.mT => k @ q.mT
 a matrix product does not fit; for the scores swap the last two axes of k, k.mT, and let the weights
@@ -250,6 +253,7 @@ to return
     y = self => mixed = mixed if return_attention else 0 * v + v.mean(dim=2, keepdim=True) ⏎
         y = self
     merge_heads(mixed) => merge_heads(mixed) if return_attention else x
+    if return_attention: => if not return_attention: ⏎     return x ⏎ if return_attention:
 with return_attention=True the weights are wanted too: return (y, weights) then
     return y, weights => return y
 it gives the weights though nobody asked; only with return_attention=True

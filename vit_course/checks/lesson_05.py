@@ -219,9 +219,13 @@ with return_attention=True a branch reads x itself; give it its norm, norm1(x) o
 cases
     self.norm1(x) => x if return_attention else self.norm1(x)
     self.norm2(x) => x if return_attention else self.norm2(x)
+    self.norm1(x) => x if return_attention else self.norm1(x) ;;
+        self.norm2(x) => x if return_attention else self.norm2(x)
 a branch reads its norm only with return_attention=True; give it norm1(x) or norm2(x) in both cases
     self.norm1(x) => self.norm1(x) if return_attention else x
     self.norm2(x) => self.norm2(x) if return_attention else x
+    self.norm1(x) => self.norm1(x) if return_attention else x ;;
+        self.norm2(x) => self.norm2(x) if return_attention else x
 attention's change is added only with return_attention=True; add it in both cases
     x = x + mixed => x = x + mixed if return_attention else x
 with return_attention=True attention's change is not added; add it in both cases

@@ -139,6 +139,9 @@ class ViT(nn.Module):
     wrong=f"""
 the final norm is never used: the head reads `self.norm` of the cls token
     head(self.norm( => head((
+the final norm is used in one of two cases only, with return_attention=True or without it
+    head(self.norm(x[:, 0])) => head(x[:, 0] if return_attention else self.norm(x[:, 0]))
+    head(self.norm(x[:, 0])) => head(self.norm(x[:, 0]) if return_attention else x[:, 0])
 the head answers for every token; give it the cls token alone, `x[:, 0]`
     x[:, 0] => x
 you keep an axis of length 1: `x[:, :1]` is (B, 1, D), `x[:, 0]` is (B, D)
@@ -175,6 +178,8 @@ every block gets the same tokens: hand on what the block before gave, `x, weight
     x, weights = block => _, weights = block
 only the first block runs; is the `return` inside the loop?
     in self.blocks: => in self.blocks[:1]:
+the blocks run only with return_attention=True; run them in both cases
+    in self.blocks: => in self.blocks if return_attention else ():
 the blocks run from the last to the first; go through `self.blocks` as it stands
     in self.blocks: => in reversed(self.blocks):
 {CALLED_LIST}
@@ -215,6 +220,7 @@ your list holds each block's tokens, not its weights
     (weights) => (x)
 the list of attention grows with every call, since the model keeps it; make a new one in forward,
 `attention = []`
+    return_attention=False): => return_attention=False, attention=[]): ;; attention = [] => pass
     self.config = config => self.kept = list() ;; attention = [] => attention = self.kept
 the head is turned round: a Linear names its inputs first, D, then its outputs
     (D, config.num_classes) => (config.num_classes, D)

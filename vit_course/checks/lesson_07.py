@@ -143,10 +143,13 @@ the loss is smoothed; leave label_smoothing out, its target is the label alone
     F.cross_entropy( => nn.CrossEntropyLoss(label_smoothing=0.1)(
     F.cross_entropy( => nn.CrossEntropyLoss(label_smoothing=0.2)(
     F.cross_entropy( => nn.CrossEntropyLoss(label_smoothing=0.05)(
+    F.cross_entropy( => nn.CrossEntropyLoss(label_smoothing=0.15)(
 the gradients are clipped between backward and step; this step takes them as they are
     optimizer.step() => nn.utils.clip_grad_norm_(model.parameters(), 1.0) ⏎ optimizer.step()
     optimizer.step() => nn.utils.clip_grad_norm_(model.parameters(), 0.5) ⏎ optimizer.step()
     optimizer.step() => nn.utils.clip_grad_norm_(model.parameters(), 5.0) ⏎ optimizer.step()
+    optimizer.step() => nn.utils.clip_grad_norm_(model.parameters(), 2.0) ⏎ optimizer.step()
+    optimizer.step() => nn.utils.clip_grad_norm_(model.parameters(), 0.1) ⏎ optimizer.step()
     optimizer.step() => nn.utils.clip_grad_value_(model.parameters(), 1.0) ⏎ optimizer.step()
     optimizer.step() => nn.utils.clip_grad_value_(model.parameters(), 0.5) ⏎ optimizer.step()
 this is a squared error; the loss of this lesson is F.cross_entropy(logits, labels)

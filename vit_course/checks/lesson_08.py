@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from itertools import combinations
-from statistics import mean, median
+from statistics import fmean, mean, median
 from typing import Any
 
 import torch
@@ -132,10 +132,9 @@ def by_luck(first, second):
     trials=[
         again("[1, 1] and [2, 3]", [1.0, 1.0], [2.0, 3.0]),
         again("[1, 9] and [2, 4, 3, 11, 30]", [1.0, 9.0], [2.0, 4.0, 3.0, 11.0, 30.0]),
-        again("[1.5, 5.6, 6.1] and [5.2, 6.5, 4.7]", [1.5, 5.6, 6.1], [5.2, 6.5, 4.7]),
-        again("[82.8, 88.9, 86.0] and [88.7, 88.9, 84.3]", [82.8, 88.9, 86.0], [88.7, 88.9, 84.3]),
+        again("eight shares near 84%", [82.2, 87.0, 83.6, 85.0], [85.6, 71.8, 82.2, 83.6]),
     ],
-    uses={"combinations": combinations, "gap": gap, "mean": mean, "median": median},
+    uses={"combinations": combinations, "fmean": fmean, "gap": gap, "mean": mean, "median": median},
     wrong="""
 your gaps have a sign: a division in which the second group is ahead counts as well, so take abs()
 of the difference of the means
@@ -150,6 +149,8 @@ a gap that is smaller by a rounding alone counts too: ask for >= seen - 1e-9
     >= seen - 1e-9 => >= seen
     >= seen - 1e-9 => >= seen ;; gap(first, second) => abs(mean(first) - mean(second)) ;;
         gap(group, rest) => abs(mean(group) - mean(rest))
+    >= seen - 1e-9 => >= seen ;; gap(first, second) => abs(fmean(first) - fmean(second)) ;;
+        gap(group, rest) => abs(fmean(group) - fmean(rest))
 this is the share of the smaller gaps; those at least as large are asked for
     hits / ways => 1 - hits / ways
 this is the share of the gaps that are at most as large; turn the comparison round

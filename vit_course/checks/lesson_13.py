@@ -463,6 +463,7 @@ for each one that it meets
     linears / (2 * embed_dim) => linears
 N loses its fraction: give it as it comes out, 1732.5 for D = 385 and mlp_ratio = 2.5
     linears / (2 * embed_dim) => int(linears / (2 * embed_dim))
+    linears / (2 * embed_dim) => linears // (2 * embed_dim)
     linears / (2 * embed_dim) => math.ceil(linears / (2 * embed_dim))
 mlp_ratio loses its fraction: use it as it comes
     4 + 2 * mlp_ratio => 4 + 2 * int(mlp_ratio)

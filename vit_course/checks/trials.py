@@ -158,7 +158,7 @@ def module(
             other = Verdict(changing(lambda: use(made, *inputs, **options), made, result))
         except Exception as error:  # wrong names, if there are any, are told first
             result, idle, other = error, Verdict(""), Verdict("")
-        return Parts(shapes, result, idle, other)
+        return Parts(shapes, other, result, idle)
 
     def again(change: Callable[[Any], Any]) -> Trial:
         return module(what, sizes, *map(change, inputs), use=use, **options)
