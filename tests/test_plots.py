@@ -320,11 +320,12 @@ LESSON_11 = {  # how its captions and sentences say a mean
     "Close to C's {}%": "C",
     "batch norms with {}%": "A, batch norms",
     "all tokens with {}%": "A, all tokens",
-    "B, whose {}%": "B",
+    "nearer to C at {}%": "B",
     "With the mean {}%": "C, mean",
     "with A's larger positions too {}%": "C, mean, A's positions",
     "with A's head {}%": "C, A's head",
-    "with a wide head {}%": "A, wide head",
+    "with all tokens mixed {}%": "A, all tokens, mixed",
+    "large head reads {}%": "A, all tokens, mixed",
     "all tokens 98%, without blocks {}%": "A without blocks",
     "C 98%, without blocks {}%": "C without blocks",
     "C reads {}% *without a single block*": "C without blocks",
@@ -340,8 +341,8 @@ LESSON_11 = {  # how its captions and sentences say a mean
     "%, B {}%, C": "B, 24 epochs",
     "%, C {}%, C without": "C, 24 epochs",
     "%, C without blocks {}%": "C without blocks, 24 epochs",
-    "three times the rate A comes to {}%": "A, rate 0.018",
-    "with a third of it to {} and": "A, rate 0.002",
+    "three times the rate A reaches {}%": "A, rate 0.018",
+    "with a third of it they reach {}%": "A, rate 0.002",
 }
 
 

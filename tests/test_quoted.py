@@ -29,12 +29,13 @@ SENTENCES = [
     (
         "02_tokens",
         f"reads {span('02 start of positions', '0.02')} of new ones from that start, and "
-        f"{span('02 start of positions', '0.2')} from ours, 0.2 (three seeds each)",
+        f"{span('02 start of positions', '0.2')} from ours, 0.2 (three seeds each;",
     ),
     (
         "03_heads",
-        f"with only cls reading came to {span('03 who reads', 'only cls')} of new scattered "
-        f"digits, and equal ones in which all read to {span('03 who reads', 'all')}",
+        f"only cls reads from the start: they read {span('03 who reads', 'only cls')} of new "
+        "scattered digits. The same readers with all tokens reading reached "
+        f"{span('03 who reads', 'all')}",
     ),
     (
         "03_heads",
@@ -43,10 +44,10 @@ SENTENCES = [
     ),
     (
         "05_encoder",
-        f"models without MLPs came to {listed('05 MLPs never had', 'without', 1)}, whole ones to "
+        f"Without MLPs they reached {listed('05 MLPs never had', 'without', 1)}, with MLPs "
         f"{listed('05 MLPs never had', 'whole', 1)}",
     ),
-    ("07_training", f"With three seeds they read {listed('07 seeds', 'hands')}"),
+    ("07_training", f"Three seeds read {listed('07 seeds', 'hands')}"),
 ]
 
 

@@ -62,7 +62,9 @@ def fuse_qkv(queries, keys, values, num_heads, order):
         "for the columns, where there are some",
         "Identifiers only on one side": "the pattern must hold the order that is asked for: "
         'f"(qkv h d) ... -> ({order}) ..."',
-        "shape '.*' is invalid for input|Shape mismatch": "a reshape asks for "
+        "Could not infer sizes": "rearrange needs two of the three sizes: qkv=3, h=num_heads",
+        "shape '.*' is invalid for input|Shape mismatch": "put the three below each other, "
+        "torch.cat(parts), so that there are 3·h·d rows; or a reshape asks for "
         "other sizes than there are: each of the three Linears has h · d rows, its out_features, "
         "and its in_features are another number",
     },
@@ -399,9 +401,9 @@ def unmask(kept, order, mask_token):
     why="The row holds the kept tokens first and then the gaps, as `order` counts them. A token "
     "that went to place p is fetched from place p.",
     wrong="""
-the tokens are not back where they stood, or go the wrong way: row.take_along_dim(order[..., None],
-dim=1) puts each token where it stood
+the tokens are still shuffled: row.take_along_dim(order[..., None], dim=1) puts each where it stood
     row.take_along_dim(order[:, :, None], dim=1) => row
+the tokens go the wrong way: the token of place p is fetched from where it went, order[..., None]
     order[:, :, None] => order.argsort(dim=1)[:, :, None]
 the mask token is missing in the gaps: a gap is the mask token
     mask_token.expand => torch.zeros_like(mask_token).expand
