@@ -14,7 +14,6 @@ from tests import (
     bench,
     bench_parts,
     bench_peers,
-    bench_processes,
     bench_runs,
     bench_scale,
     bench_why_c,
@@ -122,13 +121,6 @@ def test_a_case_gives_ratios_turn_by_turn_and_says_which_bars_are_met(monkeypatc
         "  bar: at most 1.05 of torch's encoder: not measured",
         "  bar: at most 1.08 of bare matrix products: missed",
     ]
-
-
-@pytest.mark.skipif(os.name == "nt", reason="torchrun's stores need Linux or macOS")
-def test_the_processes_take_their_turns():
-    seconds = bench_processes.measure(turns=3, batch=33)  # which does not divide evenly
-    assert set(seconds) == {bench_processes.ONE, bench_processes.TWO}
-    assert all(len(taken) == 3 and min(taken) > 0 for taken in seconds.values())
 
 
 # What lesson 04 draws -----------------------------------------------------------------------------
