@@ -1,7 +1,6 @@
 """The benchmarks measure what they say, on models of one size."""
 
 import json
-import os
 import sys
 from dataclasses import replace
 
