@@ -395,7 +395,8 @@ def test_what_is_no_piece_is_taken_up_within_its_session_and_not_kept(
     missing = "no my_vit.py in this folder, so the course's: "
     said = capsys.readouterr().out.splitlines()
     assert said[1:] == [
-        f"{missing}negative", "right", "yours: negative", f"{missing}split_heads",
+        "not solved in this session, so the course's: negative", "right", "yours: negative",
+        f"{missing}split_heads",
     ]  # fmt: skip
     assert not (tmp_path / "my_vit.py").exists()
 

@@ -274,9 +274,11 @@ def tell(own: list[str], course: list[str], here: Sequence[str] = ()) -> None:
         print(f"yours, from {my_file().name}:", ", ".join(own))
     if here:
         print("yours:", ", ".join(here))
-    if course:
-        missing = "" if my_file().exists() else f"no {my_file().name} in this folder, so "
-        print(f"{missing}the course's:", ", ".join(course))
+    missing = "" if my_file().exists() else f"no {my_file().name} in this folder, so "
+    if kept := [name for name in course if name in PIECES]:
+        print(f"{missing}the course's:", ", ".join(kept))
+    if others := [name for name in course if name not in PIECES]:
+        print("not solved in this session, so the course's:", ", ".join(others))
 
 
 def run(text: str, path: Path) -> ModuleType:
