@@ -14,6 +14,7 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
+from vit_course.checks import museum
 from vit_course.plots.scores import FILE
 from vit_steps import ViT, ViTConfig
 from vit_steps.training import (
@@ -26,7 +27,7 @@ from vit_steps.training import (
     train_step,
     warmup_cosine,
 )
-from vit_steps.training.data import ImageDataset, drawn, hands, scattered
+from vit_steps.training.data import ImageDataset, digits, drawn, hands, scattered
 
 CANVAS = dict(image_size=16, patch_size=4, in_channels=1, num_classes=10, embed_dim=64)
 
@@ -116,8 +117,17 @@ def why_adamw(
     return share(model, drawn(2000, seed=2))
 
 
+def of_2021(mended: bool, seed: int) -> float:
+    """Lesson 12's hook: the attention of exhibit 1, as published or mended."""
+    data, test = digits()
+    config = ViTConfig(8, 2, 1, num_classes=10, embed_dim=48, depth=2, num_heads=4)
+    torch.manual_seed(seed)
+    train(model := museum.patient(1, mended, config), data, epochs=8, lr=4e-3, seed=seed)
+    return share(model, test)
+
+
 WHY = {kind: dict(kind=kind) for kind in ("AdamW", "no warm-up", "steady")}
-WHY |= {f"SGD {lr}": dict(kind="SGD", lr=lr) for lr in (0.03, 0.1, 0.3)}
+WHY |= {f"SGD {lr}": dict(kind="SGD", lr=lr) for lr in (0.01, 0.03, 0.1, 0.3)}
 
 COMPARED: dict[str, tuple[int, dict[str, Callable[[int], float]]]] = {
     "02 start of positions": (
@@ -157,6 +167,14 @@ COMPARED: dict[str, tuple[int, dict[str, Callable[[int], float]]]] = {
         },
     )
     for start in ("0.02", "Xavier")
+} | {
+    "12 the attention of 2021": (
+        4,
+        {
+            "published": lambda seed: of_2021(False, seed),
+            "mended": lambda seed: of_2021(True, seed),
+        },
+    ),
 }
 
 

@@ -1,6 +1,8 @@
 """Lesson 12: its exhibits run, answer to each choice, and what is said of them is true."""
 
+import inspect
 import re
+import textwrap
 from dataclasses import replace
 from math import e, log
 
@@ -18,8 +20,7 @@ from vit_course.checks.exercise import COMMON
 from vit_course.checks.keeping import PIECES
 from vit_course.checks.lesson_12 import in_cell
 from vit_steps import MultiHeadAttention, ViT, variants, weights
-from vit_steps.training import evaluate, train, train_step
-from vit_steps.training.data import digits
+from vit_steps.training import train_step
 
 LESSON = nbformat.read(lessons.ROOT / "notebooks" / "12_spot_the_mistake.ipynb", as_version=4)
 EXHIBITS = museum.read()
@@ -209,10 +210,17 @@ def test_the_doctor_reports_something_in_ten_of_fourteen_and_accuses_no_sound_on
     assert found[1].findings[0].where == "blocks.0.attn (exhibit_1.py:4)"
 
 
-def test_the_published_vit_has_the_findings_that_the_lesson_tells_of():
+def test_the_published_vit_has_the_findings_that_the_lesson_tells_of(monkeypatch):
     model = as_published.vit(32, 8, num_classes=10, embed_dim=48, depth=2, num_heads=4)
     names = ["images cropped", "scale after softmax", "scale missing"]
     assert vit_doctor.examine(model, 32).names == names
+    forward = as_published.Embedding.forward
+    written = inspect.getsource(forward)
+    assert "x += self.pos_embed" in written
+    around = vars(as_published).copy()
+    exec(textwrap.dedent(written).replace("x += self", "x = x + self"), around)
+    monkeypatch.setattr(as_published.Embedding, "forward", around["forward"])
+    assert vit_doctor.examine(model, 32).names == [names[0], "positions large", *names[1:]]
     with torch.device("meta"):
         whole = as_published.vit()
     assert sum(p.numel() for p in whole.parameters()) == 86_567_656
@@ -249,22 +257,6 @@ def test_1_14_and_15_what_rows_of_197_keys_sum_to_and_their_largest_weight():
         assert sums.mean().item() == pytest.approx(total, abs=5e-4)
         assert (rows.amax(dim=-1) / sums).mean().item() == pytest.approx(largest, rel=0.03)
     assert round((scores / 96**0.5).softmax(dim=0).sum(dim=-1).mean().item()) == 25
-
-
-@pytest.mark.slow
-def test_1_as_published_it_trains_and_the_seed_counts_for_more():
-    data, test = digits()
-    config = replace(museum.CONFIG, image_size=8, patch_size=2, in_channels=1)
-    found: dict[bool, list[float]] = {False: [], True: []}
-    for mended, accuracies in found.items():
-        for seed in range(4):
-            torch.manual_seed(seed)
-            model = museum.patient(1, mended, config)
-            train(model, data, epochs=8, lr=4e-3, seed=seed)
-            accuracies.append(evaluate(model, test)[1])
-    assert min(found[False]) > 0.88  # it reads nine in ten
-    assert 0 < sum(found[True]) - sum(found[False]) < 0.16  # at most four points, of four seeds
-    assert max(found[False]) > min(found[True])
 
 
 def test_2_the_blocks_are_not_counted():
