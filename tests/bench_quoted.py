@@ -129,53 +129,57 @@ def of_2021(mended: bool, seed: int) -> float:
 WHY = {kind: dict(kind=kind) for kind in ("AdamW", "no warm-up", "steady")}
 WHY |= {f"SGD {lr}": dict(kind="SGD", lr=lr) for lr in (0.01, 0.03, 0.1, 0.3)}
 
-COMPARED: dict[str, tuple[int, dict[str, Callable[[int], float]]]] = {
-    "02 start of positions": (
-        3,
-        {
-            "0.02": lambda seed: on_digits(seed, positions=0.1, epochs=12),
-            "0.2": lambda seed: on_digits(seed, epochs=12),
-        },
-    ),
-    "03 heads": (
-        5,
-        {str(h): lambda seed, h=h: on_digits(seed, num_heads=h) for h in (1, 4)},
-    ),
-    "03 who reads": (
-        3,
-        {
-            "only cls": lambda seed: who_reads(OnlyClsReads, seed),
-            "all": lambda seed: who_reads(ViT, seed),
-        },
-    ),
-    "05 MLPs never had": (
-        3,
-        {
-            "without": lambda seed: never_had(False, seed),
-            "whole": lambda seed: never_had(True, seed),
-        },
-    ),
-    "07 seeds": (3, {"hands": lesson_07}),
-} | {
-    f"07 why AdamW, {start}": (
-        3,
-        {
-            name: lambda seed, options=options, xavier=start == "Xavier": why_adamw(
-                xavier=xavier, seed=seed, **options
-            )
-            for name, options in WHY.items()
-        },
-    )
-    for start in ("0.02", "Xavier")
-} | {
-    "12 the attention of 2021": (
-        4,
-        {
-            "published": lambda seed: of_2021(False, seed),
-            "mended": lambda seed: of_2021(True, seed),
-        },
-    ),
-}
+COMPARED: dict[str, tuple[int, dict[str, Callable[[int], float]]]] = (
+    {
+        "02 start of positions": (
+            3,
+            {
+                "0.02": lambda seed: on_digits(seed, positions=0.1, epochs=12),
+                "0.2": lambda seed: on_digits(seed, epochs=12),
+            },
+        ),
+        "03 heads": (
+            5,
+            {str(h): lambda seed, h=h: on_digits(seed, num_heads=h) for h in (1, 4)},
+        ),
+        "03 who reads": (
+            3,
+            {
+                "only cls": lambda seed: who_reads(OnlyClsReads, seed),
+                "all": lambda seed: who_reads(ViT, seed),
+            },
+        ),
+        "05 MLPs never had": (
+            3,
+            {
+                "without": lambda seed: never_had(False, seed),
+                "whole": lambda seed: never_had(True, seed),
+            },
+        ),
+        "07 seeds": (3, {"hands": lesson_07}),
+    }
+    | {
+        f"07 why AdamW, {start}": (
+            3,
+            {
+                name: lambda seed, options=options, xavier=start == "Xavier": why_adamw(
+                    xavier=xavier, seed=seed, **options
+                )
+                for name, options in WHY.items()
+            },
+        )
+        for start in ("0.02", "Xavier")
+    }
+    | {
+        "12 the attention of 2021": (
+            4,
+            {
+                "published": lambda seed: of_2021(False, seed),
+                "mended": lambda seed: of_2021(True, seed),
+            },
+        ),
+    }
+)
 
 
 def main(names: Sequence[str] = (), file: Path = FILE) -> None:
