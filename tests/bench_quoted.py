@@ -1,6 +1,6 @@
 """The trainings whose results lessons tell without running them: `python -m tests.bench_quoted`.
 
-It takes most of an hour, writes "quoted" into vit_course/plots/measured.json and leaves the rest of
+It takes over an hour, writes "quoted" into vit_course/plots/measured.json and leaves the rest of
 that file alone. Kept are shares of right answers in %, one a seed; all variants of a comparison get
 the same seeds. With names of comparisons, only these are made anew.
 """
