@@ -63,16 +63,6 @@ def misread(model: ViT) -> ViT:
     return other
 
 
-def in_bits(model: ViT, bits: int) -> ViT:
-    """Each row of each matrix as whole numbers of so many bits, times a number of its own."""
-    other, most = as_it_is(model), 2 ** (bits - 1) - 1
-    for p in other.parameters():
-        if p.ndim == 2:
-            step = p.data.abs().amax(dim=1, keepdim=True) / most
-            p.data = (p.data / step).round() * step
-    return other
-
-
 def models(model: ViT) -> dict[str, ViT]:
     """By the name of the slip, the model that it makes."""
     return {
@@ -82,8 +72,6 @@ def models(model: ViT) -> dict[str, ViT]:
         "8 heads": as_it_is(model, num_heads=8),
         "2 heads": as_it_is(model, num_heads=2),
         "rows as (h d qkv)": misread(model),
-        "16 bits": as_it_is(model).bfloat16().float(),
-        **{f"{bits} bits": in_bits(model, bits) for bits in (8, 6, 4, 3)},
     }
 
 

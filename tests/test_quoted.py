@@ -3,12 +3,13 @@
 import nbformat
 import pytest
 import torch
-from bench_quoted import COMPARED, on_digits
+from bench_quoted import COMPARED, of_2021, on_digits, why_adamw
 from torch.nn import functional as F
 
 from vit_course import checks, lessons
 from vit_course.plots import scores
 from vit_steps import maps, weights
+from vit_steps.training import evaluate
 from vit_steps.training.data import scattered
 
 TOLD = scores.stored("quoted")
@@ -23,6 +24,11 @@ def span(name: str, variant: str, digits: int = 0) -> str:
 def listed(name: str, variant: str, digits: int = 0) -> str:
     first, second, third = (f"{share:.{digits}f}%" for share in TOLD[name][variant])
     return f"{first}, {second} and {third}"
+
+
+def in_order(name: str, variant: str) -> str:
+    *first, last = (f"{share:.0f}" for share in sorted(TOLD[name][variant]))
+    return f"{', '.join(first)} and {last}%"
 
 
 SENTENCES = [
@@ -48,6 +54,26 @@ SENTENCES = [
         f"{listed('05 MLPs never had', 'whole', 1)}",
     ),
     ("07_training", f"Three seeds read {listed('07 seeds', 'hands')}"),
+    *(
+        (
+            "07_training",
+            f"| {told} | " + " | ".join(span(f"07 why AdamW, {s}", best[s]) for s in best) + " |",
+        )
+        for told, best in (
+            ("AdamW, this lesson's schedule", {"0.02": "AdamW", "Xavier": "AdamW"}),
+            (
+                "AdamW, no warm-up, the cosine alone",
+                {"0.02": "no warm-up", "Xavier": "no warm-up"},
+            ),
+            ("AdamW, always the full rate", {"0.02": "steady", "Xavier": "steady"}),
+            ("SGD, this lesson's schedule", {"0.02": "SGD 0.1", "Xavier": "SGD 0.03"}),
+        )
+    ),
+    (
+        "12_spot_the_mistake",
+        f"Four seeds gave {in_order('12 the attention of 2021', 'published')} as it was "
+        f"published, and {in_order('12 the attention of 2021', 'mended')} with the line mended",
+    ),
 ]
 
 
@@ -64,12 +90,50 @@ def test_every_comparison_is_stored_with_its_seeds():
         )
 
 
+def test_what_lesson_07_concludes_of_adamw_and_warm_up():
+    gained = {}
+    for start in ("0.02", "Xavier"):
+        told = TOLD[f"07 why AdamW, {start}"]
+        means = {name: sum(shares) for name, shares in told.items()}
+        best = {"0.02": "SGD 0.1", "Xavier": "SGD 0.03"}[start]
+        assert means[best] >= max(mean for name, mean in means.items() if "SGD" in name) - 0.01
+        pairs = [zip(told["AdamW"], told[other], strict=True) for other in ("no warm-up", "steady")]
+        gained[start] = [[with_ - without for with_, without in pair] for pair in pairs]
+    assert [round(f(gained["0.02"][0])) for f in (min, max)] == [7, 19]
+    assert [round(f(gained["Xavier"][0])) for f in (min, max)] == [2, 9]
+    assert min(map(min, gained["Xavier"])) > 0
+
+
+def test_what_lesson_12_concludes_of_the_attention_of_2021():
+    told = TOLD["12 the attention of 2021"]
+    apart = (sum(told["mended"]) - sum(told["published"])) / 4
+    assert 1.5 < apart < 2.5
+    assert all(4 <= max(shares) - min(shares) < 5.5 for shares in told.values())
+    assert max(told["published"]) > min(told["mended"])
+
+
+@pytest.mark.slow
+def test_the_reader_reads_other_draws_as_lesson_12_tells():
+    first = evaluate(READER, scattered(2000, seed=1, held_out=True))[1]
+    others = [evaluate(READER, scattered(1000, seed=s, held_out=True))[1] for s in range(8)]
+    assert [f"{share:.1%}" for share in (first, min(others), max(others))] == [
+        "98.4%",
+        "98.1%",
+        "99.6%",
+    ]
+
+
 @pytest.mark.slow
 def test_stored_trainings_come_out_again():
     assert abs(on_digits(0, num_heads=1) - TOLD["03 heads"]["1"][0]) < 1
     assert (
         abs(on_digits(1, positions=0.1, epochs=12) - TOLD["02 start of positions"]["0.02"][1]) < 3
     )
+    # A batch in another order of sums ends elsewhere: what is told must hold by far.
+    xavier = TOLD["07 why AdamW, Xavier"]
+    assert abs(why_adamw("SGD", True, 0, lr=0.03) - xavier["SGD 0.03"][0]) < 5
+    assert why_adamw("SGD", False, 0, lr=0.1) < 30
+    assert abs(of_2021(False, 0) - TOLD["12 the attention of 2021"]["published"][0]) < 2
 
 
 # Lesson 09 ----------------------------------------------------------------------------------------

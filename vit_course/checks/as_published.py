@@ -29,7 +29,7 @@ class Embedding(nn.Module):
 
 
 class Attention(nn.Module):
-    """The scale stands behind the softmax, is that of D, and a mask would stop with an error."""
+    """The scale comes after the softmax, is that of D, and a mask would stop with an error."""
 
     def __init__(self, embed_dim: int, num_heads: int):
         super().__init__()

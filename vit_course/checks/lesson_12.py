@@ -272,7 +272,7 @@ the next one reads
 what a block gives is added to x, though the block has done so itself; hand it on as it is
     x, weights = block(x, return_attention=True) =>
         tokens, weights = block(x, return_attention=True) ⏎ x = x + tokens
-the last norm is inside the loop, after every block; it belongs once, behind the last
+the last norm is inside the loop, after every block; it belongs once, after the last
     attention.append(weights) => attention.append(weights) ⏎ x = self.norm(x) ;;
         self.norm(x)[:, 0] => x[:, 0]
     attention.append(weights) => attention.append(weights) ⏎ x = self.norm(x)

@@ -51,9 +51,8 @@ SLIPS = {
                      "rows as (h d qkv)"),
     "in the pictures": ("ImageNet's mean, std", "blue, green, red", "left at 0…1",
                         "36 pixels, cut to 32"),
-    "bits": ("16 bits", "8 bits", "6 bits", "4 bits", "3 bits"),
 }  # fmt: skip
-COLOURS = dict(zip(SLIPS, (PATCH, QUERY, VALUE), strict=True))
+COLOURS = dict(zip(SLIPS, (PATCH, QUERY), strict=True))
 
 
 def stored(part: str) -> dict[str, Any]:
