@@ -57,9 +57,9 @@ def without(seed: int, branch: str, **options: Any) -> ViT:
     return model
 
 
-def frozen(seed: int, branch: str) -> ViT:
+def frozen(seed: int, branch: str, make: Callable[[int], ViT] = whole) -> ViT:
     """With these parts of each block held as they start."""
-    model = whole(seed)
+    model = make(seed)
     for block in model.blocks:
         block.get_submodule(branch).requires_grad_(False)
     return model
@@ -165,6 +165,7 @@ MAKERS: dict[str, Callable[[int], nn.Module]] = {
     "no norms": no_norms,
     "no sums": no_residuals,
     "Xavier": xavier,
+    "Xavier, q, k, v never learn": partial(frozen, branch="attn.qkv", make=xavier),
     "head by place": partial(whole, kind=ByPlace),
     "head by place, no positions": partial(positions, times=0.0, learns=False, kind=ByPlace),
     "head by place, no attention": partial(without, branch="attn", kind=ByPlace),
