@@ -57,6 +57,14 @@ def without(seed: int, branch: str, **options: Any) -> ViT:
     return model
 
 
+def frozen(seed: int, branch: str, make: Callable[[int], ViT] = whole) -> ViT:
+    """With these parts of each block held as they start."""
+    model = make(seed)
+    for block in model.blocks:
+        block.get_submodule(branch).requires_grad_(False)
+    return model
+
+
 def no_norms(seed: int) -> ViT:
     model = whole(seed)
     model.norm = nn.Identity()
@@ -152,9 +160,12 @@ MAKERS: dict[str, Callable[[int], nn.Module]] = {
     "mean for cls": partial(whole, pool="mean"),
     "one head": partial(whole, num_heads=1),
     "no MLPs": partial(without, branch="mlp"),
+    "q, k, v never learn": partial(frozen, branch="attn.qkv"),
+    "MLPs never learn": partial(frozen, branch="mlp"),
     "no norms": no_norms,
     "no sums": no_residuals,
     "Xavier": xavier,
+    "Xavier, q, k, v never learn": partial(frozen, branch="attn.qkv", make=xavier),
     "head by place": partial(whole, kind=ByPlace),
     "head by place, no positions": partial(positions, times=0.0, learns=False, kind=ByPlace),
     "head by place, no attention": partial(without, branch="attn", kind=ByPlace),

@@ -170,6 +170,16 @@ def test_each_variant_of_lesson_08_is_a_model_of_digits():
     assert {tuple(found.shape) for found in logits.values()} == {(3, 10)}
 
 
+@pytest.mark.parametrize("held", ["qkv", "mlp"])
+def test_what_never_learns_is_as_it_started_and_all_else_moves(held):
+    name = {"qkv": "q, k, v never learn", "mlp": "MLPs never learn"}[held]
+    model, start = bench_parts.MAKERS[name](0), bench_parts.whole(0).state_dict()
+    few, _, _ = bench_parts.parts()
+    bench_parts.train(model, few, 1, lr=bench_parts.RATE, batch_size=bench_parts.BATCH, seed=0)
+    still = {key for key, value in model.state_dict().items() if value.equal(start[key])}
+    assert still == {key for key in start if held in key.split(".")}
+
+
 def test_a_reader_and_a_whole_vit_train_in_every_form():
     for form in bench_scale.FORMS:
         for heads in (0, 4):

@@ -2,18 +2,15 @@
 
 import nbformat
 import pytest
-import torch
 from bench_quoted import COMPARED, of_2021, on_digits, why_adamw
-from torch.nn import functional as F
 
-from vit_course import checks, lessons
+from vit_course import lessons
 from vit_course.plots import scores
-from vit_steps import maps, weights
+from vit_steps import weights
 from vit_steps.training import evaluate
 from vit_steps.training.data import scattered
 
 TOLD = scores.stored("quoted")
-READER = weights.load("scattered").model.requires_grad_(False)
 
 
 def span(name: str, variant: str, digits: int = 0) -> str:
@@ -114,8 +111,9 @@ def test_what_lesson_12_concludes_of_the_attention_of_2021():
 
 @pytest.mark.slow
 def test_the_reader_reads_other_draws_as_lesson_12_tells():
-    first = evaluate(READER, scattered(2000, seed=1, held_out=True))[1]
-    others = [evaluate(READER, scattered(1000, seed=s, held_out=True))[1] for s in range(8)]
+    reader = weights.load("scattered").model.requires_grad_(False)
+    first = evaluate(reader, scattered(2000, seed=1, held_out=True))[1]
+    others = [evaluate(reader, scattered(1000, seed=s, held_out=True))[1] for s in range(8)]
     assert [f"{share:.1%}" for share in (first, min(others), max(others))] == [
         "98.4%",
         "98.1%",
@@ -134,52 +132,3 @@ def test_stored_trainings_come_out_again():
     assert abs(why_adamw("SGD", True, 0, lr=0.03) - xavier["SGD 0.03"][0]) < 5
     assert why_adamw("SGD", False, 0, lr=0.1) < 30
     assert abs(of_2021(False, 0) - TOLD["12 the attention of 2021"]["published"][0]) < 2
-
-
-# Lesson 09 ----------------------------------------------------------------------------------------
-
-
-def still_read(make_map, count, draws):
-    """The share that the reader still reads, blind to the patches at a map's largest numbers."""
-    found = []
-    for draw in draws:
-        order = make_map(draw).flatten(1).argsort(dim=1, descending=True, stable=True)
-        hidden = torch.zeros(len(draw), 16, dtype=torch.bool)
-        hidden = hidden.scatter(1, order[:, :count], True).unflatten(1, (4, 4))
-        said = maps.blinded(READER, draw.images, hidden).argmax(dim=1)
-        found.append((said == draw.labels).float().mean().item())
-    return found
-
-
-def by_rollout(data):
-    return maps.cls_map(maps.rollout(READER(data.images, return_attention=True)[1]), 4)
-
-
-def by_ink_near_middle(data):
-    apart = 4 * torch.arange(4) + 2.0 - (data.places[:, :, None] + 4)  # (B, 2, 4), width 2
-    bell = torch.exp(-(apart**2) / 8)
-    return F.avg_pool2d((data.images + 1) / 2, 4)[:, 0] * bell[:, 0, :, None] * bell[:, 1, None, :]
-
-
-@pytest.mark.slow
-def test_rollout_is_not_ahead_with_other_counts_and_wins_one_of_three_more_draws():
-    draws = [scattered(1000, seed=seed, held_out=True) for seed in range(2, 5)]
-    for count in (1, 3, 4):
-        ahead, guess = (sum(still_read(m, count, draws)) for m in (by_rollout, by_ink_near_middle))
-        assert guess <= ahead, count
-    more = [scattered(1000, seed=seed, held_out=True) for seed in range(5, 8)]
-    pairs = zip(*(still_read(m, 2, more) for m in (by_rollout, by_ink_near_middle)), strict=True)
-    assert sum(ours < guess for ours, guess in pairs) == 1
-
-
-@pytest.mark.slow
-def test_the_square_of_the_ink_and_two_patches_asked_one_by_one():
-    drawn = scattered(1000, seed=1, held_out=True)
-    touched = maps.touched(drawn.places, 8, (4, 4), 4)
-    square = F.avg_pool2d((drawn.images + 1) / 2, 4)[:, 0] ** 2
-    share = ((square * touched).sum((1, 2)) / square.sum((1, 2))).mean().item()
-    assert f"{share:.0%}" == "65%"
-    asked = checks.EXERCISES["needed"].reference
-    draws = [scattered(1000, seed=seed, held_out=True) for seed in range(2, 5)]
-    left = still_read(lambda data: asked(READER, data.images), 2, draws)
-    assert abs(sum(left) / 3 - 0.52) < 0.005

@@ -89,7 +89,7 @@ def q5_a_bag_of_pixels():
 
 def q6_seeds_that_suffice():
     def chance(count: int) -> float:
-        """The share of the divisions of 2 · count numbers that lie as far apart as can be."""
+        """The share of the ways to deal 2 · count numbers that lie as far apart as can be."""
         numbers = range(2 * count)
         gaps = [abs(2 * sum(group) - sum(numbers)) for group in combinations(numbers, count)]
         return gaps.count(max(gaps)) / len(gaps)

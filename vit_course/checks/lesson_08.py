@@ -1,4 +1,4 @@
-"""Lesson 08: could it be luck, positions taken out; who stands on both sides, a pixel aside."""
+"""Lesson 08: could it be luck, positions taken out; who is on both sides, a pixel aside."""
 
 from collections.abc import Callable, Sequence
 from itertools import combinations
@@ -94,7 +94,7 @@ it returns the positions; give the model back: return model
     "`.data` or `torch.no_grad()` do as well for the zeros.",
 )
 
-# by_luck: how often a bag, divided anew, gives as large a gap ------------------------------------
+# by_luck: how often a bag, dealt anew, gives as large a gap ------------------------------------
 
 
 def gap(left: Sequence[float], right: Sequence[float]) -> float:
@@ -110,7 +110,7 @@ def again(what: str, first: list[float], second: list[float]) -> Trial:
         if numbers and min(results) != max(results):
             return Verdict(
                 f"it gives {min(results):.3g} one time and {max(results):.3g} another: you shuffle "
-                "at random; go through every division once (itertools.combinations)"
+                "at random; go through every way once (itertools.combinations)"
             )
         return results[0]
 
@@ -136,13 +136,13 @@ def by_luck(first, second):
     ],
     uses={"combinations": combinations, "fmean": fmean, "gap": gap, "mean": mean, "median": median},
     wrong="""
-your gaps have a sign: a division in which the second group is ahead counts as well, so take abs()
-of the difference of the means
+your gaps have a sign: a way in which the second group is ahead counts as well, so take abs() of the
+difference of the means
     gap(first, second) => mean(first) - mean(second) ;; gap(group, rest) => mean(group) - mean(rest)
-your gaps have a sign: a division in which the first group is ahead counts as well, so take abs()
-of the difference of the means
+your gaps have a sign: a way in which the first group is ahead counts as well, so take abs() of the
+difference of the means
     gap(first, second) => mean(second) - mean(first) ;; gap(group, rest) => mean(rest) - mean(group)
-gaps that are exactly as large count too, the given division's own among them: ask for >= (less
+gaps that are exactly as large count too, that of the way that was seen among them: ask for >= (less
 1e-9), not >
     >= seen - 1e-9 => > seen + 1e-9
 a gap that is smaller by a rounding alone counts too: ask for >= seen - 1e-9
@@ -155,7 +155,7 @@ this is the share of the smaller gaps; those at least as large are asked for
     hits / ways => 1 - hits / ways
 this is the share of the gaps that are at most as large; turn the comparison round
     >= seen - 1e-9 => <= seen + 1e-9
-this is how many divisions have so large a gap; divide by the number of all divisions
+this is in how many ways the gap is so large; divide by the number of all ways
     hits / ways => hits
 this is the share in percent; give it as a number from 0 to 1
     hits / ways => 100 * hits / ways
@@ -168,14 +168,14 @@ you compare medians; the gap is between the means
 you compare the best of each group; the gap is between the means
     gap(first, second) => abs(max(first) - max(second)) ;;
         gap(group, rest) => abs(max(group) - max(rest))
-this is the gap itself; asked for is the share of all divisions whose gap is at least as large
+this is the gap itself; asked for is the share of all ways in which the gap is at least as large
     hits / ways => seen
 the second group must be the numbers that were not chosen, by their places: where two numbers are
 equal, `x not in chosen` throws both away; choose places, combinations(range(len(bag)), …)
     combinations(range(len(bag)), => combinations(bag, ;; [bag[i] for i in chosen] => chosen ;;
         [bag[i] for i in range(len(bag)) if i not in chosen] => [x for x in bag if x not in chosen]
-equal numbers count as different ones, and you count a division once for both, as a set or a dict
-does; choose places, combinations(range(len(bag)), …)
+equal numbers count as different ones, and you count a way once for both, as a set or a dict does;
+choose places, combinations(range(len(bag)), …)
     combinations(range(len(bag)), len(first)): => {tuple(bag[i] for i in chosen): chosen for chosen
         in combinations(range(len(bag)), len(first))}.values():
     combinations(range(len(bag)), len(first)): => {tuple(sorted(bag[i] for i in chosen)): chosen
@@ -184,6 +184,8 @@ equal numbers count as different ones: a set keeps one of them, so use a list fo
     bag, seen = [*first, *second], => bag, seen = sorted({*first, *second}),
 you divide the bag into halves; the groups are as large as those given
     , len(first)): => , len(bag) // 2):
+choose as many as `first` holds, not 2 as section 2 did: len(first)
+    , len(first)): => , 2):
 you divide into groups of 3, whatever the lists hold; take len(first)
     , len(first)): => , 3):
 the numbers 6 and 3 are written into yours; take the lengths of the lists
@@ -191,7 +193,7 @@ the numbers 6 and 3 are written into yours; take the lengths of the lists
         for i in range(len(bag)) if => for i in range(6) if
 you hold the chosen numbers against the whole bag; hold them against the rest of it
     gap(group, rest) => gap(group, bag)
-the division that was really seen counts too, above and below the line
+the way that was really seen counts too, above and below the line
     hits / ways => (hits - 1) / (ways - 1)
 """,
     why="The margin of 1e-9 is for sums that differ by rounding alone: in floats, 82.8 + 88.9 + "
@@ -208,7 +210,7 @@ def some_pictures(count: int, *shape: int) -> Tensor:
 
 
 def a_split_with_leaks() -> tuple[Tensor, Tensor]:
-    """9 pictures to learn from, 8 to test on; of these 1, 5 and 6 stand among the 9, 6 even twice.
+    """9 pictures to learn from, 8 to test on; of these 1, 5 and 6 are among the 9, 6 even twice.
 
     Number 3 differs in one pixel from one of the 9, by less than torch.allclose sees; number 4 is
     one of them, mirrored.
@@ -272,7 +274,7 @@ compare pixel by pixel
     torch.equal(picture, other) => (picture - other).sum() == 0
     any(torch.equal(picture, other) for other in train_images) =>
         min((picture - other).sum() for other in train_images) == 0
-a test picture that stands in the training set twice is named twice; name it once
+a test picture that is in the training set twice is named twice; name it once
     if any(torch.equal(picture, other) for other in train_images): => for other in train_images: ;;
         found.append(number) => found += [number] * torch.equal(picture, other)
 the numbers are right, but not in ascending order: go through the test pictures, and for each
@@ -281,7 +283,7 @@ through the training pictures
 pictures that are only nearly equal count in yours; ask for equality of every pixel
     torch.equal(picture, other) => torch.allclose(picture, other)
     torch.equal(picture, other) => torch.allclose(picture, other, atol=1e-3)
-these are the clean test pictures; name those that do stand in the training set
+these are the clean test pictures; name those that are in the training set
     if any( => if not any(
 yours stops after the first copy; go on through all test pictures
     return found => return found[:1]
@@ -290,7 +292,7 @@ you count from 1; the first test picture is number 0
 the numbers are right; give them as a list: .tolist() makes one of a tensor, sorted() of a set
     return found => return torch.tensor(found, dtype=torch.int64)
     return found => return set(found)
-each number stands in a list of its own, since nonzero() gives a column; take it by [:, 0] or
+each number is in a list of its own, since nonzero() gives a column; take it by [:, 0] or
 flatten() before .tolist()
     found.append(number) => found.append([number])
 """,
@@ -425,7 +427,7 @@ of the steps -1, 0 and 1 one never comes: torch.randint leaves its upper end out
 torch.randint(-1, 2, …), or (0, 3, …) for places in a padded picture
     randint(0, 3, => randint(0, 2,
     randint(0, 3, => randint(1, 3,
-both directions always move together, or never stand still alone: draw down and right
+both directions always move together, or never stay alone: draw down and right
 independently, each -1, 0 or 1
     generator=generator).tolist() => generator=generator)[:, :1].expand(-1, 2).tolist()
 pictures move right and left only; draw a second number for up and down

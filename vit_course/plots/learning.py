@@ -110,7 +110,7 @@ def compared(runs: Mapping[str, Sequence[float]], luck: Mapping[str, float], lim
 
     Args:
         runs: a name, and the results of its runs; the first is what the others are held against.
-        luck: for each of the others, the share of the divisions with as large a gap.
+        luck: for each of the others, the share of the ways with as large a gap.
         limit: from here on it could be luck.
     """
     means = {name: sum(values) / len(values) for name, values in runs.items()}
