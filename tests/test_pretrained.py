@@ -52,38 +52,19 @@ def published(kind, folder, **sizes):
     return model
 
 
-def photo():
-    return normalize(load_image(sample_photo()))[None]
-
-
-def test_hugging_faces_classifier_gives_the_same_logits(tmp_path):
-    theirs = published("ViTForImageClassification", tmp_path, num_labels=1000)
-    loaded = load(tmp_path)
-    with torch.no_grad():
-        expected, got = theirs(photo()).logits, loaded.model(photo())
-    assert (got - expected).abs().max() <= 1e-5
-    assert expected.std() > 0.1
-    assert loaded.layout == "Hugging Face"
-    assert set(loaded.used) == set(load_file(tmp_path / "model.safetensors"))
-    assert loaded.unused == ()
-    assert loaded.config.norm_eps == 1e-12
-    assert loaded.classes[:2] == ("LABEL_0", "LABEL_1")
-    assert not loaded.model.training
-    assert all(p.requires_grad and p.device.type == "cpu" for p in loaded.model.parameters())
-
-
 def test_hugging_faces_bare_dino_gives_the_same_tokens(tmp_path):
     sizes = dict(hidden_size=384, num_attention_heads=6, intermediate_size=1536)
     theirs = published("ViTModel", tmp_path, **sizes)
     with pytest.raises(ValueError, match=r"has no head; give num_classes"):
         load(tmp_path)
     loaded, bare = load(tmp_path, num_classes=3), load(tmp_path, num_classes=0)
+    photo = normalize(load_image(sample_photo()))[None]
     with torch.no_grad():
-        expected, got = theirs(photo()).last_hidden_state, loaded.model.features(photo())
-        assert (bare.model(photo()) - expected[:, 0]).abs().max() <= 1e-5
+        expected, got = theirs(photo).last_hidden_state, loaded.model.features(photo)
+        assert (bare.model(photo) - expected[:, 0]).abs().max() <= 1e-5
     assert (got - expected).abs().max() <= 1e-5
     assert loaded.unused == ("pooler.dense.bias", "pooler.dense.weight")
-    assert loaded.model(photo()).shape == (1, 3)
+    assert loaded.model(photo).shape == (1, 3)
     assert (loaded.config.num_classes, bare.config.num_classes) == (3, 0)
     assert "2 left over (pooler.dense.bias, pooler.dense.weight)" in str(loaded)
 
@@ -97,6 +78,7 @@ def small(folder, **changes):
 @pytest.mark.parametrize(
     "changes",
     [
+        {},
         dict(qkv_bias=False),
         dict(intermediate_size=500),
         dict(num_attention_heads=8),
@@ -106,15 +88,23 @@ def small(folder, **changes):
     ],
     ids=str,
 )
-def test_config_json_tells_what_no_shape_does(changes, tmp_path):
+def test_hugging_faces_classifier_gives_the_same_logits(changes, tmp_path):
     theirs = small(tmp_path, **changes)
     loaded = load(tmp_path)
     size = loaded.model.patch_embed.image_size
     images = torch.randn(2, loaded.config.in_channels, *size)
     with torch.no_grad():
-        assert (loaded.model(images) - theirs(images).logits).abs().max() <= 1e-5
+        expected = theirs(images).logits
+        assert (loaded.model(images) - expected).abs().max() <= 1e-5
+    assert expected.std() > 0.1
+    assert (loaded.layout, loaded.unused) == ("Hugging Face", ())
+    assert set(loaded.used) == set(load_file(tmp_path / "model.safetensors"))
+    assert loaded.classes[:2] == ("LABEL_0", "LABEL_1")
     assert loaded.config.norm_eps == changes.get("layer_norm_eps", 1e-12)
-    assert len(loaded.preprocess.mean) == loaded.config.in_channels
+    half = (0.5,) * loaded.config.in_channels
+    assert loaded.preprocess == Preprocess(size, mean=half, std=half)
+    assert not loaded.model.training
+    assert all(p.requires_grad and p.device.type == "cpu" for p in loaded.model.parameters())
 
 
 def test_names_of_the_classes_come_from_config_json(tmp_path):
@@ -123,7 +113,8 @@ def test_names_of_the_classes_come_from_config_json(tmp_path):
     assert load(tmp_path).classes == load(tmp_path / "model.safetensors").classes == names
     other = (tmp_path / "model.safetensors").rename(tmp_path / "my_vit.safetensors")
     # The config.json beside it may be another model's.
-    assert load(other, num_heads=2).classes == ()
+    alone = load(other, num_heads=2)
+    assert (alone.classes, alone.config.norm_eps) == ((), 1e-12)
     other.rename(tmp_path / "model.safetensors")
     loaded = load(tmp_path, num_classes=3)
     assert loaded.classes == ()
@@ -136,6 +127,8 @@ def test_what_we_write_transformers_reads(tmp_path):
     config = ViTConfig(image_size=SIDE, patch_size=P, num_classes=3, embed_dim=24, depth=2)
     config = dataclasses.replace(config, num_heads=4, norm_eps=1e-5)
     model = shaken(ViT(config))
+    # First with a preprocessor_config.json, which must not be left there for another model.
+    save_hugging_face(model, tmp_path / "new", preprocess=Preprocess((SIDE, SIDE), 30))
     save_hugging_face(model, tmp_path / "new", ("ant", "bee", "cat"))
     theirs = ViTForImageClassification.from_pretrained(tmp_path / "new").eval()
     images = torch.randn(2, 3, SIDE, SIDE)
@@ -182,8 +175,12 @@ def test_hugging_faces_pipeline_names_a_photo_as_we_do(how, tmp_path):
     assert load(tmp_path).preprocess == how
 
 
+def little(in_channels=3, **changes):
+    return ViT(ViTConfig(SIDE, P, in_channels, 3, 24, 1, 4, **changes))
+
+
 def test_a_model_that_is_compiled_or_has_no_head_is_written_whole(tmp_path):
-    model = shaken(ViT(ViTConfig(SIDE, P, 3, 5, 24, 2, 4)))
+    model = shaken(little())
     images = torch.randn(2, 3, SIDE, SIDE)
     save_hugging_face(torch.compile(model, backend="eager"), tmp_path)
     assert torch.equal(load(tmp_path).model(images), model(images))
@@ -192,50 +189,38 @@ def test_a_model_that_is_compiled_or_has_no_head_is_written_whole(tmp_path):
     assert torch.equal(load(tmp_path, num_classes=0).model(images), bare(images))
 
 
-def test_no_preprocessing_of_another_model_is_left_in_the_folder(tmp_path):
-    model = ViT(ViTConfig(SIDE, P, 3, 5, 24, 2, 4))
-    save_hugging_face(model, tmp_path, preprocess=Preprocess((SIDE, SIDE), 30))
-    assert (tmp_path / "preprocessor_config.json").is_file()
-    save_hugging_face(model, tmp_path)
-    assert sorted(os.listdir(tmp_path)) == ["config.json", "model.safetensors"]
+ALONE = "leave preprocess out, and prepare"
+EXCHANGED = little()
+EXCHANGED.blocks[0].mlp = torch.nn.Identity()
 
 
 @pytest.mark.parametrize(
-    "how",
+    ("model", "options", "message"),
     [
-        Preprocess((SIDE, SIDE), mean=(0.5,), std=(0.5,)),
-        Preprocess((SIDE, SIDE), ink=True),
-        Preprocess((SIDE, 48), SIDE),  # of a square photo theirs would be half black
+        (little(pool="mean"), {}, "cls token"),
+        (EXCHANGED, {}, "this ViT is not the ViT of its config"),
+        (little(), dict(classes=("ant", "bee")), "2 names for 3 classes"),
+        (little(), dict(preprocess=Preprocess((SIDE, SIDE), mean=(0.5,), std=(0.5,))), ALONE),
+        (little(), dict(preprocess=Preprocess((SIDE, SIDE), ink=True)), ALONE),
+        # Of a square photo theirs would be half black.
+        (little(), dict(preprocess=Preprocess((SIDE, 48), SIDE)), ALONE),
     ],
-    ids=["grey", "ink", "padded"],
+    ids=["mean", "exchanged", "names", "grey", "ink", "padded"],
 )
-def test_what_a_pipeline_cannot_prepare_is_refused(how, tmp_path):
-    with pytest.raises(ValueError, match="leave preprocess out, and prepare"):
-        save_hugging_face(ViT(ViTConfig(SIDE, P, 3, 3, 24, 1, 4)), tmp_path, preprocess=how)
-    assert os.listdir(tmp_path) == []
-
-
-def test_what_hugging_face_cannot_hold_is_not_written(tmp_path):
-    config = ViTConfig(image_size=SIDE, patch_size=P, num_classes=3, embed_dim=24, num_heads=4)
-    with pytest.raises(ValueError, match="cls token"):
-        save_hugging_face(ViT(dataclasses.replace(config, pool="mean")), tmp_path)
-    other = ViT(config)
-    other.blocks[0].mlp = torch.nn.Identity()
-    with pytest.raises(ValueError, match="this ViT is not the ViT of its config"):
-        save_hugging_face(other, tmp_path)
-    with pytest.raises(ValueError, match="2 names for 3 classes"):
-        save_hugging_face(ViT(config), tmp_path, ("ant", "bee"))
+def test_what_hugging_face_cannot_hold_or_prepare_is_not_written(model, options, message, tmp_path):
+    with pytest.raises(ValueError, match=message):
+        save_hugging_face(model, tmp_path, **options)
     assert os.listdir(tmp_path) == []
     (tmp_path / "taken").write_text("a file")
     with pytest.raises(ValueError, match=r"taken.model\.safetensors cannot be written"):
-        save_hugging_face(ViT(config), tmp_path / "taken")
+        save_hugging_face(little(), tmp_path / "taken")
 
 
 # Files of this package ---------------------------------------------------------------------------
 
 
 def test_a_file_of_our_training_is_loaded_with_all_that_it_says(tmp_path):
-    model = shaken(ViT(ViTConfig(SIDE, P, 1, 3, 24, 1, 4, pool="mean")))
+    model = shaken(little(1, pool="mean"))
     how = Preprocess((SIDE, SIDE), 30, "bicubic", (0.1,), (0.2,), ink=True)
     names, measured = ("ant", "bee", "cat"), {"result": {"part": "test", "accuracy": 0.5}}
     path, images = tmp_path / "my.safetensors", torch.randn(2, 1, SIDE, SIDE)
@@ -257,7 +242,7 @@ def test_a_file_of_our_training_is_loaded_with_all_that_it_says(tmp_path):
 
 
 def test_an_older_file_of_ours_says_less(tmp_path):
-    model, path = ViT(ViTConfig(SIDE, P, 3, 3, 24, 1, 4)), tmp_path / "old.safetensors"
+    model, path = little(), tmp_path / "old.safetensors"
     write_checkpoint(path, model.state_dict(), dict(config=dataclasses.asdict(model.config)))
     loaded = load(path)
     assert loaded.config == model.config
@@ -271,6 +256,12 @@ def test_an_older_file_of_ours_says_less(tmp_path):
 
 HEADS = {"timm": 2, "torchvision": 2, "Google": 4}
 NAMES = {"timm": "vit.safetensors", "torchvision": "vit.pth", "Google": "vit.npz"}
+CUT = dict(size=(SIDE, SIDE), shorter_side=27, mean=IMAGENET[0], std=IMAGENET[1])
+PREPARED = {
+    "timm": Preprocess(**CUT, interpolation="bicubic"),
+    "torchvision": Preprocess(**CUT),
+    "Google": Preprocess((SIDE, SIDE)),
+}
 each_layout = pytest.mark.parametrize("layout", NAMES)
 TORCHVISION = {
     "cls_token": "class_token",
@@ -364,6 +355,7 @@ def test_the_layout_is_recognised_and_gives_the_publishers_numbers(layout, tmp_p
     assert torch.equal(loaded.model(images), model(images))
     assert set(loaded.used) == set(MAKE[layout]())
     assert loaded.config == model.config
+    assert loaded.preprocess == PREPARED[layout]
 
 
 def test_torchvisions_older_names_load_too(tmp_path):
@@ -400,7 +392,7 @@ def test_heads_are_never_guessed(tmp_path):
         load(path, num_heads=3)
     with pytest.raises(ValueError, match="num_heads is 2, but the checkpoint says 4"):
         load(stored(google_file(), tmp_path / "vit.npz"), num_heads=2)
-    save_hugging_face(ViT(ViTConfig(8, 4, 3, 2, 24, 1, 4)), tmp_path)
+    save_hugging_face(little(), tmp_path)
     assert load(tmp_path).config.num_heads == 4
     with pytest.raises(ValueError, match="num_heads is 2, but the checkpoint says 4"):
         load(tmp_path, num_heads=2)
@@ -433,18 +425,21 @@ def test_the_heads_of_published_sizes_are_known(size, heads):
 
 
 @pytest.mark.parametrize(
-    "size",
+    ("size", "architectures"),
     [
-        (320, 14, 1792),  # 5 of 64 in timm's vit_little
-        (768, 6, 3072),
-        (1536, 40, 6144),  # 24 in DINOv2's g, 16 in others
-        (192, 12, 768),  # 3 in DeiT-Ti and timm, 12 in MAE-Lite
-        (384, 12, 1536),
+        ((320, 14, 1792), [None]),  # 5 of 64 in timm's vit_little
+        ((768, 6, 3072), [None]),
+        ((1536, 40, 6144), [None]),  # 24 in DINOv2's g, 16 in others
+        ((192, 12, 768), [None]),  # 3 in DeiT-Ti and timm, 12 in MAE-Lite
+        ((384, 12, 1536), [None]),
+        # An architecture of another width says nothing.
+        ((896, 12, 3584), ["vit_tiny_patch16_224", "vit_huge_patch14_224", "resnet50", 3]),
     ],
 )
-def test_what_is_not_known_or_was_published_with_two_head_counts_is_asked_for(size):
-    with pytest.raises(ValueError, match=rf"the width {size[0]}; give num_heads \(DeiT-Ti has"):
-        config_of(*size)
+def test_what_is_not_known_or_was_published_with_two_head_counts_is_asked_for(size, architectures):
+    for said in architectures:
+        with pytest.raises(ValueError, match=rf"the width {size[0]}; give num_heads \(DeiT-Ti has"):
+            config_of(*size, dict(architecture=said))
     assert config_of(*size, num_heads=8).num_heads == 8
 
 
@@ -464,23 +459,17 @@ def test_config_json_says_the_heads_in_several_ways(size, settings, heads):
         config_of(*size, settings, num_heads=1)
 
 
-@pytest.mark.parametrize(
-    "architecture", ["vit_tiny_patch16_224", "vit_huge_patch14_224", "resnet50", None, 3]
-)
-def test_an_architecture_of_another_width_says_nothing(architecture):
-    with pytest.raises(ValueError, match="the width 896; give num_heads"):
-        config_of(896, 12, 3584, dict(architecture=architecture))
-
-
-def test_timms_word_for_mean_pooling_is_followed(tmp_path):
+def test_timms_config_tells_its_pooling_and_its_preprocessing(tmp_path):
     tensors = timm_file()
     stored(tensors, tmp_path / "model.safetensors")
-    images = torch.randn(2, 3, SIDE, SIDE)
+    images, half = torch.randn(2, 3, SIDE, SIDE), [0.5] * 3
+    own = dict(crop_pct=0.9, interpolation="bicubic", mean=half, std=half)
     for word, pool in (("token", "cls"), ("avg", "mean")):
-        said = dict(model_args=dict(num_heads=2), global_pool=word)
+        said = dict(model_args=dict(num_heads=2), global_pool=word, pretrained_cfg=own)
         (tmp_path / "config.json").write_text(json.dumps(said))
         loaded = load(tmp_path)
         assert loaded.config.pool == pool
+        assert loaded.preprocess == Preprocess((SIDE, SIDE), 26, "bicubic")
         tokens = loaded.model.features(images)
         read = tokens[:, 0] if pool == "cls" else tokens[:, 1:].mean(dim=1)
         expected = read @ tensors["head.weight"].T + tensors["head.bias"]
@@ -786,19 +775,6 @@ def test_huggingface_hub_itself_brings_revisions_and_its_cache(small_hub, tmp_pa
 # Pictures ----------------------------------------------------------------------------------------
 
 
-def test_each_layout_brings_its_own_preprocessing(tmp_path):
-    cropped = dict(size=(SIDE, SIDE), shorter_side=27, mean=IMAGENET[0], std=IMAGENET[1])
-    expected = {
-        "timm": Preprocess(**cropped, interpolation="bicubic"),
-        "torchvision": Preprocess(**cropped),
-        "Google": Preprocess((SIDE, SIDE)),
-    }
-    for layout, how in expected.items():
-        assert load(kept(layout, tmp_path), num_heads=HEADS[layout]).preprocess == how
-    small(tmp_path / "hf")
-    assert load(tmp_path / "hf").preprocess == Preprocess((SIDE, SIDE))
-
-
 def test_preprocessor_config_json_is_followed(tmp_path):
     small(tmp_path)
     said = tmp_path / "preprocessor_config.json"
@@ -820,14 +796,6 @@ def test_preprocessor_config_json_is_followed(tmp_path):
         said.write_text(json.dumps(wrong))
         with pytest.raises(ValueError, match=f"its preprocessing cannot be followed: .*{message}"):
             load(tmp_path)
-
-
-def test_timms_config_tells_its_preprocessing(tmp_path):
-    stored(timm_file(), tmp_path / "model.safetensors")
-    own = dict(crop_pct=0.9, interpolation="bicubic", mean=[0.5] * 3, std=[0.5] * 3)
-    said = dict(model_args=dict(num_heads=2), pretrained_cfg=own)
-    (tmp_path / "config.json").write_text(json.dumps(said))
-    assert load(tmp_path).preprocess == Preprocess((SIDE, SIDE), 26, "bicubic")
 
 
 # Anything at all ---------------------------------------------------------------------------------
