@@ -83,24 +83,6 @@ def test_in_16_bits_a_file_is_half_as_large_and_comes_back_in_32(tmp_path):
     assert half.read_bytes() == before
 
 
-def not_checkpoints(folder):
-    """Files that must be refused, by name."""
-    training.save_model(tiny(), folder / "whole")
-    whole = (folder / "whole").read_bytes()
-    for name, size in (("cut", len(whole) - 1), ("header", 50), ("length", 5), ("empty", 0)):
-        (folder / name).write_bytes(whole[:size])
-    torch.save(tiny().state_dict(), folder / "torch")
-    (folder / "pickle").write_bytes(pickle.dumps(Bomb(folder / "exploded")))
-    checkpoints.write_checkpoint(folder / "plain", tiny().state_dict(), {})
-    other = dict(config=checkpoints.config_of(tiny(depth=2)))
-    checkpoints.write_checkpoint(folder / "other", tiny().state_dict(), other)
-    odd = dict(config=checkpoints.config_of(tiny()) | {"colour": "red"})
-    checkpoints.write_checkpoint(folder / "odd", tiny().state_dict(), odd)
-    (folder / "folder").mkdir()
-    names = "cut header length empty torch pickle plain other odd folder"
-    return names.split()
-
-
 class Bomb:
     """Unpickled, it makes a file."""
 
@@ -111,15 +93,40 @@ class Bomb:
         return (Path.touch, (self.path,))
 
 
-def test_what_is_not_a_whole_checkpoint_is_refused(tmp_path):
+def test_what_is_no_whole_checkpoint_is_neither_loaded_nor_resumed_from(tmp_path):
     pickle.loads(pickle.dumps(Bomb(tmp_path / "works")))
     assert (tmp_path / "works").exists()
-    for name in not_checkpoints(tmp_path):
-        with pytest.raises(ValueError, match=f"{name} (cannot be read|does not hold)"):
-            training.load_model(tmp_path / name)
+    last = tmp_path / "run" / "last.safetensors"
+    last.parent.mkdir()
+    training.save_model(tiny(), last)
+    whole, tensors = last.read_bytes(), tiny().state_dict()
+    with pytest.raises(ValueError, match=r"last\.safetensors holds weights, but no run"):
+        fit(tiny(), last.parent)
+    for size in (len(whole) - 1, 50, 5, 0):  # within the tensors, the header, its length
+        last.write_bytes(whole[:size])
+        assert_refused(last)
+    torch.save(tensors, last)
+    assert_refused(last)
+    last.write_bytes(pickle.dumps(Bomb(tmp_path / "exploded")))
+    assert_refused(last)
     assert not (tmp_path / "exploded").exists()
-    with pytest.raises(ValueError, match="missing is not there"):
-        training.load_model(tmp_path / "missing")
+    other, odd = (checkpoints.config_of(tiny(depth=depth)) for depth in (2, 1))
+    for info in ({}, dict(config=other), dict(config=odd | {"colour": "red"})):
+        checkpoints.write_checkpoint(last, tensors, info)
+        assert_refused(last)
+    for name, message in (("run", "run cannot be read"), ("missing", "missing is not there")):
+        with pytest.raises(ValueError, match=message):
+            training.load_model(tmp_path / name)
+
+
+def assert_refused(last):
+    """A file that is no checkpoint: it stays as it is."""
+    before = last.read_bytes()
+    with pytest.raises(ValueError, match=r"last\.safetensors (cannot be read|does not hold)"):
+        training.load_model(last)
+    with pytest.raises(ValueError, match=r"last\.safetensors (cannot be|holds weights)"):
+        fit(tiny(), last.parent)
+    assert last.read_bytes() == before
 
 
 def test_a_model_without_a_config_cannot_be_saved(tmp_path):
@@ -264,8 +271,12 @@ def test_resumed_at_every_epoch_it_ends_like_an_unbroken_run(tmp_path):
         torch.rand(epoch)  # the generator's state does not matter
     resumed = tiny(seed=9, dropout=0.1)  # nor do its first weights
     assert fit(resumed, tmp_path, report=lambda h: seen.append(len(h)), **ALL) == history
-    assert seen == [6]
     assert same(resumed, unbroken)
+    again, before = tiny(seed=9, dropout=0.1), (tmp_path / "last.safetensors").read_bytes()
+    assert fit(again, tmp_path, report=lambda h: seen.append(len(h)), **ALL) == history
+    assert seen == [6]  # what is finished is not trained again
+    assert same(again, unbroken)
+    assert (tmp_path / "last.safetensors").read_bytes() == before
     assert same(training.load_model(tmp_path / "last.safetensors"), unbroken)
     best = training.load_model(tmp_path / "best.safetensors")
     assert training.evaluate(best, pictures(9, 1))[1] == max(history.val_accuracy)
@@ -283,10 +294,20 @@ def momentum(model):  # all but the head stays as it is
     return dict(optimizer=torch.optim.SGD(model.head.parameters(), 0.1, momentum=0.9), clip=0.1)
 
 
+def frozen(model):
+    model.blocks.requires_grad_(False)
+    return {}
+
+
 @pytest.mark.parametrize(
-    ("options", "named"), [(lambda _: dict(average=0.9), "average"), (momentum, "clip")]
+    ("options", "told"),
+    [
+        (lambda _: dict(average=0.9), r"average was 0\.9, is None"),
+        (momentum, r"clip was 0\.1, is None"),
+        (frozen, "frozen was '12 tensors, .*', is '0 tensors"),
+    ],
 )
-def test_an_own_optimizer_and_a_running_mean_go_on_bit_for_bit(tmp_path, options, named):
+def test_an_optimizer_a_mean_and_frozen_parameters_go_on_bit_for_bit(tmp_path, options, told):
     def trained(seed, folder=None, last=4):
         model = tiny(seed, dropout=0.1)
         known = dict(epochs=4, schedule=Warming(), report=after(last))
@@ -299,7 +320,7 @@ def test_an_own_optimizer_and_a_running_mean_go_on_bit_for_bit(tmp_path, options
     assert resumed[0] == whole
     assert same(resumed[1], unbroken)
     assert same(training.load_model(tmp_path / "last.safetensors"), unbroken)
-    with pytest.raises(ValueError, match=rf"another run \(.*{named} was 0\.\d, is None"):
+    with pytest.raises(ValueError, match=rf"another run \(.*{told}"):
         fit(tiny(dropout=0.1), tmp_path, epochs=4, schedule=Warming())
 
 
@@ -324,16 +345,6 @@ def test_more_epochs_go_on_by_the_longer_schedule_and_fewer_are_refused(tmp_path
     assert history.learning_rate[3:] == [2e-3 * rate for rate in rates]
     with pytest.raises(ValueError, match=r"epochs is 4, but .* holds 5 finished ones"):
         fit(tiny(), tmp_path, epochs=4)
-
-
-def test_a_finished_run_is_not_trained_again(tmp_path):
-    first = tiny()
-    history = fit(first, tmp_path)
-    before = (tmp_path / "last.safetensors").read_bytes()
-    again = tiny(seed=9)
-    assert fit(again, tmp_path) == history
-    assert same(first, again)
-    assert (tmp_path / "last.safetensors").read_bytes() == before
 
 
 def test_ctrl_c_reaches_the_caller_and_the_run_can_go_on(tmp_path):
@@ -394,22 +405,6 @@ def test_without_val_the_last_epoch_is_the_best(tmp_path):
         fit(tiny(), tmp_path)
 
 
-def test_frozen_parameters_are_resumed_too(tmp_path):
-    def head_only():
-        model = tiny()
-        for p in model.blocks.parameters():
-            p.requires_grad_(False)
-        return model
-
-    unbroken, resumed = head_only(), head_only()
-    fit(unbroken)
-    fit(resumed, tmp_path, report=after(1))
-    fit(resumed, tmp_path)
-    assert same(unbroken, resumed)
-    with pytest.raises(ValueError, match=r"frozen was '12 tensors, .*', is '0 tensors"):
-        fit(tiny(), tmp_path)
-
-
 @pytest.mark.parametrize("with_val", [False, True])
 def test_weights_that_are_no_longer_numbers_are_not_saved(tmp_path, with_val):
     val = pictures(9, 1) if with_val else None
@@ -417,6 +412,9 @@ def test_weights_that_are_no_longer_numbers_are_not_saved(tmp_path, with_val):
     with pytest.raises(ValueError, match=r"is no longer a number|loss of epoch 1 is nan"):
         training.fit(tiny(), pictures(), val, folder=tmp_path, **options)
     assert list(tmp_path.glob("*.safetensors")) == []
+
+
+OTHERS = dict(train=pictures(20, classes=("a", "b", "x")), val=pictures(9, classes=("a", "b", "x")))
 
 
 @pytest.mark.parametrize(
@@ -429,46 +427,24 @@ def test_weights_that_are_no_longer_numbers_are_not_saved(tmp_path, with_val):
         (dict(augment=training.augment_photos), "augment was None, is 'augment_photos'"),
         (dict(seed=1), "seed was 0, is 1"),
         (dict(amp=True), "amp was False, is True"),
+        (dict(model=tiny(embed_dim=16)), "embed_dim was 8, is 16"),
+        (dict(train=pictures(seed=2)), "train was '20 images, .*'"),
+        (OTHERS, r"train .*classes was \['a', 'b', 'c'\], is \['a', 'b', 'x'\]"),
     ],
 )
 def test_another_runs_checkpoint_is_refused(tmp_path, changes, message):
     fit(tiny(), tmp_path)
-    before, model = (tmp_path / "last.safetensors").read_bytes(), tiny()
+    path, model = tmp_path / "last.safetensors", tiny()
+    before = path.read_bytes()
     with pytest.raises(ValueError, match=rf"of another run \({message}\); give another folder"):
-        fit(model, tmp_path, **changes)
-    assert (tmp_path / "last.safetensors").read_bytes() == before
+        fit(**dict(model=model, folder=tmp_path) | changes)
+    assert path.read_bytes() == before
     assert same(model, tiny())
-
-
-def test_another_models_and_other_datas_checkpoint_is_refused(tmp_path):
-    fit(tiny(), tmp_path)
-    before = (tmp_path / "last.safetensors").read_bytes()
-    with pytest.raises(ValueError, match=r"another run \(embed_dim was 8, is 16\)"):
-        fit(tiny(embed_dim=16), tmp_path)
-    with pytest.raises(ValueError, match=r"another run \(train was '20 images, .*'\);"):
-        fit(tiny(), tmp_path, train=pictures(seed=2))
-    one, other = (pictures(n, classes=("a", "b", "x")) for n in (20, 9))
-    with pytest.raises(ValueError, match=r"classes was \['a', 'b', 'c'\], is \['a', 'b', 'x'\]"):
-        fit(tiny(), tmp_path, train=one, val=other)
-    assert (tmp_path / "last.safetensors").read_bytes() == before
-    tensors, info = checkpoints.read_checkpoint(tmp_path / "last.safetensors")
+    tensors, info = checkpoints.read_checkpoint(path)
     info["run"]["colour"] = "red"  # of a version that knows more
-    checkpoints.write_checkpoint(tmp_path / "last.safetensors", tensors, info)
+    checkpoints.write_checkpoint(path, tensors, info)
     with pytest.raises(ValueError, match=r"another run \(colour was 'red', is None\)"):
-        fit(tiny(), tmp_path)
-
-
-def test_resuming_from_what_is_no_checkpoint_is_refused(tmp_path):
-    names = [name for name in not_checkpoints(tmp_path) if name != "folder"]
-    for name in [*names, "whole"]:
-        last = tmp_path / "run" / "last.safetensors"
-        last.parent.mkdir(exist_ok=True)
-        before = (tmp_path / name).read_bytes()
-        last.write_bytes(before)
-        with pytest.raises(ValueError, match=r"last\.safetensors (cannot be|holds weights)"):
-            fit(tiny(), last.parent)
-        assert last.read_bytes() == before
-    assert not (tmp_path / "exploded").exists()
+        fit(model, tmp_path)
 
 
 def test_numpys_whole_numbers_are_numbers(tmp_path):
@@ -558,35 +534,28 @@ def test_any_byte_that_is_changed_is_refused_or_changes_nothing(tmp_path):
 # Compiled ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
-def test_a_compiled_model_is_saved_by_its_own_names_and_goes_on_in_either_form(tmp_path):
-    def compiled(model):
-        return torch.compile(model, backend="eager")
+def whole_compiled(model):
+    return torch.compile(model, backend="eager")
 
-    unbroken, options = tiny(), dict(epochs=4, average=0.5, best=True)
-    fit(unbroken, **options)
-    for number, forms in enumerate([(compiled, nn.Module.eval), (nn.Module.eval, compiled)]):
-        folder = tmp_path / str(number)
-        first, second = tiny(), tiny(seed=9)
-        fit(forms[0](first), folder, report=after(2), **options)
-        half = training.load_model(folder / "last.safetensors")
-        assert same(half, first)
-        fit(forms[1](second), folder, **options)
-        assert same(second, unbroken)
-    training.save_model(compiled(unbroken), tmp_path / "saved")
-    assert same(training.load_model(tmp_path / "saved"), unbroken)
+
+def blocks_compiled(model):
+    model.blocks[0] = torch.compile(model.blocks[0], backend="eager")
+    return model
 
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor")  # torch.compile's own
-def test_compiled_blocks_are_saved_by_their_own_names_too(tmp_path):
-    model = tiny(depth=2)
-    model.blocks[1] = torch.compile(model.blocks[1], backend="eager")
-    fit(model, tmp_path)
-    back = training.load_model(tmp_path / "last.safetensors")
-    images = pictures().images
-    torch.testing.assert_close(back(images), model(images), atol=1e-5, rtol=0)
-    fit(tiny(seed=9, depth=2), tmp_path)  # it goes on, uncompiled
+@pytest.mark.parametrize("compiled", [whole_compiled, blocks_compiled])
+def test_a_compiled_model_is_saved_by_its_own_names_and_goes_on_in_either_form(tmp_path, compiled):
+    unbroken, options = tiny(), dict(epochs=4, average=0.5, best=True)
+    fit(unbroken, **options)
+    for number, forms in enumerate([(compiled, nn.Module.eval), (nn.Module.eval, compiled)]):
+        folder = tmp_path / str(number)
+        fit(forms[0](tiny()), folder, report=after(2), **options)
+        second = forms[1](tiny(seed=9))
+        fit(second, folder, **options)
+        training.save_model(second, tmp_path / "saved")
+        assert same(training.load_model(tmp_path / "saved"), unbroken)
 
 
 # One run in a folder -----------------------------------------------------------------------------
