@@ -393,11 +393,9 @@ def test_what_is_no_piece_is_taken_up_within_its_session_and_not_kept(
     assert checks.mine("negative", "split_heads") == (negative, vit_steps.split_heads)
     monkeypatch.delitem(keeping.solved, "negative")
     missing = "no my_vit.py in this folder, so the course's: "
+    unsolved = "not solved in this session, so the course's: negative"
     said = capsys.readouterr().out.splitlines()
-    assert said[1:] == [
-        "not solved in this session, so the course's: negative", "right", "yours: negative",
-        f"{missing}split_heads",
-    ]  # fmt: skip
+    assert said[1:] == [unsolved, "right", "yours: negative", f"{missing}split_heads"]
     assert not (tmp_path / "my_vit.py").exists()
 
 
