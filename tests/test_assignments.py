@@ -104,7 +104,7 @@ def test_marks_hold_any_stub_and_any_solution(stub, solution):
 def test_points_are_the_minutes_that_the_lesson_states(name):
     text = "\n".join(c.source for c in lesson(name).cells[1:] if c.cell_type == "markdown")
     # Where one looks or answers, and writes nothing: the first minutes below such a heading.
-    looking = r"(?ms)^##+ (?:Quiz|Room \d|Draw|A number that)(?:(?!^#).)*?\((\d+) minutes?\)"
+    looking = r"(?ms)^##+ (?:Quiz|Room \d|Draw|Which line)(?:(?!^#).)*?\((\d+) minutes?\)"
     others = re.findall(looking, text)
     own = count(lesson(name))
     stated = own.build + own.exercises - sum(map(int, others))
