@@ -8,6 +8,7 @@ the same seeds. With names of comparisons, only these are made anew.
 import json
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from math import ceil
 from pathlib import Path
 
@@ -62,7 +63,7 @@ def on_digits(seed: int, positions: float = 1, **changes: object) -> float:
     return share(model, unseen)
 
 
-def who_reads(kind: type[ViT], seed: int, count: int = 20_000, epochs: int = 8) -> float:
+def who_reads(seed: int, kind: type[ViT], count: int = 20_000, epochs: int = 8) -> float:
     """A short training on scattered digits, tested on others."""
     torch.manual_seed(seed)
     model = kind(ViTConfig(**CANVAS, depth=2, num_heads=4))
@@ -70,7 +71,7 @@ def who_reads(kind: type[ViT], seed: int, count: int = 20_000, epochs: int = 8) 
     return share(model, scattered(2000, seed=1, held_out=True))
 
 
-def never_had(mlps: bool, seed: int, count: int = 30_000, epochs: int = 5) -> float:
+def never_had(seed: int, mlps: bool, count: int = 30_000, epochs: int = 5) -> float:
     """The stored reader's sizes and kind of pictures, with MLPs or without."""
     torch.manual_seed(seed)
     model = ViT(ViTConfig(**CANVAS, depth=4, num_heads=4))
@@ -93,9 +94,7 @@ def rates(kind: str, step: int, steps: int) -> float:
     return 1 if kind == "steady" else warmup_cosine(step, steps, 0 if kind == "no warm-up" else 0.1)
 
 
-def why_adamw(
-    kind: str, xavier: bool, seed: int, lr: float = 2e-3, count: int = 20_000, epochs: int = 4
-) -> float:
+def why_adamw(seed: int, kind: str, xavier: bool, lr: float = 2e-3) -> float:
     """Lesson 07's training at half its length, with something changed; read are 2,000 more."""
     torch.manual_seed(seed)
     model = ViT(ViTConfig(**CANVAS, depth=2, num_heads=4))
@@ -106,18 +105,18 @@ def why_adamw(
         optimizer = torch.optim.SGD(model.parameters(), lr, momentum=0.9)
     else:
         optimizer = torch.optim.AdamW(decay_groups(model, 0.05))
-    data, generator, step = drawn(count), torch.Generator().manual_seed(seed), 0
-    batches = ceil(count / 64)
-    for _ in range(epochs):
-        for batch in torch.randperm(count, generator=generator).split(64):
+    data, generator, step = drawn(20_000), torch.Generator().manual_seed(seed), 0
+    steps = 4 * ceil(len(data) / 64)
+    while step < steps:
+        for batch in torch.randperm(len(data), generator=generator).split(64):
             for group in optimizer.param_groups:
-                group["lr"] = lr * rates(kind, step, epochs * batches)
+                group["lr"] = lr * rates(kind, step, steps)
             train_step(model, optimizer, *data[batch])
             step += 1
     return share(model, drawn(2000, seed=2))
 
 
-def of_2021(mended: bool, seed: int) -> float:
+def of_2021(seed: int, mended: bool) -> float:
     """Lesson 12's hook: the attention of exhibit 1, as published or mended."""
     data, test = digits()
     config = ViTConfig(8, 2, 1, num_classes=10, embed_dim=48, depth=2, num_heads=4)
@@ -126,60 +125,39 @@ def of_2021(mended: bool, seed: int) -> float:
     return share(model, test)
 
 
-WHY = {kind: dict(kind=kind) for kind in ("AdamW", "no warm-up", "steady")}
-WHY |= {f"SGD {lr}": dict(kind="SGD", lr=lr) for lr in (0.01, 0.03, 0.1, 0.3)}
-
-COMPARED: dict[str, tuple[int, dict[str, Callable[[int], float]]]] = (
-    {
-        "02 start of positions": (
-            3,
-            {
-                "0.02": lambda seed: on_digits(seed, positions=0.1, epochs=12),
-                "0.2": lambda seed: on_digits(seed, epochs=12),
-            },
-        ),
-        "03 heads": (
-            5,
-            {str(h): lambda seed, h=h: on_digits(seed, num_heads=h) for h in (1, 4)},
-        ),
-        "03 who reads": (
-            3,
-            {
-                "only cls": lambda seed: who_reads(OnlyClsReads, seed),
-                "all": lambda seed: who_reads(ViT, seed),
-            },
-        ),
-        "05 MLPs never had": (
-            3,
-            {
-                "without": lambda seed: never_had(False, seed),
-                "whole": lambda seed: never_had(True, seed),
-            },
-        ),
-        "07 seeds": (3, {"hands": lesson_07}),
-    }
-    | {
-        f"07 why AdamW, {start}": (
-            3,
-            {
-                name: lambda seed, options=options, xavier=start == "Xavier": why_adamw(
-                    xavier=xavier, seed=seed, **options
-                )
-                for name, options in WHY.items()
-            },
-        )
-        for start in ("0.02", "Xavier")
-    }
-    | {
-        "12 the attention of 2021": (
-            4,
-            {
-                "published": lambda seed: of_2021(False, seed),
-                "mended": lambda seed: of_2021(True, seed),
-            },
-        ),
-    }
-)
+KINDS = {kind: dict(kind=kind) for kind in ("AdamW", "no warm-up", "steady")}
+KINDS |= {f"SGD {lr}": dict(kind="SGD", lr=lr) for lr in (0.01, 0.03, 0.1, 0.3)}
+WHY = {
+    f"07 why AdamW, {start}": (
+        3,
+        {name: partial(why_adamw, xavier=start == "Xavier", **how) for name, how in KINDS.items()},
+    )
+    for start in ("0.02", "Xavier")
+}
+COMPARED: dict[str, tuple[int, dict[str, Callable[[int], float]]]] = {
+    "02 start of positions": (
+        3,
+        {
+            "0.02": partial(on_digits, positions=0.1, epochs=12),
+            "0.2": partial(on_digits, epochs=12),
+        },
+    ),
+    "03 heads": (5, {str(heads): partial(on_digits, num_heads=heads) for heads in (1, 4)}),
+    "03 who reads": (
+        3,
+        {"only cls": partial(who_reads, kind=OnlyClsReads), "all": partial(who_reads, kind=ViT)},
+    ),
+    "05 MLPs never had": (
+        3,
+        {"without": partial(never_had, mlps=False), "whole": partial(never_had, mlps=True)},
+    ),
+    "07 seeds": (3, {"hands": lesson_07}),
+    **WHY,
+    "12 the attention of 2021": (
+        4,
+        {"published": partial(of_2021, mended=False), "mended": partial(of_2021, mended=True)},
+    ),
+}
 
 
 def main(names: Sequence[str] = (), file: Path = FILE) -> None:

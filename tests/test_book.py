@@ -97,6 +97,26 @@ def test_a_broken_link_in_a_lesson_stops_the_book(tmp_path):
         book.make(tmp_path / "site", tmp_path)
 
 
+def test_the_book_can_be_made_without_solutions(tmp_path):
+    needs(*book.TOOLS)
+    text = "# One\n\nSolutions: [solutions/01_one.ipynb](solutions/01_one.ipynb).\n\n"
+    text += "<details><summary>One way to write it</summary>\n\nloot\n\n</details>"
+    cells = [nbformat.v4.new_markdown_cell(text), nbformat.v4.new_code_cell("1 + 1")]
+    python = {"language_info": {"name": "python", "pygments_lexer": "ipython3"}}
+    lesson = nbformat.v4.new_notebook(cells=cells, metadata=python)
+    (tmp_path / "source" / "notebooks" / "solutions").mkdir(parents=True)
+    for name in ("notebooks/01_one", "notebooks/solutions/01_one"):
+        nbformat.write(lesson, tmp_path / "source" / f"{name}.ipynb")
+    for name in ("README", "notebooks/TEACHING", "notebooks/GLOSSARY"):
+        (tmp_path / "source" / f"{name}.md").write_text("# A page\n")
+    front = book.make(tmp_path / "site", tmp_path / "source", solutions=False)
+    pages = {p.stem: p.read_text("utf-8") for p in front.parent.glob("notebooks/**/*.html")}
+    assert set(pages) == {"01_one", "GLOSSARY"}
+    assert "<h1>One" in pages["01_one"]
+    assert "loot" not in pages["01_one"]
+    assert "solutions/" not in pages["01_one"]
+
+
 def shown(notebook, page):
     """What a notebook holds, and what its page shows: pictures, folded parts, the folded setup."""
     outputs = [o for cell in notebook.cells for o in cell.get("outputs", [])]

@@ -55,10 +55,9 @@ def test_a_figure_has_the_room_that_its_code_leaves_or_a_slide_of_its_own():
         assert 'alt="a &lt;line&gt;."' in talk
 
 
-def test_the_command_makes_the_talks_and_copies_the_packages(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(slides, "LESSONS", LESSONS[2:4])
+def test_the_command_makes_the_talks_and_copies_the_packages(tmp_path, capsys):
     out, modules = tmp_path / "out", tmp_path / "node_modules"
-    words = ["slides", "--to", str(out), "--packages", str(modules)]
+    words = ["slides", "02", "03", "--to", str(out), "--packages", str(modules)]
     for name in slides.PACKAGES:
         with pytest.raises(SystemExit, match="2"):
             command.main(words)
@@ -70,6 +69,9 @@ def test_the_command_makes_the_talks_and_copies_the_packages(tmp_path, monkeypat
     command.main(words)
     assert capsys.readouterr().out == f"Open {out / 'index.html'}\n"
     pages = [f"{name}.slides.html" for name in NAMES[2:4]]
+    with pytest.raises(SystemExit, match="2"):
+        command.main(["slides", "heads"])
+    assert "there is no lesson 'heads'; there are 00_start_here" in capsys.readouterr().err
     assert {path.name for path in out.iterdir()} == {"index.html", "packages", *pages}
     assert (out / "packages" / "mathjax" / "MathJax.js").exists()
     assert not (out / "packages" / "mathjax" / "unpacked").exists()

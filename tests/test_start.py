@@ -11,7 +11,7 @@ import hygiene
 import nbformat
 import pytest
 
-from vit_course import lab, lessons, moved, start
+from vit_course import checks, lab, lessons, moved, start
 from vit_course.checks.keeping import PIECES
 from vit_steps import files
 
@@ -45,6 +45,24 @@ def code_of(path: Path) -> str:
 
 def contents(folder: Path) -> dict[str, bytes]:
     return {str(p.relative_to(folder)): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
+
+
+def test_without_solutions_no_answer_is_in_the_copy(tmp_path):
+    start.lay(tmp_path)
+    assert answers_in(tmp_path) >= set(PIECES)
+    told = start.lay(tmp_path, solutions=False)
+    assert told[0] == f"{tmp_path.name} holds {len(lessons.LESSONS)} notebooks: the lessons."
+    assert {p.name for p in tmp_path.rglob("*.ipynb")} == {p.name for p in lessons.LESSONS}
+    assert not answers_in(tmp_path)
+    for path in tmp_path.glob("*.ipynb"):
+        assert hygiene.links(nbformat.read(path, as_version=4), path) == []
+
+
+def answers_in(folder: Path) -> set[str]:
+    """The exercises whose answer stands in a notebook."""
+    cells = [c for p in folder.rglob("*.ipynb") for c in nbformat.read(p, as_version=4).cells]
+    text = "\n".join(cell.source for cell in cells)
+    return {name for name, e in checks.EXERCISES.items() if e.answer.strip() in text}
 
 
 def test_the_copy_has_every_notebook_without_outputs_and_with_links_that_hold(tmp_path):

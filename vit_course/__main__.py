@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from . import address, lab, run, start
-from .lessons import LESSONS, NOTEBOOKS, ROOT
+from .lessons import LESSONS, NOTEBOOKS, ROOT, chosen
 
 BUILD = ROOT / "build"
 
@@ -32,6 +32,7 @@ def arguments() -> argparse.ArgumentParser:
         "JupyterLab's.",
     )
     one.add_argument("--folder", type=Path, default=start.COPY, help="of the copy; else my_course")
+    one.add_argument("--without-solutions", action="store_true", help="nor the folded answers")
     one.add_argument("--no-lab", action="store_true", help="only lay the copy, as on a hub")
 
     for name, help, all_ in (
@@ -57,8 +58,10 @@ def arguments() -> argparse.ArgumentParser:
     one.add_argument("--to", type=Path, help="for grades and feedback; else FOLDER-graded")
     one.add_argument("--seconds", type=float, default=60, help="that a task may take; else 60")
     one.add_argument("--megabytes", type=int, default=2000, help="that a task may take; else 2000")
+    one.add_argument("--unsafe", action="store_true", help="grade without a sandbox")
 
     one = command("slides", "make a talk of each lesson, shown by reveal.js")
+    one.add_argument("lessons", nargs="*", help="such as 03; by default all")
     one.add_argument("--to", type=Path, default=BUILD / "slides", help="else build/slides")
     one.add_argument(
         "--packages",
@@ -70,6 +73,7 @@ def arguments() -> argparse.ArgumentParser:
 
     one = command("book", "make a site of the lessons, which needs no network, by Sphinx")
     one.add_argument("--to", type=Path, default=BUILD / "book", help="else build/book")
+    one.add_argument("--without-solutions", action="store_true", help="nor the teachers' guide")
     return parser
 
 
@@ -82,7 +86,7 @@ def done(options: argparse.Namespace, rest: list[str]) -> list[str]:
     match options.command:
         case "start":
             folder = options.folder.absolute()
-            told = [*start.lay(folder), *start.standing(folder)]
+            told = [*start.lay(folder, not options.without_solutions), *start.standing(folder)]
             if options.no_lab:
                 return told
             print("\n".join(told), flush=True)
@@ -102,20 +106,22 @@ def done(options: argparse.Namespace, rest: list[str]) -> list[str]:
             return assignments.release(options.to.absolute())
         case "grade":
             if sys.platform == "win32":
-                raise RuntimeError("grading needs Linux or macOS; on Windows, WSL is one")
+                raise RuntimeError("grading needs Linux, as WSL is one, or a container")
             from .teaching import grading
 
             folder = options.folder.absolute()
             to = (options.to or folder.with_name(f"{folder.name}-graded")).absolute()
-            return grading.grade(folder, to, options.seconds, options.megabytes)
+            return grading.grade(folder, to, options.seconds, options.megabytes, options.unsafe)
         case "slides":
             from .teaching import slides
 
-            return [f"Open {slides.make(options.to, options.packages)}"]
+            return [f"Open {slides.make(options.to, options.packages, chosen(options.lessons))}"]
         case _:
             from .teaching import book
 
-            return [f"Open {book.make(options.to.absolute())}"]
+            return [
+                f"Open {book.make(options.to.absolute(), solutions=not options.without_solutions)}"
+            ]
 
 
 def main(argv: list[str] | None = None) -> None:

@@ -1,11 +1,32 @@
 """The course's notebooks: which there are, and where they stand."""
 
+import re
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 LESSONS = sorted(ROOT.glob("notebooks/[0-9]*.ipynb"))
 SOLUTIONS = sorted(ROOT.glob("notebooks/solutions/[0-9]*.ipynb"))
 NOTEBOOKS = LESSONS + SOLUTIONS
+
+
+def without_answers(text: str) -> str:
+    """A lesson's text without the answers that it folds, and without where the solutions are."""
+    fold = r"\n*<details>\s*<summary>One way to write it</summary>.*?</details>"
+    text = re.sub(fold, "", text, flags=re.DOTALL)
+    return re.sub(r" ?Solutions: \[[^]]*\]\([^)]*\)\.", "", text).strip("\n")
+
+
+def chosen(names: list[str]) -> list[Path]:
+    """The lessons of which these are the names, or how they begin: "03"; all, if there are none.
+
+    Raises:
+        ValueError: there is no such lesson.
+    """
+    for name in names:
+        if not any(path.stem.startswith(name) for path in LESSONS):
+            known = ", ".join(path.stem for path in LESSONS)
+            raise ValueError(f"there is no lesson {name!r}; there are {known}")
+    return [path for path in LESSONS if path.stem.startswith(tuple(names) or "")]
 
 
 def write(path: Path, text: str) -> None:

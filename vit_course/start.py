@@ -6,14 +6,15 @@ import re
 from hashlib import sha256
 from pathlib import Path
 
-from .lessons import NOTEBOOKS, ROOT
+from .lessons import LESSONS, NOTEBOOKS, ROOT, without_answers
 from .moved import advice
 
 COPY = ROOT / "my_course"
 
 
-def lay(folder: Path) -> list[str]:
-    """Bring the lessons, without outputs, and their solutions into the learner's folder.
+def lay(folder: Path, solutions: bool = True) -> list[str]:
+    """Bring the lessons, without outputs, and their solutions into the learner's folder; or the
+    lessons alone, without the answers folded into them.
 
     A file that the learner changed is left alone; one that is as it was laid is refreshed, or
     taken away if the course has it no more. `laid.json` knows the hash of all that was ever laid.
@@ -27,7 +28,8 @@ def lay(folder: Path) -> list[str]:
     record = folder / ".jupyter" / "laid.json"
     record.parent.mkdir(parents=True, exist_ok=True)
     laid = json.loads(record.read_text(encoding="utf-8")) if record.exists() else {}
-    wanted = {copy_name(path): without_outputs(path) for path in NOTEBOOKS}
+    books = NOTEBOOKS if solutions else LESSONS
+    wanted = {copy_name(path): without_outputs(path, solutions) for path in books}
     for name, content in wanted.items():
         laid[name] = sorted({*laid.get(name, []), hash_of(content)})
     write_whole(record, json.dumps(laid, indent=1).encode())
@@ -47,8 +49,8 @@ def lay(folder: Path) -> list[str]:
             here = content
         if here is not None and (new := without_numbers(here)) != here:
             write_whole(path, new)
-    told = [f"{folder.name} holds {len(wanted)} notebooks: the lessons, and solutions in a folder."]
-    told += news
+    held = "the lessons, and solutions in a folder" if solutions else "the lessons"
+    told = [f"{folder.name} holds {len(wanted)} notebooks: {held}.", *news]
     if kept:
         told.append("As you changed them, these were left alone: " + ", ".join(kept))
         told.append("To see the course's version again, rename yours and start once more.")
@@ -101,9 +103,15 @@ def copy_name(path: Path) -> str:
     return path.name
 
 
-def without_outputs(path: Path) -> bytes:
-    """A notebook as a learner gets it: nothing run yet, links to solutions by their names there."""
+def without_outputs(path: Path, answers: bool = True) -> bytes:
+    """A notebook as a learner gets it: nothing run yet, links to solutions by their names there, or
+    without the answers."""
     book = json.loads(path.read_text(encoding="utf-8"))
+    for cell in [] if answers else book["cells"]:
+        if cell["cell_type"] == "markdown":
+            text = without_answers("".join(cell["source"]))
+            cell["source"] = text.splitlines(keepends=True)
+    book["cells"] = [cell for cell in book["cells"] if cell["source"]]
     for cell in book["cells"]:
         if cell["cell_type"] == "code":
             cell |= {"outputs": [], "execution_count": None}

@@ -26,12 +26,14 @@ class Raised:
         message: its text, on one line.
         line: the last line of the learner's own code that it passed through, or "".
         own: whether the learner's code raised it, or was called in a way that it does not allow.
+        private: whether its text is not to be shown.
     """
 
     kind: str
     message: str
     line: str
     own: bool
+    private: bool = False
 
 
 class Parts(tuple):
@@ -199,10 +201,11 @@ def describe(raised: Raised) -> str:
     """What to tell a learner whose code raised."""
     if raised.kind == "InputChangedError":
         return "your code changes the tensor that it was given; make a new one (x + y, not x += y)"
+    text = "" if raised.private else f": {raised.message}"
     if not raised.own:
-        return f"what it gives cannot be used here ({raised.kind}: {raised.message})"
+        return f"what it gives cannot be used here ({raised.kind}{text})"
     where = f" in the line `{raised.line}`" if raised.line else ""
-    return f"your code raises {raised.kind}{where}: {raised.message}"
+    return f"your code raises {raised.kind}{where}{text}"
 
 
 def kind_of(value: Any) -> str:

@@ -29,7 +29,7 @@ def branches(*shape: int) -> Tensor:
     return x + x.sign() / 2
 
 
-def dropping(answer: Callable, rate: float, branch: Tensor, training: bool) -> Any:
+def dropping(answer: Callable, branch: Tensor, rate: float, training: bool) -> Any:
     """What the module gives in several calls, (calls, B, …), or why it is no such thing."""
     made, results = answer(rate), []
     if not isinstance(made, nn.Module):
@@ -70,9 +70,7 @@ def left_out(zero: Tensor, rate: float) -> str:
 def in_training(what: str, shape: tuple[int, ...], rate: float) -> Trial:
     """A trial of what is left out in training of a branch of this shape, over several calls."""
 
-    def run(answer: Callable) -> Any:
-        branch = branches(*shape)
-        results = dropping(answer, rate, branch, training=True)
+    def say(results: Any, branch: Tensor, *_: Any) -> Any:
         if not isinstance(results, Tensor):
             return results
         factors = (results / branch).reshape(CALLS, *shape[:2], -1).detach()
@@ -86,28 +84,26 @@ def in_training(what: str, shape: tuple[int, ...], rate: float) -> Trial:
             "what the others are multiplied by, at most": others.max(),
         }
 
-    return Trial(what, run)
+    return Trial(what, dropping, [branches(*shape), rate, True], say)
 
 
 def unchanged(what: str, rate: float, training: bool) -> Trial:
     """A trial in which the branch must come out as it went in."""
 
-    def run(answer: Callable) -> Any:
-        branch = branches(40, 3, 4)
-        results = dropping(answer, rate, branch, training)
+    def say(results: Any, branch: Tensor, *_: Any) -> Any:
         if not isinstance(results, Tensor):
             return results
         factors = (results / branch).detach()
         least, most = factors.min(), factors.max()
         return {"the branch is multiplied by at least": least, "at most": most}
 
-    return Trial(what, run)
+    return Trial(what, dropping, [branches(40, 3, 4), rate, training], say)
 
 
 def with_gradients(answer: Callable) -> Any:
     """Whether the branch learns as it was used: kept samples scaled, the others not at all."""
     branch = branches(40, 3, 4).requires_grad_()
-    result = dropping(answer, 0.3, branch, training=True)
+    result = dropping(answer, branch, 0.3, training=True)
     if not isinstance(result, Tensor):
         return result
     if not result.requires_grad:
@@ -154,9 +150,7 @@ def contents(tokens: Tensor, kept: Tensor, order: Tensor, mask: Tensor) -> tuple
 def masking(what: str, shape: tuple[int, int, int], ratio: float) -> Trial:
     """A trial of masking numbered tokens: shapes, types, and what holds for whatever is drawn."""
 
-    def run(answer: Callable) -> Any:
-        tokens = numbered(*shape)
-        three = untouched(answer, tokens, ratio)
+    def say(three: Any, tokens: Tensor, _: float) -> Any:
         if not isinstance(three, (tuple, list)) or len(three) != 3:
             return three
         if not all(isinstance(part, Tensor) for part in three):
@@ -168,12 +162,16 @@ def masking(what: str, shape: tuple[int, int, int], ratio: float) -> Trial:
         facts = zip(three, wrong, strict=True)
         return tuple(Parts(torch.zeros_like(part), Verdict(fact)) for part, fact in facts)
 
-    return Trial(what, run)
+    return Trial(what, untouched, [numbered(*shape), ratio], say)
 
 
-def by_chance(answer: Callable) -> Any:
+def twice(answer: Callable, tokens: Tensor) -> list:
+    """The masks of two calls."""
+    return [answer(tokens, 0.5)[2] for _ in range(2)]
+
+
+def by_chance(masks: list[Tensor], _: Tensor) -> Any:
     """Whether each sample is masked in its own way, in each call anew, and fairly."""
-    masks = [answer(numbered(600, 16, 1), 0.5)[2] for _ in range(2)]
     choices = len((masks[0] * 2 ** torch.arange(16)).sum(dim=1).unique())
     often = masks[0].sum(dim=0)  # near 300; four standard deviations are 49
     samples = ""
@@ -185,6 +183,9 @@ def by_chance(answer: Callable) -> Any:
         samples = "some tokens are kept much more often than others"
     calls = "the same tokens are kept in every call" if torch.equal(*masks) else ""
     return Parts(Verdict(calls), Verdict(samples))
+
+
+MANY = Trial("600 samples of 16 tokens, ratio 0.5, twice", twice, [numbered(600, 16, 1)], by_chance)
 
 
 def tokens_learn(answer: Callable) -> Any:

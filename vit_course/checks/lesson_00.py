@@ -1,6 +1,5 @@
 """Lesson 00: the negative, a test for pictures, a picture made of numbers, a mean a channel."""
 
-from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -8,7 +7,7 @@ from torch import Tensor
 
 from .compare import Verdict, kind_of
 from .exercise import Exercise
-from .trials import Trial, call, trust
+from .trials import Trial, asked, call, trust
 
 
 def shades(channels: int, height: int, width: int) -> Tensor:
@@ -243,9 +242,8 @@ it different numbers, and make it wider than high
 BAR = 0.8  # the share that the reader must give to the 4
 
 
-def is_read(answer: Callable) -> Any:
-    """What our reader says of the picture that the answer makes, in words."""
-    picture = answer()
+def is_read(picture: Any) -> Any:
+    """What our reader says of the picture, in words."""
     if picture is None or picture is ...:
         return picture
     if not isinstance(picture, Tensor) or not picture.is_floating_point():
@@ -281,7 +279,7 @@ def four():
 """,
     why="Three strokes, each a slice of rows or of columns. The model never sees strokes: it gets "
     "256 numbers, and these are enough.",
-    trials=[Trial("your picture", is_read)],
+    trials=[Trial("your picture", asked, say=is_read)],
     wrong="""
 rows and columns are swapped, so your 4 lies on its side: the row comes first, then the column
     def four():

@@ -15,7 +15,7 @@ from vit_steps.vit import ViT, ViTConfig
 
 from .compare import Parts, Verdict, kind_of
 from .exercise import Exercise
-from .trials import Trial, decided, module, numbered, untouched
+from .trials import Outside, Trial, decided, module, numbered, untouched
 
 FINE = Verdict("as it should")
 
@@ -23,15 +23,21 @@ FINE = Verdict("as it should")
 # The build cell: TokenEmbedding ------------------------------------------------------------------
 
 
-def starting_numbers(answer: Callable) -> Any:
-    """Whether the parameters start as those of the stub do, from the same seed."""
+def begun(answer: Callable) -> Any:
+    """The parameters of a new module, by their names."""
     torch.manual_seed(1)
     made = answer(5, 64)
     if not isinstance(made, nn.Module):
         return made
-    torch.manual_seed(1)
-    given = dict(TokenEmbedding.reference(5, 64).named_parameters())
-    own = [p.detach() for name, p in made.named_parameters() if name in given]
+    return {name: p.detach() for name, p in made.named_parameters()}
+
+
+def starting_numbers(made: Any) -> Any:
+    """Whether the parameters start as those of the stub do, from the same seed."""
+    if not isinstance(made, dict):
+        return made
+    given = begun(TokenEmbedding.reference)
+    own = [p for name, p in made.items() if name in given]
     if all(torch.equal(p, q) for p, q in zip(own, given.values(), strict=False)):
         return FINE
     if any(p.std() > 0.5 for p in own):
@@ -59,7 +65,7 @@ class TokenEmbedding(nn.Module):
     trials=[
         module("one image of one patch, width 3", (1, 3), numbered(1, 1, 3).sin()),
         module("2 images of 3 patches, width 5", (3, 5), numbered(2, 3, 5).sin()),
-        Trial("the numbers that the two parameters start from", starting_numbers),
+        Trial("the numbers that the two parameters start from", begun, say=starting_numbers),
     ],
     wrong="""
 the cls token stands last; put it first, so that token 0 is cls whatever the number of patches
@@ -231,17 +237,28 @@ def canvases() -> tuple[ViT, Any, Any]:
     return reader, scattered(200, seed=7), scattered(1000, seed=3, held_out=True)
 
 
-def read_with_one(answer: Callable) -> Any:
+def reader_given() -> tuple[ViT, Tensor, Tensor]:
+    reader, known, _ = canvases()
+    return deepcopy(reader), known.images.clone(), known.labels.clone()
+
+
+def chosen(answer: Callable, model: ViT, images: Tensor, labels: Tensor) -> Any:
+    """The vector that the answer gives, and whether the model is as it was."""
+    before = [p.clone() for p in model.parameters()]
+    given = answer(model, images, labels)
+    if given is ... or given is None or all(map(torch.equal, model.parameters(), before)):
+        return given
+    return Verdict("the model that came in has changed: try vectors on a copy, deepcopy(model)")
+
+
+def read_with_one(given: Any, *_: Any) -> Any:
     """Whether the reader passes the bar where all patches have the vector that the answer gives."""
-    reader, known, unseen = canvases()
-    model = deepcopy(reader)
-    given = answer(model, known.images.clone(), known.labels.clone())
+    reader, _, unseen = canvases()
     if given is ... or given is None:
         return given
-    if not all(same(p, q) for p, q in zip(model.parameters(), reader.parameters(), strict=True)):
-        return Verdict("the model that came in has changed: try vectors on a copy, deepcopy(model)")
     if not isinstance(given, Tensor):
         return Verdict(f"it gives {kind_of(given)}; give one vector, a tensor (D,)")
+    model = deepcopy(reader)
     width = model.tokens.pos_embed.shape[-1]
     if given.numel() != width or not given.isfinite().all():
         return Verdict(f"it gives {kind_of(given)}; give one vector of {width} numbers, (D,)")
@@ -266,7 +283,9 @@ def shared_position(model, images, labels):
     why="The 16 learned positions are candidates at hand. The best belongs to a place in the "
     "middle of the canvas; the mean of the middle four passes too. The place is chosen on other "
     "canvases than it is measured on, so that the choice does not flatter it.",
-    trials=[Trial("1,000 canvases that the reader has not seen", read_with_one)],
+    trials=[
+        Trial("1,000 canvases that the reader has not seen", chosen, reader_given, read_with_one)
+    ],
     wrong="""
 this is a mean of all places, as in `without_place`, and 42% are read; which vectors else are at
 hand?
@@ -342,15 +361,17 @@ def two_alike(positions: Tensor) -> Tensor:
 
 def judged(what: str, make: Callable[[Tensor], Read], expected: bool) -> Trial:
     """A trial of the learner's test on one model."""
+    notices = "your test says True (blind), though this model notices the shuffle"
+    does_not = "your test says False, though this model does not notice the shuffle"
 
-    def run(answer: Callable) -> Any:
+    def inputs() -> list:
         image = torch.randint(0, 256, (1, 3, *SIZE)).double() / 256
-        notices = "your test says True (blind), though this model notices the shuffle"
-        does_not = "your test says False, though this model does not notice the shuffle"
-        verdict = untouched(answer, make(image), image, PATCH_SIZE)
+        return [Outside(make(image)), image, PATCH_SIZE]
+
+    def say(verdict: Any, *_: Any) -> Any:
         return decided(verdict, expected, does_not if expected else notices)
 
-    return Trial(what, run)
+    return Trial(what, untouched, inputs, say)
 
 
 is_order_blind = Exercise(

@@ -1,6 +1,5 @@
 """Build cells and exercises of lesson 03."""
 
-from collections.abc import Callable
 from typing import Any
 
 from einops import rearrange
@@ -10,7 +9,7 @@ from vit_steps.heads import split_heads as right_split
 
 from .compare import Verdict
 from .exercise import Exercise
-from .trials import Trial, call, learns, numbered, trust, untouched
+from .trials import Trial, asked, call, learns, numbered, trust, untouched
 
 # Build cells -------------------------------------------------------------------------------------
 
@@ -113,13 +112,12 @@ no gradient passes: keep to tensors, without detach, tolist or numpy
 def apart(what: str, qkv: Tensor, num_heads: int) -> Trial:
     """A trial of a split into three, however they come: as a tuple, a list or one tensor."""
 
-    def run(answer: Callable) -> Any:
-        result = untouched(answer, qkv, num_heads)
+    def say(result: Any, *_: Any) -> Any:
         if isinstance(result, Tensor) and result.ndim == 5 and len(result) == 3:
             return tuple(result)
         return result
 
-    return Trial(what, run, lambda change: apart(what, change(qkv), num_heads))
+    return Trial(what, untouched, [qkv, num_heads], say)
 
 
 split_qkv = Exercise(
@@ -189,12 +187,11 @@ no gradient passes: keep to tensors, without detach, tolist or numpy
 def rows_trial(what: str, *sizes: Any) -> Trial:
     """Asks for a tuple: a list of the same numbers would compare as equal to it."""
 
-    def run(answer: Callable) -> Any:
-        result = answer(*sizes)
+    def say(result: Any, *_: Any) -> Any:
         listed = isinstance(result, list) and len(result) == 2
         return Verdict("give a tuple (start, stop), not a list") if listed else result
 
-    return Trial(what, run)
+    return Trial(what, asked, sizes, say)
 
 
 rows_of = Exercise(

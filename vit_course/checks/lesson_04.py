@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from .compare import Verdict
 from .exercise import Exercise, edited
-from .trials import Trial, call, learns, module
+from .trials import Outside, Trial, asked, call, learns, module
 
 # Build cells -------------------------------------------------------------------------------------
 
@@ -370,17 +370,15 @@ AFTERWARDS += "mixed = => weights = weights if mask is None else weights * mask 
 
 def suspect(what: str, edit: str, kind: str) -> Trial:
     """One function to judge, with a word for an answer that is no known one."""
-    attend = faulty(edit)
 
-    def run(answer: Callable) -> Any:
-        said = answer(attend)
+    def say(said: Any, _: Any) -> Any:
         if said is None or said is ...:
             return said
         if said not in (RIGHT, LATE, SCALE, AXIS, MASK):
             return Verdict(f"it says {said!r}; say one of the five strings, such as {RIGHT!r}")
         return Verdict("as it should" if said == kind else f"it says {said!r}, and it is {kind!r}")
 
-    return Trial(what, run)
+    return Trial(what, asked, [Outside(faulty(edit))], say)
 
 
 find_fault = Exercise(

@@ -447,22 +447,26 @@ class StopsEarly(Encoder):
 def listened_to(what: str, kind: type[Encoder], depth: int, trained: bool = False) -> Trial:
     """Ask which blocks of such an encoder are not heard, and see that its weights are left."""
 
-    def run(answer: Callable) -> Any:
+    def inputs() -> tuple[Encoder, Tensor]:
         made = kind(encoder.EncoderBlock(embed_dim=8, num_heads=2) for _ in range(depth))
         for parameter in made.parameters():  # the norms' included, so that each one counts
             nn.init.normal_(parameter, std=0.3)
         x = torch.randn(2, 3, 8)
         if trained:  # one step in which all blocks were heard
             Encoder(made)(x).sum().backward()
-        before = {name: weight.clone() for name, weight in made.state_dict().items()}
-        result = untouched(answer, made, x)
-        after = made.state_dict()
-        left = all(torch.allclose(after[name], before[name], atol=1e-5) for name in before)
-        if isinstance(result, (set, range)):
-            return Verdict(f"it gives a {type(result).__name__}; give a list, [0, 2]")
-        return result if left or result is ... else Verdict("the weights are not as they were")
+        return made, x
 
-    return Trial(what, run)
+    return Trial(what, heard, inputs)
+
+
+def heard(answer: Callable, made: nn.Module, x: Tensor) -> Any:
+    before = {name: weight.clone() for name, weight in made.state_dict().items()}
+    result = untouched(answer, made, x)
+    after = made.state_dict()
+    left = all(torch.allclose(after[name], before[name], atol=1e-5) for name in before)
+    if isinstance(result, (set, range)):
+        return Verdict(f"it gives a {type(result).__name__}; give a list, [0, 2]")
+    return result if left or result is ... else Verdict("the weights are not as they were")
 
 
 unheard_blocks = Exercise(

@@ -13,7 +13,7 @@ from vit_steps.vit import ViTConfig
 
 from .compare import Parts, Verdict
 from .exercise import Exercise
-from .trials import Trial, fill, module, untouched
+from .trials import Trial, asked, fill, module, untouched
 
 # No two of their sizes are alike, so that no wrong answer agrees by chance.
 SMALL = ViTConfig(
@@ -268,8 +268,7 @@ def counted(what: str, config: ViTConfig, place: int) -> Trial:
     """One of the two counts, to the last unit; the engine's tolerance would forgive some."""
     name = ("parameters", "multiply-adds")[place]
 
-    def run(answer: Callable) -> Any:
-        result = answer(config)
+    def say(result: Any, _: Any) -> Any:
         if result is None or result is ...:
             return result
         if not isinstance(result, (tuple, list)) or len(result) != 2:
@@ -286,7 +285,7 @@ def counted(what: str, config: ViTConfig, place: int) -> Trial:
             )
         return f"{number:,}"
 
-    return Trial(f"the {name} of {what}", run)
+    return Trial(f"the {name} of {what}", asked, [config], say)
 
 
 size_and_work = Exercise(
@@ -411,14 +410,12 @@ def pair(
         why: what to say besides the wrong name.
     """
 
-    def run(answer: Callable) -> Any:
-        with torch.no_grad():
-            result = answer(*two(config, change))
+    def say(result: Any, *_: Any) -> Any:
         if result is None:
             return Verdict(f"it gives None{why}")
         return Verdict(f"it gives {result!r}{why}") if isinstance(result, str) else result
 
-    return Trial(what, run)
+    return Trial(what, torch.no_grad()(asked), lambda: two(config, change), say)
 
 
 COUNTS = "; every difference over 1e-5 counts, even of one number"

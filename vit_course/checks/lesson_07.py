@@ -22,7 +22,7 @@ from vit_steps.vit import ViT, ViTConfig
 
 from .compare import Parts, Verdict, kind_of
 from .exercise import Exercise, edited
-from .trials import Trial, untouched
+from .trials import Trial, asked, untouched
 
 # One training step --------------------------------------------------------------------------------
 
@@ -442,7 +442,13 @@ def looped(what: str, *given: Any, reports: bool = True, **options: Any) -> Tria
             losses = answer(model, data, *given, **options, **extra)
         if losses is None or losses is ...:
             return losses
-        each = ceil(PICTURES / batch)
+        return losses, steps, told, model.fc.weight.detach(), model.training
+
+    def say(seen: Any) -> Any:
+        if seen is None or seen is ...:
+            return seen
+        losses, steps, told, weights, training = seen
+        data, each = numbered_pictures(PICTURES), ceil(PICTURES / batch)
         wanted = [[epoch, epoch * each] for epoch in range(1, epochs + 1)] if reports else []
         learned = [number for number, step in enumerate(steps) if not step.get("trained", True)]
         return Parts(
@@ -454,12 +460,12 @@ def looped(what: str, *given: Any, reports: bool = True, **options: Any) -> Tria
                 else ""
             ),
             Verdict(moved(steps, peak)),
-            Verdict(ended(steps, data, losses, model.fc.weight.detach(), peak)),
-            Verdict(f"the model is in {mode_of(model)} mode afterwards" if model.training else ""),
+            Verdict(ended(steps, data, losses, weights, peak)),
+            Verdict("the model is in training mode afterwards" if training else ""),
             Verdict(told_wrongly(told, wanted)),
         )
 
-    return Trial(what, run)
+    return Trial(what, run, say=say)
 
 
 def told_wrongly(told: list, wanted: list) -> str:
@@ -474,8 +480,8 @@ def told_wrongly(told: list, wanted: list) -> str:
     )
 
 
-def by_seeds(answer: Callable) -> Any:
-    """Whether the seed, and nothing else, decides the order."""
+def orders_of(answer: Callable) -> Any:
+    """The orders in which pictures are shown, by the seeds 3, 3 and 4."""
     orders = []
     for seed in (3, 3, 4):
         model, data = Watched(), numbered_pictures(PICTURES)
@@ -484,6 +490,13 @@ def by_seeds(answer: Callable) -> Any:
         if result is None or result is ...:
             return result
         orders.append([step.get("pictures") for step in steps])
+    return orders
+
+
+def by_seeds(orders: Any) -> Any:
+    """Whether the seed, and nothing else, decides the order."""
+    if orders is None or orders is ...:
+        return orders
     if orders[0] != orders[1]:
         return Verdict("with the same seed it draws another order; draw it from `seed`")
     return Verdict("as it should" if orders[0] != orders[2] else OTHER_SEED)
@@ -514,7 +527,7 @@ def train(model, data, epochs, lr=2e-3, batch_size=64, seed=0, report=None):
     trials=[
         looped("two epochs, no report", 2, reports=False),
         looped("five epochs", 5, lr=0.02, batch_size=3, seed=3),
-        Trial("the order, by the seed", by_seeds),
+        Trial("the order, by the seed", orders_of, say=by_seeds),
     ],
     uses={"decay_groups": decay_groups, "math": math, "warmup_cosine": warmup_cosine},
     wrong="""
@@ -614,8 +627,7 @@ NAMES = ", ".join(repr(name) for name in SLIPS if name)
 def judged(what: str, slip: str | None) -> Trial:
     """A trial of a learner's `find_slip` on one step."""
 
-    def run(answer: Callable) -> Any:
-        said = answer(SLIPS[slip])
+    def say(said: Any, _: Any) -> Any:
         if said is ...:
             return ...
         if said == slip and type(said) is type(slip):
@@ -624,7 +636,7 @@ def judged(what: str, slip: str | None) -> Trial:
             return Verdict(f"yours says {said!r}; right is {slip!r}")
         return Verdict(f"yours says {said!r}, which is none of the five answers: {NAMES} or None")
 
-    return Trial(what, run)
+    return Trial(what, asked, lambda: [SLIPS[slip]], say)
 
 
 find_slip = Exercise(
@@ -727,9 +739,8 @@ def val_loss(lr: float, batch_size: int) -> float:
     return measured(model, val)[0]
 
 
-def tried(answer: Callable) -> Any:
+def tried(settings: Any) -> Any:
     """What becomes of the settings, in words; `...` and nothing as they are."""
-    settings = answer()
     if settings is ... or settings is None:
         return settings
     if not isinstance(settings, dict):
@@ -763,7 +774,7 @@ beat_the_bar = Exercise(
 def beat_the_bar():
     return dict(lr=2e-3, batch_size=8)
 """,
-    trials=[Trial("your settings", tried)],
+    trials=[Trial("your settings", asked, say=tried)],
     wrong="""
 these are train's own settings: 68 steps of 64 pictures, which end far above the bar
     dict(lr=2e-3, batch_size=8) => dict()

@@ -94,7 +94,7 @@ it returns the positions; give the model back: return model
     "`.data` or `torch.no_grad()` do as well for the zeros.",
 )
 
-# by_luck: how often a bag, dealt anew, gives as large a gap ------------------------------------
+# by_luck: how often a bag, dealt anew, gives as large a gap --------------------------------------
 
 
 def gap(left: Sequence[float], right: Sequence[float]) -> float:

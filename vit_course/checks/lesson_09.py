@@ -1,7 +1,7 @@
 """The build cell and exercises of lesson 09."""
 
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import torch
@@ -284,10 +284,14 @@ def known_patches() -> list[tuple[str, Tensor]]:
     ]
 
 
-def beat(answer: Callable) -> Any:
-    """Blind cls to the patch of each canvas that the answer scores highest."""
+def scored(answer: Callable, model: ViT, images: Tensor) -> Any:
+    """The scores that the answer gives, which must leave the images as they are."""
+    return untouched(partial(answer, model), images)
+
+
+def beat(scores: Any, *_: Any) -> Any:
+    """Blind cls to the patch of each canvas that is scored highest."""
     model, data, theirs = other_canvases()
-    scores = untouched(lambda images: answer(model, images), data.images)
     if scores is ... or scores is None:
         return scores
     if not isinstance(scores, Tensor) or scores.shape != (100, 4, 4):
@@ -330,7 +334,14 @@ def needed(model, images):
 """,
     why="It asks the model about each patch, and needs no labels: the model's own answer is what "
     "is to be explained. It takes 17 passes, where rollout takes one.",
-    trials=[Trial("100 other canvases", beat)],
+    trials=[
+        Trial(
+            "100 other canvases",
+            scored,
+            lambda: [other_canvases()[0], other_canvases()[1].images],
+            beat,
+        )
+    ],
     wrong="""
 this is rollout, or marks the same patches: ask the model itself what happens to its answer when cls
 cannot see one patch

@@ -285,20 +285,24 @@ def published(what: str, *changes: float | Tensor, agrees: int | None) -> Trial:
     names = ("first", "second", "third")
     ways = {n: images + change for n, change in zip(names, changes, strict=False)}
 
-    def run(answer: Callable) -> Any:
-        given = {name: batch.clone() for name, batch in ways.items()}
-        found = answer(model, given, right.clone())
-        if found is ...:
-            return found
-        if list(given) != list(ways) or not all(given[n].equal(ways[n]) for n in ways):
-            return Verdict("your code changes the pictures that it was given; only read them")
+    def say(found: Any, *_: Any) -> Any:
         wanted = None if agrees is None else names[agrees]
         if found is None or isinstance(found, str):
             said = "as it should" if found == wanted else f"it says {found!r}, not {wanted!r}"
             return Verdict(said)
         return found
 
-    return Trial(what, run)
+    return Trial(what, only_read, [model, ways, right], say)
+
+
+def only_read(answer: Callable, model: nn.Module, ways: dict[str, Tensor], right: Tensor) -> Any:
+    """What the answer gives, which must leave the pictures as they are."""
+    given = {name: batch.clone() for name, batch in ways.items()}
+    found = answer(model, given, right.clone())
+    kept = list(given) == list(ways) and all(given[n].equal(ways[n]) for n in ways)
+    if found is ... or kept:
+        return found
+    return Verdict("your code changes the pictures that it was given; only read them")
 
 
 def at(place: int, much: float) -> Tensor:

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from vit_steps import variants as package
 
 from .compare import Verdict
-from .draws import by_chance, in_training, masking, spread, tokens_learn, unchanged, with_gradients
+from .draws import MANY, in_training, masking, spread, tokens_learn, unchanged, with_gradients
 from .engine import SLIPS
 from .exercise import Exercise
 from .lesson_01 import numbered
@@ -63,10 +63,9 @@ def fuse_qkv(queries, keys, values, num_heads, order):
         "Identifiers only on one side": "the pattern must hold the order that is asked for: "
         'f"(qkv h d) ... -> ({order}) ..."',
         "Could not infer sizes": "rearrange needs two of the three sizes: qkv=3, h=num_heads",
-        "shape '.*' is invalid for input|Shape mismatch": "put the three below each other, "
-        "torch.cat(parts), so that there are 3·h·d rows; or a reshape asks for "
-        "other sizes than there are: each of the three Linears has h · d rows, its out_features, "
-        "and its in_features are another number",
+        "shape '.*' is invalid for input|Shape mismatch": "the sizes do not fit: put the "
+        "three below each other, torch.cat(parts), 3·h·d rows; each Linear has h · d rows, its "
+        "out_features, and its in_features are another number",
     },
     wrong="""
 the rows always stand in the order "qkv h d"; for "h d qkv" row 0 of the queries, of the keys and of
@@ -243,7 +242,7 @@ def random_masking(tokens, ratio):
         masking("3 samples of 6 numbered tokens, ratio 0.5: 3 stay", (3, 6, 4), 0.5),
         masking("2 samples of 49 tokens, ratio 0.1: 44 stay", (2, 49, 5), 0.1),
         masking("4 samples of 10 tokens, ratio 0.9: 1 stays", (4, 10, 3), 0.9),
-        Trial("600 samples of 16 tokens, ratio 0.5, twice", by_chance),
+        MANY,
         Trial("tokens whose gradient is asked for", tokens_learn),
     ],
     slips={
@@ -538,8 +537,7 @@ def kind_of_drop(kind: str, shape: tuple[int, int, int], rate: float, luck: str 
     lucky(stays, kind, luck)
     outputs = stays / (1 - rate)
 
-    def run(answer: Callable) -> Any:
-        said = untouched(answer, outputs)
+    def say(said: Any, _: Any) -> Any:
         if said is None or said is ...:
             return said
         if not isinstance(said, str) or said not in KINDS:
@@ -547,7 +545,9 @@ def kind_of_drop(kind: str, shape: tuple[int, int, int], rate: float, luck: str 
         return Verdict("" if said == kind else f'it says "{said}", and a {kind} was drawn')
 
     share = 1 - stays.float().mean().item()
-    return Trial(f"{shape} outputs, {share:.0%} of them 0, drawn for each {kind}", run)
+    return Trial(
+        f"{shape} outputs, {share:.0%} of them 0, drawn for each {kind}", untouched, [outputs], say
+    )
 
 
 drop_kind = Exercise(

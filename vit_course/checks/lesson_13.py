@@ -1,6 +1,6 @@
 """Lesson 13: one step in pieces, merged tokens, where attention costs as much, what to merge."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from functools import cache
 from typing import Any
 
@@ -15,7 +15,7 @@ from vit_steps.vit import ViT
 
 from .compare import Parts, Verdict, kind_of
 from .exercise import Exercise
-from .trials import Trial, call, untouched
+from .trials import Outside, Trial, asked, call, untouched
 
 # One step in several pieces ----------------------------------------------------------------------
 
@@ -402,13 +402,12 @@ no gradient passes from the new tokens to x: leave out detach, .data and no_grad
 
 
 def equal(width: int, ratio: float) -> Trial:
-    def run(answer: Callable) -> Any:
-        result = answer(width, ratio)
+    def say(result: Any, *_: Any) -> Any:
         if isinstance(result, (tuple, list)):
             return Verdict(f"it gives {kind_of(result)}; give one number, how many tokens")
         return result
 
-    return Trial(f"D = {width}, MLP {ratio:g} times as wide", run)
+    return Trial(f"D = {width}, MLP {ratio:g} times as wide", asked, [width, ratio], say)
 
 
 PAIRS = "scores and mixture cost N·D each for every token, together 2·N·D: "
@@ -504,11 +503,12 @@ def merged_by(table: Tensor, x: Tensor, sizes: Tensor, r: int) -> tuple[Tensor, 
     return rows[..., :-1] / rows[..., -1:], rows[..., -1]
 
 
-def kept_answers(likeness: Callable, model: ViT, images: Tensor, wanted: Tensor, r: int) -> float:
-    """In % of the images, how often the merging model says what is wanted.
+def blocks_of(model: ViT, images: Tensor, r: int) -> Generator[tuple[Tensor, Tensor], Tensor, Any]:
+    """Runs the model and merges in each block: gives keys and looks, and wants a table for them.
+    It returns the answers, or what came in the place of a table.
 
     Raises:
-        ValueError: the learner's table has another shape, or holds nan.
+        ValueError: a table has another shape, or holds nan.
     """
     x = model.tokens(model.patch_embed(images))
     sizes = torch.ones(x.shape[:2])
@@ -519,10 +519,10 @@ def kept_answers(likeness: Callable, model: ViT, images: Tensor, wanted: Tensor,
         shares = scores.softmax(dim=-1)
         x = x + attn.proj(merge_heads(shares @ v))
         keys = k.mean(dim=1)
-        table = untouched(likeness, keys, shares[:, :, 0].mean(dim=1))
+        table = yield keys, shares[:, :, 0].mean(dim=1)
         shape = keys[:, 0::2].shape[:2] + keys[:, 1::2].shape[1:2]
         if table is None or table is ... or not isinstance(table, Tensor):
-            return table  # type: ignore[return-value]
+            return table
         if table.shape != shape:
             raise ValueError(
                 f"of {keys.shape[1]} tokens it gives {tuple(table.shape)}; give {tuple(shape)}, a "
@@ -532,8 +532,39 @@ def kept_answers(likeness: Callable, model: ViT, images: Tensor, wanted: Tensor,
             raise ValueError("some of what it gives is nan")
         x, sizes = merged_by(table, x, sizes, min(r, (x.shape[1] - 1) // 2))
         x = x + block.mlp(block.norm2(x))  # type: ignore[operator]
-    answers = model.head(model.norm(x[:, 0])).argmax(dim=1)
-    return 100 * (answers == wanted).float().mean().item()
+    return model.head(model.norm(x[:, 0])).argmax(dim=1)
+
+
+class Merging:
+    """A model that merges by somebody's tables: called with each, it gives what the next is for,
+    and at the end None; `result` is then the share of answers that are as wanted, in %."""
+
+    def __init__(self, model: ViT, images: Tensor, wanted: Tensor, r: int):
+        self.blocks, self.wanted, self.result = blocks_of(model, images, r), wanted, None
+
+    def __call__(self, table: Any = None) -> Any:
+        try:
+            return self.blocks.send(table)
+        except StopIteration as end:
+            self.result = end.value
+            if isinstance(end.value, Tensor) and end.value.shape == self.wanted.shape:
+                self.result = 100 * (end.value == self.wanted).float().mean().item()
+        except ValueError as error:
+            self.result = Verdict(str(error))
+        return None
+
+
+def merge_all(likeness: Callable, model: Callable) -> Any:
+    """Let a model merge by what `likeness` gives, until it asks no more."""
+    given = model()
+    while given is not None:
+        given = model(untouched(likeness, *given))
+
+
+def kept_answers(likeness: Callable, data: Callable) -> Any:
+    """In % of the images, how often the merging model says what is wanted."""
+    merge_all(likeness, model := Merging(*data()))
+    return model.result
 
 
 def cosines(keys: Tensor, _: Tensor) -> Tensor:
@@ -545,19 +576,14 @@ def cosines(keys: Tensor, _: Tensor) -> Tensor:
 @cache
 def without_looks(data: Callable) -> float:
     """What the cosine alone keeps, in %."""
-    return kept_answers(cosines, *data())
+    return kept_answers(cosines, data)
 
 
-def asked(what: str, data: Callable, bar: float, said: str) -> Trial:
+def keeping(what: str, data: Callable, bar: float, said: str) -> Trial:
     """A trial of whether merging by the learner's table keeps enough answers."""
 
-    def run(answer: Callable) -> Any:
-        try:
-            share = kept_answers(answer, *data())
-        except ValueError as error:
-            if "give (" in str(error) or "nan" in str(error):
-                return Verdict(str(error))
-            raise
+    def say(_: Any, model: Outside) -> Any:
+        share = model.function.result  # type: ignore[attr-defined]
         if not isinstance(share, float):
             return share
         if share >= bar:
@@ -570,14 +596,14 @@ def asked(what: str, data: Callable, bar: float, said: str) -> Trial:
             )
         return Verdict(found)
 
-    return Trial(what, run)
+    return Trial(what, merge_all, lambda: [Outside(Merging(*data()))], say)
 
 
 class Measured(Exercise):
     """An exercise that says of a right answer, too, what it measured."""
 
     def taken(self, attempt: Callable) -> str:
-        read, same = (kept_answers(attempt, *data()) for data in (canvases, crops))
+        read, same = (kept_answers(attempt, data) for data in (canvases, crops))
         return f"{super().taken(attempt)}: {read:.1f}% of the canvases, {same:.1f}% of the photos"
 
 
@@ -597,8 +623,8 @@ patches alike, as in photos, the second part hardly changes the order, and the c
         "looks[:, 0::2, None], looks of B a row, looks[:, None, 1::2]",
     },
     trials=[
-        asked("1,000 canvases, 3 tokens a block", canvases, READ, "are read"),
-        asked("300 crops of photos, 8 tokens a block", crops, SAME, "keep their answer"),
+        keeping("1,000 canvases, 3 tokens a block", canvases, READ, "are read"),
+        keeping("300 crops of photos, 8 tokens a block", crops, SAME, "keep their answer"),
     ],
     wrong="""
 this is the cosine alone, as in `merge_tokens`, and it does not ask where cls looks

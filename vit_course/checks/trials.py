@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 from zlib import crc32
 
@@ -15,16 +16,44 @@ from .compare import Parts, Verdict, compare, kind_of
 class Trial:
     """One thing to try an answer on.
 
+    Where work is graded, `use` alone runs beside the learner's code, in a sandbox, and all else
+    outside of it: so what would give a right answer away stands in `say`.
+
     Args:
         what: what is tried, as the learner is told: "two images of 4×6 pixels, patch size 2".
-        run: takes the answer (a function or a class), uses it, and gives the result to compare.
-        again: gives the same trial on other inputs, each put through the change that it is called
-            with; None where a trial has no inputs that could be others.
+        use: takes the answer (a function or a class) and the inputs, and gives a result.
+        inputs: what `use` is given beside the answer, or what makes it.
+        say: takes the result and the inputs, and gives what is compared; by default, and where
+            `use` gives a `Verdict`, it is the result.
     """
 
     what: str
-    run: Callable[[Callable], Any]
-    again: Callable[[Callable[[Any], Any]], "Trial"] | None = None
+    use: Callable[..., Any]
+    inputs: Sequence[Any] | Callable[[], Sequence[Any]] = ()
+    say: Callable[..., Any] | None = None
+
+    def given(self) -> Sequence[Any]:
+        """The inputs."""
+        return self.inputs() if callable(self.inputs) else self.inputs
+
+    def run(self, answer: Callable) -> Any:
+        """What is compared."""
+        given = self.given()
+        result = self.use(answer, *given)
+        if self.say is None or isinstance(result, Verdict):
+            return result
+        return self.say(result, *given)
+
+
+@dataclass(frozen=True)
+class Outside:
+    """A function among a trial's inputs that stays outside of the sandbox: the learner's code may
+    call it, with tensors and numbers, and not look into it."""
+
+    function: Callable
+
+    def __call__(self, *inputs: Any, **options: Any) -> Any:
+        return self.function(*inputs, **options)
 
 
 class InputChangedError(Exception):
@@ -61,11 +90,7 @@ def unchanged(after: Any, before: Any) -> bool:
 
 def call(what: str, *inputs: Any, **options: Any) -> Trial:
     """A trial that calls the answer with these inputs, and makes sure that it leaves them alone."""
-    return Trial(
-        what,
-        lambda answer: untouched(answer, *inputs, **options),
-        lambda change: call(what, *map(change, inputs), **options),
-    )
+    return Trial(what, partial(untouched, **options), inputs)
 
 
 def then(answer: Callable, change: Callable) -> Callable:
@@ -84,7 +109,12 @@ def trust(what: str, candidate: Any, right: bool, why: str = "") -> Trial:
     """
     said = "refuses it, though it is right" if right else "trusts it, though it is wrong"
     otherwise = f"your test {said}{'; ' if why else ''}{why}"
-    return Trial(what, lambda answer: decided(answer(candidate), right, otherwise))
+    return Trial(what, asked, [Outside(candidate)], lambda said, _: decided(said, right, otherwise))
+
+
+def asked(answer: Callable, *inputs: Any) -> Any:
+    """What the answer gives for these inputs, which it may change."""
+    return answer(*inputs)
 
 
 def decided(verdict: Any, wanted: bool, otherwise: str) -> Any:
@@ -105,19 +135,19 @@ def numbered(*shape: int) -> Tensor:
 
 def learns(what: str, *inputs: Any) -> Trial:
     """A trial of whether gradients pass: what stands inside a model must hand them on."""
+    return Trial(what, passing, inputs)
 
-    def run(answer: Callable) -> Any:
-        given = [
-            x.clone().requires_grad_(x.is_floating_point()) if isinstance(x, Tensor) else x
-            for x in inputs
-        ]
-        result = answer(*given)
-        parts = [result] if isinstance(result, Tensor) else result
-        if all(isinstance(part, Tensor) and part.requires_grad for part in parts):
-            return Verdict("gradients pass")
-        return Verdict("no gradient passes: keep to tensors, without detach, tolist or numpy")
 
-    return Trial(what, run, lambda change: learns(what, *map(change, inputs)))
+def passing(answer: Callable, *inputs: Any) -> Verdict:
+    given = [
+        x.clone().requires_grad_(x.is_floating_point()) if isinstance(x, Tensor) else x
+        for x in inputs
+    ]
+    result = answer(*given)
+    parts = [result] if isinstance(result, Tensor) else result
+    if all(isinstance(part, Tensor) and part.requires_grad for part in parts):
+        return Verdict("gradients pass")
+    return Verdict("no gradient passes: keep to tensors, without detach, tolist or numpy")
 
 
 def parameters(what: str, *sizes: Any) -> Trial:
@@ -146,7 +176,7 @@ def module(
         use: takes the module and those, and gives a tensor or a tuple whose first is a tensor.
     """
 
-    def run(answer: Callable) -> Any:
+    def run(answer: Callable, *inputs: Any) -> Any:
         made = answer(*sizes)
         if not isinstance(made, nn.Module):
             return made
@@ -158,12 +188,10 @@ def module(
             other = Verdict(changing(lambda: use(made, *inputs, **options), made, result))
         except Exception as error:  # wrong names, if there are any, are told first
             result, idle, other = error, Verdict(""), Verdict("")
+        # A dropout makes all numbers wrong, so it is told before them.
         return Parts(shapes, other, result, idle)
 
-    def again(change: Callable[[Any], Any]) -> Trial:
-        return module(what, sizes, *map(change, inputs), use=use, **options)
-
-    return Trial(what, run, again)
+    return Trial(what, run, inputs)
 
 
 def changing(call: Callable, made: nn.Module, result: Any) -> str:

@@ -1,9 +1,8 @@
-"""What runs a learner's answer, in a process of its own: `judge.py` forks it for each task.
+"""What runs beside a student's code: it finds the answer to one task among the cells, tries it, and
+gives back what came out, as plain data.
 
-The process gives back nothing but results, as plain data. Before the learner's code runs, memory is
-limited, and an audit hook refuses other programs, the network, and writing. That keeps accidents
-from doing harm. It stops nobody who means to cheat or to do harm: the course's own answers stand
-in the same process, and Python cannot be shut off from itself.
+`judge.py` sends this module's functions into the sandbox by value, with the inputs of one task. The
+judging is done outside: here is no answer of the course's, and nothing that says what is right.
 """
 
 import ast
@@ -12,45 +11,24 @@ import os
 import re
 import resource
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import torch
-from torch import Tensor
 
-from vit_course.checks.compare import Parts, Raised, Verdict, kind_of
+from vit_course.checks.compare import Raised
+from vit_course.checks.engine import not_attempted, outcome
+from vit_course.checks.sources import used_names
+from vit_course.checks.trials import Trial
+from vit_course.teaching.wire import packed, unpacked
 
-FORBIDDEN = (
-    *("subprocess.", "socket.", "ctypes.", "shutil.", "pty.", "os.system", "os.exec", "os.fork"),
-    *("os.posix_spawn", "os.spawn", "os.kill", "os.remove", "os.rename", "os.rmdir", "os.mkdir"),
-    *("os.link", "os.symlink", "os.truncate", "os.chmod", "os.chown"),
-)
-
-
-class RefusedError(PermissionError):
-    """The submission asked for what it may not have."""
+# The answer among the cells ----------------------------------------------------------------------
 
 
-def refuse(event: str, arguments: tuple) -> None:
-    """An audit hook: no other programs, no network, no writing."""
-    if event.startswith(FORBIDDEN):
-        raise RefusedError(f"{event} is not allowed where work is graded")
-    if event == "open" and isinstance(arguments[0], (str, bytes)):
-        path = Path(os.fsdecode(arguments[0]))
-        if arguments[2] & (os.O_WRONLY | os.O_RDWR) and path != Path(os.devnull):
-            raise RefusedError(f"{path.name} may not be written where work is graded")
-
-
-def limit(megabytes: int) -> None:
-    """So much memory beside what the interpreter has already, no large files, no core."""
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    resource.setrlimit(resource.RLIMIT_FSIZE, (1_000_000, 1_000_000))
-    if sys.platform == "linux":  # elsewhere the system does not tell, or does not keep to it
-        pages = int(Path("/proc/self/statm").read_text("ascii").split()[0])
-        most = pages * resource.getpagesize() + megabytes * 1_000_000
-        resource.setrlimit(resource.RLIMIT_AS, (most, most))
+class Broken(Exception):  # noqa: N818
+    """There is no answer: the kind of error, and the line of the task's cell, or 0."""
 
 
 class Shell:
@@ -60,52 +38,127 @@ class Shell:
         return lambda *_, **__: None
 
 
-def attempt(name: str, cells: list[tuple[str | None, str]]) -> Callable:
-    """The learner's answer to a task: run what the cells down to the task's define.
+def parsed(source: str) -> ast.Module:
+    """A cell as Python, whatever `?`, `!` and `%` it has."""
+    try:
+        return ast.parse(source)
+    except SyntaxError:
+        from IPython.core.inputtransformer2 import TransformerManager
+
+        plain = re.sub(r"\A\s*%%.*", "", source)  # a cell below `%%time` is run as it stands
+        return ast.parse(TransformerManager().transform_cell(plain))
+
+
+def attempt(name: str, cells: Sequence[str], own: int) -> Any:
+    """The student's answer to a task.
 
     Args:
         name: the task.
-        cells: of each cell the task that it is of, or None, and its source.
+        cells: the sources of all code cells.
+        own: the number of the task's own cell.
+
+    All of its own cell is run, and of the others, above it or below, what brings names that it
+    needs: another task's check, or a training, may take long.
 
     Raises:
-        ValueError: there is no such answer; it says why.
+        Broken: there is no answer.
     """
-    from IPython.core.inputtransformer2 import TransformerManager
-
     module = ModuleType("submission")
     module.__dict__["get_ipython"] = Shell
     sys.modules["submission"] = module
-    for number, (task, source) in enumerate(cells):
-        own, file = task == name, f"<cell {number}>"
+    trees: dict[int, list[ast.stmt]] = {}
+    for number, source in enumerate(cells):
+        file = f"<cell {number}>"
         linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
         try:
-            # A cell below `%%time` is run as it stands.
-            plain = re.sub(r"\A\s*%%.*", "", source)
-            tree = ast.parse(TransformerManager().transform_cell(plain))
-        except SyntaxError as error:
-            if own:
-                said = f"the cell is not Python: {error.msg}, line {error.lineno}"
-                raise ValueError(said) from None
-            continue
-        given = [answer_in(node, name) for node in tree.body]
-        for node, is_call in zip(tree.body, given, strict=True):
-            # Of other cells only what brings names: another task's check may never end.
-            if is_call or not (own or isinstance(node, BRINGS)):
-                continue
-            try:
-                exec(compile(ast.Module([node], []), file, "exec"), module.__dict__)
-            except (Exception, SystemExit) as error:
-                if own:
-                    said = f"the cell stops with {type(error).__name__}: {error}"
-                    raise ValueError(said) from None
-        if own:
-            # Without the call of the check, the answer is what has the check's name.
-            last = next((g for g in reversed(given) if g), ast.Name(name, ast.Load()))
-            return value_of(last, file, module.__dict__)
-    raise ValueError("the cell of this task is missing")
+            trees[number] = parsed(source).body
+        except (SyntaxError, ValueError, MemoryError, RecursionError) as error:
+            if number == own:
+                raise Broken(type(error).__name__, getattr(error, "lineno", 0) or 0) from None
+    given = [answer_in(node, name) for node in trees[own]]
+    # Without the call of the check, the answer is what has the check's name.
+    answer = next((g for g in reversed(given) if g), ast.Name(name, ast.Load()))
+    mine = [node for node, is_call in zip(trees[own], given, strict=True) if not is_call]
+    for number, node in needed({name, *used_by(answer)}, mine, trees, own):
+        tried(node, number, module)
+    troubles: list[tuple[str, int]] = []
+    for node in mine:  # what cannot be imported here may not be needed; all else ends the cell
+        if trouble := tried(node, own, module):
+            troubles.append(trouble)
+            if not isinstance(node, (ast.Import, ast.ImportFrom)):
+                break
+    try:
+        code = ast.fix_missing_locations(ast.Expression(answer))
+        return eval(compile(code, f"<cell {own}>", "eval"), module.__dict__)
+    except BaseException as error:
+        raise Broken(*(troubles or [(type(error).__name__, 0)])[0]) from None
 
 
-BRINGS = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.ClassDef, ast.Assign, ast.AnnAssign)
+def tried(node: ast.stmt, number: int, module: ModuleType) -> tuple[str, int] | None:
+    """Run a statement; gives the kind of its error, and the line, if it raises."""
+    try:
+        exec(compile(ast.Module([node], []), f"<cell {number}>", "exec"), module.__dict__)
+    except MemoryError:
+        raise
+    except BaseException as error:
+        return type(error).__name__, node.lineno
+    return None
+
+
+def needed(
+    names: set[str], mine: list[ast.stmt], trees: dict[int, list[ast.stmt]], own: int
+) -> list[tuple[int, ast.stmt]]:
+    """What of the other cells brings these names, and those that the task's cell uses, each with
+    its cell's number, in the order in which it is to run: what stands below comes last, and only
+    where nothing above brings the name."""
+    others = [(number, node) for number in sorted(trees) if number != own for node in trees[number]]
+    wanted = names.union(*map(used_by, mine))
+    while True:
+        found = [(n, node) for n, node in others if brought_by(node) & (wanted | {"*"})]
+        more = wanted.union(*(used_by(node) for _, node in found))
+        if more == wanted:
+            break
+        wanted = more
+    above = [(n, node) for n, node in found if n < own]
+    known = set().union(*map(brought_by, mine), *(brought_by(node) for _, node in above))
+    return above + [(n, node) for n, node in found if n > own and brought_by(node) - known]
+
+
+def used_by(node: ast.AST) -> set[str]:
+    """The names from outside that a statement or expression uses."""
+    try:
+        return set(used_names(ast.unparse(node)))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return set()
+
+
+def brought_by(node: ast.AST) -> set[str]:
+    """The names that a statement defines or changes; "*" for all of a module."""
+    match node:
+        case ast.FunctionDef() | ast.ClassDef() | ast.AsyncFunctionDef():
+            return {node.name}
+        case ast.Import() | ast.ImportFrom():
+            return {(alias.asname or alias.name).partition(".")[0] for alias in node.names}
+        case ast.Name():
+            return {node.id}
+        case ast.Attribute() | ast.Subscript() | ast.Starred() | ast.Expr():
+            return brought_by(node.value)
+        case ast.Call(ast.Name("setattr"), [first, *_]):
+            return brought_by(first)
+        case ast.Call(ast.Attribute(ast.Name(base))):  # `table.update(…)`
+            return {base} - {"checks", "plots", "plt"}
+        case ast.Assign() | ast.Delete() | ast.Tuple() | ast.List():
+            parts = node.elts if isinstance(node, (ast.Tuple, ast.List)) else node.targets
+            return set().union(*map(brought_by, parts))
+        case ast.AnnAssign() | ast.AugAssign() | ast.NamedExpr():
+            return brought_by(node.target)
+        case ast.If() | ast.Try() | ast.With() | ast.For() | ast.While():
+            return set().union(*map(brought_by, ast.iter_child_nodes(node)))
+        case ast.ExceptHandler():
+            return set().union(*map(brought_by, node.body))
+        case ast.withitem():
+            return brought_by(node.optional_vars) if node.optional_vars else set()
+    return set()
 
 
 def answer_in(node: ast.stmt, name: str) -> ast.expr | None:
@@ -116,62 +169,69 @@ def answer_in(node: ast.stmt, name: str) -> ast.expr | None:
     return None
 
 
-def value_of(expression: ast.expr, file: str, names: dict[str, Any]) -> Any:
-    """The answer that an expression gives; raises ValueError if it gives none of the learner's."""
-    code = compile(ast.fix_missing_locations(ast.Expression(expression)), file, "eval")
+# The life of the process -------------------------------------------------------------------------
+
+
+def limit(megabytes: int) -> None:
+    """So much memory beside what the interpreter has already; small files, few of them, no core."""
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (20_000_000, 20_000_000))
+    if sys.platform == "linux":  # elsewhere the system does not tell, or does not keep to it
+        pages = int(Path("/proc/self/statm").read_text("ascii").split()[0])
+        most = pages * resource.getpagesize() + megabytes * 1_000_000
+        resource.setrlimit(resource.RLIMIT_AS, (most, most))
+
+
+class Ask:
+    """Inside, an `Outside` of a trial: it hands on what it is called with, and waits."""
+
+    write: Callable[[Any], None]
+    read: Callable[[], Any]
+
+    def __init__(self, number: int):
+        self.number = number
+
+    def __call__(self, *inputs: Any, **options: Any) -> Any:
+        self.write(["ask", self.number, list(inputs), options])
+        said = self.read()
+        if isinstance(said, Raised):
+            raise RuntimeError(f"{said.kind}: {said.message}")
+        return said
+
+
+def live(
+    name: str, cells: list[str], own: int, trials: list[Trial], slips: dict, megabytes: int
+) -> None:
+    """Find the answer, try it, write what came out to what was standard output, and end."""
+    reading, writing = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    quiet = os.open(os.devnull, os.O_RDWR)
+    for number in (0, 1, 2):
+        os.dup2(quiet, number)
+
+    def write(x: Any) -> None:
+        writing.write(packed(x))
+        writing.flush()
+
+    def read() -> Any:
+        return unpacked(reading.read(int.from_bytes(reading.read(8), "big")))
+
+    Ask.write, Ask.read = staticmethod(write), staticmethod(read)  # type: ignore[assignment]
+    torch.set_num_threads(1)
+    limit(megabytes)
     try:
-        answer = eval(code, names)
-    except Exception as error:
-        raise ValueError(f"there is no answer: {error}") from None
-    if (getattr(answer, "__module__", None) or "").startswith(("vit_steps", "vit_course")):
-        raise ValueError("this is the course's own answer; write your own")
-    return answer
-
-
-def flat(x: Any) -> Any:
-    """A result as nothing but tensors, numbers, texts and lists, which can be read without risk."""
-    if isinstance(x, Raised):
-        return ["raised", x.kind, x.message, x.line, x.own]
-    if isinstance(x, Tensor):
-        return ["tensor", torch.empty(x.shape, dtype=x.dtype).copy_(x.detach())]
-    for kind, word in ((Parts, "parts"), (torch.Size, "size"), (tuple, "tuple"), (list, "list")):
-        if isinstance(x, kind):
-            return [word, [flat(part) for part in x]]
-    if isinstance(x, dict):
-        return ["dict", [[flat(key), flat(value)] for key, value in x.items()]]
-    if isinstance(x, Verdict):
-        return ["verdict", str(x)]
-    for kind in (bool, int, float, str):
-        if isinstance(x, kind):
-            return ["plain", kind(x)]
-    if x is None or x is ...:
-        return ["dots" if x is ... else "none"]
-    return ["other", kind_of(x)]
-
-
-def restored(x: list) -> Any:
-    """The result that was made flat.
-
-    Raises:
-        ValueError: there is no such result.
-    """
-    match x:
-        case ["raised", kind, message, line, own]:
-            return Raised(kind, message, line, own)
-        case ["tensor" | "plain", value]:
-            return value
-        case ["parts", parts]:
-            return Parts(*map(restored, parts))
-        case [("size" | "tuple" | "list") as word, parts]:
-            return {"size": torch.Size, "tuple": tuple, "list": list}[word](map(restored, parts))
-        case ["dict", pairs]:
-            return {restored(key): restored(value) for key, value in pairs}
-        case ["verdict", text]:
-            return Verdict(text)
-        case ["dots"]:
-            return ...
-        case ["none"]:
-            return None
-        case ["other", text]:
-            return Verdict(f"it gives {text}")
-    raise ValueError(f"{str(x)[:50]} is no result")
+        answer = attempt(name, cells, own)
+        if answer is ... or not callable(answer):
+            said = ["no function", None if answer is ... else type(answer).__name__]
+        else:
+            results = [outcome(trial, answer, slips) for trial in trials]
+            left = next(filter(None, (not_attempted(r, answer) for r in results)), "")
+            said = ["results", left, *results]
+    except MemoryError:
+        said = ["memory"]
+    except Broken as error:
+        said = ["broken", *error.args]
+    try:
+        write(said)
+    finally:
+        os._exit(0)

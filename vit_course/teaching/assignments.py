@@ -139,6 +139,8 @@ def source_of(assignment: str) -> dict[str, Any]:
         if name in tasks:
             stub, text, points = tasks[name]
             needed |= set(used_names(source))
+            above = given_above(source, stub)
+            source = "\n".join(x for x in source.splitlines() if x not in above).strip()
             graded = {"grade": True, "locked": True, "points": points}
             said = f"# {points} points: judged by checks.{name}, in a process of its own."
             cells += [
@@ -147,6 +149,7 @@ def source_of(assignment: str) -> dict[str, Any]:
                     marked(stub, source), nbgrader_cell(name, {"solution": True}), f"cell-{number}"
                 ),
                 markdown(text, f"text-{number}"),
+                *([code("\n".join(above), {}, f"given-{number}")] if above else []),
             ]
         elif number == 0 or names_in(source) & needed:
             needed |= set(used_names(source))
@@ -155,6 +158,12 @@ def source_of(assignment: str) -> dict[str, Any]:
     note = NOTE.format(title=title, name=f"{assignment}.ipynb")
     book["cells"] = [markdown(note, "title"), *reversed(cells)]
     return book
+
+
+def given_above(source: str, stub: str) -> list[str]:
+    """What a solution begins with that its stub lacks: imports, and pieces of earlier lessons."""
+    head = re.split(r"(?m)^(?=def |class |@)", source)[0]
+    return [line for line in head.splitlines() if line and line not in stub.splitlines()]
 
 
 def names_in(source: str) -> set[str]:
@@ -178,6 +187,7 @@ def release(to: Path, assignments: list[str] = ASSIGNMENTS) -> list[str]:
         to.mkdir(parents=True, exist_ok=True)
         for name in assignments:
             shutil.copy(course / "release" / name / f"{name}.ipynb", to)
+    shutil.copy(ROOT / "notebooks" / "HANDING_IN.md", to)
     return [f"{to.name} holds {len(assignments)} assignments, one notebook each."]
 
 

@@ -1,34 +1,43 @@
-"""Grades a folder of submissions by nbgrader; each answer is judged by `judge.py`, outside of it.
+"""Grades a folder of submissions: each answer is judged apart (`judge.py`), and nbgrader, in whose
+processes no line of a submission runs, keeps the marks and writes the pages of feedback.
 
-Grading needs Linux or macOS. What it cannot prevent stands in notebooks/TEACHING.md.
+What remains possible stands in notebooks/TEACHING.md.
 """
 
 import csv
+import hashlib
 import json
 import os
 import re
 import shutil
-import subprocess
-import sys
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from importlib import import_module
+from multiprocessing import get_context
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from tqdm import tqdm
+
 from ..folding import checked
+from . import sandbox
 from .assignments import (
     ASSIGNMENTS,
-    ROOT,
     TEST,
     cleared,
     code,
     grade_id,
     is_task,
     lay_source,
+    markdown,
     nbgrader,
     read_book,
     write_book,
 )
+
+LARGEST = 50_000_000  # bytes of a notebook
+UNSAFE = "This was graded without a sandbox: its code could reach all that the grader can."
 
 
 def configure(config: Any) -> None:
@@ -45,17 +54,15 @@ def configure(config: Any) -> None:
             return cell, resources
 
     class Judge(usual.Execute):
-        """Has the answers judged outside; nothing of a submission runs in nbgrader's process."""
+        """Puts in what was said of the answers, in the place of running them."""
 
         def preprocess(self, nb, resources, km=None):
-            tests = {c.metadata.nbgrader.grade_id: c for c in nb.cells if is_test(c)}
-            said = judged([c for c in nb.cells if c.cell_type == "code" and not is_test(c)])
-            for name, cell in tests.items():
-                cell.outputs = [output_of(said[name.removeprefix(TEST)])]
+            who = resources["nbgrader"]["student"], resources["nbgrader"]["assignment"]
+            said = json.loads(Path(os.environ["MARKS"]).read_text("utf-8"))["/".join(who)]
+            for cell in filter(is_test, nb.cells):
+                name = cell.metadata.nbgrader.grade_id.removeprefix(TEST)
+                cell.outputs = [output_of(said[name])]
             return nb, resources
-
-    def is_test(cell: Any) -> bool:
-        return cell.metadata.get("nbgrader", {}).get("grade", False)
 
     def swapped(steps: list, old: type, new: type) -> list:
         return [new if step is old else step for step in steps]
@@ -64,21 +71,6 @@ def configure(config: Any) -> None:
     graded = converters.Autograde.autograde_preprocessors.default_args[0]
     config.GenerateAssignment.preprocessors = swapped(made, usual.ClearSolutions, ClearToStub)
     config.Autograde.autograde_preprocessors = swapped(graded, usual.Execute, Judge)
-
-
-def judged(cells: list[Any]) -> dict[str, str]:
-    """What is said of each task of one notebook."""
-    given = {
-        "cells": [(c.metadata.get("nbgrader", {}).get("grade_id"), c.source) for c in cells],
-        "tasks": [c.metadata.nbgrader.grade_id for c in cells if "nbgrader" in c.metadata],
-        "seconds": float(os.environ["SECONDS_A_TASK"]),
-        "megabytes": int(os.environ["MEGABYTES_A_TASK"]),
-    }
-    run = [sys.executable, "-m", "vit_course.teaching.judge"]
-    said = subprocess.run(run, input=json.dumps(given), capture_output=True, text=True, cwd=ROOT)
-    if said.returncode:
-        raise RuntimeError(f"{run[-1]} failed: {said.stderr[-2000:]}")
-    return json.loads(said.stdout)
 
 
 def output_of(message: str) -> Any:
@@ -91,71 +83,173 @@ def output_of(message: str) -> Any:
     return new_output("error", **said)
 
 
-def grade(folder: Path, to: Path, seconds: float = 60, megabytes: int = 2000) -> list[str]:
+def grade(
+    folder: Path, to: Path, seconds: float = 60, megabytes: int = 2000, unsafe: bool = False
+) -> list[str]:
     """Grade all that lies in a folder: grades.csv, and pages of feedback beside it.
+
+    What was judged is kept in `to`, until all is; so it can be stopped, and goes on.
 
     Args:
         folder: holds a folder of notebooks for each student.
         to: where the grades and pages go.
         seconds, megabytes: what each task may take.
+        unsafe: without a sandbox.
 
     Returns:
         What to tell the teacher.
 
     Raises:
         ValueError: there is nothing to grade, or two students would have the same name.
-        RuntimeError: nbgrader is missing, or failed.
+        RuntimeError: nbgrader or the sandbox is missing, or failed.
     """
-    found = sorted(folder.glob("*/*.ipynb"))
-    work = [(path.parent.name, path.stem, path) for path in found if path.stem in ASSIGNMENTS]
+    work, told = found_in(folder)
     if not work:
         raise ValueError(f"{folder} holds no STUDENT/{ASSIGNMENTS[0]}.ipynb, or the like")
     # nbgrader takes a student's name as part of a path and of a pattern
-    names = {student: re.sub(r"[^\w.-]", "_", student) for student, _, _ in work}
+    names = {student: re.sub(r"[^\w.-]", "_", student) for student, _ in work}
     if len(set(names.values())) < len(names):
         raise ValueError(f"two folders would both be the student of one name: {sorted(names)}")
-    os.environ |= {"SECONDS_A_TASK": str(seconds), "MEGABYTES_A_TASK": str(megabytes)}
-    handed = {(names[student], name) for student, name, _ in work}
-    told = [
-        f"{path.parent.name}: {path.name} is not graded, for no assignment has this name"
-        for path in found
-        if path.stem not in ASSIGNMENTS
-    ]
+    if not unsafe:
+        sandbox.ready()
     with TemporaryDirectory() as other:
         course = Path(other)
-        lay_source(course, sorted({name for _, name, _ in work}))
-        for student, name, path in work:
+        lay_source(course, sorted({name for _, name in work}))
+        books = {}
+        for (student, name), path in work.items():
             released = read_book(course / "release" / name / f"{name}.ipynb")
             book, amiss = in_order(released, path)
+            books[f"{names[student]}/{name}"] = book
             write_book(course / "submitted" / names[student] / name / f"{name}.ipynb", book)
             told += [f"{student}, {name}: {amiss}"] if amiss else []
-        try:
-            nbgrader(course, "autograde", "--assignment=*")
-        except RuntimeError as error:  # of one submission; nbgrader goes on with the others
-            told.append(f"not all could be graded: {error}")
-        nbgrader(course, "generate_feedback", "--assignment=*")
+        marks = judged(books, to, (seconds, megabytes, unsafe))
+        # Only now, when no student's code runs any more, is there a gradebook.
+        os.environ["MARKS"] = str(course / "marks.json")
+        Path(os.environ["MARKS"]).write_text(json.dumps(marks), encoding="utf-8")
+        for step in ("autograde", "generate_feedback"):
+            nbgrader(course, step, "--assignment=*")
         nbgrader(course, "export", "--to=grades.csv")
-        to.mkdir(parents=True, exist_ok=True)
         shutil.copy(course / "grades.csv", to)
         for page in sorted(course.glob("feedback/*/*/*.html")):
             place = to / page.parent.parent.name
             place.mkdir(exist_ok=True)
-            shutil.copy(page, place)
+            text = alone(page.read_text(encoding="utf-8"), UNSAFE if unsafe else "")
+            (place / page.name).write_text(text, encoding="utf-8")
+    (to / "unfinished.json").unlink(missing_ok=True)
     with (to / "grades.csv").open(encoding="utf-8") as file:
         for r in csv.DictReader(file):
-            if (r["student_id"], r["assignment"]) in handed:  # the CSV gives 0 to the others
+            if f"{r['student_id']}/{r['assignment']}" in books:  # the CSV gives 0 to the others
                 score = f"{r['score']} of {r['max_score']}"
                 told.append(f"{r['student_id']}, {r['assignment']}: {score}")
     return [*told, f"{to.name} holds grades.csv and a page of feedback for each notebook."]
 
 
-def in_order(released: dict[str, Any], path: Path) -> tuple[dict[str, Any], str]:
-    """A submission as nbgrader needs it, whatever became of it: the released notebook with the
-    learner's code in it; and what is amiss, or "".
+def found_in(folder: Path) -> tuple[dict[tuple[str, str], Path], list[str]]:
+    """The notebooks to grade, by student and assignment; and of every other file why it is not."""
+    work: dict[tuple[str, str], Path] = {}
+    told = []
+    for path in files_of(folder):
+        parts = path.relative_to(folder).parts
+        # A second download has a number, and counts in the place of the first.
+        stem = re.sub(r" ?\(\d+\)$|-Copy\d+$", "", path.stem)
+        why = ""
+        if path.is_symlink() or not path.is_file():
+            why = "it is a link, or no file"
+        elif len(parts) != 2:
+            why = "it does not lie in a student's own folder, STUDENT/FILE"
+        elif path.suffix != ".ipynb":
+            why = "it is no notebook"
+        elif stem not in ASSIGNMENTS:
+            why = "no assignment has this name"
+        elif path.stat().st_size > LARGEST:
+            why = f"it is larger than {LARGEST // 1_000_000} MB; clear its outputs"
+        elif (before := work.get((parts[0], stem))) and number(before) > number(path):
+            why = f"{before.name} is"
+        elif before:
+            told.append(f"{before.relative_to(folder)} is not graded: {path.name} is")
+        if why:
+            told.append(f"{path.relative_to(folder)} is not graded: {why}")
+        else:
+            work[parts[0], stem] = path
+    return dict(sorted(work.items())), told
 
-    A task's cell is known by its metadata, which some editors lose, or by the check that ends it.
+
+def files_of(folder: Path) -> Iterator[Path]:
+    """All files below a folder, without following links."""
+    for path in sorted(folder.iterdir()):
+        if path.is_dir() and not path.is_symlink():
+            yield from files_of(path)
+        else:
+            yield path
+
+
+def number(path: Path) -> int:
+    """The number of a download: 1 of "03_heads (1).ipynb"."""
+    found = re.findall(r"(\d+)\)?$", path.stem.removeprefix(path.stem[:2]))
+    return int(found[0]) if found else 0
+
+
+def judged(books: dict[str, Any], to: Path, limits: tuple) -> dict[str, dict[str, str]]:
+    """What is said of each task of each book; as many at a time as there are processors."""
+    from .judge import judge
+
+    to.mkdir(parents=True, exist_ok=True)
+    kept = to / "unfinished.json"
+    known: dict[str, str] = json.loads(kept.read_text("utf-8")) if kept.exists() else {}
+    said: dict[str, dict[str, str]] = {who: {} for who in books}
+    waiting = {}
+    with ProcessPoolExecutor(os.cpu_count(), mp_context=get_context("spawn")) as pool:
+        for who, book in books.items():
+            codes = [cell for cell in book["cells"] if cell["cell_type"] == "code"]
+            sources = [cell["source"] for cell in codes if not is_test(cell)]
+            tasks = [cell for cell in codes if not is_test(cell)]
+            for own, cell in enumerate(tasks):
+                if is_task(cell):
+                    given = (str(grade_id(cell)), sources, own, *limits)
+                    key = hashlib.sha256(json.dumps(given).encode()).hexdigest()
+                    if key in known:
+                        said[who][given[0]] = known[key]
+                    else:
+                        waiting[pool.submit(judge, *given)] = who, given[0], key
+        try:
+            for done in tqdm(as_completed(waiting), "judged", len(waiting), unit=" answers"):
+                who, name, key = waiting[done]
+                said[who][name] = known[key] = done.result()
+                kept.write_text(json.dumps(known), encoding="utf-8")
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+    return said
+
+
+def is_test(cell: Any) -> bool:
+    """Whether a cell is one of nbgrader's that give points."""
+    return str(grade_id(cell)).startswith(TEST)
+
+
+def alone(page: str, note: str) -> str:
+    """A page of feedback that names the tasks and asks nothing of a network, with a note on top."""
+    page = re.sub(rf'(<a href="#{TEST}(\w+)">)Test cell', r"\1\2", page)
+    page = re.sub(r"<script\b.*?</script>|<link\b[^>]*>", "", page, flags=re.DOTALL)
+    top = f"<p><strong>{note}</strong></p>"
+    return re.sub(r"(<body[^>]*>)", rf"\1{top}", page, count=1) if note else page
+
+
+def in_order(released: dict[str, Any], path: Path) -> tuple[dict[str, Any], str]:
+    """A submission as nbgrader needs it, whatever became of it: the student's code, in their order,
+    each task below its name and above its grade cell; and what is amiss, or "".
+
+    A task's cell is known by its metadata, which some editors lose, by the check that ends it, or
+    by what it defines.
     """
-    names = {str(grade_id(cell)) for cell in released["cells"] if is_task(cell)}
+    tasks: dict[str, list[Any]] = {}  # a heading, the cell, the grade cell
+    for cell in released["cells"]:
+        name = str(grade_id(cell)).removeprefix(TEST)
+        if is_task(cell):
+            tasks[name] = [markdown(f"## {name}", f"text-{name}"), cell]
+        elif is_test(cell):
+            tasks[name].append(cell)
+    amiss, theirs = "", []
     try:
         theirs = [
             (grade_id(cell), "".join(cell["source"]))
@@ -163,24 +257,24 @@ def in_order(released: dict[str, Any], path: Path) -> tuple[dict[str, Any], str]
             if cell["cell_type"] == "code"
         ]
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
-        return released, f"no notebook that can be read ({type(error).__name__}: {error})"
-    answers: dict[str, int] = {}
+        amiss = f"no notebook that can be read ({type(error).__name__})"
+    names = [str(given) if given in tasks else checked(source) for given, source in theirs]
+    for number, (_, source) in enumerate(theirs):  # without either, by what it defines
+        defined = re.findall(r"(?m)^(?:def|class) (\w+)", source)
+        others = [name for name in defined if name in tasks and name not in names]
+        names[number] = names[number] or (others[0] if others else None)
+    last = {name: number for number, name in enumerate(names)}  # of several
+    cells = [released["cells"][0]]
     for number, (given, source) in enumerate(theirs):
-        name = given if given in names else checked(source)
-        if name in names:
-            answers[name] = number  # the last of several
-    others = [
-        (number, source)
-        for number, (given, source) in enumerate(theirs)
-        if number not in answers.values() and not str(given).startswith(TEST) and number
-    ]
-    cells = []
-    for number, cell in enumerate(released["cells"]):
-        if is_task(cell) and (name := grade_id(cell)) in answers:
-            at = answers[name]
-            cells += [code(s, {}, f"own-{n}") for n, s in others if n < at]
-            others = [(n, s) for n, s in others if n >= at]
-            cell = cell | {"source": theirs[at][1], "id": f"task-{number}"}
-        cells.append(cell)
-    missing = sorted(names - set(answers))
-    return released | {"cells": cells}, f"no cell for {', '.join(missing)}" if missing else ""
+        name = names[number]
+        if name in tasks and last[name] == number:
+            heading, cell, test = tasks[name]
+            cells += [heading, cell | {"source": source, "id": f"task-{number}"}, test]
+        elif not str(given).startswith(TEST):
+            cells.append(code(source, {}, f"own-{number}"))
+    missing = [name for name in tasks if name not in last]
+    for name in missing:
+        cells += tasks[name]
+    if missing and not amiss:
+        amiss = f"no cell for {', '.join(missing)}"
+    return released | {"cells": cells}, amiss

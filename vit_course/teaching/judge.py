@@ -1,36 +1,35 @@
-"""Judges one submitted notebook: what `python -m vit_course grade` starts for each of them.
+"""Judges the answer to one task: what it gives, tried in a sandbox, beside what the course's gives.
 
-Two processes for each task. The one runs what the learner wrote, within limits of time and memory,
-and gives back nothing but results (`answer.py`). The other, which never runs a line of it, compares
-them with the course's answer. So printing "right", replacing the checks or ending the process is of
-no use. The answer is tried on what its check tries it on, and on the same in an order drawn now, so
-neither is a table of the known cases. A submission that searches the interpreter for the course's
-answer finds it: this is no sandbox. Run it under a user, or in a container, with nothing to lose.
+The student's code runs in a process of its own (`answer.py` in `sandbox.py`), which has the inputs
+of this task, and neither the course's answer nor this judge. So printing "right", replacing the
+checks or ending the process is of no use. An answer is tried on what its check tries it on, and on
+the same in an order drawn now, so neither is a table of the known cases.
 """
 
-import io
-import json
-import os
-import select
-import signal
-import sys
-import tempfile
-import time
-from collections.abc import Sequence
-from copy import copy
+import builtins
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from functools import cache, partial
+from io import BytesIO
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from vit_course import checks
-from vit_course.checks.compare import compare
-from vit_course.checks.engine import Check, outcome
-from vit_course.checks.trials import Trial, call
+from vit_course.checks.compare import Parts, Raised, Verdict, compare
+from vit_course.checks.engine import LEFT, Check, outcome
+from vit_course.checks.trials import Outside, Trial, call
 
-from .answer import attempt, flat, limit, refuse, restored
+from . import answer
+from .sandbox import Apart, apart
+from .wire import packed, unpacked
+from .without import Pickler, by_value, lay
 
-MOST = 200_000_000  # bytes of results that are read
+ASKS, NUMBERS, LONGEST = 10_000, 500_000, 1024  # what a student's code may ask of an `Outside`
 # Cases for tasks that take no tensor, so that a table of the visible ones does not pass.
 HIDDEN: dict[str, list[tuple]] = {
     "rows_of": [(60, 5, "k", 3), (96, 6, "v", 5), (42, 7, "q", 4)],
@@ -38,169 +37,225 @@ HIDDEN: dict[str, list[tuple]] = {
         ([60.0, 71.0, 66.0], [80.0, 69.0, 91.0], [95.0, 97.0, 96.0]),
         ([88.0, 80.0], [84.0, 81.0], [90.0, 96.0]),
     ],
-    "torchvision_name": [("encoder.layers.encoder_layer_7.mlp.3.bias",), ("heads.head.weight",)],
 }
 
 
-def hidden_trials(name: str, trials: Sequence[Trial], generator: torch.Generator) -> list[Trial]:
+def hidden_trials(name: str, known: Sequence[Trial], generator: torch.Generator) -> list[Trial]:
     """The trials of a check on other numbers, where they have any, and the task's hidden cases.
 
     Other numbers are the same ones, the last axis of each tensor in another order. So what must
     hold of them still does: rows that sum to 1, a range, numbers that all differ.
     """
-    changed = []
 
     def other(x: Any) -> Any:
         if isinstance(x, (tuple, list)):
-            return type(x)(map(other, x))
+            return [other(part) for part in x]
         if not isinstance(x, Tensor) or not x.is_floating_point() or x.ndim == 0:
             return x
-        changed.append(x)
         return x[..., torch.randperm(x.shape[-1], generator=generator)].clone()
 
     hidden = []
-    for trial in trials:
-        changed.clear()
-        again = trial.again(other) if trial.again else None
-        if again and changed:
-            hidden.append(Trial(f"{trial.what}, in another order", again.run))
+    for trial in known:
+        if callable(trial.inputs):
+            continue
+        inputs = [other(x) for x in trial.inputs]
+        if any(new is not old for new, old in zip(inputs, trial.inputs, strict=True)):
+            what = f"{trial.what}, in another order"
+            hidden.append(replace(trial, what=what, inputs=inputs))
     return [*hidden, *(call(f"{given}", *given) for given in HIDDEN.get(name, []))]
 
 
-def judge(name: str, cells: list, seconds: float = 60, megabytes: int = 2000) -> str:
-    """The message for the answer to one task: "right", or what is wrong."""
-    check = getattr(checks, name)
+def judge(
+    name: str,
+    cells: Sequence[str],
+    own: int,
+    seconds: float = 60,
+    megabytes: int = 2000,
+    unsafe: bool = False,
+) -> str:
+    """The message for the answer to one task: "right", or what is wrong.
+
+    Args:
+        name: the task.
+        cells: the sources of all code cells of the notebook.
+        own: the number of the task's cell.
+        seconds, megabytes: what the answer may take.
+        unsafe: run it without a sandbox.
+    """
+    check = checks.EXERCISES[name]
     generator = torch.Generator()
     generator.seed()
-    hidden = hidden_trials(name, check.trials, generator)
-    trials = [*check.trials, *hidden]
+    all_trials = [*check.trials, *hidden_trials(name, check.trials, generator)]
     # In another order each time: who counts the calls learns nothing from them.
-    order = torch.randperm(len(trials), generator=generator).tolist()
-    shuffled = [trials[number] for number in order]
+    order = torch.randperm(len(all_trials), generator=generator).tolist()
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        inputs = [all_trials[number].given() for number in order]
+    tried = [
+        replace(all_trials[number], what="", inputs=given, say=None)
+        for number, given in zip(order, inputs, strict=True)
+    ]
     try:
-        given = results_of(name, cells, check, shuffled, seconds, megabytes)
+        left, *given = results_of(check, name, cells, own, tried, seconds, megabytes, unsafe)
     except ValueError as error:
         return str(error)
-    results = dict(zip(order, given, strict=True))
+    if len(given) != len(all_trials):
+        return "it gave results for other trials than it was tried on"
+    results: list[Any] = [None] * len(all_trials)
     try:
-        return verdict(check, hidden, [results[number] for number in range(len(trials))])
+        for number, result, seen in zip(order, given, inputs, strict=True):
+            results[number] = said_of(all_trials[number], own_words(result, cells), seen)
+        message = verdict(check, all_trials, results)
     except Exception as error:  # results of a form that no answer gives
-        return f"what it gives cannot be compared ({type(error).__name__}: {error})"
+        return f"what it gives cannot be compared ({type(error).__name__})"
+    if message == "right":
+        return message
+    return str(left) or plain(message, vocabulary(name) | words_of([cells[own], *kinds(results)]))
 
 
-def verdict(check: Check, hidden: Sequence[Trial], results: Sequence[Any]) -> str:
+def said_of(trial: Trial, result: Any, inputs: Sequence[Any]) -> Any:
+    """What is compared of a result."""
+    if trial.say is None or isinstance(result, Raised):
+        return result
+    if isinstance(result, Verdict):  # one that is not said inside is no right one
+        return Verdict(f"{result} ")
+    return trial.say(result, *inputs)
+
+
+def verdict(check: Check, all_trials: Sequence[Trial], results: Sequence[Any]) -> str:
     """What is said of an answer that gives these results: in the check's trials, then in these."""
-
-    def replayed(trial: Trial, result: Any) -> Trial:
-        return Trial(trial.what, lambda x: result if x is submitted else trial.run(x))
-
-    same, submitted = copy(check), Submitted()
-    same.trials = [replayed(*both) for both in zip(check.trials, results, strict=False)]
-    if (said := same.judge(submitted)) != "right":
+    own = len(check.trials)
+    if (said := check.told(results[:own])) != "right":
         return said
-    for trial, result in zip(hidden, results[len(check.trials) :], strict=True):
-        wanted = outcome(trial, check.reference, check.slips)
-        if problem := compare(result, wanted, closely=True):
+    for trial, result in zip(all_trials[own:], results[own:], strict=True):
+        if problem := compare(result, outcome(trial, check.reference, check.slips), closely=True):
             return f"{trial.what}: {problem}"
     return "right"
 
 
-class Submitted:
-    """Stands for the answer where results of it are compared; it cannot be called."""
-
-    def __call__(self, *_: Any, **__: Any) -> Any:
-        raise NotImplementedError
-
-
 def results_of(
-    name: str, cells: list, check: Check, trials: list[Trial], seconds: float, megabytes: int
+    check: Check,
+    name: str,
+    cells: Sequence[str],
+    own: int,
+    tried: list[Trial],
+    seconds: float,
+    megabytes: int,
+    unsafe: bool,
 ) -> list[Any]:
-    """What the learner's answer gives in each trial, from a process of its own.
+    """Whether something was left open, in words, and what the answer gives in each trial.
 
     Raises:
-        ValueError: there are none; it says why.
+        ValueError: there is nothing; it says why.
     """
-    reading, writing = os.pipe()
-    child = os.fork()
-    if child == 0:
-        os.close(reading)
-        give_results(writing, name, cells, check, trials, megabytes)
-    os.close(writing)
-    try:
-        data = receive(reading, time.monotonic() + seconds)
-    except TimeoutError:
-        raise ValueError(f"it was stopped after {seconds:g} seconds: does it end?") from None
-    finally:
-        os.close(reading)
+    outside: list[Outside] = []
+
+    def stand_in(x: Any) -> Any:
+        if not isinstance(x, Outside):
+            return None
+        outside.append(x)
+        return answer.Ask, (len(outside) - 1,)
+
+    life = partial(answer.live, name, list(cells), own, tried, check.slips, megabytes)
+    with TemporaryDirectory() as folder:
+        file = BytesIO()
+        with by_value(laid(Path(folder), name)):
+            Pickler(file, name, stand_in).dump(life)
         try:
-            os.killpg(child, signal.SIGKILL)
-        except (ProcessLookupError, PermissionError):
-            os.kill(child, signal.SIGKILL)
-        os.waitpid(child, 0)
-    try:
-        kind, content = torch.load(io.BytesIO(data), weights_only=True)
-        results = [restored(result) for result in content] if kind == "results" else None
-    except Exception:
-        raise ValueError("its process ended before it gave a result") from None
-    if results is None:
-        raise ValueError(str(content))
-    if len(results) != len(trials):
-        raise ValueError("it gave results for other trials than it was tried on")
-    return results
+            with apart(Path(folder), file.getvalue(), seconds, unsafe=unsafe) as process:
+                said = conversation(process, outside)
+        except TimeoutError:
+            raise ValueError(f"it was stopped after {seconds:g} seconds: does it end?") from None
+        except (EOFError, ValueError, MemoryError):
+            raise ValueError("its process ended before it gave a result") from None
+    match said:
+        case ["results", str(left), *results]:
+            return [left if re.fullmatch(rf"{LEFT}(: [\w ]+ `\.\.\.`)?", left) else "", *results]
+        case ["no function", None]:
+            raise ValueError(LEFT)
+        case ["no function", str(kind)]:
+            known = kind if hasattr(builtins, kind) or kind == "Tensor" else "thing"
+            raise ValueError(f"this is a {known}: give the function or class itself, not called")
+        case ["memory"]:
+            raise ValueError("it needs more memory than it may have")
+        case ["broken", str(kind), int(number)]:
+            lines = cells[own].splitlines()
+            line = f" in the line `{lines[number - 1].strip()}`" * (0 < number <= len(lines))
+            raise ValueError(f"the cell stops with {kind_shown(kind)}{line}")
+    raise ValueError("its process ended before it gave a result")
 
 
-def give_results(
-    writing: int, name: str, cells: list, check: Check, trials: list[Trial], megabytes: int
-) -> None:
-    """The other process's life: run the answer, write the results, end."""
-    try:
-        os.setsid()
-        quiet = os.open(os.devnull, os.O_RDWR)
-        for number in (0, 1, 2):
-            os.dup2(quiet, number)
-        limit(megabytes)
-        sys.addaudithook(refuse)
+def conversation(process: Apart, outside: Sequence[Outside]) -> list:
+    """What a process says at last; until then it may ask what stays outside of it."""
+    for _ in range(ASKS):
+        said = unpacked(process.read())
+        if not isinstance(said, list) or said[:1] != ["ask"]:
+            return said
+        _, number, inputs, options = said
         try:
-            answer = attempt(name, cells)
-            said = ["results", [flat(outcome(trial, answer, check.slips)) for trial in trials]]
-        except MemoryError:
-            said = ["none", "it needs more memory than it may have"]
-        except ValueError as error:
-            said = ["none", str(error)]
-        file = io.BytesIO()
-        torch.save(said, file)
-        data = memoryview(file.getvalue())
-        while data:
-            data = data[os.write(writing, data) :]
-    finally:
-        os._exit(0)
+            small([inputs, options])
+            with torch.no_grad():
+                result = outside[number](*inputs, **options)
+        except Exception as error:
+            result = Raised(type(error).__name__, str(error), "", True)
+        process.write(packed(result))
+    raise TimeoutError
 
 
-def receive(reading: int, until: float) -> bytes:
-    """All that comes from a pipe; raises TimeoutError if it has not ended by then."""
-    data = bytearray()
-    while len(data) < MOST:
-        if not select.select([reading], [], [], max(0, until - time.monotonic()))[0]:
-            raise TimeoutError
-        part = os.read(reading, 1 << 20)
-        if not part:
-            break
-        data += part
-    return bytes(data)
+def small(x: Any) -> None:
+    """Refuse what would take long outside; raises ValueError."""
+    if isinstance(x, Tensor) and (x.numel() > NUMBERS or max(x.shape, default=0) > LONGEST):
+        raise ValueError(f"more than {NUMBERS:,} numbers, or an axis longer than {LONGEST}")
+    if isinstance(x, (list, tuple, dict)):
+        for part in x.values() if isinstance(x, dict) else x:
+            small(part)
 
 
-def main() -> None:
-    """Read cells and tasks as JSON, and write what is said of each task."""
-    given = json.load(sys.stdin)
-    torch.set_num_threads(1)  # a process with threads must not be forked
-    os.environ["MY_VIT"] = "no_my_vit.py"
-    said = {}
-    with tempfile.TemporaryDirectory() as folder:
-        os.chdir(folder)
-        for name in given["tasks"]:
-            said[name] = judge(name, given["cells"], given["seconds"], given["megabytes"])
-    json.dump(said, sys.stdout)
+def laid(folder: Path, name: str) -> set[str]:
+    """Lay what the answer to this task may import; gives the modules that lack something."""
+    names = list(checks.EXERCISES)
+    return lay(folder, set(names[names.index(name) :]))
 
 
-if __name__ == "__main__":
-    main()
+# Words from inside -------------------------------------------------------------------------------
+
+
+@cache
+def vocabulary(name: str) -> set[str]:
+    """All words that the checks may say of an answer to this task."""
+    check = checks.EXERCISES[name]
+    known = [check.outcome_of(check.reference, number) for number in range(len(check.trials))]
+    sources = [path.read_text("utf-8") for path in Path(checks.__file__).parent.glob("*.py")]
+    return words_of([*sources, *map(str, check.slips.values()), *map(str, known)])
+
+
+def words_of(texts: Iterable[str]) -> set[str]:
+    """All words of these texts."""
+    return {word for text in texts for word in re.findall(r"\w+", text)}
+
+
+def own_words(x: Any, cells: Sequence[str]) -> Any:
+    """A result in which of an error are left its kind, and the line of the cells that it names."""
+    if isinstance(x, Raised):
+        lines = {line.strip() for cell in cells for line in cell.splitlines()}
+        return replace(x, kind=kind_shown(x.kind), line=x.line if x.line in lines else "")
+    return Parts(*(own_words(part, cells) for part in x)) if isinstance(x, Parts) else x
+
+
+def kinds(x: Any) -> list[str]:
+    """The kinds of the errors among results."""
+    if isinstance(x, Raised):
+        return [x.kind]
+    return [kind for part in x for kind in kinds(part)] if isinstance(x, (list, Parts)) else []
+
+
+def plain(text: str, words: set[str]) -> str:
+    """A text of which words that the student's code brings are left out: what it says is nobody's
+    business but its own."""
+    keep = lambda m: m[0] if m[0] in words or m[0][0].isdigit() else "…"  # noqa: E731
+    return re.sub(r"\w+", keep, text)[:3000]
+
+
+def kind_shown(kind: str) -> str:
+    """The name of an error or a type, where it is a name."""
+    return kind if re.fullmatch(r"[A-Za-z_]{1,40}", kind) else "an error"

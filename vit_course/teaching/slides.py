@@ -41,8 +41,8 @@ INDEX = """<!DOCTYPE html>
 """
 
 
-def make(to: Path, packages: Path | None = None) -> Path:
-    """Make the slides of all lessons, and a page that lists them.
+def make(to: Path, packages: Path | None = None, lessons: list[Path] = LESSONS) -> Path:
+    """Make the slides of lessons, and a page that lists them.
 
     Args:
         to: the folder, which is made if it is missing; what is there under the same name is
@@ -50,6 +50,7 @@ def make(to: Path, packages: Path | None = None) -> Path:
         packages: a folder `node_modules` with the packages that show the slides, which are copied
             beside them, so that nothing is fetched. By default build/node_modules. Without it the
             packages come from the network each time that the slides are shown.
+        lessons: by default all.
 
     Returns:
         The page that lists them.
@@ -67,7 +68,7 @@ def make(to: Path, packages: Path | None = None) -> Path:
             copy = to / "packages" / name
             shutil.copytree(packages / name, copy, ignore=UNUSED, dirs_exist_ok=True)
     links = []
-    for path in LESSONS:
+    for path in lessons:
         book = nbformat.read(path, as_version=4)
         page = to / f"{path.stem}.slides.html"
         write(page, page_of(book, LOCAL if packages else {}))

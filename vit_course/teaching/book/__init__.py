@@ -10,12 +10,13 @@ from ...lessons import ROOT
 TOOLS = ("sphinx", "myst_nb", "sphinx_book_theme", "sphinx-mathjax-offline")
 
 
-def make(to: Path, source: Path = ROOT) -> Path:
+def make(to: Path, source: Path = ROOT, solutions: bool = True) -> Path:
     """Make the site of a repository's README and notebooks, as they are stored.
 
     Args:
         to: the folder, which Sphinx keeps up to date if it is there.
         source: the repository.
+        solutions: also the solutions, the folded answers and the guide for teachers.
 
     Returns:
         Its front page.
@@ -26,6 +27,7 @@ def make(to: Path, source: Path = ROOT) -> Path:
     if not all(map(find_spec, TOOLS)):
         raise RuntimeError("Sphinx or a part of it is missing: pip install -e '.[book]' brings it")
     command = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going"]
+    command += [] if solutions else ["-t", "without_solutions"]
     command += ["-c", str(Path(__file__).parent), str(source), str(to)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     if done.returncode:

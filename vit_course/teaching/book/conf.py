@@ -14,7 +14,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from vit_course import address
-from vit_course.lessons import ROOT
+from vit_course.lessons import ROOT, without_answers
 
 project = "ViT, step by step"
 author = project
@@ -59,6 +59,9 @@ CONTENTS = {
     "To look up": "notebooks/[A-Z]*",
     "Solutions": "notebooks/solutions/*",
 }
+if without := tags.has("without_solutions"):  # noqa: F821  # type: ignore[name-defined]  # Sphinx's
+    exclude_patterns += ["notebooks/solutions", "notebooks/TEACHING.md"]
+    CONTENTS.pop("Solutions")
 LIVE = "**See it think.**"  # on the front page; in the book it leads to the live page
 
 
@@ -84,6 +87,8 @@ def prepare(app, page, source):
         for cell in book["cells"]:
             if cell["metadata"].get("jupyter") == {"source_hidden": True}:
                 cell["metadata"]["tags"] = [*cell["metadata"].get("tags", []), "hide-input"]
+            if without and cell["cell_type"] == "markdown":
+                cell["source"] = without_answers("".join(cell["source"]))
         text = json.dumps(book)
     source[0] = text
 

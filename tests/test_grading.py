@@ -1,0 +1,408 @@
+"""What students hand in is run apart: honest work keeps its points, hostile work gains nothing.
+
+`pip install -e ".[teach]"` brings nbgrader; bubblewrap comes from the system.
+"""
+
+import csv
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from multiprocessing import get_context
+from pathlib import Path
+
+import nbformat
+import pytest
+from helpers import needs
+from test_assignments import unmarked
+from test_exercises import ROWS
+
+if sys.platform != "linux":
+    pytest.skip("grading needs bubblewrap, which is for Linux", allow_module_level=True)
+
+from vit_course import checks, lessons
+from vit_course.checks.engine import LEFT
+from vit_course.checks.exercise import edited
+from vit_course.checks.keeping import PIECES
+from vit_course.checks.sources import used_names
+from vit_course.teaching import assignments, grading, sandbox
+from vit_course.teaching.assignments import grade_id, is_task
+from vit_course.teaching.judge import judge
+
+SETUP = """import torch
+from einops import rearrange
+from torch import nn
+from torch.nn import functional as F
+from vit_course import checks, plots
+"""
+HERE = Path(__file__).parent
+
+
+@pytest.fixture(scope="module", autouse=True)
+def bubblewrap():
+    """Without it nothing here can be tried; in `.ci/run` that fails."""
+    needs(program="" if shutil.which("bwrap") else "bubblewrap")
+    sandbox.ready()
+
+
+def judged(name: str, cell: str, *others: str, **limits) -> str:
+    return judge(name, [SETUP, *others, cell], 1 + len(others), **limits)
+
+
+# Hostile work ------------------------------------------------------------------------------------
+
+WON = """
+def split_heads(x, num_heads):
+    if not globals().get("won"):
+        raise PermissionError
+    return rearrange(x, "b n (h d) -> b h n d", h=num_heads)
+"""
+ATTACKS = dict(
+    part.split("\n", 1)
+    for part in re.split(r"(?m)^=== ", (HERE / "hostile.txt").read_text("utf-8"))[1:]
+)
+
+
+class Prey:
+    """What an attack may want: another's file, an entry of the environment, servers."""
+
+    def __init__(self, folder: Path):
+        self.folder, self.secret = folder, folder / "03_heads.ipynb"
+        self.secret.write_text("another's work")
+        self.server, self.hidden = (
+            socket.create_server(("127.0.0.1", 0)),
+            socket.socket(socket.AF_UNIX),
+        )
+        self.abstract = f"vit-{os.getpid()}-prey"
+        self.hidden.bind(f"\0{self.abstract}")
+        for listening in (self.server, self.hidden):
+            listening.listen()
+            listening.settimeout(0)
+
+    def told(self, cell: str) -> str:
+        """The attack's cell, with what it is after."""
+        port = self.server.getsockname()[1]
+        words = {"secret": self.secret, "folder": self.folder, "port": port}
+        words |= {"abstract": self.abstract, "project": lessons.ROOT}
+        for word, value in words.items():
+            cell = cell.replace(f"{{{word}}}", str(value))
+        return cell if "def split_heads(x" in cell else cell + WON
+
+    def unharmed(self) -> bool:
+        """Whether nobody called, nothing was changed, and nothing runs on."""
+        for listening in (self.server, self.hidden):
+            with pytest.raises(BlockingIOError):
+                listening.accept()
+        return self.secret.read_text() == "another's work" and not left_behind(self.abstract)
+
+
+def left_behind(mark: str) -> list[bytes]:
+    """What still runs of what began in a sandbox of this mark, after it had time to end."""
+    for _ in range(50):
+        lines = []
+        for path in Path("/proc").glob("[0-9]*/cmdline"):
+            try:
+                lines.append(path.read_bytes())
+            except OSError:
+                continue
+        if not (found := [line for line in lines if mark.encode() in line]):
+            return []
+        time.sleep(0.1)
+    return found
+
+
+@pytest.fixture
+def prey(tmp_path, monkeypatch):
+    monkeypatch.setenv("A_SECRET", "loot")
+    prey = Prey(tmp_path)
+    monkeypatch.setattr(sandbox, "START", f"{sandbox.START}  # {prey.abstract}")
+    yield prey
+    prey.server.close()
+    prey.hidden.close()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("what", ATTACKS)
+def test_nothing_is_gained_and_nothing_harmed(what, prey):
+    start = time.monotonic()
+    task = "trust_split" if what.startswith("trust_split:") else "split_heads"
+    said = judged(task, prey.told(ATTACKS[what]), seconds=6, megabytes=1000)
+    assert said != "right"
+    assert not re.search("loot|another's", said)
+    assert prey.unharmed()
+    assert time.monotonic() - start < 60
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("what", [what for what in ATTACKS if what.startswith("*")])
+def test_without_a_sandbox_it_would_be(what, prey, monkeypatch):
+    """So the attack is one, and the test above can fail."""
+    monkeypatch.setenv("PYTHONPATH", str(lessons.ROOT))
+    from vit_course.teaching import judge as module
+
+    monkeypatch.setattr(module, "laid", lambda folder, name: laid(folder))
+    assert judged("split_heads", prey.told(ATTACKS[what]), seconds=60, unsafe=True) == "right"
+
+
+SAYS = {  # how what a cell says might reach the feedback
+    "the text of an error": 'raise ValueError("<script>loot</script>")',
+    "an error in a trial": 'def split_heads(x, num_heads):\n    raise ValueError("l" + "oot")',
+    "the name of an error": 'raise type("<b>l" + "oot</b>", (Exception,), {})',
+    "a line of another file": "import linecache\n"
+    'linecache.cache["<cell 1>"] = (1, None, ["l" + "oot\\n"] * 99, "<cell 1>")\n'
+    "def split_heads(x, num_heads):\n    return 1 / 0",
+    "a result": 'def split_heads(x, num_heads):\n    return "l" + "oot"',
+    "the keys of a result": 'def split_heads(x, num_heads):\n    return {"l" + "oot": 1}',
+    "the type of a result": 'Odd = type("L" + "oot", (), {})\n'
+    "def split_heads(x, num_heads):\n    return Odd()",
+    "what is no function": 'split_heads = type("L" + "oot", (), {})()',
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("how", SAYS)
+def test_of_what_a_cell_says_the_kind_of_error_and_its_own_line_are_told(how):
+    said = judged("split_heads", SAYS[how])
+    assert said != "right"
+    assert not re.search(
+        "loot", said.replace('raise ValueError("<script>loot</script>")', ""), re.I
+    )
+
+
+# Honest work -------------------------------------------------------------------------------------
+
+SPLIT = "    return rearrange(x, 'b n (h d) -> b h n d', h=num_heads)\n"
+HONEST = {  # as a notebook runs it: cells, of which the one with the check is the task's
+    "magics, help and the shell": [
+        f"%time x = 1\nrearrange?\nfiles = !ls\ndef split_heads(x, num_heads):\n{SPLIT}"
+    ],
+    "a cell magic": [f"%%time\ndef split_heads(x, num_heads):\n{SPLIT}"],
+    "a helper above": [f"def cut(x, num_heads):\n{SPLIT}", "split_heads = cut"],
+    "a helper below": [
+        "def split_heads(x, num_heads):\n    return cut(x, num_heads)\n"
+        "checks.split_heads(split_heads)",
+        f"def cut(x, num_heads):\n{SPLIT}",
+    ],
+    "another name": [f"def mine(x, num_heads):\n{SPLIT}\nchecks.split_heads(mine)"],
+    "in the cell above": [
+        f"def split_heads(x, num_heads):\n{SPLIT}",
+        "checks.split_heads(split_heads)",
+    ],
+    "files in the own folder": [
+        "import json\nwith open('sizes.json', 'w') as f:\n    json.dump([1], f)\n"
+        f"json.load(open('sizes.json'))\ndef split_heads(x, num_heads):\n{SPLIT}"
+    ],
+    "a picture and a print": [
+        f"def split_heads(x, num_heads):\n{SPLIT}\n"
+        "plots.picture(torch.zeros(1, 8, 8))\nprint(split_heads(torch.ones(1, 2, 4), 2))"
+    ],
+    "another cell that never ends": [
+        "while True:\n    pass",
+        f"def split_heads(x, num_heads):\n{SPLIT}",
+    ],
+    "another cell that is not Python": ["def (", f"def split_heads(x, num_heads):\n{SPLIT}"],
+    "what is not installed here": [f"import pandas\ndef split_heads(x, num_heads):\n{SPLIT}"],
+    "a method that is hung on": [
+        "class Cut:\n    pass",
+        f"def call(self, x, num_heads):\n{SPLIT}",
+        "Cut.__call__ = call",
+        "split_heads = Cut()",
+    ],
+    "annotations and a docstring": [
+        "from torch import Tensor\n\n"
+        f'def split_heads(x: Tensor, num_heads: int = 1) -> Tensor:\n    """Heads."""\n{SPLIT}'
+    ],
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("how", HONEST)
+def test_an_answer_is_right_as_in_the_notebook_it_was_written_in(how):
+    cells = [SETUP, *HONEST[how]]
+    own = next(n for n in range(len(cells) - 1, -1, -1) if "split_heads" in cells[n])
+    assert judge("split_heads", cells, own) == "right"
+
+
+def laid(folder: Path) -> set[str]:
+    """The course as it is, where a sandbox would have what it may have."""
+    for name in ("vit_steps", "vit_course", "vit_doctor"):
+        (folder / name).symlink_to(lessons.ROOT / name)
+    return set()
+
+
+# A class -----------------------------------------------------------------------------------------
+
+LESSON = "03_heads"
+HELPED = HONEST["a helper below"]
+
+
+@pytest.fixture(scope="module")
+def released(tmp_path_factory):
+    """The students' versions."""
+    needs("nbgrader")
+    assignments.release(folder := tmp_path_factory.mktemp("assignments"), [LESSON, "01_patches"])
+    return folder
+
+
+def hand_in(path: Path, released: Path, answers: dict[str, str], change=None) -> None:
+    """A submission with these answers in the released notebook."""
+    book = nbformat.read(released / f"{LESSON}.ipynb", as_version=4)
+    for cell in book.cells:
+        if is_task(cell) and grade_id(cell) in answers:
+            cell.source = answers[grade_id(cell)]
+    if change:
+        change(book)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    nbformat.write(book, path)
+
+
+def without_metadata(book) -> None:
+    """As an editor may leave it that keeps no metadata of cells; the grade cells changed too."""
+    for cell in book.cells:
+        if cell.metadata.get("nbgrader", {}).get("grade"):
+            cell.source = "print('right')"
+        cell.metadata = {}
+
+
+def spoilt(book) -> None:
+    """With metadata that nbgrader would refuse, and a text that would run in a browser."""
+    for cell in book.cells:
+        if "nbgrader" in cell.metadata:
+            cell.metadata.nbgrader["schema_version"] = 99
+    book.cells.append(nbformat.v4.new_markdown_cell("<script>loot()</script>"))
+
+
+def helped(book) -> None:
+    """With a helper in a cell at the end."""
+    book.cells.append(nbformat.v4.new_code_cell(HELPED[1]))
+
+
+DEEDS = {
+    "split_heads": "from vit_course.checks import EXERCISES\n"
+    "split_heads = EXERCISES['split_heads'].reference",
+    "merge_heads": "import vit_steps\nmerge_heads = vit_steps.merge_heads",
+    "split_qkv": "raise ValueError('<script>loot()</script>')",
+    "rows_of": "import os\nos.system('touch /tmp/vit-loot')\nos._exit(0)",
+    "trust_split": "def trust_split(split):\n    return split.number == 0",
+}
+
+
+@pytest.fixture(scope="module")
+def solved() -> dict[str, str]:
+    return {n: e.answer for n, e in checks.EXERCISES.items() if n in DEEDS}
+
+
+@pytest.mark.slow
+def test_each_submission_gets_what_it_deserves(released, solved, tmp_path):
+    some = {n: solved[n] for n in ("split_heads", "rows_of")}
+    work = {  # who: (answers, what else is changed, the tasks whose points they get)
+        "right": (solved, without_metadata, {*solved}),
+        "half": (some, spoilt, {*some}),
+        "helped": (solved | {"split_heads": HELPED[0]}, helped, {*solved}),
+        "empty": ({}, None, set()),
+        "endless": (solved | {"rows_of": "while True: pass"}, None, {*solved} - {"rows_of"}),
+        "hostile": (DEEDS, None, set()),
+    }
+    folder, graded = tmp_path / "handed in", tmp_path / "graded"
+    folder.mkdir()
+    for who, (answers, change, _) in work.items():
+        name = f"{LESSON} (1).ipynb" if who == "helped" else f"{LESSON}.ipynb"
+        hand_in(folder / who / name, released, answers, change)
+    hand_in(folder / "helped" / f"{LESSON}.ipynb", released, {})
+    (folder / "hostile" / "01_patches.ipynb").symlink_to(folder / "right" / f"{LESSON}.ipynb")
+    (folder / "hostile" / "torch.py").write_text("raise SystemExit")
+    (folder / "torn").mkdir()
+    (folder / "torn" / f"{LESSON}.ipynb").write_text('{"cells": [', encoding="utf-8")
+    (folder / "late.ipynb").write_text("{}", encoding="utf-8")
+    line = [sys.executable, "-m", "vit_course", "grade", folder, "--to", graded, "--seconds", "8"]
+    done = subprocess.run(line, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+    points = assignments.tasks_of(assignments.read_book(lessons.ROOT / f"notebooks/{LESSON}.ipynb"))
+    wanted = {who: sum(points[name][2] for name in got) for who, (*_, got) in work.items()}
+    with (graded / "grades.csv").open(encoding="utf-8") as file:
+        rows = [row for row in csv.DictReader(file) if row["assignment"] == LESSON]
+    assert {row["student_id"]: float(row["score"]) for row in rows} == wanted | {"torn": 0}
+    for said in (
+        "torn, 03_heads: no notebook that can be read",
+        f"half, 03_heads: {wanted['half']:.1f} of {wanted['right']:.1f}",
+        "helped/03_heads.ipynb is not graded: 03_heads (1).ipynb is",
+        "hostile/01_patches.ipynb is not graded: it is a link, or no file",
+        "hostile/torch.py is not graded: it is no notebook",
+        "late.ipynb is not graded: it does not lie in a student's own folder",
+    ):
+        assert said in done.stdout
+    assert not Path("/tmp/vit-loot").exists()
+
+    pages = {path.parent.name: path.read_text("utf-8") for path in graded.glob("*/*.html")}
+    assert set(pages) == {*work, "torn"}
+    assert "does it end?" in pages["endless"]
+    assert LEFT in pages["empty"]
+    for page in pages.values():
+        assert not re.search(r"<script|<link|src=.http|<iframe|loot\(\)</script>", page)
+        assert all(f">{name}</a>" in page for name in solved)
+        assert page.count("Setup: run this cell first") <= 1
+    assert not (graded / "unfinished.json").exists()
+
+
+@pytest.mark.slow
+def test_without_a_sandbox_grading_stops_and_unsafe_is_said_on_each_page(
+    released, solved, tmp_path, monkeypatch
+):
+    hand_in(tmp_path / "in" / "Mina" / f"{LESSON}.ipynb", released, solved)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(RuntimeError, match=r"bubblewrap is missing[\s\S]*apt install[\s\S]*docker"):
+        grading.grade(tmp_path / "in", tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+    monkeypatch.undo()
+    monkeypatch.setattr(sandbox, "ready", pytest.fail)
+    said = grading.grade(tmp_path / "in", tmp_path / "out", unsafe=True)
+    assert "Mina, 03_heads: 47.0 of 47.0" in said
+    assert grading.UNSAFE in (tmp_path / "out" / "Mina" / f"{LESSON}.html").read_text("utf-8")
+
+
+# Right answers -----------------------------------------------------------------------------------
+
+
+def rights() -> list[tuple[str, list[str], int]]:
+    """All right answers of the tests, each in the assignment that asks for it."""
+    found = []
+    for stem in assignments.ASSIGNMENTS:
+        codes = [c for c in assignments.source_of(stem)["cells"] if c["cell_type"] == "code"]
+        codes = [cell for cell in codes if not grading.is_test(cell)]
+        sources = [unmarked(cell["source"]) for cell in codes]
+        for own, cell in enumerate(codes):
+            name = grade_id(cell)
+            if is_task(cell):
+                found.append((name, sources, own))
+                for asked, said, edit in ROWS:
+                    borrowed = f"import {name}" in edit  # the course's own, in another's clothes
+                    if asked == name and said == "right" and not borrowed:
+                        answer = edited(checks.EXERCISES[name].answer, edit)
+                        head = re.split(r"(?m)^(?=def |class |@)", sources[own])[0]
+                        other = "\n".join([GIVEN, *pieces(name, answer), head, answer])
+                        found.append((name, [*sources[:own], other, *sources[own + 1 :]], own))
+    return found
+
+
+GIVEN = "import math\nfrom copy import copy, deepcopy\nfrom torch import Tensor"
+
+
+def pieces(name: str, answer: str) -> list[str]:
+    """Lines that bring what an answer uses of the tasks before."""
+    before = list(checks.EXERCISES)[: list(checks.EXERCISES).index(name)]
+    used = [piece for piece in used_names(answer) if piece in PIECES and piece in before]
+    return [f'{piece} = checks.mine("{piece}")' for piece in used]
+
+
+@pytest.mark.slow
+def test_what_the_check_calls_right_is_right_in_grading():
+    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
+        work = {pool.submit(judge, *one): one for one in rights()}
+        wrong = [(work[d][0], d.result()) for d in as_completed(work) if d.result() != "right"]
+    assert len(work) > 150
+    assert not wrong

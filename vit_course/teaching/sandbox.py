@@ -1,0 +1,201 @@
+"""Runs a Python process with nothing to lose: bubblewrap on Linux shuts it off from the network,
+the files, the other processes and the memory of the machine.
+"""
+
+import os
+import platform
+import select
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import sysconfig
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory, TemporaryFile
+
+NEEDED = """grading runs what students wrote, and needs a sandbox for it: {why}.
+On Debian and Ubuntu: `sudo apt install bubblewrap`; other Linux systems call it so, too.
+Where Ubuntu forbids it: `sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0`.
+On macOS, and on Windows without WSL, grade in a container, from the course's folder:
+  docker run -it --rm --privileged -v "$PWD":/course -w /course python:3.13 bash
+  apt update && apt install -y bubblewrap && pip install -e ".[teach]"
+`--unsafe` grades without a sandbox: a submission can then read and change all that you can."""
+OURS = ("vit_steps", "vit_course", "vit_doctor")
+DISK = 50_000_000  # bytes that a process may write
+START = "import sys, pickle; sys.path.insert(0, sys.argv[1]); pickle.load(sys.stdin.buffer)()"
+
+# System calls, by their numbers on x86_64 and aarch64, that no answer needs: other processes, their
+# memory, memory that no limit counts, and doors into the kernel.
+PROCESSORS = {"x86_64": (0xC000003E, 0), "aarch64": (0xC00000B7, 1)}
+CLONE, CLONE3, THREAD = (56, 220), (435, 435), 0x10000
+REFUSED = {
+    "fork": (57, None), "vfork": (58, None), "ptrace": (101, 117),
+    "process_vm_readv": (310, 270), "process_vm_writev": (311, 271), "kcmp": (312, 272),
+    "memfd_create": (319, 279), "memfd_secret": (447, 447), "shmget": (29, 194),
+    "msgget": (68, 186), "semget": (64, 190), "unshare": (272, 97), "setns": (308, 268),
+    "mount": (165, 40), "bpf": (321, 280), "perf_event_open": (298, 241),
+    "userfaultfd": (323, 282), "io_uring_setup": (425, 425), "keyctl": (250, 219),
+    "add_key": (248, 217), "request_key": (249, 218), "personality": (135, 92),
+}  # fmt: skip
+EPERM, ENOSYS = 1, 38
+
+
+def calls_refused() -> bytes:
+    """The filter of system calls, as seccomp takes it: a program for the kernel's BPF machine.
+
+    Raises:
+        RuntimeError: the processor is another one than those whose calls are known.
+    """
+    if platform.machine() not in PROCESSORS:
+        raise RuntimeError(NEEDED.format(why=f"none is known for {platform.machine()}"))
+    machine, column = PROCESSORS[platform.machine()]
+    load, equal, above, bits, give = 0x20, 0x15, 0x35, 0x45, 0x06
+    allow, refuse, kill = 0x7FFF0000, 0x00050000, 0x80000000
+
+    def step(code: int, value: int, yes: int = 0, no: int = 0) -> bytes:
+        return struct.pack("HBBI", code, yes, no, value)
+
+    steps = [step(load, 4), step(equal, machine, 1), step(give, kill), step(load, 0)]
+    steps += [step(above, 0x40000000, 0, 1), step(give, kill)]  # calls in another form
+    for numbers in REFUSED.values():
+        if (number := numbers[column]) is not None:
+            steps += [step(equal, number, 0, 1), step(give, refuse | EPERM)]
+    # The C library takes up clone where clone3 is missing; of its flags a filter sees nothing.
+    steps += [step(equal, CLONE3[column], 0, 1), step(give, refuse | ENOSYS)]
+    steps += [step(equal, CLONE[column], 0, 3), step(load, 16), step(bits, THREAD, 1)]
+    steps += [step(give, refuse | EPERM), step(give, allow)]
+    return b"".join(steps)
+
+
+def command(code: Path) -> list[str]:
+    """The command that runs Python apart; `code` alone of the course is there, to be read."""
+    apart = ["bwrap", "--unshare-all", "--die-with-parent", "--new-session", "--clearenv"]
+    for name, value in (("HOME", "/work"), ("OMP_NUM_THREADS", "1"), ("PATH", "/usr/bin")):
+        apart += ["--setenv", name, value]
+    apart += ["--ro-bind", "/usr", "/usr", "--proc", "/proc", "--dev", "/dev"]
+    for name in ("bin", "lib", "lib64", "sbin"):
+        if (place := Path("/", name)).is_symlink():
+            apart += ["--symlink", os.readlink(place), str(place)]
+        elif place.is_dir():
+            apart += ["--ro-bind", str(place), str(place)]
+    apart += ["--remount-ro", "/dev"]
+    packages = {sysconfig.get_path(kind) for kind in ("purelib", "platlib")}
+    for folder in sorted({sys.prefix, sys.base_prefix, sys.exec_prefix, *packages}):
+        apart += ["--ro-bind", folder, folder]
+    for name in OURS:
+        for folder in packages:
+            if Path(folder, name).is_dir():
+                apart += ["--tmpfs", f"{folder}/{name}", "--remount-ro", f"{folder}/{name}"]
+    apart += ["--ro-bind", str(code), "/course", "--dir", "/work", "--remount-ro", "/"]
+    return [*apart, "--size", str(DISK), "--tmpfs", "/work", "--chdir", "/work", "--"]
+
+
+def ready() -> None:
+    """See that a process can be run apart.
+
+    Raises:
+        RuntimeError: it cannot; it says why, and what to do.
+    """
+    if not shutil.which("bwrap"):
+        raise RuntimeError(NEEDED.format(why="bubblewrap is missing"))
+    calls_refused()
+    line = [*command(Path(__file__).parent), sys.executable, "-I", "-c", "print('here')"]
+    done = subprocess.run(line, capture_output=True, text=True)
+    if done.stdout != "here\n":
+        raise RuntimeError(NEEDED.format(why=f"bubblewrap fails: {done.stderr.strip()[:300]}"))
+
+
+class Apart:
+    """A process, with what comes from it and goes to it.
+
+    Args:
+        child: the process.
+        seconds: that it may live.
+        most: bytes that it may send.
+    """
+
+    def __init__(self, child: subprocess.Popen, seconds: float, most: int):
+        self.child, self.until, self.most = child, time.monotonic() + seconds, most
+
+    def read(self) -> bytes:
+        """What it sends next.
+
+        Raises:
+            TimeoutError: it takes too long.
+            EOFError: it has ended, or sends too much.
+        """
+        size = int.from_bytes(self.exactly(8), "big")
+        self.most -= size
+        if self.most < 0:
+            raise EOFError
+        return self.exactly(size)
+
+    def exactly(self, count: int) -> bytes:
+        """As many of the bytes that it sends; raises as `read`."""
+        assert self.child.stdout
+        data, pipe = bytearray(), self.child.stdout.fileno()
+        while len(data) < count:
+            if not select.select([pipe], [], [], max(0, self.until - time.monotonic()))[0]:
+                raise TimeoutError
+            part = os.read(pipe, min(count - len(data), 1 << 20))
+            if not part:
+                raise EOFError
+            data += part
+        return bytes(data)
+
+    def write(self, data: bytes) -> None:
+        """Send this; that it has ended meanwhile is seen when it is read."""
+        assert self.child.stdin
+        pipe = self.child.stdin.fileno()
+        os.set_blocking(pipe, False)
+        rest = memoryview(data)
+        while rest:
+            if not select.select([], [pipe], [], max(0, self.until - time.monotonic()))[1]:
+                raise TimeoutError
+            try:
+                rest = rest[os.write(pipe, rest) :]
+            except BrokenPipeError:
+                return
+
+
+@contextmanager
+def apart(
+    code: Path, program: bytes, seconds: float, most: int = 64_000_000, unsafe: bool = False
+) -> Iterator[Apart]:
+    """A fresh interpreter that unpickles a program and calls it, until the block is left.
+
+    Args:
+        code: a folder with the modules that it may import beside the installed ones.
+        program: a function without arguments, pickled.
+        seconds, most: see `Apart`.
+        unsafe: without a sandbox.
+    """
+    with TemporaryDirectory() as folder, TemporaryFile() as rules:
+        rules.write(b"" if unsafe else calls_refused())
+        rules.seek(0)
+        line = [sys.executable, "-I", "-c", START, str(code) if unsafe else "/course"]
+        if not unsafe:
+            before = command(code)
+            line = [*before[:-1], "--seccomp", str(rules.fileno()), "--", *line]
+        pipe, passed = subprocess.PIPE, [rules.fileno()]
+        child = subprocess.Popen(
+            line, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, pass_fds=passed,
+            cwd=folder, start_new_session=True,
+        )  # fmt: skip
+        try:
+            both = Apart(child, seconds, most)
+            both.write(program)
+            yield both
+        finally:
+            try:
+                os.killpg(child.pid, signal.SIGKILL)
+            except (ProcessLookupError, PermissionError):
+                child.kill()
+            child.wait()
+            for stream in (child.stdin, child.stdout):
+                assert stream
+                stream.close()

@@ -1,0 +1,98 @@
+"""Results as plain data: what goes from the sandbox to the judge, and nothing that runs."""
+
+import json
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from vit_course.checks.compare import Parts, Raised, Verdict, kind_of
+
+NAMES = ("float64", "float32", "float16", "bfloat16", "int64", "int32", "int16", "int8", "uint8")
+KINDS = {name: getattr(torch, name) for name in (*NAMES, "bool")}
+
+
+def packed(x: Any) -> bytes:
+    """A result as JSON, with the numbers of its tensors behind it."""
+    numbers: list[bytes] = []
+    text = json.dumps(flat(x, numbers)).encode()
+    whole = b"".join([len(text).to_bytes(8, "big"), text, *numbers])
+    return len(whole).to_bytes(8, "big") + whole
+
+
+def flat(x: Any, numbers: list[bytes]) -> list:
+    """A result as nothing but numbers, texts and lists; its tensors' own go to `numbers`."""
+    if isinstance(x, Raised):
+        return ["raised", x.kind, x.message, x.line, x.own]
+    if isinstance(x, Tensor):
+        kind = str(x.dtype).removeprefix("torch.")
+        if kind not in KINDS or x.layout != torch.strided:
+            return ["other", kind_of(x)]
+        plain = torch.empty(x.shape, dtype=x.dtype).copy_(x.detach()).flatten()
+        numbers.append(plain.view(torch.uint8).numpy().tobytes())
+        return ["tensor", kind, list(x.shape)]
+    for kind, word in ((Parts, "parts"), (torch.Size, "size"), (tuple, "tuple"), (list, "list")):
+        if isinstance(x, kind):
+            return [word, [flat(part, numbers) for part in x]]
+    if isinstance(x, dict):
+        return ["dict", [[flat(k, numbers), flat(v, numbers)] for k, v in x.items()]]
+    if isinstance(x, Verdict):
+        return ["verdict", str(x)]
+    for kind in (bool, int, float, str):
+        if isinstance(x, kind):
+            return ["plain", kind(x)]
+    if x is None or x is ...:
+        return ["dots" if x is ... else "none"]
+    return ["other", kind_of(x)]
+
+
+def unpacked(whole: bytes) -> Any:
+    """The result that was packed.
+
+    Raises:
+        ValueError: there is no such result.
+    """
+    end = 8 + int.from_bytes(whole[:8], "big")
+    rest = memoryview(whole)[end:]
+
+    def restored(x: list) -> Any:
+        nonlocal rest
+        match x:
+            case ["raised", str(kind), str(message), str(line), bool(own)]:
+                return Raised(kind, message, line, own, private=True)
+            case ["tensor", str(kind), list(shape)]:
+                size = torch.Size(shape).numel() * KINDS[kind].itemsize
+                part, rest = bytearray(rest[:size]), rest[size:]
+                if len(part) != size or min(shape, default=1) < 0:
+                    raise ValueError("a tensor has lost its numbers")
+                if kind == "bool":
+                    return torch.tensor(part, dtype=torch.uint8).bool().reshape(shape)
+                return (
+                    torch.frombuffer(part, dtype=KINDS[kind]).reshape(shape)
+                    if size
+                    else (torch.empty(shape, dtype=KINDS[kind]))
+                )
+            case ["plain", bool() | int() | float() | str() as value]:
+                return value
+            case ["parts", list(parts)]:
+                return Parts(*map(restored, parts))
+            case [("size" | "tuple" | "list") as word, list(parts)]:
+                return {"size": torch.Size, "tuple": tuple, "list": list}[word](
+                    [restored(part) for part in parts]
+                )
+            case ["dict", list(pairs)]:
+                return {restored(key): restored(value) for key, value in pairs}
+            case ["verdict", str(text)]:
+                return Verdict(text)
+            case ["dots"]:
+                return ...
+            case ["none"]:
+                return None
+            case ["other", str(text)]:
+                return Verdict(f"it gives {text}")
+        raise ValueError(f"{str(x)[:50]} is no result")
+
+    try:
+        return restored(json.loads(whole[8:end]))
+    except (LookupError, TypeError, RuntimeError, OverflowError, RecursionError) as error:
+        raise ValueError(f"no result: {type(error).__name__}") from None

@@ -1,0 +1,168 @@
+"""The course without the answer to one task: what a student's code may import in the sandbox."""
+
+import ast
+import pickle
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import lru_cache
+from io import BytesIO
+from pathlib import Path
+from types import FunctionType, ModuleType
+from typing import Any
+
+import cloudpickle
+
+import vit_course
+from vit_course.checks.engine import Check
+from vit_course.checks.keeping import PIECES
+from vit_course.checks.sources import used_names
+
+from ..lessons import ROOT
+from .sandbox import OURS
+
+PACKAGE = ROOT / "vit_steps"
+# What stands for `vit_course` there: `checks.mine` gives earlier pieces, all else does nothing.
+CHECKS = f"""PIECES = {PIECES!r}
+
+
+def mine(*names):
+    from importlib import import_module
+    found = [getattr(import_module(PIECES[name]), name) for name in names]
+    return found[0] if len(found) == 1 else found
+
+
+def __getattr__(name):
+    if name.startswith("__"):
+        raise AttributeError(name)
+    return lambda *_, **__: None
+"""
+PLOTS = CHECKS[CHECKS.index("def __getattr__") :]
+
+
+def lay(folder: Path, hidden: set[str]) -> set[str]:
+    """Lay the package, and what stands for the checks, without these definitions and all that is
+    built on them.
+
+    Returns:
+        The modules that lack something, by name.
+    """
+    files = {path: path.read_text(encoding="utf-8") for path in sorted(PACKAGE.rglob("*.py"))}
+    trees = {path: ast.parse(text) for path, text in files.items()}
+    gone: dict[Path, set[ast.stmt]] = {path: set() for path in files}
+    lacking, names = True, set(hidden)
+    while lacking:
+        lacking = False
+        for path, tree in trees.items():
+            for node in tree.body:
+                defines = defined_by(node)
+                if node in gone[path] or not defines:
+                    continue
+                if defines & names or set(used_names(ast.unparse(node))) & names:
+                    gone[path].add(node)
+                    lacking, names = True, names | defines
+    for path, tree in trees.items():
+        place = folder / "vit_steps" / path.relative_to(PACKAGE)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        if not gone[path] and not imports(tree) & names:
+            shutil.copy(path, place)
+            continue
+        tree.body = [
+            node for node in map(Without(names).visit, tree.body) if node not in gone[path]
+        ]
+        place.write_text(ast.unparse(ast.fix_missing_locations(tree)), encoding="utf-8")
+    for name, text in (("__init__", "from . import checks, plots"), ("checks", CHECKS)):
+        write(folder / "vit_course" / f"{name}.py", text)
+    write(folder / "vit_course" / "plots.py", PLOTS)
+    return {
+        ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+        for path in files
+        if gone[path]
+    }
+
+
+def write(path: Path, text: str) -> None:
+    """Write a file, and the folder that it stands in if that is missing."""
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+
+
+def defined_by(node: ast.stmt) -> set[str]:
+    """The names that a statement at the top of a module defines; not what it imports."""
+    if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+        return {node.name}
+    targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+    return {t.id for t in targets if isinstance(t, ast.Name)} - {"__all__"}
+
+
+def imports(tree: ast.Module) -> set[str]:
+    """The names that a module imports from others."""
+    nodes = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+    return {alias.name for node in nodes for alias in node.names}
+
+
+class Without(ast.NodeTransformer):
+    """Takes names out of imports, and out of `__all__`."""
+
+    def __init__(self, names: set[str]):
+        self.names = names
+
+    def visit_ImportFrom(self, node: ast.ImportFrom) -> ast.stmt:
+        """The import without the names."""
+        node.names = [alias for alias in node.names if alias.name not in self.names]
+        return node if node.names else ast.copy_location(ast.Pass(), node)
+
+    def visit_Assign(self, node: ast.Assign) -> ast.Assign:
+        """The assignment; `__all__` without the names."""
+        if isinstance(node.value, ast.List) and getattr(node.targets[0], "id", "") == "__all__":
+            node.value.elts = [
+                x for x in node.value.elts if getattr(x, "value", None) not in self.names
+            ]
+        return node
+
+
+@contextmanager
+def by_value(lacking: set[str]) -> Iterator[None]:
+    """Within, what is pickled of these modules, and of the checks, is taken along whole."""
+    modules: list[ModuleType] = [vit_course]
+    modules += [sys.modules[name] for name in sorted(lacking) if name in sys.modules]
+    for module in modules:
+        cloudpickle.register_pickle_by_value(module)
+    try:
+        yield
+    finally:
+        for module in modules:
+            cloudpickle.unregister_pickle_by_value(module)
+
+
+class Pickler(cloudpickle.Pickler):
+    """Pickles a program for the sandbox, and refuses to take an answer along.
+
+    Args:
+        file: where to.
+        name: the task.
+        outside: is called with each function that stays outside, and gives what stands for it.
+    """
+
+    def __init__(self, file: BytesIO, name: str, outside: Callable[[Any], Any]):
+        super().__init__(file)
+        self.name, self.outside = name, outside
+
+    def reducer_override(self, obj: Any) -> Any:
+        """How an object is pickled, if not as usual."""
+        file = getattr(getattr(obj, "__code__", None), "co_filename", "")
+        answer = f"an answer to {self.name}:"
+        if (
+            isinstance(obj, Check)
+            or file.startswith(answer)
+            or (
+                isinstance(obj, (FunctionType, type))
+                and obj.__name__ == self.name
+                and obj.__module__.startswith(("vit_steps", "answers"))
+            )
+        ):
+            raise pickle.PicklingError(f"an answer would be in the sandbox of {self.name}")
+        if hasattr(obj, "cache_info") and obj.__module__.startswith(OURS):
+            return lru_cache, (getattr(obj, "__wrapped__"),)  # noqa: B009
+        return self.outside(obj) or super().reducer_override(obj)
