@@ -30,6 +30,7 @@ from .wire import packed, unpacked
 from .without import Pickler, by_value, lay
 
 ASKS, NUMBERS, LONGEST = 10_000, 500_000, 1024  # what a student's code may ask of an `Outside`
+COPIES = 3  # of each candidate that a student's test is to judge, beside the first
 # Cases for tasks that take no tensor, so that a table of the visible ones does not pass.
 HIDDEN: dict[str, list[tuple]] = {
     "rows_of": [(60, 5, "k", 3), (96, 6, "v", 5), (42, 7, "q", 4)],
@@ -40,11 +41,12 @@ HIDDEN: dict[str, list[tuple]] = {
 }
 
 
-def hidden_trials(name: str, known: Sequence[Trial], generator: torch.Generator) -> list[Trial]:
+def hidden_trials(name: str, check: Check, generator: torch.Generator) -> list[Trial]:
     """The trials of a check on other numbers, where they have any, and the task's hidden cases.
 
     Other numbers are the same ones, the last axis of each tensor in another order. So what must
-    hold of them still does: rows that sum to 1, a range, numbers that all differ.
+    hold of them still does: rows that sum to 1, a range, numbers that all differ. What a student's
+    own test is to judge comes several times: of few candidates a guess may name the right one.
     """
 
     def other(x: Any) -> Any:
@@ -55,7 +57,9 @@ def hidden_trials(name: str, known: Sequence[Trial], generator: torch.Generator)
         return x[..., torch.randperm(x.shape[-1], generator=generator)].clone()
 
     hidden = []
-    for trial in known:
+    for number, trial in enumerate(check.trials):
+        if check.outcome_of(check.reference, number) == Verdict("as it should"):
+            hidden += [trial] * COPIES
         if callable(trial.inputs):
             continue
         inputs = [other(x) for x in trial.inputs]
@@ -85,7 +89,7 @@ def judge(
     check = checks.EXERCISES[name]
     generator = torch.Generator()
     generator.seed()
-    all_trials = [*check.trials, *hidden_trials(name, check.trials, generator)]
+    all_trials = [*check.trials, *hidden_trials(name, check, generator)]
     # In another order each time: who counts the calls learns nothing from them.
     order = torch.randperm(len(all_trials), generator=generator).tolist()
     with torch.random.fork_rng(devices=[]):
