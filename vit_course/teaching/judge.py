@@ -94,7 +94,8 @@ def judge(
     order = torch.randperm(len(all_trials), generator=generator).tolist()
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
-        inputs = [all_trials[number].given() for number in order]
+        # A candidate that comes again is another one to the pickler, with a number of its own.
+        inputs = [[*map(copied, all_trials[number].given())] for number in order]
     tried = [
         replace(all_trials[number], what="", inputs=given, say=None)
         for number, given in zip(order, inputs, strict=True)
@@ -115,6 +116,11 @@ def judge(
     if message == "right":
         return message
     return str(left) or plain(message, vocabulary(name) | words_of([cells[own], *kinds(results)]))
+
+
+def copied(x: Any) -> Any:
+    """An `Outside` for the same function; all else as it is."""
+    return Outside(x.function) if isinstance(x, Outside) else x
 
 
 def said_of(trial: Trial, result: Any, inputs: Sequence[Any]) -> Any:
