@@ -24,7 +24,6 @@ from vit_course.checks.lesson_06 import OTHER, SMALL, pictures
 from vit_course.checks.lesson_07 import batch
 from vit_course.checks.trials import Trial, call, fill, module, numbered, untouched
 
-ENDING = "_unseen"  # of the name under which a lesson's unseen task is handed out
 TEXTS = Path(__file__).with_suffix(".md")
 
 
@@ -87,7 +86,7 @@ TRIALS: dict[str, list[Trial]] = {
     ],
     "03_heads": [
         call("3 numbered tokens of width 16, 4 heads, 2 groups", numbered(1, 3, 16), 4, 2),
-        call("2 images of 5 tokens of width 36, 6 heads, 3 groups", numbered(2, 5, 36), 6, 3),
+        call("2 images of 5 tokens of width 30, 6 heads, 2 groups", numbered(2, 5, 30), 6, 2),
     ],
     "04_attention": [
         call("2 images, 3 heads, 5 tokens of width 4", *NEAR),
@@ -131,8 +130,9 @@ def in_all() -> dict[str, Check]:
     return found
 
 
+SECTIONS = sections()
 UNSEEN: dict[str, Exercise] = {
     lesson: Exercise(answer, TRIALS[lesson], wrong)
-    for lesson, (_, _, answer, wrong) in sections().items()
+    for lesson, (_, _, answer, wrong) in SECTIONS.items()
 }
 TASKS = in_all()
