@@ -228,7 +228,9 @@ def release(to: Path, assignments: list[str] = ALL) -> list[str]:
             place.mkdir(parents=True, exist_ok=True)
             shutil.copy(course / "release" / name / f"{name}.ipynb", place)
     shutil.copy(ROOT / "notebooks" / "HANDING_IN.md", to)
-    return [f"{to.name} holds {len(assignments)} assignments, one notebook each."]
+    unseen = sum(name.endswith(ENDING) for name in assignments)
+    held = f"{to.name} holds {len(assignments) - unseen} assignments, one notebook each"
+    return [f"{held}, and {unseen} unseen tasks in a folder of their own."]
 
 
 def lay_source(course: Path, assignments: list[str]) -> None:
