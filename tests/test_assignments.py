@@ -172,7 +172,9 @@ def test_the_courses_answers_are_right_in_the_hidden_trials_too(name):
     assert hidden(name, CHECKS[name].reference) == "right"
 
 
-@pytest.mark.parametrize("name", ["split_heads", "merge_heads", "split_qkv", "rows_of"])
+@pytest.mark.parametrize(
+    "name", ["split_heads", "merge_heads", "split_qkv", "rows_of", "robust_step"]
+)
 def test_wrong_answers_are_wrong_in_the_hidden_trials_too(name):
     said = [hidden(name, wrong) for _, wrong in CHECKS[name].mistakes]
     assert said.count("right") <= 0.25 * len(said)  # some err only where the first trials look
@@ -198,7 +200,9 @@ def key(given) -> str:
     return str([x.tolist() if isinstance(x, torch.Tensor) else x for x in given])
 
 
-@pytest.mark.parametrize("name", ["split_heads", "merge_heads", "rows_of", "patchify"])
+@pytest.mark.parametrize(
+    "name", ["split_heads", "merge_heads", "rows_of", "patchify", "split_grouped"]
+)
 def test_a_table_of_the_visible_cases_passes_the_check_and_not_the_judge(name):
     answer = table(name)
     visible = Check(CHECKS[name].reference, CHECKS[name].trials[:2], {})
