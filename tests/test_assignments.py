@@ -18,19 +18,22 @@ from helpers import needs
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vit_course import checks, lessons
+from vit_course import lessons
 from vit_course.checks.engine import Check
 from vit_course.minutes import count
 from vit_course.teaching import assignments
 from vit_course.teaching.assignments import (
+    ALL,
     ASSIGNMENTS,
     BEGIN,
     END,
+    ENDING,
     LEFT_OPEN,
     cleared,
     grade_id,
     is_task,
 )
+from vit_course.teaching.unseen import SECTIONS, TASKS, UNSEEN
 
 if sys.platform == "win32":
     pytest.skip("grading needs Linux or macOS", allow_module_level=True)
@@ -39,6 +42,7 @@ from vit_course.folding import checked
 from vit_course.teaching import grading, judge
 
 each_assignment = pytest.mark.parametrize("name", ASSIGNMENTS)
+each_of_all = pytest.mark.parametrize("name", ALL)
 LESSON = "03_heads"
 
 
@@ -55,13 +59,23 @@ def solved(name: str):
     return read(lessons.ROOT / "notebooks" / "solutions" / f"{name}.ipynb")
 
 
+def unseen(name: str, part: int) -> dict[str, str]:
+    """That part of an unseen task's section, by the task's name."""
+    lesson = name.removesuffix(ENDING)
+    return {UNSEEN[lesson].name: SECTIONS[lesson][part]}
+
+
 def solutions(name: str) -> dict[str, str]:
-    """The cells of the solutions by the check's name."""
+    """The cells of the solutions by the task's name."""
+    if name.endswith(ENDING):
+        return unseen(name, 2)
     return {checked(c.source): c.source for c in solved(name).cells if c.cell_type == "code"}
 
 
 def stubs(name: str) -> dict[str, str]:
-    """The build cells and exercises of a lesson by the check's name."""
+    """The build cells and exercises of an assignment, empty, by the task's name."""
+    if name.endswith(ENDING):
+        return unseen(name, 1)
     return {checked(cell.source): cell.source for cell in hygiene.tasks(lesson(name))}
 
 
@@ -78,7 +92,7 @@ def test_every_lesson_with_pieces_is_an_assignment():
     assert [int(name[:2]) for name in ASSIGNMENTS] == [1, 2, 3, 4, 5, 6, 7, 9, 10, 11, 12, 13]
 
 
-@each_assignment
+@each_of_all
 def test_the_source_strips_to_the_lessons_cells_and_holds_the_solutions(name):
     cells = [cell for cell in assignments.source_of(name)["cells"] if is_task(cell)]
     assert {grade_id(cell): cleared(cell["source"]) for cell in cells} == stubs(name)
@@ -128,16 +142,28 @@ def test_an_assignment_holds_no_answer(name):
         assert not any(part in text for part in parts if not part.startswith("#"))
 
 
+def test_each_core_lesson_has_an_unseen_task_worth_its_minutes():
+    """And no notebook of the course's holds it."""
+    assert [int(lesson[:2]) for lesson in UNSEEN] == list(range(8))
+    for lesson, task in UNSEEN.items():
+        cells = assignments.source_of(f"{lesson}{ENDING}")["cells"]
+        text = next(c["source"] for c in cells if c["id"].startswith("text"))
+        minutes = cells[-1]["metadata"]["nbgrader"]["points"]
+        assert f"({minutes} minutes)\n" in text
+        assert 8 <= minutes <= 15
+        assert f"{task.name}(" not in "".join(p.read_text("utf-8") for p in lessons.NOTEBOOKS)
+
+
 # Hidden trials -----------------------------------------------------------------------------------
 
 SLOW = {"beat_the_bar"}  # trains; its trials take no tensor
-CHECKS = {n: c for n, c in checks.EXERCISES.items() if n not in SLOW}
+CHECKS = {n: c for n, c in TASKS.items() if n not in SLOW}
 
 
 def hidden(name: str, answer, seed: int = 5) -> str:
     """What is said of an answer after the hidden trials alone."""
     check, generator = CHECKS[name], torch.Generator().manual_seed(seed)
-    trials = judge.hidden_trials(name, check.trials, generator)
+    trials = judge.hidden_trials(name, check, generator)
     return Check(check.reference, trials, {}, check.slips).judge(answer)
 
 
@@ -146,7 +172,9 @@ def test_the_courses_answers_are_right_in_the_hidden_trials_too(name):
     assert hidden(name, CHECKS[name].reference) == "right"
 
 
-@pytest.mark.parametrize("name", ["split_heads", "merge_heads", "split_qkv", "rows_of"])
+@pytest.mark.parametrize(
+    "name", ["split_heads", "merge_heads", "split_qkv", "rows_of", "robust_step"]
+)
 def test_wrong_answers_are_wrong_in_the_hidden_trials_too(name):
     said = [hidden(name, wrong) for _, wrong in CHECKS[name].mistakes]
     assert said.count("right") <= 0.25 * len(said)  # some err only where the first trials look
@@ -172,7 +200,9 @@ def key(given) -> str:
     return str([x.tolist() if isinstance(x, torch.Tensor) else x for x in given])
 
 
-@pytest.mark.parametrize("name", ["split_heads", "merge_heads", "rows_of", "patchify"])
+@pytest.mark.parametrize(
+    "name", ["split_heads", "merge_heads", "rows_of", "patchify", "split_grouped"]
+)
 def test_a_table_of_the_visible_cases_passes_the_check_and_not_the_judge(name):
     answer = table(name)
     visible = Check(CHECKS[name].reference, CHECKS[name].trials[:2], {})
@@ -184,7 +214,7 @@ def test_hidden_trials_are_others_each_time():
     given = []
     for seed in (1, 2, 1):
         generator = torch.Generator().manual_seed(seed)
-        trials = judge.hidden_trials("split_heads", CHECKS["split_heads"].trials, generator)
+        trials = judge.hidden_trials("split_heads", CHECKS["split_heads"], generator)
         given.append(trials[0].run(lambda x, *_: x))
     assert torch.equal(given[0], given[2])
     assert not torch.equal(given[0], given[1])
@@ -205,13 +235,14 @@ def released(tmp_path_factory):
 @pytest.mark.slow
 def test_how_to_hand_in_lies_beside_the_assignments(released):
     names = {path.name for path in released.iterdir()}
-    assert names == {*(f"{name}.ipynb" for name in ASSIGNMENTS), "HANDING_IN.md"}
+    assert names == {*(f"{name}.ipynb" for name in ASSIGNMENTS), "HANDING_IN.md", "unseen"}
 
 
 @pytest.mark.slow
-@each_assignment
+@each_of_all
 def test_what_nbgrader_releases_is_what_the_lesson_asks_for(released, name):
-    book = read(released / f"{name}.ipynb")
+    folder = released / "unseen" if name.endswith(ENDING) else released
+    book = read(folder / f"{name}.ipynb")
     nbformat.validate(book)
     got = {grade_id(cell): cell.source for cell in book.cells if is_task(cell)}
     assert got == stubs(name)

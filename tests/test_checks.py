@@ -16,9 +16,10 @@ from vit_course import checks
 from vit_course.checks import keeping
 from vit_course.checks.engine import LEFT, Check
 from vit_course.checks.exercise import Exercise
+from vit_course.teaching.unseen import TASKS
 
 LESSONS = [file.stem for file in sorted(Path(__file__).parent.glob("answers/lesson_*.py"))]
-CHECKS = checks.EXERCISES
+CHECKS = TASKS
 ANSWERS = [importlib.import_module(f"answers.{lesson}") for lesson in LESSONS]
 RIGHT = {name: answers for answered in ANSWERS for name, answers in answered.RIGHT.items()}
 WRONG = {name: answers for answered in ANSWERS for name, answers in answered.WRONG.items()}

@@ -1,6 +1,6 @@
 """The exercises made of their right answer: each proves itself, and stands up to others' answers.
 
-`tests/answers/lesson_*.txt` holds answers written from the exercises' texts alone: a message's part
+`tests/answers/*.txt` holds answers written from the exercises' texts alone: a message's part
 ("right" for a right answer), and below it what somebody wrote, whole or as an edit of the answer.
 """
 
@@ -14,7 +14,6 @@ import pytest
 import torch
 from torch import nn
 
-from vit_course import checks
 from vit_course.checks.compare import compare
 from vit_course.checks.engine import LEFT
 from vit_course.checks.exercise import PATIENCE as WAIT
@@ -22,8 +21,9 @@ from vit_course.checks.exercise import Exercise, edited, table
 from vit_course.checks.keeping import PIECES
 from vit_course.checks.relations import relation
 from vit_course.checks.trials import module
+from vit_course.teaching.unseen import TASKS
 
-EXERCISES = {name: c for name, c in checks.EXERCISES.items() if isinstance(c, Exercise)}
+EXERCISES = {name: c for name, c in TASKS.items() if isinstance(c, Exercise)}
 ROWS = [
     (*said.split(": ", 1), source)
     for file in sorted(Path(__file__).parent.glob("answers/*.txt"))

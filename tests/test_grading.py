@@ -32,6 +32,7 @@ from vit_course.checks.sources import used_names
 from vit_course.teaching import assignments, grading, sandbox
 from vit_course.teaching.assignments import grade_id, is_task
 from vit_course.teaching.judge import judge
+from vit_course.teaching.unseen import TASKS, UNSEEN
 
 SETUP = """import torch
 from einops import rearrange
@@ -365,13 +366,44 @@ def test_without_a_sandbox_grading_stops_and_unsafe_is_said_on_each_page(
     assert grading.UNSAFE in (tmp_path / "out" / "Mina" / f"{LESSON}.html").read_text("utf-8")
 
 
+@pytest.mark.slow
+def test_an_unseen_task_has_its_points_for_a_right_answer_and_none_for_another(tmp_path):
+    needs("nbgrader")
+    tasks = {f"{n}{assignments.ENDING}": UNSEEN[n] for n in ("03_heads", "06_vit")}
+    assignments.release(tmp_path / "out", list(tasks))
+    copied = "from vit_course.teaching.unseen import TASKS\n{0} = TASKS['{0}'].reference"
+    for name, task in tasks.items():
+        for who, answer, lost in (  # and whether the cell's metadata is lost
+            ("Ida", copied.format(task.name), False),
+            ("Mina", task.answer, True),
+            ("Noor", edited(task.answer, task.edits[0][1]), False),
+        ):
+            book = nbformat.read(tmp_path / "out" / "unseen" / f"{name}.ipynb", as_version=4)
+            next(filter(is_task, book.cells)).source = answer
+            if lost:
+                without_metadata(book)
+            (tmp_path / "in" / who).mkdir(parents=True, exist_ok=True)
+            nbformat.write(book, tmp_path / "in" / who / f"{name}.ipynb")
+    said = grading.grade(tmp_path / "in", tmp_path / "graded")
+    assert sorted(said[:-1]) == [
+        "Ida, 03_heads_unseen: 0.0 of 10.0",
+        "Ida, 06_vit_unseen: 0.0 of 15.0",
+        "Mina, 03_heads_unseen: 10.0 of 10.0",
+        "Mina, 06_vit_unseen: 15.0 of 15.0",
+        "Noor, 03_heads_unseen: 0.0 of 10.0",
+        "Noor, 06_vit_unseen: 0.0 of 15.0",
+    ]
+    page = (tmp_path / "graded" / "Noor" / "03_heads_unseen.html").read_text("utf-8")
+    assert UNSEEN["03_heads"].edits[0][0] in page
+
+
 # Right answers -----------------------------------------------------------------------------------
 
 
 def rights() -> list[tuple[str, list[str], int]]:
     """All right answers of the tests, each in the assignment that asks for it."""
     found = []
-    for stem in assignments.ASSIGNMENTS:
+    for stem in assignments.ALL:
         codes = [c for c in assignments.source_of(stem)["cells"] if c["cell_type"] == "code"]
         codes = [cell for cell in codes if not grading.is_test(cell)]
         sources = [unmarked(cell["source"]) for cell in codes]
@@ -382,7 +414,7 @@ def rights() -> list[tuple[str, list[str], int]]:
                 for asked, said, edit in ROWS:
                     borrowed = f"import {name}" in edit  # the course's own, in another's clothes
                     if asked == name and said == "right" and not borrowed:
-                        answer = edited(checks.EXERCISES[name].answer, edit)
+                        answer = edited(TASKS[name].answer, edit)
                         head = re.split(r"(?m)^(?=def |class |@)", sources[own])[0]
                         other = "\n".join([GIVEN, *pieces(name, answer), head, answer])
                         found.append((name, [*sources[:own], other, *sources[own + 1 :]], own))
@@ -394,7 +426,7 @@ GIVEN = "import math\nfrom copy import copy, deepcopy\nfrom torch import Tensor"
 
 def pieces(name: str, answer: str) -> list[str]:
     """Lines that bring what an answer uses of the tasks before."""
-    before = list(checks.EXERCISES)[: list(checks.EXERCISES).index(name)]
+    before = list(TASKS)[: list(TASKS).index(name)]
     used = [piece for piece in used_names(answer) if piece in PIECES and piece in before]
     return [f'{piece} = checks.mine("{piece}")' for piece in used]
 

@@ -3,7 +3,8 @@
 A task is a code cell of a lesson that ends with its check, `checks.patchify(patchify)`. The lesson
 has its text, its minutes and its stub, the solutions have its answer; here the two become one cell
 with nbgrader's marks, and a grade cell below it. So neither is written twice, and who reads the
-solutions meets no marks. A task has as many points as minutes, all or none.
+solutions meets no marks. A task has as many points as minutes, all or none. An unseen task
+(`unseen.py`) is an assignment of its own.
 """
 
 import json
@@ -18,11 +19,14 @@ from symtable import symtable
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from ..folding import checked
+from ..folding import checked, needed
 from ..lessons import ROOT, SOLUTIONS
+from .unseen import SECTIONS, UNSEEN
 
 # Lesson 00 is an introduction, and 08 is about experiments that differ from machine to machine.
 ASSIGNMENTS = [p.stem for p in SOLUTIONS if p.stem[:2] not in "00 08"]
+ENDING = "_unseen"  # of the name of a lesson's unseen task
+ALL = ASSIGNMENTS + [lesson + ENDING for lesson in UNSEEN]
 BEGIN, END = "### BEGIN SOLUTION", "### END SOLUTION"
 LEFT_OPEN = "#: "  # before a line of the stub, above the solution that takes its place
 TEST = "test-"  # what the names of grade cells begin with
@@ -32,6 +36,12 @@ Write your answer where `...` stands, run the cell, and see what its check says.
 judged again, in a fresh process and on other numbers too: only what the cells define counts, not
 what they print. Each cell is judged by itself, with the definitions of the cells above it. Keep the
 names, and hand in this file under its own name, `{name}`."""
+NOTE_UNSEEN = """# {title}: a task that you have not seen
+
+Write your answer where `...` stands. It needs nothing but this lesson and those before it, whose
+pieces you may use: `checks.mine("patchify")` brings one. No check answers you here: the task is
+judged when you have handed it in, on other numbers too. So try it on small tensors of which you
+know what must come out. Keep the names, and hand in this file under its own name, `{name}`."""
 
 
 def read_book(path: Path) -> dict[str, Any]:
@@ -126,38 +136,67 @@ def markdown(source: str, id: str) -> dict[str, Any]:
 
 def source_of(assignment: str) -> dict[str, Any]:
     """nbgrader's source of an assignment: its tasks, and the definitions that they stand on."""
+    stem = assignment.removesuffix(ENDING)
+    lesson = read_book(ROOT / "notebooks" / f"{stem}.ipynb")
+    book = read_book(ROOT / "notebooks" / "solutions" / f"{stem}.ipynb")
+    codes = [cell for cell in book["cells"] if cell["cell_type"] == "code"]
+    unseen = stem != assignment
+    cells = [codes[0], *unseen_cells(stem)] if unseen else lesson_cells(tasks_of(lesson), codes)
+    title = lesson["cells"][0]["source"].splitlines()[0].removeprefix("# ")
+    note = (NOTE_UNSEEN if unseen else NOTE).format(title=title, name=f"{assignment}.ipynb")
+    return book | {"cells": [markdown(note, "title"), *cells]}
+
+
+def unseen_cells(lesson: str) -> list[dict[str, Any]]:
+    """The cells of a lesson's unseen task; above it the pieces that its answer is made of."""
+    text, stub, answer, _ = SECTIONS[lesson]
+    points = int(re.findall(r"\((\d+) minutes\)", text)[0])
+    above = needed(UNSEEN[lesson], set()).split("\n")
+    return task_cells(UNSEEN[lesson].name, (stub, text, points), answer, above, 1)
+
+
+def lesson_cells(
+    tasks: dict[str, tuple[str, str, int]], codes: list[dict[str, Any]]
+) -> list[dict[str, Any]]:
+    """The cells of a lesson's tasks, and of all in its solutions that these stand on."""
     from vit_course.checks.sources import used_names
 
-    lesson = read_book(ROOT / "notebooks" / f"{assignment}.ipynb")
-    book = read_book(ROOT / "notebooks" / "solutions" / f"{assignment}.ipynb")
-    tasks = tasks_of(lesson)
-    codes = [cell for cell in book["cells"] if cell["cell_type"] == "code"]
-    needed: set[str] = set()
+    wanted: set[str] = set()
     cells: list[dict[str, Any]] = []  # from the last to the first
     for number, cell in reversed(list(enumerate(codes))):
         source, name = cell["source"], task_of(cell)
         if name in tasks:
-            stub, text, points = tasks[name]
-            needed |= set(used_names(source))
-            above = given_above(source, stub)
+            wanted |= set(used_names(source))
+            above = given_above(source, tasks[name][0])
             source = "\n".join(x for x in source.splitlines() if x not in above).strip()
-            graded = {"grade": True, "locked": True, "points": points}
-            said = f"# {points} points: judged by checks.{name}, in a process of its own."
-            cells += [
-                code(said, nbgrader_cell(f"{TEST}{name}", graded), f"test-{number}"),
-                code(
-                    marked(stub, source), nbgrader_cell(name, {"solution": True}), f"cell-{number}"
-                ),
-                markdown(text, f"text-{number}"),
-                *([code("\n".join(above), {}, f"given-{number}")] if above else []),
-            ]
-        elif number == 0 or names_in(source) & needed:
-            needed |= set(used_names(source))
+            cells += reversed(task_cells(name, tasks[name], source, above, number))
+        elif number == 0 or names_in(source) & wanted:
+            wanted |= set(used_names(source))
             cells.append(code(source, cell["metadata"] if number == 0 else {}, f"cell-{number}"))
-    title = lesson["cells"][0]["source"].splitlines()[0].removeprefix("# ")
-    note = NOTE.format(title=title, name=f"{assignment}.ipynb")
-    book["cells"] = [markdown(note, "title"), *reversed(cells)]
-    return book
+    return cells[::-1]
+
+
+def task_cells(
+    name: str, task: tuple[str, str, int], solution: str, above: list[str], number: int
+) -> list[dict[str, Any]]:
+    """The cells of a task: what is given above it, its text, the cell to fill, its points.
+
+    Args:
+        name: the task.
+        task: its stub, its text and its points.
+        solution: the source of the solution, without what is given.
+        above: the lines that are given.
+        number: of its cell.
+    """
+    stub, text, points = task
+    graded = {"grade": True, "locked": True, "points": points}
+    said = f"# {points} points: `{name}` is judged in a process of its own."
+    return [
+        *([code("\n".join(above).strip(), {}, f"given-{number}")] if any(above) else []),
+        markdown(text, f"text-{number}"),
+        code(marked(stub, solution), nbgrader_cell(name, {"solution": True}), f"cell-{number}"),
+        code(said, nbgrader_cell(f"{TEST}{name}", graded), f"test-{number}"),
+    ]
 
 
 def given_above(source: str, stub: str) -> list[str]:
@@ -172,8 +211,8 @@ def names_in(source: str) -> set[str]:
     return {s.get_name() for s in table.get_symbols() if s.is_assigned() or s.is_imported()}
 
 
-def release(to: Path, assignments: list[str] = ASSIGNMENTS) -> list[str]:
-    """Make the students' versions of these assignments.
+def release(to: Path, assignments: list[str] = ALL) -> list[str]:
+    """Make the students' versions of these assignments; the unseen ones in a folder of their own.
 
     Returns:
         What to tell the teacher.
@@ -184,11 +223,14 @@ def release(to: Path, assignments: list[str] = ASSIGNMENTS) -> list[str]:
     with TemporaryDirectory() as other:
         course = Path(other)
         lay_source(course, assignments)
-        to.mkdir(parents=True, exist_ok=True)
         for name in assignments:
-            shutil.copy(course / "release" / name / f"{name}.ipynb", to)
+            place = to / "unseen" if name.endswith(ENDING) else to
+            place.mkdir(parents=True, exist_ok=True)
+            shutil.copy(course / "release" / name / f"{name}.ipynb", place)
     shutil.copy(ROOT / "notebooks" / "HANDING_IN.md", to)
-    return [f"{to.name} holds {len(assignments)} assignments, one notebook each."]
+    unseen = sum(name.endswith(ENDING) for name in assignments)
+    held = f"{to.name} holds {len(assignments) - unseen} assignments, one notebook each"
+    return [f"{held}, and {unseen} unseen tasks in a folder of their own."]
 
 
 def lay_source(course: Path, assignments: list[str]) -> None:

@@ -23,6 +23,7 @@ from tqdm import tqdm
 from ..folding import checked
 from . import sandbox
 from .assignments import (
+    ALL,
     ASSIGNMENTS,
     TEST,
     cleared,
@@ -159,7 +160,7 @@ def found_in(folder: Path) -> tuple[dict[tuple[str, str], Path], list[str]]:
             why = "it does not lie in a student's own folder, STUDENT/FILE"
         elif path.suffix != ".ipynb":
             why = "it is no notebook"
-        elif stem not in ASSIGNMENTS:
+        elif stem not in ALL:
             why = "no assignment has this name"
         elif path.stat().st_size > LARGEST:
             why = f"it is larger than {LARGEST // 1_000_000} MB; clear its outputs"

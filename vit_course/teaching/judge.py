@@ -26,6 +26,7 @@ from vit_course.checks.trials import Outside, Trial, call
 
 from . import answer
 from .sandbox import Apart, apart
+from .unseen import TASKS, TEXTS
 from .wire import packed, unpacked
 from .without import Pickler, by_value, lay
 
@@ -86,7 +87,7 @@ def judge(
         seconds, megabytes: what the answer may take.
         unsafe: run it without a sandbox.
     """
-    check = checks.EXERCISES[name]
+    check = TASKS[name]
     generator = torch.Generator()
     generator.seed()
     all_trials = [*check.trials, *hidden_trials(name, check, generator)]
@@ -223,7 +224,7 @@ def small(x: Any) -> None:
 
 def laid(folder: Path, name: str) -> set[str]:
     """Lay what the answer to this task may import; gives the modules that lack something."""
-    names = list(checks.EXERCISES)
+    names = list(TASKS)
     return lay(folder, set(names[names.index(name) :]))
 
 
@@ -233,9 +234,10 @@ def laid(folder: Path, name: str) -> set[str]:
 @cache
 def vocabulary(name: str) -> set[str]:
     """All words that the checks may say of an answer to this task."""
-    check = checks.EXERCISES[name]
+    check = TASKS[name]
     known = [check.outcome_of(check.reference, number) for number in range(len(check.trials))]
-    sources = [path.read_text("utf-8") for path in Path(checks.__file__).parent.glob("*.py")]
+    files = [*Path(checks.__file__).parent.glob("*.py"), TEXTS, TEXTS.with_suffix(".py")]
+    sources = [path.read_text("utf-8") for path in files]
     return words_of([*sources, *map(str, check.slips.values()), *map(str, known)])
 
 
