@@ -5,6 +5,7 @@ For test_grading.py, and for the class of forty.py.
 
 import re
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import nbformat
@@ -162,11 +163,9 @@ def left_behind(mark: str) -> list[bytes]:
     the process's command, or in the path of a folder that it sees."""
     for _ in range(50):
         lines = []
-        for path in Path("/proc").glob("[0-9]*/*"):
-            try:
-                lines += [path.read_bytes()] if path.name in ("cmdline", "mountinfo") else []
-            except OSError:  # it has ended
-                continue
+        for folder in Path("/proc").glob("[0-9]*"):
+            with suppress(OSError):  # where it has ended
+                lines += [(folder / name).read_bytes() for name in ("cmdline", "mountinfo")]
         if not (found := [line for line in lines if mark.encode() in line]):
             return []
         time.sleep(0.1)
