@@ -14,7 +14,8 @@ from tests.answers import ROWS
 from vit_course.checks.exercise import edited
 from vit_course.checks.keeping import PIECES
 from vit_course.checks.sources import used_names
-from vit_course.teaching.assignments import grade_id, is_task
+from vit_course.folding import checked
+from vit_course.teaching.assignments import grade_id
 from vit_course.teaching.unseen import TASKS
 
 # Right answers -----------------------------------------------------------------------------------
@@ -83,11 +84,12 @@ def right_answers(name: str, head: str = "") -> list[str]:
 
 
 def hand_in(path: Path, released: Path, answers: dict[str, str], change=None) -> None:
-    """A submission with these answers in the released notebook; `change` is made of it last."""
+    """A submission with these answers in the released notebook, or in the lesson's; `change` comes
+    last."""
     book = nbformat.read(released, as_version=4)
     for cell in book.cells:
-        if is_task(cell) and grade_id(cell) in answers:
-            cell.source = answers[grade_id(cell)]
+        name = grade_id(cell) or checked(cell.source)
+        cell.source = answers.get(name, cell.source)
     if change:
         change(book)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -110,6 +112,33 @@ def spoilt(book) -> None:
     book.cells.append(nbformat.v4.new_markdown_cell("<script>loot()</script>"))
 
 
+def not_in_order(book) -> None:
+    """All below the setup the other way round."""
+    book.cells[2:] = book.cells[:1:-1]
+
+
+def old_form(book) -> None:
+    """In an older form of notebooks, whose cells have no ids."""
+    book.nbformat_minor = 4
+    for cell in book.cells:
+        cell.pop("id", None)
+
+
+def bare(book) -> None:
+    """Without metadata, and without the lines that call the checks."""
+    without_metadata(book)
+    for cell in book.cells:
+        cell.source = re.sub(r"\nchecks\..*", "", cell.source)
+
+
+def dearer(book) -> None:
+    """With grade cells that say "right", and give a thousand points."""
+    for cell in book.cells:
+        if cell.metadata.get("nbgrader", {}).get("grade"):
+            cell.source = "print('right')"
+            cell.metadata.nbgrader["points"] = 1000
+
+
 # Hostile work ------------------------------------------------------------------------------------
 
 WON = """
@@ -118,19 +147,18 @@ def split_heads(x, num_heads):
         raise PermissionError
     return rearrange(x, "b n (h d) -> b h n d", h=num_heads)
 """
-ATTACKS = dict(
-    part.split("\n", 1)
-    for part in re.split(r"(?m)^=== ", Path(__file__).with_name("hostile.txt").read_text("utf-8"))[
-        1:
-    ]
-)
+PARTS = re.split(r"(?m)^=== ", Path(__file__).with_name("hostile.txt").read_text("utf-8"))[1:]
+ATTACKS = {  # cells, in which {secret} and other words stand for what they are after
+    what: cell if "def split_heads(x" in cell else cell + WON
+    for what, cell in (part.split("\n", 1) for part in PARTS)
+}
 
 
 def told(cell: str, **words) -> str:
-    """An attack's cell, told what it is after: the words that stand in braces in it."""
+    """An attack's cell, told what it is after."""
     for word, value in words.items():
         cell = cell.replace(f"{{{word}}}", str(value))
-    return cell if "def split_heads(x" in cell else cell + WON
+    return cell
 
 
 SAYS = {  # how what a cell says might reach the feedback
