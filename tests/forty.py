@@ -96,7 +96,7 @@ def graded(folder: Path, students: list) -> list[str]:
         said = command("grade", folder / "handed_in", TMPDIR=other)
         minutes = (time.monotonic() - start) / 60
         amiss = ["something runs on"] * bool(left_behind(other))
-        amiss += [f"{path} is left behind" for path in Path(other).iterdir()]
+        amiss += [f"{path} is left behind" for path in contents(Path(other))]
     after = {path: data for path, data in contents(folder).items() if "-graded" not in str(path)}
     amiss += ["what lay there is not as it was"] * (after != before)
     amiss += [

@@ -64,7 +64,7 @@ class Student:
         """The cells of these tasks."""
         found = {}
         for task in tasks[: self.done]:
-            choice = [TASKS[task].answer, *work.right_answers(task)]
+            choice = [f"{work.GIVEN}\n{TASKS[task].answer}", *work.right_answers(task)]
             own = self.each(task) if self.each else choice[self.style % len(choice)]
             check = "" if self.lesson.endswith(ENDING) else f"\n\nchecks.{task}({task})"
             found[task] = self.above + self.instead.get(task, own + check)
@@ -204,12 +204,12 @@ CLASS = {
     ],
     "broken": [
         Student("01_patches", "half a file", each=str, after=torn),
-        Student("02_tokens", "a syntax error", 1, {"without_place": "def without_place(:"}),
+        Student("05_encoder", "a syntax error, others built on it", 0, {"MLP": "class MLP(:"}),
         Student("03_heads", "no metadata, no check lines", 2, change=work.bare),
         Student("04_attention", "a cell deleted, others moved", 1, change=without("find_fault"),
                 fails=("find_fault",)),
         Student("05_encoder", "a wrong file name", each=str, after=renamed),
-        Student("07_training", "an answer that never ends", 1, {"evaluate": "while True: pass"}),
+        Student("07_training", "no end, others built on it", 0, {"train_step": "while True: pass"}),
     ],
     "hostile": [
         Student("01_patches", "the checks' own answers", each=FROM_CHECK.format),

@@ -26,10 +26,12 @@ if sys.platform != "linux":
 from tests.handed_in import (
     ATTACKS,
     DEEDS,
+    GIVEN,
     HONEST,
     SAYS,
     hand_in,
     left_behind,
+    pieces,
     right_answers,
     spoilt,
     told,
@@ -40,8 +42,8 @@ from vit_course.checks.engine import LEFT
 from vit_course.checks.exercise import edited
 from vit_course.teaching import assignments, grading, sandbox
 from vit_course.teaching.assignments import grade_id, is_task
-from vit_course.teaching.judge import judge
-from vit_course.teaching.unseen import UNSEEN
+from vit_course.teaching.judge import judge, judge_among
+from vit_course.teaching.unseen import TASKS, UNSEEN
 
 SETUP = """import torch
 from einops import rearrange
@@ -147,6 +149,25 @@ def test_an_answer_is_right_as_in_the_notebook_it_was_written_in(how):
     cells = [SETUP, *HONEST[how]]
     own = next(n for n in range(len(cells) - 1, -1, -1) if "split_heads" in cells[n])
     assert judge("split_heads", cells, own) == "right"
+
+
+BUILT = {"EncoderBlock": "MLP", "MultiHeadAttention": "scaled_dot_product_attention"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("below", BUILT)
+@pytest.mark.parametrize("first", ["raise ValueError", "def (", "{0} = None", "mistaken"])
+def test_an_answer_is_right_though_the_one_that_it_is_built_on_is_not(below, first):
+    above, task = TASKS[BUILT[below]], TASKS[below]
+    first = edited(above.answer, above.edits[0][1]) if first == "mistaken" else first
+    cells = [f"{SETUP}{GIVEN}", first.format(above.name), task.answer]
+    cells[0] += "\n" + "\n".join(pieces(above.name, task.answer))
+    tasks = {1: above.name, 2: below}
+    assert judge(below, cells, 2) != "right"
+    assert judge_among(below, cells, 2, tasks) == "right"
+    assert judge_among(above.name, cells, 1, tasks) != "right"
+    cells[2] = edited(task.answer, task.edits[0][1])
+    assert judge_among(below, cells, 2, tasks) != "right"
 
 
 def laid(folder: Path) -> set[str]:
