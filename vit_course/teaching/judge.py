@@ -124,8 +124,8 @@ def judge(
 def judge_among(
     name: str, cells: Sequence[str], own: int, tasks: dict[int, str], *limits: Any
 ) -> str:
-    """What `judge` says, or "right" where only the answers to earlier tasks of the same notebook are
-    wrong: with the course's pieces in their place this one is not.
+    """What `judge` says; and "right" of an answer that is wrong only because it is built on another
+    one of its notebook, so that it is right with the course's piece in the place of that one.
 
     Args:
         name, cells, own, limits: as `judge` takes them.
