@@ -1,19 +1,18 @@
 """The exercises made of their right answer: each proves itself, and stands up to others' answers.
 
-`tests/answers/*.txt` holds answers written from the exercises' texts alone: a message's part
-("right" for a right answer), and below it what somebody wrote, whole or as an edit of the answer.
+`tests/answers/*.txt` holds answers written from the exercises' texts alone.
 """
 
 import random
 from functools import cache
 from importlib import import_module
 from itertools import combinations
-from pathlib import Path
 
 import pytest
 import torch
 from torch import nn
 
+from tests.answers import ROWS
 from vit_course.checks.compare import compare
 from vit_course.checks.engine import LEFT
 from vit_course.checks.exercise import PATIENCE as WAIT
@@ -24,11 +23,6 @@ from vit_course.checks.trials import module
 from vit_course.teaching.unseen import TASKS
 
 EXERCISES = {name: c for name, c in TASKS.items() if isinstance(c, Exercise)}
-ROWS = [
-    (*said.split(": ", 1), source)
-    for file in sorted(Path(__file__).parent.glob("answers/*.txt"))
-    for said, source in table(file.read_text(encoding="utf-8"))
-]
 each_exercise = pytest.mark.parametrize("name", EXERCISES)
 
 

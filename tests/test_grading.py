@@ -19,19 +19,30 @@ import nbformat
 import pytest
 from helpers import needs
 from test_assignments import unmarked
-from test_exercises import ROWS
 
 if sys.platform != "linux":
     pytest.skip("grading needs bubblewrap, which is for Linux", allow_module_level=True)
 
+from tests.handed_in import (
+    ATTACKS,
+    DEEDS,
+    GIVEN,
+    HONEST,
+    SAYS,
+    hand_in,
+    left_behind,
+    pieces,
+    right_answers,
+    spoilt,
+    told,
+    without_metadata,
+)
 from vit_course import checks, lessons
 from vit_course.checks.engine import LEFT
 from vit_course.checks.exercise import edited
-from vit_course.checks.keeping import PIECES
-from vit_course.checks.sources import used_names
 from vit_course.teaching import assignments, grading, sandbox
 from vit_course.teaching.assignments import grade_id, is_task
-from vit_course.teaching.judge import judge
+from vit_course.teaching.judge import judge, judge_among
 from vit_course.teaching.unseen import TASKS, UNSEEN
 
 SETUP = """import torch
@@ -40,7 +51,6 @@ from torch import nn
 from torch.nn import functional as F
 from vit_course import checks, plots
 """
-HERE = Path(__file__).parent
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -55,17 +65,6 @@ def judged(name: str, cell: str, *others: str, **limits) -> str:
 
 
 # Hostile work ------------------------------------------------------------------------------------
-
-WON = """
-def split_heads(x, num_heads):
-    if not globals().get("won"):
-        raise PermissionError
-    return rearrange(x, "b n (h d) -> b h n d", h=num_heads)
-"""
-ATTACKS = dict(
-    part.split("\n", 1)
-    for part in re.split(r"(?m)^=== ", (HERE / "hostile.txt").read_text("utf-8"))[1:]
-)
 
 
 class Prey:
@@ -87,11 +86,8 @@ class Prey:
     def told(self, cell: str) -> str:
         """The attack's cell, with what it is after."""
         port = self.server.getsockname()[1]
-        words = {"secret": self.secret, "folder": self.folder, "port": port}
-        words |= {"abstract": self.abstract, "project": lessons.ROOT}
-        for word, value in words.items():
-            cell = cell.replace(f"{{{word}}}", str(value))
-        return cell if "def split_heads(x" in cell else cell + WON
+        words = dict(secret=self.secret, folder=self.folder, port=port, abstract=self.abstract)
+        return told(cell, **words, project=lessons.ROOT)
 
     def unharmed(self) -> bool:
         """Whether nobody called, nothing was changed, and nothing runs on."""
@@ -99,21 +95,6 @@ class Prey:
             with pytest.raises(BlockingIOError):
                 listening.accept()
         return self.secret.read_text() == "another's work" and not left_behind(self.abstract)
-
-
-def left_behind(mark: str) -> list[bytes]:
-    """What still runs of what began in a sandbox of this mark, after it had time to end."""
-    for _ in range(50):
-        lines = []
-        for path in Path("/proc").glob("[0-9]*/cmdline"):
-            try:
-                lines.append(path.read_bytes())
-            except OSError:
-                continue
-        if not (found := [line for line in lines if mark.encode() in line]):
-            return []
-        time.sleep(0.1)
-    return found
 
 
 @pytest.fixture
@@ -149,21 +130,6 @@ def test_without_a_sandbox_it_would_be(what, prey, monkeypatch):
     assert judged("split_heads", prey.told(ATTACKS[what]), seconds=60, unsafe=True) == "right"
 
 
-SAYS = {  # how what a cell says might reach the feedback
-    "the text of an error": 'raise ValueError("<script>loot</script>")',
-    "an error in a trial": 'def split_heads(x, num_heads):\n    raise ValueError("l" + "oot")',
-    "the name of an error": 'raise type("<b>l" + "oot</b>", (Exception,), {})',
-    "a line of another file": "import linecache\n"
-    'linecache.cache["<cell 1>"] = (1, None, ["l" + "oot\\n"] * 99, "<cell 1>")\n'
-    "def split_heads(x, num_heads):\n    return 1 / 0",
-    "a result": 'def split_heads(x, num_heads):\n    return "l" + "oot"',
-    "the keys of a result": 'def split_heads(x, num_heads):\n    return {"l" + "oot": 1}',
-    "the type of a result": 'Odd = type("L" + "oot", (), {})\n'
-    "def split_heads(x, num_heads):\n    return Odd()",
-    "what is no function": 'split_heads = type("L" + "oot", (), {})()',
-}
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("how", SAYS)
 def test_of_what_a_cell_says_the_kind_of_error_and_its_own_line_are_told(how):
@@ -176,49 +142,6 @@ def test_of_what_a_cell_says_the_kind_of_error_and_its_own_line_are_told(how):
 
 # Honest work -------------------------------------------------------------------------------------
 
-SPLIT = "    return rearrange(x, 'b n (h d) -> b h n d', h=num_heads)\n"
-HONEST = {  # as a notebook runs it: cells, of which the one with the check is the task's
-    "magics, help and the shell": [
-        f"%time x = 1\nrearrange?\nfiles = !ls\ndef split_heads(x, num_heads):\n{SPLIT}"
-    ],
-    "a cell magic": [f"%%time\ndef split_heads(x, num_heads):\n{SPLIT}"],
-    "a helper above": [f"def cut(x, num_heads):\n{SPLIT}", "split_heads = cut"],
-    "a helper below": [
-        "def split_heads(x, num_heads):\n    return cut(x, num_heads)\n"
-        "checks.split_heads(split_heads)",
-        f"def cut(x, num_heads):\n{SPLIT}",
-    ],
-    "another name": [f"def mine(x, num_heads):\n{SPLIT}\nchecks.split_heads(mine)"],
-    "in the cell above": [
-        f"def split_heads(x, num_heads):\n{SPLIT}",
-        "checks.split_heads(split_heads)",
-    ],
-    "files in the own folder": [
-        "import json\nwith open('sizes.json', 'w') as f:\n    json.dump([1], f)\n"
-        f"json.load(open('sizes.json'))\ndef split_heads(x, num_heads):\n{SPLIT}"
-    ],
-    "a picture and a print": [
-        f"def split_heads(x, num_heads):\n{SPLIT}\n"
-        "plots.picture(torch.zeros(1, 8, 8))\nprint(split_heads(torch.ones(1, 2, 4), 2))"
-    ],
-    "another cell that never ends": [
-        "while True:\n    pass",
-        f"def split_heads(x, num_heads):\n{SPLIT}",
-    ],
-    "another cell that is not Python": ["def (", f"def split_heads(x, num_heads):\n{SPLIT}"],
-    "what is not installed here": [f"import pandas\ndef split_heads(x, num_heads):\n{SPLIT}"],
-    "a method that is hung on": [
-        "class Cut:\n    pass",
-        f"def call(self, x, num_heads):\n{SPLIT}",
-        "Cut.__call__ = call",
-        "split_heads = Cut()",
-    ],
-    "annotations and a docstring": [
-        "from torch import Tensor\n\n"
-        f'def split_heads(x: Tensor, num_heads: int = 1) -> Tensor:\n    """Heads."""\n{SPLIT}'
-    ],
-}
-
 
 @pytest.mark.slow
 @pytest.mark.parametrize("how", HONEST)
@@ -226,6 +149,25 @@ def test_an_answer_is_right_as_in_the_notebook_it_was_written_in(how):
     cells = [SETUP, *HONEST[how]]
     own = next(n for n in range(len(cells) - 1, -1, -1) if "split_heads" in cells[n])
     assert judge("split_heads", cells, own) == "right"
+
+
+BUILT = {"EncoderBlock": "MLP", "MultiHeadAttention": "scaled_dot_product_attention"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("below", BUILT)
+@pytest.mark.parametrize("first", ["raise ValueError", "def (", "{0} = None", "mistaken"])
+def test_an_answer_is_right_though_the_one_that_it_is_built_on_is_not(below, first):
+    above, task = TASKS[BUILT[below]], TASKS[below]
+    first = edited(above.answer, above.edits[0][1]) if first == "mistaken" else first
+    cells = [f"{SETUP}{GIVEN}", first.format(above.name), task.answer]
+    cells[0] += "\n" + "\n".join(pieces(above.name, task.answer))
+    tasks = {1: above.name, 2: below}
+    assert judge(below, cells, 2) != "right"
+    assert judge_among(below, cells, 2, tasks) == "right"
+    assert judge_among(above.name, cells, 1, tasks) != "right"
+    cells[2] = edited(task.answer, task.edits[0][1])
+    assert judge_among(below, cells, 2, tasks) != "right"
 
 
 def laid(folder: Path) -> set[str]:
@@ -249,47 +191,9 @@ def released(tmp_path_factory):
     return folder
 
 
-def hand_in(path: Path, released: Path, answers: dict[str, str], change=None) -> None:
-    """A submission with these answers in the released notebook."""
-    book = nbformat.read(released / f"{LESSON}.ipynb", as_version=4)
-    for cell in book.cells:
-        if is_task(cell) and grade_id(cell) in answers:
-            cell.source = answers[grade_id(cell)]
-    if change:
-        change(book)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    nbformat.write(book, path)
-
-
-def without_metadata(book) -> None:
-    """As an editor may leave it that keeps no metadata of cells; the grade cells changed too."""
-    for cell in book.cells:
-        if cell.metadata.get("nbgrader", {}).get("grade"):
-            cell.source = "print('right')"
-        cell.metadata = {}
-
-
-def spoilt(book) -> None:
-    """With metadata that nbgrader would refuse, and a text that would run in a browser."""
-    for cell in book.cells:
-        if "nbgrader" in cell.metadata:
-            cell.metadata.nbgrader["schema_version"] = 99
-    book.cells.append(nbformat.v4.new_markdown_cell("<script>loot()</script>"))
-
-
 def helped(book) -> None:
     """With a helper in a cell at the end."""
     book.cells.append(nbformat.v4.new_code_cell(HELPED[1]))
-
-
-DEEDS = {
-    "split_heads": "from vit_course.checks import EXERCISES\n"
-    "split_heads = EXERCISES['split_heads'].reference",
-    "merge_heads": "import vit_steps\nmerge_heads = vit_steps.merge_heads",
-    "split_qkv": "raise ValueError('<script>loot()</script>')",
-    "rows_of": "import os\nos.system('touch /tmp/vit-loot')\nos._exit(0)",
-    "trust_split": "def trust_split(split):\n    return split.number == 0",
-}
 
 
 @pytest.fixture(scope="module")
@@ -312,8 +216,8 @@ def test_each_submission_gets_what_it_deserves(released, solved, tmp_path):
     folder.mkdir()
     for who, (answers, change, _) in work.items():
         name = f"{LESSON} (1).ipynb" if who == "helped" else f"{LESSON}.ipynb"
-        hand_in(folder / who / name, released, answers, change)
-    hand_in(folder / "helped" / f"{LESSON}.ipynb", released, {})
+        hand_in(folder / who / name, released / f"{LESSON}.ipynb", answers, change)
+    hand_in(folder / "helped" / f"{LESSON}.ipynb", released / f"{LESSON}.ipynb", {})
     (folder / "hostile" / "01_patches.ipynb").symlink_to(folder / "right" / f"{LESSON}.ipynb")
     (folder / "hostile" / "torch.py").write_text("raise SystemExit")
     (folder / "torn").mkdir()
@@ -354,7 +258,8 @@ def test_each_submission_gets_what_it_deserves(released, solved, tmp_path):
 def test_without_a_sandbox_grading_stops_and_unsafe_is_said_on_each_page(
     released, solved, tmp_path, monkeypatch
 ):
-    hand_in(tmp_path / "in" / "Mina" / f"{LESSON}.ipynb", released, solved)
+    book = f"{LESSON}.ipynb"
+    hand_in(tmp_path / "in" / "Mina" / book, released / book, solved)
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(RuntimeError, match=r"bubblewrap is missing[\s\S]*apt install[\s\S]*docker"):
         grading.grade(tmp_path / "in", tmp_path / "out")
@@ -378,12 +283,9 @@ def test_an_unseen_task_has_its_points_for_a_right_answer_and_none_for_another(t
             ("Mina", task.answer, True),
             ("Noor", edited(task.answer, task.edits[0][1]), False),
         ):
-            book = nbformat.read(tmp_path / "out" / "unseen" / f"{name}.ipynb", as_version=4)
-            next(filter(is_task, book.cells)).source = answer
-            if lost:
-                without_metadata(book)
-            (tmp_path / "in" / who).mkdir(parents=True, exist_ok=True)
-            nbformat.write(book, tmp_path / "in" / who / f"{name}.ipynb")
+            book = tmp_path / "out" / "unseen" / f"{name}.ipynb"
+            answers, change = {task.name: answer}, without_metadata if lost else None
+            hand_in(tmp_path / "in" / who / book.name, book, answers, change)
     said = grading.grade(tmp_path / "in", tmp_path / "graded")
     assert sorted(said[:-1]) == [
         "Ida, 03_heads_unseen: 0.0 of 10.0",
@@ -411,24 +313,10 @@ def rights() -> list[tuple[str, list[str], int]]:
             name = grade_id(cell)
             if is_task(cell):
                 found.append((name, sources, own))
-                for asked, said, edit in ROWS:
-                    borrowed = f"import {name}" in edit  # the course's own, in another's clothes
-                    if asked == name and said == "right" and not borrowed:
-                        answer = edited(TASKS[name].answer, edit)
-                        head = re.split(r"(?m)^(?=def |class |@)", sources[own])[0]
-                        other = "\n".join([GIVEN, *pieces(name, answer), head, answer])
-                        found.append((name, [*sources[:own], other, *sources[own + 1 :]], own))
+                head = re.split(r"(?m)^(?=def |class |@)", sources[own])[0]
+                for other in right_answers(name, head):
+                    found.append((name, [*sources[:own], other, *sources[own + 1 :]], own))
     return found
-
-
-GIVEN = "import math\nfrom copy import copy, deepcopy\nfrom torch import Tensor"
-
-
-def pieces(name: str, answer: str) -> list[str]:
-    """Lines that bring what an answer uses of the tasks before."""
-    before = list(TASKS)[: list(TASKS).index(name)]
-    used = [piece for piece in used_names(answer) if piece in PIECES and piece in before]
-    return [f'{piece} = checks.mine("{piece}")' for piece in used]
 
 
 @pytest.mark.slow

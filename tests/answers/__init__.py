@@ -1,1 +1,15 @@
-"""Answers to the exercises, right and wrong, as learners would write them; see test_checks.py."""
+"""Answers to the exercises, right and wrong, as people wrote them from the texts alone.
+
+A file holds tables: the task and a message's part ("right" for a right answer), and below it what
+somebody wrote, whole or as an edit of the course's answer.
+"""
+
+from pathlib import Path
+
+from vit_course.checks.exercise import table
+
+ROWS = [  # the task, what is said, the answer
+    (*said.split(": ", 1), source)
+    for file in sorted(Path(__file__).parent.glob("*.txt"))
+    for said, source in table(file.read_text(encoding="utf-8"))
+]

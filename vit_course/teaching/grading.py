@@ -192,7 +192,7 @@ def number(path: Path) -> int:
 
 def judged(books: dict[str, Any], to: Path, limits: tuple) -> dict[str, dict[str, str]]:
     """What is said of each task of each book; as many at a time as there are processors."""
-    from .judge import judge
+    from .judge import judge_among
 
     to.mkdir(parents=True, exist_ok=True)
     kept = to / "unfinished.json"
@@ -201,17 +201,16 @@ def judged(books: dict[str, Any], to: Path, limits: tuple) -> dict[str, dict[str
     waiting = {}
     with ProcessPoolExecutor(os.cpu_count(), mp_context=get_context("spawn")) as pool:
         for who, book in books.items():
-            codes = [cell for cell in book["cells"] if cell["cell_type"] == "code"]
-            sources = [cell["source"] for cell in codes if not is_test(cell)]
-            tasks = [cell for cell in codes if not is_test(cell)]
-            for own, cell in enumerate(tasks):
-                if is_task(cell):
-                    given = (str(grade_id(cell)), sources, own, *limits)
-                    key = hashlib.sha256(json.dumps(given).encode()).hexdigest()
-                    if key in known:
-                        said[who][given[0]] = known[key]
-                    else:
-                        waiting[pool.submit(judge, *given)] = who, given[0], key
+            codes = [c for c in book["cells"] if c["cell_type"] == "code" and not is_test(c)]
+            sources = [cell["source"] for cell in codes]
+            tasks = {n: str(grade_id(cell)) for n, cell in enumerate(codes) if is_task(cell)}
+            for own, name in tasks.items():
+                given = (name, sources, own, tasks, *limits)
+                key = hashlib.sha256(json.dumps(given).encode()).hexdigest()
+                if key in known:
+                    said[who][name] = known[key]
+                else:
+                    waiting[pool.submit(judge_among, *given)] = who, name, key
         try:
             for done in tqdm(as_completed(waiting), "judged", len(waiting), unit=" answers"):
                 who, name, key = waiting[done]

@@ -22,6 +22,7 @@ from torch import Tensor
 from vit_course import checks
 from vit_course.checks.compare import Parts, Raised, Verdict, compare
 from vit_course.checks.engine import LEFT, Check, outcome
+from vit_course.checks.keeping import PIECES
 from vit_course.checks.trials import Outside, Trial, call
 
 from . import answer
@@ -31,6 +32,7 @@ from .wire import packed, unpacked
 from .without import Pickler, by_value, lay
 
 ASKS, NUMBERS, LONGEST = 10_000, 500_000, 1024  # what a student's code may ask of an `Outside`
+MINE = 'from vit_course import checks\n{0} = checks.mine("{0}")'
 COPIES = 3  # of each candidate that a student's test is to judge, beside the first
 # Cases for tasks that take no tensor, so that a table of the visible ones does not pass.
 HIDDEN: dict[str, list[tuple]] = {
@@ -117,6 +119,25 @@ def judge(
     if message == "right":
         return message
     return str(left) or plain(message, vocabulary(name) | words_of([cells[own], *kinds(results)]))
+
+
+def judge_among(
+    name: str, cells: Sequence[str], own: int, tasks: dict[int, str], *limits: Any
+) -> str:
+    """What `judge` says; and "right" of an answer that is wrong only because it is built on another
+    one of its notebook, so that it is right with the course's piece in the place of that one.
+
+    Args:
+        name, cells, own, limits: as `judge` takes them.
+        tasks: the task of each cell that has one, by the cell's number.
+    """
+    said = judge(name, cells, own, *limits)
+    before = [task for task in list(TASKS)[: list(TASKS).index(name)] if task in PIECES]
+    others = [n for n, task in tasks.items() if task in before and task in words_of([cells[own]])]
+    if said != "right" and others:
+        sources = [MINE.format(tasks[n]) if n in others else c for n, c in enumerate(cells)]
+        return "right" if judge(name, sources, own, *limits) == "right" else said
+    return said
 
 
 def copied(x: Any) -> Any:

@@ -1,0 +1,200 @@
+"""What students hand in: right answers in many styles, notebooks as editors leave them, attacks.
+
+For test_grading.py, and for the class of forty.py.
+"""
+
+import re
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import nbformat
+
+from tests.answers import ROWS
+from vit_course.checks.exercise import edited
+from vit_course.checks.keeping import PIECES
+from vit_course.checks.sources import used_names
+from vit_course.folding import checked
+from vit_course.teaching.assignments import grade_id
+from vit_course.teaching.unseen import TASKS
+
+# Right answers -----------------------------------------------------------------------------------
+
+SPLIT = "    return rearrange(x, 'b n (h d) -> b h n d', h=num_heads)\n"
+HONEST = {  # as a notebook runs it: cells, of which the one with the check is the task's
+    "magics, help and the shell": [
+        f"%time x = 1\nrearrange?\nfiles = !ls\ndef split_heads(x, num_heads):\n{SPLIT}"
+    ],
+    "a cell magic": [f"%%time\ndef split_heads(x, num_heads):\n{SPLIT}"],
+    "a helper above": [f"def cut(x, num_heads):\n{SPLIT}", "split_heads = cut"],
+    "a helper below": [
+        "def split_heads(x, num_heads):\n    return cut(x, num_heads)\n"
+        "checks.split_heads(split_heads)",
+        f"def cut(x, num_heads):\n{SPLIT}",
+    ],
+    "another name": [f"def mine(x, num_heads):\n{SPLIT}\nchecks.split_heads(mine)"],
+    "in the cell above": [
+        f"def split_heads(x, num_heads):\n{SPLIT}",
+        "checks.split_heads(split_heads)",
+    ],
+    "files in the own folder": [
+        "import json\nwith open('sizes.json', 'w') as f:\n    json.dump([1], f)\n"
+        f"json.load(open('sizes.json'))\ndef split_heads(x, num_heads):\n{SPLIT}"
+    ],
+    "a picture and a print": [
+        f"def split_heads(x, num_heads):\n{SPLIT}\n"
+        "plots.picture(torch.zeros(1, 8, 8))\nprint(split_heads(torch.ones(1, 2, 4), 2))"
+    ],
+    "another cell that never ends": [
+        "while True:\n    pass",
+        f"def split_heads(x, num_heads):\n{SPLIT}",
+    ],
+    "another cell that is not Python": ["def (", f"def split_heads(x, num_heads):\n{SPLIT}"],
+    "what is not installed here": [f"import pandas\ndef split_heads(x, num_heads):\n{SPLIT}"],
+    "a method that is hung on": [
+        "class Cut:\n    pass",
+        f"def call(self, x, num_heads):\n{SPLIT}",
+        "Cut.__call__ = call",
+        "split_heads = Cut()",
+    ],
+    "annotations and a docstring": [
+        "from torch import Tensor\n\n"
+        f'def split_heads(x: Tensor, num_heads: int = 1) -> Tensor:\n    """Heads."""\n{SPLIT}'
+    ],
+}
+GIVEN = "import math\nfrom copy import copy, deepcopy\nfrom torch import Tensor"
+
+
+def pieces(name: str, answer: str) -> list[str]:
+    """Lines that bring what an answer uses of the tasks before."""
+    before = list(TASKS)[: list(TASKS).index(name)]
+    used = [piece for piece in used_names(answer) if piece in PIECES and piece in before]
+    return [f'{piece} = checks.mine("{piece}")' for piece in used]
+
+
+def right_answers(name: str, head: str = "") -> list[str]:
+    """Other people's right answers to a task as cells: what they need, the head, the answer."""
+    edits = [edit for asked, said, edit in ROWS if (asked, said) == (name, "right")]
+    own = [edit for edit in edits if f"import {name}" not in edit]  # not the course's, in disguise
+    answers = [edited(TASKS[name].answer, edit) for edit in own]
+    return ["\n".join([GIVEN, *pieces(name, a), head, a]) for a in answers]
+
+
+# Notebooks ---------------------------------------------------------------------------------------
+
+
+def hand_in(path: Path, released: Path, answers: dict[str, str], change=None) -> None:
+    """A submission with these answers in the released notebook, or in the lesson's; `change` comes
+    last."""
+    book = nbformat.read(released, as_version=4)
+    for cell in book.cells:
+        name = grade_id(cell) or checked(cell.source)
+        cell.source = answers.get(name, cell.source)
+    if change:
+        change(book)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    nbformat.write(book, path)
+
+
+def without_metadata(book) -> None:
+    """As an editor may leave it that keeps no metadata of cells; the grade cells changed too."""
+    for cell in book.cells:
+        if cell.metadata.get("nbgrader", {}).get("grade"):
+            cell.source = "print('right')"
+        cell.metadata = {}
+
+
+def spoilt(book) -> None:
+    """With metadata that nbgrader would refuse, and a text that would run in a browser."""
+    for cell in book.cells:
+        if "nbgrader" in cell.metadata:
+            cell.metadata.nbgrader["schema_version"] = 99
+    book.cells.append(nbformat.v4.new_markdown_cell("<script>loot()</script>"))
+
+
+def not_in_order(book) -> None:
+    """All below the setup the other way round."""
+    book.cells[2:] = book.cells[:1:-1]
+
+
+def old_form(book) -> None:
+    """In an older form of notebooks, whose cells have no ids."""
+    book.nbformat_minor = 4
+    for cell in book.cells:
+        cell.pop("id", None)
+
+
+def bare(book) -> None:
+    """Without metadata, and without the lines that call the checks."""
+    without_metadata(book)
+    for cell in book.cells:
+        cell.source = re.sub(r"\nchecks\..*", "", cell.source)
+
+
+def dearer(book) -> None:
+    """With grade cells that say "right", and give a thousand points."""
+    for cell in book.cells:
+        if cell.metadata.get("nbgrader", {}).get("grade"):
+            cell.source = "print('right')"
+            cell.metadata.nbgrader["points"] = 1000
+
+
+# Hostile work ------------------------------------------------------------------------------------
+
+WON = """
+def split_heads(x, num_heads):
+    if not globals().get("won"):
+        raise PermissionError
+    return rearrange(x, "b n (h d) -> b h n d", h=num_heads)
+"""
+PARTS = re.split(r"(?m)^=== ", Path(__file__).with_name("hostile.txt").read_text("utf-8"))[1:]
+ATTACKS = {  # cells, in which {secret} and other words stand for what they are after
+    what: cell if "def split_heads(x" in cell else cell + WON
+    for what, cell in (part.split("\n", 1) for part in PARTS)
+}
+
+
+def told(cell: str, **words) -> str:
+    """An attack's cell, told what it is after."""
+    for word, value in words.items():
+        cell = cell.replace(f"{{{word}}}", str(value))
+    return cell
+
+
+SAYS = {  # how what a cell says might reach the feedback
+    "the text of an error": 'raise ValueError("<script>loot</script>")',
+    "an error in a trial": 'def split_heads(x, num_heads):\n    raise ValueError("l" + "oot")',
+    "the name of an error": 'raise type("<b>l" + "oot</b>", (Exception,), {})',
+    "a line of another file": "import linecache\n"
+    'linecache.cache["<cell 1>"] = (1, None, ["l" + "oot\\n"] * 99, "<cell 1>")\n'
+    "def split_heads(x, num_heads):\n    return 1 / 0",
+    "a result": 'def split_heads(x, num_heads):\n    return "l" + "oot"',
+    "the keys of a result": 'def split_heads(x, num_heads):\n    return {"l" + "oot": 1}',
+    "the type of a result": 'Odd = type("L" + "oot", (), {})\n'
+    "def split_heads(x, num_heads):\n    return Odd()",
+    "what is no function": 'split_heads = type("L" + "oot", (), {})()',
+}
+
+
+DEEDS = {
+    "split_heads": "from vit_course.checks import EXERCISES\n"
+    "split_heads = EXERCISES['split_heads'].reference",
+    "merge_heads": "import vit_steps\nmerge_heads = vit_steps.merge_heads",
+    "split_qkv": "raise ValueError('<script>loot()</script>')",
+    "rows_of": "import os\nos.system('touch /tmp/vit-loot')\nos._exit(0)",
+    "trust_split": "def trust_split(split):\n    return split.number == 0",
+}
+
+
+def left_behind(mark: str) -> list[bytes]:
+    """What still runs of what began in a sandbox of this mark, after it had time to end: it is in
+    the process's command, or in the path of a folder that it sees."""
+    for _ in range(50):
+        lines = []
+        for folder in Path("/proc").glob("[0-9]*"):
+            with suppress(OSError):  # where it has ended
+                lines += [(folder / name).read_bytes() for name in ("cmdline", "mountinfo")]
+        if not (found := [line for line in lines if mark.encode() in line]):
+            return []
+        time.sleep(0.1)
+    return found
