@@ -4,14 +4,23 @@ It runs the model that it is given, and nothing else. What it does not know it d
 check that does not apply says so.
 """
 
+import sys
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext, redirect_stdout
 from dataclasses import replace
+from operator import index
+from threading import Lock
 
+import torch
 from torch import nn
 
 from .findings import CHECKS
 from .patient import Patient
 from .report import Finding, Report, Skipped
+from .watching.answers import Ears
 from .watching.restore import unchanged
+
+ALONE = Lock()  # what a model prints, and autocast, can be listened to for one model at a time
 
 __all__ = ["Finding", "Report", "Skipped", "examine"]
 
@@ -41,12 +50,15 @@ def examine(
     """
     if not isinstance(model, nn.Module):
         raise TypeError(f"model is {type(model).__name__}; give an nn.Module, made and not trained")
-    size = (image_size, image_size) if isinstance(image_size, int) else tuple(image_size)
-    if len(size) != 2 or min(*size, in_channels) < 1:
+    sides = image_size if isinstance(image_size, Sequence) else (image_size,) * 2
+    size, channels = tuple(map(index, sides)), index(in_channels)
+    if len(size) != 2 or min(*size, channels) < 1:
         raise ValueError(f"image_size is {image_size}, in_channels {in_channels}; give 1 and more")
     findings, skipped, sound = [], [], []
-    with unchanged(model):
-        patient = Patient(model.eval(), (size[0], size[1]), in_channels, fresh)
+    model = getattr(model, "_orig_mod", model)  # what torch.compile has wrapped
+    with ALONE, unchanged(model), as_written(), redirect_stdout(Ears({})):
+        torch.set_num_threads(1)  # beside other work two are slower than one
+        patient = Patient(model.eval(), (size[0], size[1]), channels, fresh)
         patient.observe()
         for check in CHECKS:
             name = check.__name__.replace("_", " ")
@@ -62,3 +74,9 @@ def examine(
             else:
                 skipped.append(replace(found, name=name))
     return Report(tuple(findings), tuple(skipped), tuple(sound))
+
+
+def as_written() -> AbstractContextManager:
+    """Inside, what torch.compile has compiled runs as written; each look would compile it anew."""
+    compiled = "torch._dynamo" in sys.modules
+    return torch.compiler.set_stance("force_eager") if compiled else nullcontext()

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from .watching.answers import Answer, Ears, rows_of
 from .watching.blocks import Acts
-from .watching.calls import Calls
+from .watching.calls import Calls, Maps, norms_of
 from .watching.fixed_devices import Devices
 from .watching.gradients import silent_rows, without_gradient
 from .watching.places import of_error, paths
@@ -34,19 +34,16 @@ class Patient:
     ):
         self.model, self.size = model, size
         self.known = paths(model)
-        self.fresh = looks_fresh(model) if fresh is None else fresh
+        self.fresh = fresh
         self.strays = list(strays(model))
-        self.gains = {
-            id(m.weight): float(m.weight.detach().float().std()) * m.in_features**0.5
-            for m in model.modules()
-            if isinstance(m, nn.Linear) and m.weight.numel() > 1
-        }
         tensors = [t for t in model.parameters() if t.is_floating_point()]
         like = tensors[0] if tensors else torch.empty(0)
         images = torch.randn(2, channels, *size, generator=torch.Generator().manual_seed(0))
         self.images = images.to(like.device, like.dtype)
         # What `observe` finds out.
         self.watch, self.calls = Watch(model, self.known), Calls(nn.Identity())
+        self.maps, self.norms = Maps(model), set[str]()
+        self.stds: dict[str, float] = {}  # of parameters, before they were woken
         self.devices = Devices(self.known, ())
         self.answer, self.alone = Answer(), Answer()
         self.logits: Tensor | None = None
@@ -110,6 +107,8 @@ class Patient:
         `silent` the parameters without a gradient, `blocks` which blocks of a list have an
         influence, `alone` the answer for the first image by itself, `given` the logits of `some`.
         """
+        numbers = {n: x.detach().float() for n, x in self.model.named_parameters()}
+        self.stds = {n: float(x.std(correction=0)) for n, x in numbers.items() if x.numel()}
         self.wake()
         self.before = {n: p.detach().clone() for n, p in self.model.named_parameters()}
         self.model.zero_grad(set_to_none=True)
@@ -119,7 +118,7 @@ class Patient:
         self.watch = Watch(self.model, self.known)
         acts, self.calls = Acts(self.model), Calls(self.model)
         self.devices = Devices(self.known, (x for _, x in self.strays))
-        with self.watch, self.devices:
+        with self.watch, self.devices, self.maps:
             self.answer = self.call(given, 0)
         if self.answer.error:  # what watches may be in the way
             self.watch, given = Watch(self.model, self.known), leaf * 1
@@ -148,6 +147,17 @@ class Patient:
         self.answer.logits, self.answer.heads = self.logits, []
         if logits is not None and (self.silent or self.rows):
             self.second_chance()
+        self.norms = norms_of(self.model, self.calls, self.maps)
+        if self.fresh is None:
+            self.fresh = self.looks_fresh()
+
+    def looks_fresh(self) -> bool | None:
+        """Whether in every norm the weights are all alike, and the biases: training parts them.
+
+        None where there is no norm to tell by.
+        """
+        own = [n for n in self.stds if n.rpartition(".")[0] in self.norms]
+        return all(self.stds[n] == 0 for n in own) if own else None
 
     def learn(self, *heads: Tensor) -> str:
         """Send a gradient back from a random mix of logits; gives the error, or ""."""
@@ -177,18 +187,3 @@ class Patient:
         spread = max(float(other.std()), 1e-12) if other.numel() > 1 else 1.0
         difference = float((logits - other).abs().max())
         return difference / spread if math.isfinite(difference) else math.inf
-
-
-def looks_fresh(model: nn.Module) -> bool | None:
-    """Whether every norm still has weight 1 and bias 0, as no training leaves them.
-
-    None where there is no norm to tell by.
-    """
-    norms = [m for m in model.modules() if "Norm" in type(m).__name__]
-    pairs = [
-        (value, wanted)
-        for norm in norms
-        for value, wanted in ((getattr(norm, "weight", None), 1), (getattr(norm, "bias", None), 0))
-        if isinstance(value, Tensor)
-    ]
-    return all(bool((value == wanted).all()) for value, wanted in pairs) if pairs else None

@@ -72,7 +72,9 @@ class Report:
     def summary(self) -> str:
         """One line: how many findings, how many checks were passed, how many do not apply."""
         found = f"{len(self.findings)} finding{'s' * (len(self.findings) != 1)}"
-        return f"{found}; {len(self.sound)} checks passed, {len(self.skipped)} do not apply"
+        number = len(self.findings) + len(self.sound) + len(self.skipped)
+        passed = f"{len(self.sound)} of {number} checks passed"
+        return f"{found}; {passed}, {len(self.skipped)} do not apply"
 
     def _repr_html_(self) -> str:
         columns = ("finding", "measured", "why", "where")

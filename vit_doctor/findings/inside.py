@@ -70,6 +70,20 @@ def softmax_unused(p: Patient) -> Finding | Skipped | None:
     )
 
 
+def mask_unused(p: Patient) -> Finding | Skipped | None:
+    """Scores that were masked, or given a bias, in a new tensor that nothing takes up."""
+    if not p.watch.unused:
+        return None if seen(p) else UNSEEN
+    _, where = next(iter(p.watch.unused.values()))
+    return Finding(
+        "mask unused",
+        f"what a mask or a bias makes of the scores is thrown away, {len(p.watch.unused)} times",
+        "masked_fill without _, torch.where and + give a new tensor: scores = "
+        "scores.masked_fill(~mask, -inf)",
+        where,
+    )
+
+
 def activation_missing(p: Patient) -> Finding | Skipped | None:
     """A linear map that widens tokens, and one that narrows them, with nothing in between.
 
@@ -82,6 +96,19 @@ def activation_missing(p: Patient) -> Finding | Skipped | None:
         f"a linear map's output goes straight into another one, {len(p.watch.bare)} times",
         "two linear maps in a row are one: put GELU in between",
         p.watch.bare[0],
+    )
+
+
+def activation_last(p: Patient) -> Finding | Skipped | None:
+    """An activation of a linear map's output, dropout or not, that is added to tokens as it is."""
+    if not p.watch.positive:
+        return None if p.watch.used else Skipped("the model was not seen running")
+    return Finding(
+        "activation last",
+        f"an activation's output is added to the tokens, {len(p.watch.positive)} times",
+        "ReLU gives nothing below 0, GELU nothing below -0.17, so that a branch can hardly take "
+        "anything away: end it with a linear map",
+        p.watch.positive[0],
     )
 
 
@@ -177,7 +204,8 @@ def near(sums: tuple[float, float], to: float, within: float = 0.01) -> bool:
 
 
 INSIDE = (
-    *(scale_after_softmax, softmax_axis, softmax_unused, activation_missing),
+    *(scale_after_softmax, softmax_axis, softmax_unused, mask_unused, activation_missing),
+    activation_last,
     *(scale_missing, scale_width),
     *(attention_uniform, attention_saturated),
 )

@@ -4,6 +4,8 @@ from collections.abc import Callable, Iterator
 
 import torch
 from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm
+from torch.nn.modules.conv import _ConvNd
 
 from ..patient import Patient
 from ..report import Finding, Skipped
@@ -24,20 +26,19 @@ def attentions(p: Patient) -> list[tuple[str, nn.Module]]:
         module = known.get(seen.module)
         if module is None or type(module).__module__.startswith("torch.") or not seen.plain:
             continue
-        if all(even(inner) for inner in module.modules()):
+        if all(even(p, path, inner) for path, inner in module.named_modules(prefix=seen.module)):
             found.setdefault(type(module), (seen.module, module))
     return list(found.values())
 
 
-def even(module: nn.Module) -> bool:
-    """Whether a module treats all tokens alike, as far as its kind tells."""
-    if isinstance(module, nn.Linear):
-        return True
-    if isinstance(module, nn.LayerNorm):
-        return len(module.normalized_shape) == 1
-    kind = type(module).__name__
-    own = [*module.parameters(recurse=False), *module.buffers(recurse=False)]
-    return not ("Conv" in kind or "BatchNorm" in kind or any(t.ndim > 1 for t in own))
+def even(p: Patient, path: str, module: nn.Module) -> bool:
+    """Whether a module treats all tokens alike: its tables are the weights of linear maps alone."""
+    if isinstance(module, _ConvNd | _BatchNorm):
+        return False
+    tables = [name for name, x in module.named_parameters(path, recurse=False) if x.ndim > 1]
+    return set(tables) <= p.maps.came.keys() and all(
+        x.ndim < 2 for x in module.buffers(recurse=False)
+    )
 
 
 def tried(p: Patient) -> Iterator[tuple[str, nn.Module, Tensor, Callable[[Tensor], Tensor]]]:
@@ -149,7 +150,10 @@ def patches_scrambled(p: Patient) -> Finding | Skipped | None:
     for wide in (width, width + side):
         draw = torch.Generator().manual_seed(5)
         leaf = torch.randn(1, p.images.shape[1], height, wide, generator=draw).to(p.images)
-        tokens = entering(p, leaf.requires_grad_() * 1)
+        images = leaf.requires_grad_() * 1
+        tokens = entering(p, images)
+        if tokens is None and wide != width:  # all that it lacks may be positions for so many
+            tokens = cut(p, images)
         if tokens is None or not tokens.requires_grad or tokens.shape[1] < 3:
             continue
         length = tokens.shape[1]
@@ -174,15 +178,35 @@ def patches_scrambled(p: Patient) -> Finding | Skipped | None:
                     f"patch of {side}×{side} has, but spread over {rows} rows, {columns} columns",
                     "a token should be one patch: reshape to (B, C, H/p, p, W/p, p), then permute, "
                     "and do not swap height and width",
-                    maker(p),
+                    of_module(p.model.get_submodule(makers(p)[0]), makers(p)[0]),
                 )
     return None if applies else Skipped("no token was seen that is a single patch")
 
 
-def maker(p: Patient) -> str:
-    """Where the first module stands that gave tokens."""
+def makers(p: Patient) -> list[str]:
+    """The paths of the modules that gave tokens (B, n, D), those first that were given images."""
     paths = [path for path, call in p.calls.of.items() if call.shape and len(call.shape) == 3]
-    return of_module(p.model.get_submodule(paths[0]), paths[0]) if paths else ""
+    return sorted(paths, key=lambda path: not given_images(p, path))
+
+
+def given_images(p: Patient, path: str) -> bool:
+    """Whether a module was given the images as they came."""
+    args = p.calls.of[path].args
+    return bool(args) and isinstance(args[0], Tensor) and args[0].shape == p.images.shape
+
+
+def cut(p: Patient, images: Tensor) -> Tensor | None:
+    """The tokens that the module gives for other images that was given images, if it takes them."""
+    path, side = next(iter(makers(p)), ""), patch_side(p) or 1
+    count = p.size[0] * p.size[1] // side**2
+    shape = p.calls.of[path].shape if path else None
+    if not shape or shape[1] < count or not given_images(p, path):
+        return None
+    try:
+        tokens = first(p.model.get_submodule(path)(images, **p.calls.of[path].kwargs))
+    except Exception:
+        return None
+    return tokens if isinstance(tokens, Tensor) and tokens.ndim == 3 else None
 
 
 def tokens_read(p: Patient) -> Finding | Skipped | None:

@@ -1,14 +1,13 @@
 """Where norms stand: before each branch of a block, before the head, and once."""
 
-from itertools import takewhile
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from ..patient import Patient
 from ..report import Finding, Skipped
-from ..watching.calls import Part, element, is_linear, is_norm, part, silenced, size, sizes
+from ..watching.calls import Maps, Part, part, silenced, size
 from ..watching.places import of_module
 
 NO_BLOCKS = Skipped("no list of blocks of tokens was seen")
@@ -25,20 +24,16 @@ def blocks(p: Patient) -> list[tuple[str, nn.Module, Part]]:
     return list(found.values())
 
 
-def linears(module: nn.Module, path: str = "") -> dict[str, nn.Module]:
-    """The linear maps in a module, by their path."""
-    return {
-        f"{path}.{name}".lstrip("."): inner
-        for name, inner in module.named_modules()
-        if name and is_linear(inner)
-    }
+def maps_in(p: Patient, path: str) -> list[str]:
+    """The weights of the linear maps in a module, by their names, as they are used."""
+    return [name for name in p.maps.came if name.startswith(f"{path}.")]
 
 
-def stream(module: nn.Module, given: Part) -> bool:
+def stream(p: Patient, path: str, given: Part) -> bool:
     """Whether a block hands its input on unchanged where its linear maps are silent (pre-norm)."""
     x, run = given
     x = 100 * x / max(float(x.std()), 1e-30)
-    with torch.no_grad(), silenced(list(linears(module).values())):
+    with torch.no_grad(), silenced(p.model, maps_in(p, path)):
         out = run(x)
     return float(torch.cosine_similarity(out.flatten(), x.flatten(), dim=0)) > 0.9 and (
         0.5 < size(out) / size(x) < 2
@@ -56,17 +51,17 @@ def norm_missing(p: Patient) -> Finding | Skipped | None:
         return Skipped("the same tokens give something else each time")
     applies = False
     for path, module, given in blocks(p):
-        norms = [m for m in module.modules() if is_norm(m)]
+        norms = [name for name in p.norms if name.startswith(f"{path}.")]
         gates = [x for x in module.parameters() if x.numel() == 1]
-        if batch_norms(module) or (gates and not norms) or not stream(module, given):
+        if batch_norms(module) or (gates and not norms) or not stream(p, path, given):
             continue
         x, run = given
         x = x / max(float(x.std()), 1e-30)
         came, added = [], []
         for scale in (100, 10_000):
-            with torch.no_grad(), sizes(linears(module, path)) as found:
+            with torch.no_grad(), Maps(p.model) as found:
                 added.append(size(run(x * scale) - x * scale))
-            came.append(found)
+            came.append(found.came)
         applies = True
         # Float32 leaves 1e-7 of the stream: an addition below 3e-5 of it is not compared.
         if added[1] < 0.3 or added[1] < 10 * added[0]:
@@ -99,25 +94,19 @@ def final_norm_missing(p: Patient) -> Finding | Skipped | None:
     given = None if last is None else part(p.model.get_submodule(last), p.calls.of.get(last))
     if last is None or given is None:
         return NO_BLOCKS
-    block = p.model.get_submodule(last)
-    normed = any(is_norm(m) for m in block.modules()) and not batch_norms(p.model)
-    if not normed or not stream(block, given) or "random in eval" in p.found:
+    block, inside = p.model.get_submodule(last), maps_in(p, last)
+    normed = any(name.startswith(f"{last}.") for name in p.norms) and not batch_norms(p.model)
+    if not normed or not stream(p, last, given) or "random in eval" in p.found:
         return Skipped("the blocks are not pre-norm, or it cannot be told")
-    order = list(p.calls.of)
-    behind = {
-        path: p.model.get_submodule(path)
-        for path in order[order.index(last) + 1 :]
-        if isinstance(p.model.get_submodule(path), nn.Linear)
-    }
     handle = block.register_forward_hook(lambda _, __, output: louder(output))
-    with sizes(behind) as came:
+    with Maps(p.model) as found:
         p.ask(p.some)
     handle.remove()
-    name = next(iter(came), "")
-    before = p.calls.of[name].args if name else ()
-    if not before or not isinstance(before[0], Tensor):
+    order = list(found.came)
+    name = next(iter(order[order.index(inside[-1]) + 1 :]), "") if inside else ""
+    if not name:
         return Skipped("no linear map was seen behind the blocks")
-    ratio = came[name] / max(size(before[0][: len(p.some)]), 1e-30)
+    ratio = found.came[name] / max(p.maps.came[name], 1e-30)
     if ratio < 30:
         return None
     return Finding(
@@ -141,15 +130,17 @@ def norm_unused(p: Patient) -> Finding | Skipped | None:
 
     A norm that is used in training alone gets a gradient there, and is sound.
     """
-    if p.pixels is None or not p.calls.heard:
+    if p.pixels is None or not p.norms:
         return Skipped("no norm was seen, or no gradient reaches the images")
     for path, heard in p.calls.heard.items():
+        if path not in p.norms or heard:
+            continue
         norm = p.model.get_submodule(path)
         holder = path.rpartition(".")[0]
         while holder and holder not in p.calls.heard:
             holder = holder.rpartition(".")[0]
-        own = [f"{path}.{n}".lstrip(".") for n, x in norm.named_parameters() if x.requires_grad]
-        if not is_norm(norm) or heard or not p.calls.heard.get(holder, True):
+        own = [f"{path}.{n}" for n, x in norm.named_parameters() if x.requires_grad]
+        if not p.calls.heard.get(holder, True):
             continue
         if all(name in p.silent for name in own):
             return Finding(
@@ -161,30 +152,17 @@ def norm_unused(p: Patient) -> Finding | Skipped | None:
     return None
 
 
-def between(model: nn.Module, one: str, other: str) -> bool:
-    """Whether a list of modules stands between two of them and what holds both."""
-    pairs = zip(one.split("."), other.split("."), strict=False)
-    start = ".".join(a for a, _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
-    for path in (one, other):
-        while path != start and path:
-            path = path.rpartition(".")[0]
-            if path != start and isinstance(model.get_submodule(path), nn.ModuleList):
-                return True
-    return False
-
-
 def norm_twice(p: Patient) -> Finding | Skipped | None:
-    """A norm that is given another one's output, both of one class and in one block; exactly.
+    """A norm that is given another one's output, both in one block or one holder; exactly.
 
     A norm around the blocks may follow or precede one of theirs, as in torch's Transformer.
     """
-    for second, one in p.calls.twice:
-        pair = [p.model.get_submodule(path) for path in (one, second)]
+    for second, one in p.calls.fed:
+        if not {one, second} <= p.norms or second.startswith(f"{one}."):
+            continue
         holders = [path.rpartition(".")[0] for path in (one, second)]
-        places = [element(p.model, path) for path in holders]
-        same = places[0] == places[1] if all(places) else holders[0] == holders[1]
-        same = same and not between(p.model, one, second)
-        if same and type(pair[0]) is type(pair[1]):
+        places = [[b for b in p.blocks if f"{path}.".startswith(f"{b}.")] for path in holders]
+        if (places[0] and places[0] == places[1]) or holders[0] == holders[1]:
             names = f"{one} is applied twice" if one == second else f"{second} is given what {one}"
             return Finding(
                 "norm twice",

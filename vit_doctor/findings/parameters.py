@@ -2,7 +2,7 @@
 
 import math
 
-from torch import Tensor, nn
+from torch import Tensor
 
 from ..patient import Patient
 from ..report import Finding, Skipped
@@ -156,14 +156,13 @@ def initial_loss(p: Patient) -> Finding | Skipped | None:
 
 
 def gains(p: Patient) -> list[tuple[str, float]]:
-    """For each weight of a Linear, its standard deviation times √inputs; nn.Linear gives 0.58."""
-    linear = [(n, m.weight) for n, m in p.model.named_modules() if isinstance(m, nn.Linear)]
-    classes = 0 if p.logits is None else p.logits.shape[1]
-    return [
-        (f"{n}.weight".lstrip("."), float(p.gains[id(w)]))
-        for n, w in linear
-        if id(w) in p.gains and len(w) != classes
-    ]
+    """For each weight of a linear map, its standard deviation times √inputs; nn.Linear gives 0.58.
+
+    The last one, the head's, may start as it likes.
+    """
+    names = list(p.maps.came)
+    known = [n for n in names[:-1] if p.maps.width[n] in p.model.get_parameter(n).shape]
+    return [(n, p.stds[n] * p.maps.width[n] ** 0.5) for n in known]
 
 
 def weights_large(p: Patient) -> Finding | Skipped | None:
@@ -223,6 +222,8 @@ def against(p: Patient, how: str, limit: float, name: str, why: str) -> Finding 
     if not p.fresh or not met:
         return NOT_FRESH if not p.fresh else Skipped(f"no parameter was seen to be {how}")
     for m in met:
+        if how == "added" and m.alike:  # that is another fault: no positions
+            continue
         own = p.woken.get(m.name, m.own)
         ratio = own / m.content if m.content else math.inf
         if (ratio > limit and own > 0.4) if limit > 0 else 0 < ratio < -limit:

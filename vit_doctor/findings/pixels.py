@@ -101,11 +101,20 @@ def no_positions(p: Patient) -> Finding | Skipped | None:
     moved = p.ask(moved).logits
     if there is None or moved is None or p.differs(moved[:1], there[:1]) > limit:
         return None
+    if "idle block" in p.found:
+        return Skipped("blocks change nothing, and without them no order could count")
+    added = next((m for m in p.watch.meetings if m.how == "added"), None)
+    why = "the model cannot tell where a patch stands; add positions to the tokens, a row for each"
+    if added and added.alike:
+        why = f"all rows of {added.name} are alike; draw them: nn.init.trunc_normal_(x, std=0.02)"
+    elif added:
+        why = f"{added.name} is added, and what comes after makes no use of it"
     return Finding(
         "no positions",
         f"the patches of {side}×{side} pixels in another order: logits move by "
         f"{p.differs(moved[:1], there[:1]):.1g} of their spread",
-        "the model cannot tell where a patch stands; add positions to the tokens",
+        why,
+        added.where if added else "",
     )
 
 

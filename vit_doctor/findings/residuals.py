@@ -1,13 +1,15 @@
 """Whether each branch of a block adds to its input, and each block is one of its own."""
 
+from collections.abc import Callable
+
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from ..patient import Patient
 from ..report import Finding, Skipped
 from ..watching.calls import Part, silenced
 from ..watching.places import of_module
-from .norms import NO_BLOCKS, blocks, linears
+from .norms import NO_BLOCKS, blocks, maps_in
 
 
 def residual_missing(p: Patient) -> Finding | Skipped | None:
@@ -17,22 +19,25 @@ def residual_missing(p: Patient) -> Finding | Skipped | None:
     that passes nothing with all of them silent may be a branch, with its residual around it: then
     the logits still depend on the image.
     """
+    if p.backward:
+        return Skipped("no gradient comes back")
     applies = False
     for path, module, given in blocks(p):
-        inside = [a.module for a in p.watch.attentions if a.module.startswith(path + ".")]
-        if not inside:
+        within = [a.module for a in p.watch.attentions if f"{a.module}.".startswith(f"{path}.")]
+        if not within:
             continue
-        child = inside[0][len(path) + 1 :].partition(".")[0]
+        child = within[0][len(path) + 1 :].partition(".")[0]
         families = {"attention": [], "MLP": []}
-        for name, linear in linears(module).items():
-            families["attention" if name.partition(".")[0] == child else "MLP"].append(linear)
-        if not all(families.values()):
-            continue
-        applies = True
-        both = [linear for family in families.values() for linear in family]
-        missing = [kind for kind, hushed in families.items() if not passes(given, hushed)]
-        if len(missing) != 1 and not passes(given, both):
-            elsewhere = [a for a in p.watch.attentions if not a.module.startswith(path + ".")]
+        for name in maps_in(p, path):
+            own = child and name.startswith(f"{path}.{child}.")
+            families["attention" if own else "MLP"].append(name)
+        both = [name for family in families.values() for name in family]
+        applies = applies or bool(both)
+        missing = []
+        if all(families.values()):
+            missing = [kind for kind, names in families.items() if not passes(p, given, names)]
+        if len(missing) != 1 and not passes(p, given, both):
+            elsewhere = len(within) < len(p.watch.attentions)
             missing = list(families) if elsewhere and not heard(p, both) else []
         if missing:
             return Finding(
@@ -46,28 +51,26 @@ def residual_missing(p: Patient) -> Finding | Skipped | None:
     return None if applies else Skipped("no block was seen that holds an attention and an MLP")
 
 
-def passes(given: Part, hushed: list[nn.Module]) -> bool:
+def passes(p: Patient, given: Part, hushed: list[str]) -> bool:
     """Whether a block's output depends on its input while some of its parts are silent."""
     x, run = given
-    leaf = x.clone().requires_grad_()
-    with torch.enable_grad(), silenced(hushed):
-        out = run(leaf * 1)
-    if not out.requires_grad:
-        return False
-    mix = torch.randn(out.shape, generator=torch.Generator().manual_seed(6)).to(out)
-    (grad,) = torch.autograd.grad((out * mix).sum(), leaf, allow_unused=True)
-    return grad is not None and bool(grad.any())
+    return reached(p, hushed, x, run)
 
 
-def heard(p: Patient, hushed: list[nn.Module]) -> bool:
+def heard(p: Patient, hushed: list[str]) -> bool:
     """Whether the logits depend on the image while some parts of the model are silent."""
-    leaf = p.some.clone().requires_grad_()
-    with torch.enable_grad(), silenced(hushed):
-        logits = p.call(leaf * 1, 0).logits
-    if logits is None or not logits.requires_grad:
-        return logits is None
-    mix = torch.randn(logits.shape, generator=torch.Generator().manual_seed(7)).to(logits)
-    (grad,) = torch.autograd.grad((logits * mix).sum(), leaf, allow_unused=True)
+    return reached(p, hushed, p.some, lambda images: p.call(images, 0).logits)
+
+
+def reached(p: Patient, hushed: list[str], x: Tensor, run: Callable) -> bool:
+    """Whether what comes out depends on what goes in, by its gradient, while parts are silent."""
+    leaf = x.clone().requires_grad_()
+    with torch.enable_grad(), silenced(p.model, hushed):
+        out = run(leaf * 1)
+        if out is None or not out.requires_grad:
+            return out is None
+        mix = torch.randn(out.shape, generator=torch.Generator().manual_seed(6)).to(out)
+        (grad,) = torch.autograd.grad((out * mix).sum(), leaf, allow_unused=True)
     return grad is not None and bool(grad.any())
 
 

@@ -1,10 +1,11 @@
 """Numbers that a model starts with, and that are one of the usual ones elsewhere."""
 
-from torch import Tensor, nn
+import torch
+from torch import nn
 
 from ..patient import Patient
 from ..report import Finding, Skipped
-from ..watching.calls import is_norm, size
+from ..watching.calls import first, size
 from ..watching.places import of_module
 
 
@@ -29,21 +30,31 @@ def bias_large(p: Patient) -> Finding | Skipped | None:
 
 
 def eps_large(p: Patient) -> Finding | Skipped | None:
-    """A norm's eps above 0.01; usual are 1e-3 to 1e-12."""
-    norms = [(path, m) for path, m in p.model.named_modules() if is_norm(m)]
-    if not norms:
-        return Skipped("there are no norms")
-    for path, norm in norms:
-        eps = getattr(norm, "eps", None)
-        if isinstance(eps, (float, Tensor)) and float(eps) > 0.01:
+    """Tokens of size 0.1 and of size 100: a norm gives both alike, to 30%.
+
+    An eps of 1e-3 under the root leaves 5% between them, the usual 1e-5 nothing; 0.01 leaves 30%.
+    """
+    applies = False
+    for path in sorted(p.norms):
+        norm, call = p.model.get_submodule(path), p.calls.of[path]
+        if isinstance(norm, nn.modules.batchnorm._BatchNorm):
+            continue
+        draw = torch.Generator().manual_seed(8)
+        x = torch.randn(call.args[0][:1].shape, generator=draw).to(call.args[0])
+        with torch.no_grad():
+            small, zero, large = (
+                first(norm(x * scale, *call.args[1:], **call.kwargs)) for scale in (0.1, 0, 100)
+            )
+        applies, share = True, size(small - zero) / max(size(large - zero), 1e-30)
+        if share < 0.7:
             return Finding(
                 "eps large",
-                f"{path} has eps {float(eps):g}",
-                "eps is there against division by 0; so large, it leaves small tokens small: "
-                "another number may stand in its place",
+                f"{path} gives tokens of size 0.1 {share:.2f} times as large as tokens of size 100",
+                "eps is there against division by 0; so large, it leaves small tokens small: the "
+                "usual are 1e-6 and 1e-5, and another number may stand in its place",
                 of_module(norm, path),
             )
-    return None
+    return None if applies else Skipped("no norm was seen")
 
 
 STARTS = (bias_large, eps_large)

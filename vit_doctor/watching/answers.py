@@ -1,6 +1,8 @@
 """What a model gave: its logits in whatever they came, its errors, and what it printed."""
 
 import io
+import sys
+import threading
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -31,9 +33,12 @@ class Ears(io.StringIO):
     def __init__(self, known: dict[int, str]):
         super().__init__()
         self.known, self.where = known, ""
+        self.thread, self.others = threading.get_ident(), sys.stdout
 
     def write(self, text: str) -> int:
-        """Keep the text, and the first line of the user's that wrote one."""
+        """Keep the text, and the first line of the user's that wrote one; other threads print."""
+        if threading.get_ident() != self.thread:
+            return self.others.write(text)
         self.where = self.where or here(self.known)
         return super().write(text)
 

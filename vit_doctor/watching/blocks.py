@@ -3,14 +3,18 @@
 import torch
 from torch import Tensor, nn
 
-from .calls import is_norm
+
+def of_torch(module: nn.Module) -> bool:
+    """Whether a module's class is torch's own."""
+    return type(module).__module__.startswith("torch.")
 
 
 class Acts:
     """Watches the blocks of each list: whether they change their tokens, and whether that counts.
 
-    Blocks are modules with parameters, and no norms, of which a list or Sequential holds two and
-    more of one class, and which turn tokens (B, N, D) into tokens of the same shape.
+    Blocks are modules that hold weights, not vectors alone, and turn tokens (B, N, D) into tokens
+    of the same shape: two and more of one class that stand side by side (of torch's own classes
+    only in a list or Sequential), or the only one of a ModuleList.
     """
 
     def __init__(self, model: nn.Module):
@@ -20,12 +24,12 @@ class Acts:
         self.came: dict[str, Tensor] = {}
         self.handles = []
         for path, holder in model.named_modules():
-            if not isinstance(holder, (nn.ModuleList, nn.Sequential)):
-                continue
-            kinds = [type(part) for part in holder]
+            kinds = [type(part) for part in holder.children()]
+            listed = isinstance(holder, (nn.ModuleList, nn.Sequential))
             for name, part in holder.named_children():
-                learns = any(True for _ in part.parameters()) and not is_norm(part)
-                if kinds.count(type(part)) > 1 and learns:
+                alone = isinstance(holder, nn.ModuleList) and len(kinds) == 1
+                several = kinds.count(type(part)) > 1 and (listed or not of_torch(part))
+                if (alone or several) and any(x.ndim > 1 for x in part.parameters()):
                     self.follow(f"{path}.{name}".lstrip("."), part)
 
     def follow(self, path: str, block: nn.Module) -> None:

@@ -2,6 +2,7 @@
 
 import linecache
 import sys
+import threading
 from collections.abc import Callable, Iterable
 from types import FrameType
 from typing import Any
@@ -31,11 +32,12 @@ class Devices(TorchFunctionMode):
         self.kept = torch.autocast.__init__
 
     def __enter__(self):
-        listen, kept = self.cast, self.kept
+        listen, kept, thread = self.cast, self.kept, threading.get_ident()
 
         def listening(self, device_type, dtype=None, enabled=True, cache_enabled=None):
             kept(self, device_type, dtype=dtype, enabled=enabled, cache_enabled=cache_enabled)
-            listen(device_type)
+            if threading.get_ident() == thread:
+                listen(device_type)
 
         torch.autocast.__init__ = listening
         return super().__enter__()

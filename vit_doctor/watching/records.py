@@ -12,7 +12,9 @@ class Label:
     """What is known of a tensor.
 
     Args:
-        kind: "linear", "scores", "weights" or "parameter".
+        kind: "linear", "activated" (by ReLU, GELU …), "scores", "weights" or "parameter"; of a
+            softmax by hand also "powers" (exp of scores), "total" (a sum of powers) and "logs"
+            (logarithms of weights).
         factor: all numbers that it was multiplied with since it came to be.
         name: of the parameter.
         width: of what the product that gave the scores summed over; of what a linear map that
@@ -70,13 +72,14 @@ class Attention:
 @dataclass(frozen=True)
 class Meeting:
     """A parameter that is added to tokens, or joins them: its size and theirs, as root of the
-    mean square."""
+    mean square, and whether all its rows are alike."""
 
     name: str
     how: str
     own: float
     content: float
     where: str
+    alike: bool = False
 
 
 def whole(sums: Tensor, others: Tensor, to: float, dtype: torch.dtype) -> bool:
@@ -92,10 +95,12 @@ def whole(sums: Tensor, others: Tensor, to: float, dtype: torch.dtype) -> bool:
 
 def summed(equation: Any, a: Tensor, b: Tensor) -> tuple[int, int] | None:
     """The axes of two operands that an einsum sums over, if there is one such pair."""
-    if not isinstance(equation, str) or "->" not in equation:
+    if not isinstance(equation, str):
         return None
-    inputs, result = equation.replace(" ", "").split("->")
+    inputs, _, result = equation.replace(" ", "").partition("->")
     first, second = inputs.split(",")
+    if "->" not in equation:  # then what stands once is kept
+        result = "".join(c for c in first + second if inputs.count(c) == 1)
     letters = [c for c in first if c.isalpha() and c in second and c not in result]
     if len(letters) != 1:
         return None

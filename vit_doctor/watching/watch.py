@@ -5,7 +5,6 @@ transpose, slices) and through factors that are known; anything else drops it. S
 of a labelled tensor holds, and of the rest nothing is claimed.
 """
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -15,8 +14,9 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from .places import here, inside
-from .records import Attention, Label, Meeting, summed, whole
-from .words import MASKS, MOVES, NORMS, OVER, PLUS, PRODUCTS, TIMES, tensors_in
+from .records import Attention, Label, Meeting, summed
+from .weighing import by_hand, fused, step
+from .words import ACTIVATIONS, MASKS, MOVES, NORMS, OVER, PLUS, PRODUCTS, TIMES, tensors_in
 
 
 @dataclass
@@ -30,6 +30,8 @@ class Watch(TorchFunctionMode):
     used: set[int] = field(default_factory=set)
     thrown: list[str] = field(default_factory=list)  # where raw scores mix values all the same
     bare: list[str] = field(default_factory=list)  # where a linear map follows another directly
+    positive: list[str] = field(default_factory=list)  # where an activation is added to tokens
+    unused: dict[int, tuple[Tensor, str]] = field(default_factory=dict)  # masked scores, and where
 
     def __post_init__(self):
         super().__init__()
@@ -58,39 +60,50 @@ class Watch(TorchFunctionMode):
         """Run a function of torch, then look at what went in and came out."""
         kwargs = kwargs or {}
         name = getattr(func, "__name__", "")
-        result = func(*args, **kwargs)
         tensors = tensors_in(args, kwargs)
+        # What a sum in place writes over is kept.
+        before = tensors[0].detach().clone() if name in ("add_", "__iadd__") else None
+        result = func(*args, **kwargs)
         self.used.update(map(id, tensors))
+        for x in tensors:
+            self.unused.pop(id(x), None)
         # What the doctor does not understand it leaves without a label.
         try:
-            self.see(name, func, args, kwargs, tensors, result)
+            self.see(name, func, args, kwargs, tensors, result, before)
         except (RuntimeError, ValueError, IndexError, TypeError, KeyError):
             self.labels.pop(id(result), None)
         return result
 
-    def see(self, name, func, args, kwargs, tensors, result) -> None:
+    def see(self, name, func, args, kwargs, tensors, result, before) -> None:
         """Label what came out by what went in, and write down what meets."""
         old = self.of(tensors[0]) if tensors else None
         if isinstance(result, Tensor) and result is not (tensors[0] if tensors else None):
             self.labels.pop(id(result), None)
         if name in MOVES and old:
-            before = old.before
-            if before is not None:
+            undropped = old.before
+            if undropped is not None:
                 with torch.no_grad():
-                    before = func(before, *args[1:], **kwargs)
-            self.put(result, replace(old, before=before))
+                    undropped = func(undropped, *args[1:], **kwargs)
+            self.put(result, replace(old, before=undropped))
+        elif old and self.softmax(name, tensors, old, result):
+            return
         elif name in TIMES or name in OVER:
             self.scaled(name, args, kwargs, result)
         elif name in PLUS:
-            self.added(tensors, result)
-        elif name in MASKS and old and old.kind == "scores":
-            self.put(result, replace(old, plain=False))
+            self.added(tensors, result, before)
+        elif name in MASKS and any(
+            label and label.kind == "scores" for label in map(self.of, tensors)
+        ):
+            scores = next(x for x in tensors if (own := self.of(x)) and own.kind == "scores")
+            self.mask(scores, result)
         elif name in NORMS and old and old.kind == "linear":
             self.put(result, Label("linear", sure=False))
         elif name in ("dropout", "dropout_") and old and old.kind == "weights":
             self.put(result, replace(old, before=tensors[0] if old.before is None else old.before))
-        elif name in ("dropout", "dropout_") and old and old.kind == "linear":
+        elif name in ("dropout", "dropout_") and old and old.kind in ("linear", "activated"):
             self.put(result, old)
+        elif name in ACTIVATIONS and old and old.kind == "linear":
+            self.put(result, Label("activated"))
         elif name == "linear":
             self.linear(tensors[:2], old, result)
         elif name == "embedding" and (table := self.of(tensors[1])):
@@ -99,20 +112,38 @@ class Watch(TorchFunctionMode):
             self.joined(tensors)
         elif name in PRODUCTS:
             self.product(name, args, tensors, result)
-        elif name == "log_softmax" and old and old.kind == "scores":
-            self.softened.add(id(result))
-            self.put(result, old)
-        elif name == "softmax" and old and old.kind == "scores":
-            self.softened.add(id(tensors[0]))
-            label = Label("weights", width=old.width, sure=old.sure, scale=old.factor)
-            self.put(result, replace(label, plain=old.plain, where=here(self.known)))
         elif name == "scaled_dot_product_attention":
-            self.fused(tensors[:3], args, kwargs)
+            qkv = tensors[:3]
+            labels = [self.of(x) for x in qkv[:2]]
+            self.attentions.append(fused(qkv, labels, args, kwargs, self.known))
         elif name == "multi_head_attention_forward":
             own = inside(self.known)
             self.attentions.append(Attention(tensors[1].shape[0], here(self.known), module=own))
         elif tensors and (result is tensors[0] or name == "__setitem__"):
             self.labels.pop(id(tensors[0]), None)  # changed in place by something else
+
+    def softmax(self, name: str, tensors: list[Tensor], old: Label, result: Any) -> bool:
+        """A step from scores to weights, at once or by hand; whether this was one."""
+        x, other = tensors[0], tensors[1] if len(tensors) > 1 else None
+        label = self.of(other)
+        narrow = other is not None and 1 in other.shape[-2:]
+        kind = step(name, old.kind, label.kind if label else "", narrow)
+        if name in ("softmax", "log_softmax") and kind:
+            self.softened.add(id(x if kind == "weights" else result))
+        if kind == "weights":
+            new = Label(kind, width=old.width, sure=old.sure, scale=old.factor)
+            self.put(result, replace(new, plain=old.plain, where=here(self.known)))
+        elif kind:
+            self.put(result, replace(old, kind=kind))
+        return bool(kind)
+
+    def mask(self, scores: Tensor, result: Tensor) -> None:
+        """Scores keep their label under a mask; masked ones that nothing takes up are noted."""
+        label = self.of(scores)
+        assert label is not None
+        self.put(result, replace(label, plain=False))
+        if result is not scores:
+            self.unused[id(result)] = (result, here(self.known))
 
     def linear(self, pair: list[Tensor], old: Label | None, result: Tensor) -> None:
         """A linear map; one that narrows what another has widened, just before, is written down."""
@@ -139,13 +170,25 @@ class Watch(TorchFunctionMode):
         sure = old.sure and not (learnt and old.kind != "weights")
         self.put(result, replace(old, factor=old.factor * factor, sure=sure, before=before))
 
-    def added(self, tensors: list[Tensor], result: Any) -> None:
-        """Scores keep their label under a mask; a parameter that is added to tokens is met."""
+    def added(self, tensors: list[Tensor], result: Any, before: Tensor | None) -> None:
+        """Scores keep their label under a mask; a parameter that is added to tokens is met.
+
+        Args:
+            tensors: of the sum.
+            result: the sum.
+            before: what the first tensor was, if the sum is written over it.
+        """
         labels = [self.of(x) for x in tensors]
+        kinds = [label.kind if label else "" for label in labels]
+        shapes = {tuple(x.shape) for x in tensors}
+        if "activated" in kinds and "parameter" not in kinds and len(shapes) == 1:
+            self.positive += [here(self.known)] * (tensors[0].ndim == 3)
         for x, label in zip(tensors, labels, strict=True):
             if label and label.kind == "scores" and x.shape == result.shape:
-                self.put(result, replace(label, plain=False))
+                self.mask(x, result)
                 return
+        if before is not None:
+            tensors = [before, *tensors[1:]]
         if len(tensors) == 2:
             for (x, label), other in zip(
                 zip(tensors, labels, strict=True), tensors[::-1], strict=True
@@ -153,8 +196,9 @@ class Watch(TorchFunctionMode):
                 many = x.ndim >= 2 and x.shape[-2] >= 4 and other.ndim == 3
                 if label and label.kind == "parameter" and many and other.shape == result.shape:
                     self.meet(label.name, "added", x, other)
-            if labels[0] and labels[0].kind == "linear" and tensors[1].ndim == 1:
-                self.put(result, labels[0])  # a bias
+            bias = tensors[1].ndim == 1 or tensors[1].numel() == result.shape[-1]
+            if labels[0] and labels[0].kind == "linear" and bias:
+                self.put(result, labels[0])
                 return
         self.labels.pop(id(result), None)
 
@@ -172,7 +216,10 @@ class Watch(TorchFunctionMode):
         def size(t: Tensor) -> float:  # the middle one of the tokens
             return float(t.detach().float().square().mean(-1).sqrt().median())
 
-        self.meetings.append(Meeting(name, how, size(x), size(content), here(self.known)))
+        rows = x.detach().float().flatten(0, -2)
+        alike = len(rows) > 1 and not float(rows.std(0).max())
+        place = here(self.known)
+        self.meetings.append(Meeting(name, how, size(x), size(content), place, alike))
 
     def product(self, name: str, args: Any, tensors: list[Tensor], result: Tensor) -> None:
         """Linear maps, scores, and weights that mix values."""
@@ -186,7 +233,7 @@ class Watch(TorchFunctionMode):
             return
         if "parameter" in kinds:
             self.put(result, Label("linear"))
-        elif {id(a), id(b)} & self.softened and "scores" in kinds:
+        elif {id(a), id(b)} & self.softened and kinds & {"scores", "logs"}:
             self.thrown.append(here(self.known))
         elif "weights" in kinds:
             x, mark, axis, values = a, label, axes[0], b
@@ -194,54 +241,10 @@ class Watch(TorchFunctionMode):
                 x, mark, axis, values = b, other, axes[1], a
             # Over another axis, or with one matrix for all, heads are mixed, and not values.
             if mark and axis % x.ndim >= x.ndim - 2 and values.ndim >= x.ndim:
-                self.mixed(x, mark, axis)
+                self.attentions.append(by_hand(x, mark, axis, self.known))
         elif result.ndim >= 3:
             plain = bool(label and other and label.kind == other.kind == "linear")
             sure = plain and all(each.sure for each in (label, other) if each)
             factor = (label.factor if label else 1) * (other.factor if other else 1)
             label = Label("scores", factor, width=a.shape[axes[0]], sure=sure)
             self.put(result, replace(label, plain=plain))
-
-    def mixed(self, x: Tensor, label: Label, axis: int) -> None:
-        """Write down what weights, as they mix the values, sum to."""
-        weights = (x if label.before is None else label.before).detach().float()
-        sums = weights.sum(axis)
-        axes = [i for i in range(1, x.ndim) if x.shape[i] > 1 and i - x.ndim != axis and i != axis]
-        other = any(whole(weights.sum(i), sums, label.factor, x.dtype) for i in axes)
-        plain = weights / label.factor if label.factor else weights
-        self.attentions.append(
-            Attention(
-                x.shape[axis],
-                label.where,
-                label.scale * math.sqrt(label.width) if label.sure else None,
-                label.width,
-                (float(sums.min()), float(sums.max())),
-                label.factor,
-                other,
-                float(plain.amax(axis).mean()),
-                float(plain.std()) * x.shape[axis],
-                label.plain,
-                inside(self.known),
-            )
-        )
-
-    def fused(self, qkv: list[Tensor], args: Any, kwargs: Any) -> None:
-        """Write down a fused attention; its weights are computed anew, for one image."""
-        q, k, _ = qkv
-        width, labels = q.shape[-1], (self.of(q), self.of(k))
-        scale = kwargs.get("scale")
-        scale = width**-0.5 if scale is None else float(scale)
-        ratio = None
-        if all(label and label.kind == "linear" and label.sure for label in labels):
-            ratio = scale * math.prod(label.factor for label in labels if label) * width**0.5
-        seen = Attention(k.shape[-2], here(self.known), ratio, width, module=inside(self.known))
-        masked = kwargs.get("attn_mask") is not None or (len(args) > 3 and args[3] is not None)
-        masked = masked or bool(kwargs.get("is_causal") or (len(args) > 5 and args[5]))
-        plain = not masked and all(label and label.kind == "linear" for label in labels)
-        seen = replace(seen, plain=plain)
-        if not masked and q.shape[:-2] == k.shape[:-2]:
-            with torch.no_grad():
-                weights = (q[:1].float() @ k[:1].float().mT * scale).softmax(-1)
-            largest, spread = weights.amax(-1).mean(), weights.std() * k.shape[-2]
-            seen = replace(seen, largest=float(largest), spread=float(spread))
-        self.attentions.append(seen)

@@ -14,17 +14,23 @@ MOVES = (
 TIMES = ("mul", "mul_", "multiply", "__mul__", "__rmul__", "__imul__")
 OVER = ("div", "div_", "true_divide", "divide", "__truediv__", "__itruediv__", "__div__")
 PLUS = ("add", "add_", "__add__", "__radd__", "__iadd__")
-MASKS = ("masked_fill", "masked_fill_")
+MINUS = ("sub", "sub_", "subtract", "__sub__", "__isub__")
+MASKS = ("masked_fill", "masked_fill_", "where")
 PRODUCTS = ("matmul", "bmm", "__matmul__", "einsum")
+MAPS = (*PRODUCTS, "linear", "conv1d", "conv2d", "conv3d", "multi_head_attention_forward")
 NORMS = ("layer_norm", "rms_norm", "normalize")
+ACTIVATIONS = (
+    *("relu", "relu_", "gelu", "silu", "silu_", "mish", "elu", "elu_", "leaky_relu", "hardswish"),
+    *("sigmoid", "tanh", "softplus", "relu6", "selu"),
+)
 MADE = (
     *("zeros", "ones", "full", "empty", "eye", "arange", "linspace", "tensor", "as_tensor"),
     *("rand", "randn", "randint", "randperm", "from_numpy", "tril_indices", "triu_indices"),
 )
 # Where tensors on two devices raise an error.
 MEET = (
-    *(*TIMES, *OVER, *PLUS, *MASKS, *PRODUCTS, "sub", "sub_", "__sub__", "__rsub__", "__isub__"),
-    *("cat", "concat", "stack", "where", "linear", "conv2d", "layer_norm", "embedding"),
+    *(*TIMES, *OVER, *PLUS, *MINUS, *MASKS, *PRODUCTS, "__rsub__"),
+    *("cat", "concat", "stack", "linear", "conv2d", "layer_norm", "embedding"),
     "scaled_dot_product_attention",
 )
 
