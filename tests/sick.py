@@ -565,3 +565,236 @@ sick("tokens read", forward=reading(lambda x: x[:, 1]))
 sick("tokens read", forward=reading(lambda x: x[:, 2:].mean(1)))
 sick("bias large", more=biases_of_one)
 sick("eps large", more=adding(norm=lambda: nn.LayerNorm(WIDTH, eps=0.1)))
+
+
+# Otherwise written: sums in place, softmax and norms by hand, weights without a module ------------
+
+
+def added_in_place(self, images):
+    self.check(images)
+    x = self.patches(images).flatten(2).mT
+    x = torch.cat([self.cls_token.expand(len(x), -1, -1), x], dim=1)
+    x += self.pos_embed
+    return x
+
+
+sick("positions large", LoudPositions, embed=added_in_place)
+
+
+def less_the_largest(scores, dim=-1):
+    powers = (scores - scores.amax(dim, keepdim=True)).exp()
+    return powers / powers.sum(dim, keepdim=True)
+
+
+def by_logarithm(scores):
+    return (scores - scores.logsumexp(-1, keepdim=True)).exp()
+
+
+with_mix("scale after softmax", lambda q, k, v: less_the_largest(q @ k.mT) / WIDTH**0.5 @ v)
+with_mix("scale missing", lambda q, k, v: less_the_largest(q @ k.mT) @ v)
+with_mix("scale missing", lambda q, k, v: by_logarithm(q @ k.mT) @ v)
+with_mix("softmax axis", lambda q, k, v: less_the_largest(q @ k.mT * 12**-0.5, -2) @ v)
+
+
+def drawn(*shape):
+    return nn.Parameter(torch.randn(shape) * shape[-2] ** -0.5)
+
+
+class Einsum(nn.Module):
+    """Attention that multiplies with bare parameters, head by head."""
+
+    scale = 12**-0.5
+
+    def __init__(self):
+        super().__init__()
+        self.q, self.k, self.v = (drawn(HEADS, WIDTH, 12) for _ in range(3))
+        self.out = drawn(WIDTH, WIDTH)
+
+    def forward(self, x):
+        q, k, v = (torch.einsum("bnd,hde->bhne", x, w) for w in (self.q, self.k, self.v))
+        weights = (torch.einsum("bhqe,bhke->bhqk", q, k) * self.scale).softmax(-1)
+        return self.merge(torch.einsum("bhqk,bhke->bhqe", weights, v)) @ self.out
+
+    def merge(self, mixed):
+        return mixed.transpose(1, 2).flatten(2)
+
+
+class OwnNorm(nn.Module):
+    """A layer norm by hand, under a name that does not say it."""
+
+    eps = 1e-6
+
+    def __init__(self):
+        super().__init__()
+        self.gain, self.shift = nn.Parameter(torch.ones(WIDTH)), nn.Parameter(torch.zeros(WIDTH))
+
+    def forward(self, x):
+        x = x - x.mean(-1, keepdim=True)
+        return x / (x.std(-1, keepdim=True) + self.eps) * self.gain + self.shift
+
+
+class OwnMLP(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.wide, self.narrow = drawn(WIDTH, 2 * WIDTH), drawn(2 * WIDTH, WIDTH)
+        self.bias = nn.Parameter(torch.zeros(2 * WIDTH))
+
+    def forward(self, x):
+        return F.gelu(x @ self.wide + self.bias) @ self.narrow
+
+
+class OwnBlock(Block):
+    def __init__(self, attention=Einsum):
+        nn.Module.__init__(self)
+        self.norm1, self.attn, self.norm2 = OwnNorm(), attention(), OwnNorm()
+        self.mlp = OwnMLP()
+
+
+class Own(Plain):
+    """No module of torch in the blocks."""
+
+    attention = Einsum
+    block = OwnBlock
+
+    def more(self):
+        self.blocks = nn.ModuleList(self.block(self.attention) for _ in range(2))
+        self.norm = OwnNorm()
+
+
+def of_own_blocks(forward: Callable) -> type[Plain]:
+    return otherwise(Own, block=type("Changed", (OwnBlock,), {"forward": forward}))
+
+
+def of_einsum(**changes: Any) -> type[Plain]:
+    return otherwise(Own, attention=type("Changed", (Einsum,), changes))
+
+
+def without_last_norm(self):
+    Own.more(self)
+    self.norm = nn.Identity()
+
+
+def loud_queries(self):
+    Own.more(self)
+    nn.init.normal_(self.blocks[0].attn.out)
+
+
+def large_eps(self):
+    Own.more(self)
+    self.norm.eps = 0.2
+
+
+has("scale missing")(of_einsum(scale=1.0))
+has("heads mixed")(of_einsum(merge=lambda self, mixed: mixed.reshape(len(mixed), -1, WIDTH)))
+has("norm missing")(of_own_blocks(second_raw))
+has("norm unused")(of_own_blocks(thrown_away))
+has("norm twice")(of_own_blocks(normed_twice))
+for residual in (attention_alone, mlp_alone):
+    has("residual missing")(of_own_blocks(residual))
+sick("final norm missing", Own, more=without_last_norm)
+sick("weights large", Own, more=loud_queries)
+sick("eps large", Own, more=large_eps)
+
+
+# Masks, branches, and models of another build ----------------------------------------------------
+
+
+def near(scores):
+    """Which tokens stand at most four apart, and cls."""
+    at = torch.arange(scores.shape[-1], device=scores.device)
+    return ((at - at[:, None]).abs() < 5) | (at == 0) | (at == 0)[:, None]
+
+
+def mask_thrown_away(q, k, v):
+    scores = q @ k.mT * 12**-0.5
+    scores.masked_fill(~near(scores), -1e9)
+    return scores.softmax(-1) @ v
+
+
+def where_thrown_away(q, k, v):
+    scores = q @ k.mT * 12**-0.5
+    torch.where(near(scores), scores, -1e9)
+    return scores.softmax(-1) @ v
+
+
+def ends_in_gelu(self):
+    for block in self.blocks:
+        block.mlp.append(nn.GELU())
+
+
+class Two(Plain):
+    """Blocks that stand in no list."""
+
+    def more(self):
+        self.one, self.two = self.blocks
+        del self.blocks
+
+    def encode(self, x):
+        return self.two(self.one(x))
+
+
+def second_in_vain(self, x):
+    self.two(x)
+    return self.one(x)
+
+
+class OneBlock(Plain):
+    def more(self):
+        self.blocks = nn.ModuleList([Block()])
+
+
+class Cut(nn.Module):
+    """Patches by hand, in a module of their own, for a model of one size."""
+
+    def __init__(self):
+        super().__init__()
+        self.proj = nn.Linear(3 * PATCH * PATCH, WIDTH)
+
+    def forward(self, images):
+        height, width = images.shape[2] // PATCH, images.shape[3] // PATCH
+        x = self.tiles(images, height, width).permute(0, 2, 4, 1, 3, 5)
+        return self.proj(x.reshape(len(images), height * width, -1))
+
+    def tiles(self, images, height, width):
+        return images.reshape(len(images), 3, height, PATCH, width, PATCH)
+
+
+class OfOneSize(ByHand):
+    cutter: type[nn.Module] = Cut
+
+    def more(self):
+        self.patches = self.cutter()
+
+    def embed(self, images):
+        self.check(images)
+        x = self.patches(images)
+        return torch.cat([self.cls_token.expand(len(x), -1, -1), x], dim=1) + self.pos_embed
+
+
+class SwappedCut(Cut):
+    def tiles(self, images, height, width):
+        return super().tiles(images, width, height)
+
+
+def constant_positions(self):
+    nn.init.ones_(self.pos_embed)
+
+
+with_mix("mask unused", mask_thrown_away)
+with_mix("mask unused", where_thrown_away)
+sick("activation last", more=ends_in_gelu)
+sick("idle block", Two, encode=second_in_vain)
+sick("tokens read", Two, forward=reading(lambda x: x[:, 1]))
+sick("tokens read", OneBlock, forward=reading(lambda x: x[:, -1]))
+sick("patches scrambled", OfOneSize, cutter=SwappedCut)
+sick("no positions", more=constant_positions)
+
+
+class IdleAndLoud(LoudPositions):
+    """Without a block at work no order counts, however large the positions are."""
+
+    def encode(self, x):
+        return keeps_nothing(self, x)
+
+    def forward(self, images):
+        return self.head(self.norm(self.encode(self.embed(images))).mean(1))

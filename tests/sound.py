@@ -14,8 +14,15 @@ from sick import (
     Attention,
     Block,
     ByHand,
+    OfOneSize,
+    OneBlock,
+    Own,
     Plain,
+    Two,
     adding,
+    by_logarithm,
+    less_the_largest,
+    near,
     of_attention,
     of_blocks,
     otherwise,
@@ -47,6 +54,19 @@ def causal_by_writing(self, q, k, v):
     ahead = torch.ones(scores.shape[-2:], device=q.device).triu(1).bool()
     scores[..., ahead] = -1e9
     return scores.softmax(-1) @ v
+
+
+def softmax_by_hand(self, q, k, v):
+    return less_the_largest(q @ k.mT * q.shape[-1] ** -0.5) @ v
+
+
+def softmax_by_logarithm(self, q, k, v):
+    return by_logarithm(q @ k.mT * q.shape[-1] ** -0.5) @ v
+
+
+def masked(self, q, k, v):
+    scores = q @ k.mT * q.shape[-1] ** -0.5
+    return torch.where(near(scores), scores, -1e9).softmax(-1) @ v
 
 
 def with_bias(self, q, k, v):
@@ -281,6 +301,13 @@ SOUND = {
     "causal": averaged(of_attention(mix=causal)),
     "causal by hand": averaged(of_attention(mix=causal_by_hand)),
     "causal by writing": averaged(of_attention(mix=causal_by_writing)),
+    "softmax by hand": of_attention(mix=softmax_by_hand),
+    "softmax by logarithm": of_attention(mix=softmax_by_logarithm),
+    "masked": of_attention(mix=masked),
+    "own": Own,
+    "two": Two,
+    "one block": OneBlock,
+    "of one size": OfOneSize,
     "bias": of_attention(
         mix=with_bias, table=lambda: nn.Parameter(torch.randn(HEADS, 17, 17) * 0.02)
     ),

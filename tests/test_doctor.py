@@ -2,6 +2,8 @@
 
 import ast
 import random
+import sys
+import threading
 from itertools import combinations
 from pathlib import Path
 
@@ -47,6 +49,7 @@ FOLLOWS = {
     "hidden": {"another dtype", "device fixed"},  # .double() and .to() leave it behind
     "idle block": {"no gradient", "unseen pixels", "no positions"},
     "no positions": {"no gradient"},
+    "norm missing": {"no gradient"},  # of the norm that nobody asks
     "norm unused": {"no gradient", "norm missing"},
     "not saved": {"device fixed"},
     "softmax axis": {"scale width"},
@@ -86,6 +89,224 @@ def test_two_faults_in_one_model_are_both_found(one, two):
     if "scale missing" in (one, two):
         both.attention = TEN["scale missing"].attention
     assert {one, two} <= set(look(both).names)
+
+
+def test_positions_that_cannot_count_are_not_asked_for():
+    names = look(sick.IdleAndLoud).names
+    assert {"idle block", "positions large"} <= set(names)
+    assert "no positions" not in names
+
+
+# What it advises ---------------------------------------------------------------------------------
+
+
+def repaired(more):
+    """The first sick model of a name, and then what its finding advises, on the model as it is."""
+
+    def make(name):
+        model = sick.SICK[name][0]()
+        more(model)
+        return model
+
+    return make
+
+
+def small(path):
+    return repaired(lambda model: nn.init.trunc_normal_(model.get_parameter(path), std=0.02))
+
+
+def otherwise(**changes):
+    """The plain model with the faulty function as the finding would have it."""
+    return lambda name: sick.otherwise(**changes)()
+
+
+def with_mix(mix):
+    return lambda name: sick.of_attention(mix=lambda self, q, k, v: mix(q, k, v))()
+
+
+def of_blocks(forward, **parts):
+    return lambda name: sick.of_blocks(forward, **parts)()
+
+
+def out_of_place(self, images):
+    x = self.norm(self.encode(self.embed(images)))[:, 0]
+    y = x.relu()
+    y = y + x
+    return self.head(y)
+
+
+def scaled_before(q, k, v):
+    return (q @ k.mT * 12**-0.5).softmax(-1) @ v
+
+
+def mask_taken_up(q, k, v):
+    scores = q @ k.mT * 12**-0.5
+    scores = scores.masked_fill(~sick.near(scores), -torch.inf)
+    return scores.softmax(-1) @ v
+
+
+def norm_handed_on(self, x):
+    x = x + self.attn(self.norm1(x))
+    return x + self.mlp(torch.nn.functional.gelu(self.norm2(x)))
+
+
+def before_dropout(self, images):
+    x = self.norm(self.encode(self.embed(images)))
+    q, k, v = self.last.qkv(x).unflatten(-1, (3, sick.HEADS, -1)).permute(2, 0, 3, 1, 4)
+    weights = (q @ k.mT / 12**0.5).softmax(-1)
+    mixed = nn.functional.dropout(weights, 0.2, self.training) @ v
+    return self.head((x + self.last.proj(mixed.transpose(1, 2).flatten(2)))[:, 0]), weights
+
+
+def taken_out(self, x):
+    return sick.Plain.encode(self, self.extra(x))
+
+
+def as_parameter(model):
+    model.pos_embed = nn.Parameter(vars(model).pop("pos_embed"))
+
+
+def gelu_between(model):
+    for block in model.blocks:
+        block.mlp[1] = nn.GELU()
+
+
+def linear_at_the_end(model):
+    for block in model.blocks:
+        block.mlp.append(nn.Linear(sick.WIDTH, sick.WIDTH))
+
+
+def blocks_anew(model):
+    model.blocks = nn.ModuleList(sick.Block() for _ in range(3))
+
+
+def zero_biases(model):
+    for module in model.modules():
+        if isinstance(module, nn.Linear):
+            nn.init.zeros_(module.bias)
+
+
+def norms_of_layers(model):
+    model.over = nn.LayerNorm(sick.WIDTH)
+
+
+def images_mean(self, x):
+    return sick.Plain.encode(self, x - x.mean(1, keepdim=True))
+
+
+PLAIN = otherwise()
+# What stands in the finding, and the sick model after that.
+REPAIRS = {
+    "forward fails": ("mend this line", PLAIN),
+    "backward fails": ("write x = x + y", otherwise(forward=out_of_place)),
+    "not finite": ("log, sqrt and /", PLAIN),
+    "images mixed": ("an axis is taken for another", otherwise(encode=images_mean)),
+    "input changed": (
+        "x = x + y",
+        otherwise(forward=lambda self, images: sick.Plain.forward(self, images - 0.5)),
+    ),
+    "parameters changed": ("for the optimizer alone", PLAIN),
+    "random in eval": (
+        "training=self.training",
+        otherwise(
+            encode=lambda self, x: sick.Plain.encode(
+                self, nn.functional.dropout(x, 0.1, training=self.training)
+            )
+        ),
+    ),
+    "prints": ("take the print out", PLAIN),
+    "probabilities": ("give logits", PLAIN),
+    "batch of one": (
+        "squeeze(1)",
+        otherwise(forward=lambda self, images: sick.Plain.forward(self, images).squeeze(1)),
+    ),
+    "unseen pixels": ("it is cropped", PLAIN),
+    "images cropped": ("raise a ValueError", PLAIN),
+    "another dtype": (
+        "take x.dtype",
+        otherwise(embed=lambda self, x: sick.Plain.embed(self, x).to(x.dtype)),
+    ),
+    "no positions": ("add positions to the tokens, a row for each", PLAIN),
+    "no gradient": (
+        "hand it on",
+        lambda name: sick.otherwise(
+            more=sick.adding(extra=lambda: nn.Linear(sick.WIDTH, sick.WIDTH)), encode=taken_out
+        )(),
+    ),
+    "cls unused": ("read x[:, 0]", PLAIN),
+    "idle block": ("x = block(x)", PLAIN),
+    "hidden": (
+        "nn.ModuleList",
+        repaired(lambda model: setattr(model, "extra", nn.ModuleList(model.extra))),
+    ),
+    "not saved": (
+        "nn.Parameter",
+        repaired(
+            lambda model: setattr(model, "pos_embed", nn.Parameter(vars(model).pop("pos_embed")))
+        ),
+    ),
+    "initial loss": ("trunc_normal_(x, std=0.02)", small("head.weight")),
+    "weights large": ("trunc_normal_(x, std=0.02)", small("blocks.0.mlp.2.weight")),
+    "weights small": ("trunc_normal_(x, std=0.02)", small("blocks.1.mlp.0.weight")),
+    "positions large": ("trunc_normal_(x, std=0.02)", small("pos_embed")),
+    "positions small": ("trunc_normal_(x, std=0.02)", small("pos_embed")),
+    "token large": ("trunc_normal_(x, std=0.02)", small("cls_token")),
+    "scale after softmax": ("scores by 1/√12 before the softmax", with_mix(scaled_before)),
+    "softmax axis": ("over the axis of the keys", with_mix(scaled_before)),
+    "softmax unused": ("weights @ values", with_mix(scaled_before)),
+    "mask unused": ("scores = scores.masked_fill(~mask, -inf)", with_mix(mask_taken_up)),
+    "activation missing": ("put GELU in between", repaired(gelu_between)),
+    "activation last": ("end it with a linear map", repaired(linear_at_the_end)),
+    "scale missing": ("scale them by 1/√12", with_mix(scaled_before)),
+    "scale width": ("scale them by 1/√12", with_mix(scaled_before)),
+    "attention uniform": ("scaled by 1/√d", with_mix(scaled_before)),
+    "attention saturated": ("scale the scores by 1/√d", with_mix(scaled_before)),
+    "heads mixed": (
+        "transpose first, then reshape",
+        lambda name: sick.of_attention(
+            lambda self, x: self.proj(
+                self.mix(*self.qkv(x).unflatten(-1, (3, sick.HEADS, -1)).permute(2, 0, 3, 1, 4))
+                .transpose(1, 2)
+                .reshape(x.shape)
+            )
+        )(),
+    ),
+    "tokens apart": ("(B, h, N, d), with the tokens next to last", PLAIN),
+    "patches scrambled": ("then permute", lambda name: sick.ByHand()),
+    "tokens read": ("x[:, 0], or the mean of all patches", PLAIN),
+    "norm missing": ("branch(norm(x))", of_blocks(sick.Block.forward)),
+    "final norm missing": ("head(norm(x))", PLAIN),
+    "norm unused": ("hand it on", of_blocks(norm_handed_on)),
+    "norm twice": ("take one out", of_blocks(sick.Block.forward)),
+    "residual missing": ("x = x + branch(x)", of_blocks(sick.Block.forward)),
+    "shared block": ("ModuleList(Block() for _ in range(depth))", repaired(blocks_anew)),
+    "bias large": ("nn.init.zeros_(bias)", repaired(zero_biases)),
+    "eps large": ("1e-6", repaired(lambda model: setattr(model.norm, "eps", 1e-6))),
+    "training fails": ("nn.LayerNorm can", repaired(norms_of_layers)),
+    "returned attention": (
+        "the weights from before it",
+        lambda name: sick.otherwise(
+            more=sick.adding(last=sick.Attention), forward=before_dropout
+        )(),
+    ),
+    "device fixed": (
+        "take x.device",
+        otherwise(
+            encode=lambda self, x: sick.Plain.encode(
+                self, x + torch.zeros(17, sick.WIDTH, device=x.device, dtype=x.dtype)
+            )
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_a_finding_advises_leaves_none(name):
+    advice, repair = REPAIRS[name]
+    size = (32, 64) if name == "patches scrambled" else 32
+    found = [finding for finding in look(sick.SICK[name][0], size) if finding.name == name]
+    assert advice in found[0].why
+    assert look(lambda: repair(name), size).names == []
 
 
 # What it leaves alone ----------------------------------------------------------------------------
@@ -402,6 +623,53 @@ def test_autocast_is_as_before_and_cells_have_no_numbers():
     assert where.startswith("blocks.0 (forward at encoder.py:")
 
 
+class Asks(sick.Plain):
+    def forward(self, images):
+        assert torch.get_num_threads() == 1
+        return super().forward(images)
+
+
+def test_a_model_runs_on_one_thread_and_all_come_back(monkeypatch):
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    assert look(Asks).names == []
+    assert torch.get_num_threads() == 2
+    torch.set_num_threads(before)
+
+
+def test_models_examined_at_once_print_and_change_nothing(capsys):
+    stdout, autocast, reports = sys.stdout, torch.autocast.__init__, []
+
+    def work(make):
+        reports.append(examine(make(), 32).names)
+
+    threads = [threading.Thread(target=work, args=(make,)) for make in (sick.Prints, Keeps) * 3]
+    for thread in threads:
+        thread.start()
+    while any(thread.is_alive() for thread in threads):
+        print("meanwhile")
+    assert sorted(reports) == [[]] * 3 + [["prints"]] * 3
+    assert (sys.stdout, torch.autocast.__init__) == (stdout, autocast)
+    assert set(capsys.readouterr().out.split("\n")) == {"meanwhile", ""}
+
+
+def test_compiled_models_are_looked_at_as_they_are_written():
+    compiled = []
+
+    def backend(graph, inputs):
+        compiled.append(graph)
+        return graph
+
+    model = sick.SICK["scale missing"][0]()
+    model.blocks[0] = torch.compile(model.blocks[0], backend=backend)
+    whole = torch.compile(model, backend=backend)
+    (finding,) = examine(whole, 32)
+    assert finding.where.startswith("blocks.0.attn (sick.py:")
+    assert not compiled
+    whole(torch.randn(1, 3, 32, 32))
+    assert compiled
+
+
 def test_what_backward_raises_is_a_finding_and_the_rest_goes_on():
     report = look(sick.InPlaceSum)
     assert report.names == ["backward fails"]
@@ -462,6 +730,11 @@ def test_errors_say_what_to_give():
     for size, channels in ((0, 3), ((1, 2, 3), 3), (8, 0), ((8, 0), 1)):
         with pytest.raises(ValueError, match="image_size is"):
             examine(sick.Plain(), size, channels)
+
+
+def test_sizes_may_be_numbers_of_numpy():
+    assert look(sick.Plain, np.int64(32), in_channels=np.int64(3)).names == []
+    assert look(sick.Plain, (np.int64(32), 32)).names == []
 
 
 def test_wrong_sizes_are_a_finding():

@@ -6,7 +6,7 @@ check that does not apply says so.
 
 import sys
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext, redirect_stdout
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from operator import index
 from threading import Lock
@@ -17,7 +17,7 @@ from torch import nn
 from .findings import CHECKS
 from .patient import Patient
 from .report import Finding, Report, Skipped
-from .watching.answers import Ears
+from .watching.answers import EARS
 from .watching.restore import unchanged
 
 ALONE = Lock()  # what a model prints, and autocast, can be listened to for one model at a time
@@ -56,7 +56,7 @@ def examine(
         raise ValueError(f"image_size is {image_size}, in_channels {in_channels}; give 1 and more")
     findings, skipped, sound = [], [], []
     model = getattr(model, "_orig_mod", model)  # what torch.compile has wrapped
-    with ALONE, unchanged(model), as_written(), redirect_stdout(Ears({})):
+    with ALONE, unchanged(model), as_written(), EARS.listen({}):
         torch.set_num_threads(1)  # beside other work two are slower than one
         patient = Patient(model.eval(), (size[0], size[1]), channels, fresh)
         patient.observe()
@@ -67,7 +67,10 @@ def examine(
             except Exception as error:  # a model may surprise the doctor: then it knows nothing
                 found = Skipped(f"could not be measured: {type(error).__name__}: {error}")
             if isinstance(found, Finding):
-                findings.append(found)
+                where = found.where.replace(
+                    "_orig_mod.", ""
+                )  # how torch.compile calls what it wraps
+                findings.append(replace(found, where=where))
                 patient.found.append(name)
             elif found is None:
                 sound.append(name)

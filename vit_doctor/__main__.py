@@ -178,7 +178,7 @@ def line(result: Result) -> str:
     if result.report is None:
         return f"{result.status}: {result.message}" if result.message else result.status
     names = result.report.names
-    return f"{len(names)} finding{'s' * (len(names) != 1)}{': ' * bool(names)}{', '.join(names)}"
+    return f"{result.report.summary()}{': ' * bool(names)}{', '.join(names)}"
 
 
 def code(results: list[Result]) -> int:

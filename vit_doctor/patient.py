@@ -2,12 +2,11 @@
 
 import math
 import random
-from contextlib import redirect_stdout
 
 import torch
 from torch import Tensor, nn
 
-from .watching.answers import Answer, Ears, rows_of
+from .watching.answers import EARS, Answer, rows_of
 from .watching.blocks import Acts
 from .watching.calls import Calls, Maps, norms_of
 from .watching.fixed_devices import Devices
@@ -72,9 +71,8 @@ class Patient:
         """What the model gives, with the gradients of the moment; errors become answers."""
         torch.manual_seed(seed)
         random.seed(seed)
-        ears = Ears(self.known)
         try:
-            with redirect_stdout(ears):
+            with EARS.listen(self.known):
                 output = self.model(images)
         except (Exception, SystemExit) as error:
             text = f"{type(error).__name__}: {error}".splitlines()[0]
@@ -84,7 +82,7 @@ class Patient:
             heads = rows_of(output, len(images))
             heads = [head for head in heads if head.shape == heads[0].shape]
             answer = Answer(heads[0] if heads else None, heads)
-        answer.printed = (ears.getvalue(), ears.where)
+        answer.printed = (EARS.text, EARS.where)
         return answer
 
     def wake(self) -> None:

@@ -11,7 +11,10 @@ from uuid import uuid4
 
 from .each_file import Result
 
-COLUMNS = ("file", "status", "findings", "names", "message", "seconds")
+COLUMNS = (
+    *("file", "status", "findings", "checks passed", "do not apply"),
+    *("names", "message", "seconds"),
+)
 STYLE = """
 :root { color-scheme: light dark; --line: #ccc; --soft: #f3f3f3; --bad: #a33c00; --back: #fff }
 @media (prefers-color-scheme: dark) {
@@ -75,10 +78,15 @@ def table(results: Sequence[Result]) -> str:
     writer.writerow(COLUMNS)
     for each in results:
         names = each.report.names if each.report else []
-        count = len(names) if each.report else ""
-        cells = (each.file, each.status, count, "; ".join(names), each.message)
+        cells = (each.file, each.status, *counts_of(each), "; ".join(names), each.message)
         writer.writerow([*map(harmless, cells), f"{each.seconds:.1f}"])
     return text.getvalue()
+
+
+def counts_of(result: Result) -> tuple[int | str, int | str, int | str]:
+    """How many findings, checks passed, and checks that do not apply; "" without a report."""
+    report = result.report
+    return (len(report), len(report.sound), len(report.skipped)) if report else ("", "", "")
 
 
 def harmless(cell: object) -> str:
@@ -96,9 +104,12 @@ def page(results: Sequence[Result], title: str, total: int) -> str:
     failed = sum(each.report is None for each in results)
     lead = f"{done}: {clean} without findings, {failed} could not be examined."
     head = "".join(f"<th scope='col'><span>{escape(name)}</span></th>" for name in names)
+    titles = ("findings", "checks passed", "do not apply")
+    numbers = "".join(f"<th scope='col'><span>{title}</span></th>" for title in titles)
     rows = "".join(row(number, each, names) for number, each in enumerate(results))
     last = "".join(f"<td>{counts[name]}</td>" for name in names)
-    foot = f"<tfoot><tr><th scope='row'>files</th><td></td>{last}</tr></tfoot>" if names else ""
+    foot = f"<tfoot><tr><th scope='row'>files</th><td colspan='3'></td>{last}</tr></tfoot>"
+    foot = foot if names else ""
     parts = "".join(unfolded(number, each) for number, each in enumerate(results))
     return f"""<!DOCTYPE html>
 <html lang="en">
@@ -113,7 +124,7 @@ def page(results: Sequence[Result], title: str, total: int) -> str:
 <p>{lead}</p>
 <div class="wide" tabindex="0" role="region" aria-label="Files and findings">
 <table>
-<thead><tr><th scope="col">file</th><th scope="col"><span>findings</span></th>{head}</tr></thead>
+<thead><tr><th scope="col">file</th>{numbers}{head}</tr></thead>
 <tbody>{rows}</tbody>
 {foot}
 </table>
@@ -129,11 +140,12 @@ def row(number: int, result: Result, names: Sequence[str]) -> str:
     """A file's line of the table."""
     start = f"<tr><th scope='row'><a href='#f{number}'>{escape(result.file)}</a></th>"
     if result.report is None:
-        span = f" colspan='{len(names) + 1}'"
+        span = f" colspan='{len(names) + 3}'"
         return f"{start}<td class='status bad'{span}>{escape(result.status)}</td></tr>"
     own = result.report.names
     cells = "".join(f"<td>{'●' if name in own else ''}</td>" for name in names)
-    return f"{start}<td>{len(own)}</td>{cells}</tr>"
+    numbers = "".join(f"<td>{number}</td>" for number in counts_of(result))
+    return f"{start}{numbers}{cells}</tr>"
 
 
 def unfolded(number: int, result: Result) -> str:

@@ -48,7 +48,7 @@ def training_fails(p: Patient) -> Finding | Skipped | None:
         "training fails",
         f"two images in training mode: {answer.error}",
         "in eval mode it runs, so that nothing is seen before training starts; batch norm over "
-        "tokens, for one, cannot do with fewer of them, as masking leaves",
+        "tokens, for one, cannot do with fewer of them, as masking leaves: nn.LayerNorm can",
         answer.where,
     )
 

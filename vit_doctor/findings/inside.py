@@ -28,8 +28,8 @@ def scale_after_softmax(p: Patient) -> Finding | Skipped | None:
         "scale after softmax",
         f"rows of what multiplies the values sum to {wrong[0].sums[1]:.4g}, in {len(wrong)} of "
         f"{len(seen(p))} attentions: they are scaled by that after the softmax",
-        "the scale belongs to the scores, before the softmax; here it shrinks what attention adds, "
-        "and leaves the softmax too sharp",
+        "here the scale shrinks what attention adds, and leaves the softmax too sharp: scale the "
+        f"scores by 1/√{wrong[0].width} before the softmax, and nothing after it",
         wrong[0].where,
     )
 
@@ -124,7 +124,8 @@ def scale_missing(p: Patient) -> Finding | Skipped | None:
         "scale missing",
         f"the scores of heads {wrong[0].width} wide are not scaled, in {len(wrong)} of "
         f"{len(known)} attentions; √{wrong[0].width} is {math.sqrt(wrong[0].width):.3g}",
-        "scores grow with the width of a head, and the softmax saturates",
+        "scores grow with the width of a head, and the softmax saturates: scale them by "
+        f"1/√{wrong[0].width} before it",
         wrong[0].where,
     )
 
@@ -148,7 +149,7 @@ def scale_width(p: Patient) -> Finding | Skipped | None:
         f"scores are multiplied with {scale:.4g}; a head is {worst.width} wide, so it should be "
         f"1/√{worst.width} = {worst.width**-0.5:.4g} ({len(wrong)} of {len(known)} attentions)",
         "the scale keeps the scores' spread near 1: too small makes attention flat, too large "
-        "saturates it",
+        f"saturates it; scale them by 1/√{worst.width}",
         worst.where,
     )
 
@@ -171,7 +172,8 @@ def attention_uniform(p: Patient) -> Finding | Skipped | None:
     return Finding(
         "attention uniform",
         f"all weights of all {len(measured)} attentions are 1/{measured[0].keys}",
-        "each token looks at all tokens alike: queries or keys do not depend on the tokens",
+        "each token looks at all tokens alike: let queries and keys depend on the tokens, and "
+        "their product be scaled by 1/√d, not by 0",
         measured[0].where,
     )
 
@@ -193,7 +195,8 @@ def attention_saturated(p: Patient) -> Finding | Skipped | None:
         "attention saturated",
         f"at the start the largest weight of a row is {wrong[0].largest:.2f} on average, in "
         f"{len(wrong)} of {len(measured)} attentions",
-        "a saturated softmax passes no gradient to queries and keys",
+        "a saturated softmax passes no gradient to queries and keys: scale the scores by 1/√d, "
+        "and start the weights of both small",
         wrong[0].where,
     )
 

@@ -167,7 +167,8 @@ def norm_twice(p: Patient) -> Finding | Skipped | None:
             return Finding(
                 "norm twice",
                 f"{names}{'' if one == second else ' gives'}, with nothing in between",
-                "the second changes nothing at the start, and its weights repeat the first's",
+                "the second changes nothing at the start, and its weights repeat the first's: take "
+                "one out",
                 of_module(p.model.get_submodule(holders[1]), holders[1]),
             )
     return None if p.calls.of else NO_BLOCKS

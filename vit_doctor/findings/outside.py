@@ -14,14 +14,15 @@ def forward_fails(p: Patient) -> Finding | Skipped | None:
         return Finding(
             "forward fails",
             f"two images {tuple(p.images.shape)}: {p.answer.error}",
-            "nothing else can be examined before the model runs",
+            "nothing else can be examined before the model runs: mend this line first",
             p.answer.where,
         )
     if p.logits is None:
         return Finding(
             "forward fails",
             f"two images {tuple(p.images.shape)}: no logits (2, classes) in what came out",
-            "a classifier gives one row of numbers for each image",
+            "a classifier gives one row of numbers for each image: let the head read one token, "
+            "or the mean of all",
         )
     return None
 
@@ -47,7 +48,7 @@ def not_finite(p: Patient) -> Finding | Skipped | None:
     bad = int((~p.logits.isfinite()).sum())
     if not bad:
         return None
-    why = "one NaN makes the loss, and with it every weight, NaN"
+    why = "one NaN makes the loss, and with it every weight, NaN: log, sqrt and / by what may be 0"
     return Finding("not finite", f"{bad} of {p.logits.numel()} logits are NaN or infinite", why)
 
 
@@ -62,7 +63,8 @@ def images_mixed(p: Patient) -> Finding | Skipped | None:
         "images mixed",
         f"the first image's logits change with the second image: {other / max(own, 1e-30):.2g} of "
         "the influence of its own pixels",
-        "a prediction then depends on what else is in the batch: an axis is taken for another",
+        "a prediction then depends on what else is in the batch: an axis is taken for another; "
+        "torch's attention wants batch_first=True where the batch comes first",
     )
 
 
@@ -91,7 +93,7 @@ def parameters_changed(p: Patient) -> Finding | Skipped | None:
     return Finding(
         "parameters changed",
         f"forward in eval mode changed {', '.join(names[:3])}",
-        "weights are for the optimizer to change; here each prediction changes the next",
+        "weights are for the optimizer alone to change; here each prediction changes the next",
         names[0],
     )
 
@@ -121,7 +123,7 @@ def prints(p: Patient) -> Finding | Skipped | None:
     return Finding(
         "prints",
         f"forward prints {text.strip().splitlines()[0][:60]!r}",
-        "a line for each step of training",
+        "a line for each step of training: take the print out",
         where,
     )
 
@@ -152,7 +154,8 @@ def batch_of_one(p: Patient) -> Finding | Skipped | None:
     return Finding(
         "batch of one",
         f"one image alone: {p.alone.error or 'no logits (1, classes) in what came out'}",
-        "the last batch of an epoch, and every use of the model, may hold one image",
+        "the last batch of an epoch, and every use of the model, may hold one image; squeeze() "
+        "without an axis takes the batch's away: squeeze(1)",
         p.alone.where,
     )
 
@@ -172,7 +175,8 @@ def another_dtype(p: Patient) -> Finding | Skipped | None:
     return Finding(
         "another dtype",
         f"model and image in float64: {answer.error}",
-        "a dtype written into the code keeps the model from float64, bfloat16 and half",
+        "a dtype written into the code keeps the model from float64, bfloat16 and half: take "
+        "x.dtype",
         answer.where,
     )
 

@@ -8,6 +8,7 @@ from ..patient import Patient
 from ..report import Finding, Skipped
 from ..watching.places import of_module
 
+SMALL = "nn.init.trunc_normal_(x, std=0.02)"  # the usual start
 NO_GRADIENTS = Skipped("no gradients could be measured")
 NOT_FRESH = Skipped("only for a model that is not trained yet")
 
@@ -44,7 +45,8 @@ def no_gradient(p: Patient) -> Finding | Skipped | None:
     return Finding(
         "no gradient",
         f"{', '.join(names[:3])}{more} ({share:.1%} of all weights) get no gradient",
-        "they never learn: what they compute is thrown away, or detached",
+        "they never learn: what they compute is thrown away, or detached; hand it on, or take them "
+        "out",
         owner(p, names[0]),
     )
 
@@ -121,7 +123,8 @@ def not_saved(p: Patient) -> Finding | Skipped | None:
     return Finding(
         "not saved",
         f"{lost[0]} is used, looks drawn at random, and is not in state_dict()",
-        "a model loaded from a checkpoint draws it anew, and gives other logits",
+        "a model loaded from a checkpoint draws it anew, and gives other logits: make it an "
+        "nn.Parameter, or register_buffer(name, x)",
         lost[0],
     )
 
@@ -151,7 +154,8 @@ def initial_loss(p: Patient) -> Finding | Skipped | None:
     return Finding(
         "initial loss",
         f"the loss starts at {loss:.1f}; guessing gives ln {p.logits.shape[1]} = {best:.1f}",
-        "the model starts sure of wrong answers, and first has to unlearn them",
+        "the model starts sure of wrong answers, and first has to unlearn them: start the head "
+        f"small, {SMALL}",
     )
 
 
@@ -173,7 +177,7 @@ def weights_large(p: Patient) -> Finding | Skipped | None:
     if not large:
         return None
     name, gain = max(large, key=lambda pair: pair[1])
-    why = "numbers explode, softmax saturates, and learning does not start"
+    why = f"numbers explode, softmax saturates, and learning does not start: {SMALL}"
     measured = f"{name} makes its input {gain:.1f} times as large; usual is about 1"
     return Finding("weights large", measured, why, owner(p, name))
 
@@ -189,7 +193,7 @@ def weights_small(p: Patient) -> Finding | Skipped | None:
     if not small:
         return None
     name, gain = min(small, key=lambda pair: pair[1])
-    why = "what passes through it is lost beside the rest, and its gradients are as small"
+    why = f"what passes through it is lost beside the rest, and so are its gradients: {SMALL}"
     measured = f"{name} makes its input {gain:.1g} times as large; usual is about 1"
     return Finding("weights small", measured, why, owner(p, name))
 
@@ -200,7 +204,7 @@ def positions_large(p: Patient) -> Finding | Skipped | None:
     Drawn with std 1 on patches of 0.58 (nn.Linear's) they are 1.7 times as large; std 1 behind a
     norm, 1.0, is in use and sound. Fixed sines are not looked at.
     """
-    return against(p, "added", 1.4, "positions large", "the position drowns the content")
+    return against(p, "added", 1.4, "positions large", f"they drown the content: {SMALL}")
 
 
 def positions_small(p: Patient) -> Finding | Skipped | None:
@@ -208,12 +212,16 @@ def positions_small(p: Patient) -> Finding | Skipped | None:
 
     Positions of std 0.02 on tokens of size 1, the usual, are twenty times as large.
     """
-    return against(p, "added", -1e-3, "positions small", "the model hardly sees where a patch is")
+    return against(
+        p, "added", -1e-3, "positions small", f"the model hardly sees where a patch is: {SMALL}"
+    )
 
 
 def token_large(p: Patient) -> Finding | Skipped | None:
     """A token that joins the patches, 6 times their size at the start; 1.7 is in use."""
-    return against(p, "joined", 6, "token large", "attention looks at it, and at little else")
+    return against(
+        p, "joined", 6, "token large", f"attention looks at it, and at little else: {SMALL}"
+    )
 
 
 def against(p: Patient, how: str, limit: float, name: str, why: str) -> Finding | Skipped | None:

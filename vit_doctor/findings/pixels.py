@@ -1,10 +1,12 @@
 """Which pixels count, and whether it counts where they stand."""
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from ..patient import SAME, Patient
 from ..report import Finding, Skipped
+from ..watching.calls import first
+from ..watching.places import of_module
 
 
 def patch_side(p: Patient) -> int | None:
@@ -42,7 +44,7 @@ def unseen_pixels(p: Patient) -> Finding | Skipped | None:
     return Finding(
         "unseen pixels",
         f"{share:.1%} of the pixels of a {height}×{width} image have no influence{border}",
-        "what the image shows there is lost: it is cropped, or parts of the model are not used",
+        "what the image shows there is lost: it is cropped, or not all tokens are handed on",
     )
 
 
@@ -80,6 +82,103 @@ def images_cropped(p: Patient) -> Finding | Skipped | None:
         "influence",
         "a wrong size is cropped in silence; raise a ValueError where the model is given its image",
     )
+
+
+class Enough(Exception):  # noqa: N818
+    """Ends a run early."""
+
+
+def entering(p: Patient, images: Tensor) -> Tensor | None:
+    """The tokens (B, N, D) that enter the first attention, for these images; None if not known."""
+    path = p.watch.attentions[0].module if p.watch.attentions else ""
+    module = p.model.get_submodule(path)
+    came: list[Tensor] = []
+
+    def stop(_: nn.Module, args: tuple, kwargs: dict) -> None:
+        given = first(args) if args else next(iter(kwargs.values()), None)
+        came.extend([given] if isinstance(given, Tensor) else [])
+        raise Enough
+
+    handle = module.register_forward_pre_hook(stop, with_kwargs=True)
+    try:
+        p.call(images, 0)
+    finally:
+        handle.remove()
+    return came[0] if path and came and came[0].ndim == 3 else None
+
+
+def patches_scrambled(p: Patient) -> Finding | Skipped | None:
+    """By gradients, the pixels of a token: as many as a patch has must lie in one patch.
+
+    Four tokens of an image of the size given, and of one that is a patch wider, if the model takes
+    it; no threshold. Tokens that see more than a patch, as behind overlapping convolutions, are
+    left alone.
+    """
+    side = patch_side(p)
+    if side is None:
+        return Skipped("no attention over patches of a known side was seen")
+    applies = False
+    height, width = p.size
+    for wide in (width, width + side):
+        draw = torch.Generator().manual_seed(5)
+        leaf = torch.randn(1, p.images.shape[1], height, wide, generator=draw).to(p.images)
+        images = leaf.requires_grad_() * 1
+        tokens = entering(p, images)
+        if tokens is None and wide != width:  # all that it lacks may be positions for so many
+            tokens = cut(p, images)
+        if tokens is None or not tokens.requires_grad or tokens.shape[1] < 3:
+            continue
+        length = tokens.shape[1]
+        for i in sorted({1, length // 3, length // 2, length - 1}):
+            mix = torch.randn(tokens.shape[2], generator=draw).to(tokens)
+            (grad,) = torch.autograd.grad(
+                (tokens[0, i] * mix).sum(), leaf, retain_graph=True, allow_unused=True
+            )
+            if grad is None:
+                continue
+            seen = grad[0] != 0  # (C, H, W)
+            count, whole = int(seen.sum()), len(seen) * side**2
+            if not 0.9 * whole <= count <= whole:
+                continue
+            applies = True
+            places = seen.any(0).nonzero()
+            rows, columns = (places.amax(0) - places.amin(0) + 1).tolist()
+            if (rows, columns) != (side, side):
+                return Finding(
+                    "patches scrambled",
+                    f"in an image of {height}×{wide}, token {i} sees {count} numbers, as many as a "
+                    f"patch of {side}×{side} has, but spread over {rows} rows, {columns} columns",
+                    "a token should be one patch: reshape to (B, C, H/p, p, W/p, p), then permute, "
+                    "and do not swap height and width",
+                    of_module(p.model.get_submodule(makers(p)[0]), makers(p)[0]),
+                )
+    return None if applies else Skipped("no token was seen that is a single patch")
+
+
+def makers(p: Patient) -> list[str]:
+    """The paths of the modules that gave tokens (B, n, D), those first that were given images."""
+    paths = [path for path, call in p.calls.of.items() if call.shape and len(call.shape) == 3]
+    return sorted(paths, key=lambda path: not given_images(p, path))
+
+
+def given_images(p: Patient, path: str) -> bool:
+    """Whether a module was given the images as they came."""
+    args = p.calls.of[path].args
+    return bool(args) and isinstance(args[0], Tensor) and args[0].shape == p.images.shape
+
+
+def cut(p: Patient, images: Tensor) -> Tensor | None:
+    """The tokens that the module gives for other images that was given images, if it takes them."""
+    path, side = next(iter(makers(p)), ""), patch_side(p) or 1
+    count = p.size[0] * p.size[1] // side**2
+    shape = p.calls.of[path].shape if path else None
+    if not shape or shape[1] < count or not given_images(p, path):
+        return None
+    try:
+        tokens = first(p.model.get_submodule(path)(images, **p.calls.of[path].kwargs))
+    except Exception:
+        return None
+    return tokens if isinstance(tokens, Tensor) and tokens.ndim == 3 else None
 
 
 def no_positions(p: Patient) -> Finding | Skipped | None:
@@ -128,5 +227,5 @@ def shuffled(images: Tensor, side: int) -> Tensor:
     return grid.permute(0, 3, 1, 4, 2, 5).flatten(4, 5).flatten(2, 3)
 
 
-PIXELS = (unseen_pixels, images_cropped)
+PIXELS = (unseen_pixels, images_cropped, patches_scrambled)
 LAST = (no_positions,)  # in float64, where the model can do it

@@ -1,10 +1,11 @@
 """What a model gave: its logits in whatever they came, its errors, and what it printed."""
 
-import io
 import sys
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 from torch import Tensor
 
@@ -27,20 +28,43 @@ def rows_of(output: Any, batch: int) -> list[Tensor]:
     return [row for part in parts for row in rows_of(part, batch)]
 
 
-class Ears(io.StringIO):
-    """Listens to what is printed, and where."""
+class Ears:
+    """Stands for sys.stdout while a model runs: keeps what this thread prints, and where.
 
-    def __init__(self, known: dict[int, str]):
-        super().__init__()
-        self.known, self.where = known, ""
-        self.thread, self.others = threading.get_ident(), sys.stdout
+    What other threads print goes on. There is one, `EARS`, which is never let go of: Python 3.11
+    does not hold the stream that it is printing to, and another thread may be at it.
+    """
+
+    def __init__(self):
+        self.others: Any = sys.stdout
+        self.thread, self.known, self.text, self.where = 0, {}, "", ""
+
+    @contextmanager
+    def listen(self, known: dict[int, str]) -> Iterator[None]:
+        """Keep what is printed inside as `text`, and as `where` the user's line that began it."""
+        before = self.thread, self.known
+        if sys.stdout is not self:
+            self.others = sys.stdout
+        self.thread, self.known, self.text, self.where = threading.get_ident(), known, "", ""
+        try:
+            with redirect_stdout(cast(Any, self)):
+                yield
+        finally:
+            self.thread, self.known = before
 
     def write(self, text: str) -> int:
-        """Keep the text, and the first line of the user's that wrote one; other threads print."""
+        """Keep the text of this thread, and hand on that of others."""
         if threading.get_ident() != self.thread:
             return self.others.write(text)
         self.where = self.where or here(self.known)
-        return super().write(text)
+        self.text += text
+        return len(text)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.others, name)
+
+
+EARS = Ears()
 
 
 @dataclass
