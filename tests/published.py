@@ -1,18 +1,23 @@
 """The mistakes of published ViT tutorials that a model can carry, as they were published.
 
 Each stands in `PUBLISHED` under its number in the course's list of them, with the findings by which
-the doctor names it, or with the reason why nothing in a model can tell.
+the doctor names it, or with the reason why nothing in a model can tell. Two of the three
+models stand below as printed, with all their mistakes at once; the third is
+`vit_course.checks.as_published`.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 import sick
 import torch
+from einops import rearrange
 from sick import CLASSES, HEADS, WIDTH, Attention, Block, Plain
 from torch import Tensor, nn
 from torch.nn import functional as F
+
+from vit_steps.dropping import DropPath
 
 
 @dataclass(frozen=True)
@@ -278,3 +283,150 @@ PUBLISHED = (
     Published(30, "masked tokens all alike", Alike, reason="the head reads cls"),
     Published(31, "FLOPs of two products alone", reason="a count beside the model"),
 )
+
+
+# As printed, but for the mistakes whose numbers are in `mended` -----------------------------------
+
+FLOATS = "floats"  # of C: .float() in forward, which has no number
+
+Mended = Collection[int | str]
+
+
+class ProjectAttention(nn.Module):
+    """Queries, keys and values apart; the keys lie transposed; dropout on the weights."""
+
+    def __init__(self, mended: Mended):
+        super().__init__()
+        self.mended, self.dropout = mended, nn.Dropout(0.2)
+        self.queries, self.keys, self.values = (nn.Linear(WIDTH, WIDTH) for _ in range(3))
+        self.proj = nn.Linear(WIDTH, WIDTH)
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        q = rearrange(self.queries(x), "b n (h d) -> b h n d", h=3)
+        k = rearrange(self.keys(x), "b n (h d) -> b h d n", h=3)
+        v = rearrange(self.values(x), "b n (h d) -> b h n d", h=3)
+        weights = (q @ k / math.sqrt(q.shape[-1])).softmax(-1)
+        dropped = self.dropout(weights)
+        mixed = self.proj(rearrange(dropped @ v, "b h n d -> b n (h d)"))
+        return mixed, weights if 20 in self.mended else dropped
+
+
+class ProjectBlock(nn.Module):
+    def __init__(self, mended: Mended):
+        super().__init__()
+        self.mended, self.attn = mended, ProjectAttention(mended)
+        self.norm1, self.norm2 = nn.LayerNorm(WIDTH), nn.LayerNorm(WIDTH)
+        wide, narrow = nn.Linear(WIDTH, 4 * WIDTH), nn.Linear(4 * WIDTH, WIDTH)
+        self.mlp = nn.Sequential(wide, nn.ReLU(), nn.Dropout(0.2), narrow)
+
+    def before(self, norm: nn.Module, x: Tensor) -> Tensor:
+        """What a branch is given."""
+        x2 = norm(x)
+        return F.gelu(x2 if 16 in self.mended else x)
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        change, weights = self.attn(self.before(self.norm1, x))
+        x = x + change
+        return x + self.mlp(self.before(self.norm2, x)), weights
+
+
+class Project(nn.Module):
+    """B, a course project's: the head reads the norm of the mean of all tokens."""
+
+    def __init__(self, mended: Mended = ()):
+        super().__init__()
+        self.mended, start = mended, 0.02 if 7 in mended else 1.0
+        count = (32 // 8) ** 2 if 18 in mended else 32 * 32 // 8**2
+        self.patches = nn.Linear(3 * 8 * 8, WIDTH)
+        self.cls_token = nn.Parameter(torch.randn(1, 1, WIDTH) * start)
+        self.pos_embed = nn.Parameter(torch.randn(1, count + 1, WIDTH) * start)
+        self.blocks = nn.ModuleList(ProjectBlock(mended) for _ in range(2))
+        self.norm, self.head = nn.LayerNorm(WIDTH), nn.Linear(WIDTH, CLASSES)
+
+    def forward(self, images: Tensor) -> tuple[Tensor, list[Tensor]]:
+        cut = "b c (w s1) (h s2) -> b (w h) (s1 s2 c)"
+        if 19 in self.mended:
+            cut = "b c (h s1) (w s2) -> b (h w) (s1 s2 c)"
+        x = self.patches(rearrange(images, cut, s1=8, s2=8))
+        x = torch.cat([self.cls_token.expand(len(x), -1, -1), x], dim=1) + self.pos_embed
+        if 21 not in self.mended:
+            print(x.shape)
+        maps = []
+        for block in self.blocks:
+            tokens, weights = block(x)
+            x = tokens if 15 in self.mended else x
+            maps.append(weights)
+        logits = self.head(self.norm(x.mean(1)))
+        return logits if 17 in self.mended else logits(8, 1000), maps
+
+
+class FaceAttention(nn.Module):
+    def __init__(self, mended: Mended, qk_scale: float | None = None):
+        super().__init__()
+        self.mended, width = mended, WIDTH // HEADS
+        self.qkv, self.proj = nn.Linear(WIDTH, 3 * WIDTH, bias=False), nn.Linear(WIDTH, WIDTH)
+        self.scale = qk_scale or width**-0.5
+        if 28 in mended:
+            self.scale = width**-0.5 if qk_scale is None else qk_scale
+
+    def forward(self, x: Tensor) -> Tensor:
+        qkv = self.qkv(x).unflatten(-1, (3, HEADS, -1)).permute(2, 0, 3, 1, 4)
+        with torch.autocast(x.device.type if 27 in self.mended else "cuda", enabled=False):
+            q, k, v = qkv if FLOATS in self.mended else qkv.float()
+            mixed = (q @ k.mT * self.scale).softmax(-1) @ v
+        return self.proj(mixed.transpose(1, 2).flatten(2))
+
+
+def face_norm(mended: Mended) -> nn.Module:
+    return nn.LayerNorm(WIDTH) if 25 in mended else nn.BatchNorm1d(16)
+
+
+class FaceBlock(nn.Module):
+    def __init__(self, mended: Mended):
+        super().__init__()
+        self.norm1, self.norm2 = face_norm(mended), face_norm(mended)
+        self.attn, self.drop_path = FaceAttention(mended), DropPath(0.0)
+        wide, narrow = nn.Linear(WIDTH, 4 * WIDTH), nn.Linear(4 * WIDTH, WIDTH)
+        drop = nn.Dropout if 22 in mended else nn.Drop  # type: ignore[attr-defined]
+        self.mlp = nn.Sequential(wide, nn.ReLU6(), narrow, drop(0.0))
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = x + self.drop_path(self.attn(self.norm1(x)))
+        return x + self.drop_path(self.mlp(self.norm2(x)))
+
+
+class Face(nn.Module):
+    """C, a face-recognition ViT: no cls, masking in training, a head that reads all tokens."""
+
+    check = Plain.check
+
+    def __init__(self, mended: Mended = (), mask_ratio: float = 0.75):
+        super().__init__()
+        self.mended, self.mask_ratio = mended, mask_ratio
+        self.patches = nn.Conv2d(3, WIDTH, 8, 8)
+        self.pos_embed = nn.Parameter(torch.randn(1, 16, WIDTH) * 0.02)
+        self.mask_token = nn.Parameter(torch.randn(1, 1, WIDTH) * 0.02)
+        self.blocks = nn.ModuleList(FaceBlock(mended) for _ in range(2))
+        self.norm = face_norm(mended)
+        first, second = nn.BatchNorm1d(WIDTH, eps=2e-5), nn.BatchNorm1d(CLASSES, eps=2e-5)
+        wide = nn.Linear(16 * WIDTH, WIDTH, bias=False)
+        self.head = nn.Sequential(wide, first, nn.Linear(WIDTH, CLASSES, bias=False), second)
+
+    def masked(self, x: Tensor, ratio: float = 0.1) -> tuple[Tensor, Tensor]:
+        """The tokens that stay, shuffled, and where each token went."""
+        kept = (round if 24 in self.mended else int)(x.shape[1] * (1 - ratio))
+        shuffled = torch.rand(x.shape[:2], device=x.device).argsort(1)
+        return x.take_along_dim(shuffled[:, :kept, None], 1), shuffled.argsort(1)
+
+    def forward(self, images: Tensor) -> Tensor:
+        self.check(images)
+        x, order = self.patches(images).flatten(2).mT + self.pos_embed, None
+        if self.training:
+            x, order = self.masked(x, self.mask_ratio) if 23 in self.mended else self.masked(x)
+        for block in self.blocks:
+            x = block(x)
+        x = self.norm(x if FLOATS in self.mended else x.float())
+        if order is not None:
+            gaps = self.mask_token.expand(len(x), 16 - x.shape[1], -1)
+            x = torch.cat([x, gaps], dim=1).take_along_dim(order[..., None], 1)
+        return self.head(x.flatten(1))

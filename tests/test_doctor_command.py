@@ -17,7 +17,7 @@ import pytest
 import torch
 
 from vit_course.checks.keeping import PIECES
-from vit_doctor import Finding, Report, Skipped, examine
+from vit_doctor import CHECKS, Finding, Report, Skipped, examine
 from vit_doctor import __main__ as command
 from vit_doctor.command.arguments import USUAL, Task, UnfitError, make
 from vit_doctor.command.each_file import Result, files_in
@@ -122,7 +122,12 @@ def test_what_is_found_in_a_folder_stands_in_the_table_and_nothing_else(class_re
     for file, (count, names) in found.items():
         clean = ("0", "") if rows[file]["status"] == "examined" else ("", "")
         assert (count, names) == clean, file
-    assert "=1+1.py: 1 finding: scale missing\n" in said
+    assert re.search(
+        r"=1\+1.py: 1 finding; \d+ of \d+ checks passed, \d do not apply: scale mis", said
+    )
+    counts = {(row["checks passed"], row["do not apply"]) for row in rows.values()}
+    assert ("", "") in counts
+    assert all(int(a) + int(b) >= len(CHECKS) - 1 for a, b in counts - {("", "")})
     assert "endless.py: took too long: more than 8 s\n" in said
     assert said.endswith(f"results: {out / 'report.csv'}, {out / 'report.html'}\n")
     assert "helping" not in said
@@ -156,7 +161,7 @@ def test_no_cell_is_a_formula(start):
     assert harmless(f"a{start}1") == f"a{start}1"
     result = Result(f"{start}1", f"{start}2", f"{start}3", Report((Finding(f"{start}4", "", ""),)))
     _, row = csv.reader(StringIO(table([result]), newline=""))
-    assert row == [f"'{start}1", f"'{start}2", "1", f"'{start}4", f"'{start}3", "0.0"]
+    assert row == [f"'{start}1", f"'{start}2", *"100", f"'{start}4", f"'{start}3", "0.0"]
 
 
 def test_results_are_written_whole_or_not_at_all(tmp_path, monkeypatch):

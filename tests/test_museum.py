@@ -1,8 +1,6 @@
 """Lesson 12: its exhibits run, answer to each choice, and what is said of them is true."""
 
-import inspect
 import re
-import textwrap
 from dataclasses import replace
 from math import e, log
 
@@ -210,17 +208,10 @@ def test_the_doctor_reports_something_in_ten_of_fourteen_and_accuses_no_sound_on
     assert found[1].findings[0].where == "blocks.0.attn (exhibit_1.py:4)"
 
 
-def test_the_published_vit_has_the_findings_that_the_lesson_tells_of(monkeypatch):
+def test_the_published_vit_has_the_findings_that_the_lesson_tells_of():
     model = as_published.vit(32, 8, num_classes=10, embed_dim=48, depth=2, num_heads=4)
-    names = ["images cropped", "scale after softmax", "scale missing"]
+    names = ["images cropped", "positions large", "scale after softmax", "scale missing"]
     assert vit_doctor.examine(model, 32).names == names
-    forward = as_published.Embedding.forward
-    written = inspect.getsource(forward)
-    assert "x += self.pos_embed" in written
-    around = vars(as_published).copy()
-    exec(textwrap.dedent(written).replace("x += self", "x = x + self"), around)
-    monkeypatch.setattr(as_published.Embedding, "forward", around["forward"])
-    assert vit_doctor.examine(model, 32).names == [names[0], "positions large", *names[1:]]
     with torch.device("meta"):
         whole = as_published.vit()
     assert sum(p.numel() for p in whole.parameters()) == 86_567_656
