@@ -1,9 +1,8 @@
 """The mistakes of published ViT tutorials that a model can carry, as they were published.
 
 Each stands in `PUBLISHED` under its number in the course's list of them, with the findings by which
-the doctor names it, or with the reason why nothing in a model can tell. Two of the three
-models stand below as printed, with all their mistakes at once; the third is
-`vit_course.checks.as_published`.
+the doctor names it, or with the reason why nothing in a model can tell. Models B and C stand
+at the end as printed, with all their mistakes at once; A is `vit_course.checks.as_published`.
 """
 
 import math
@@ -16,8 +15,6 @@ from einops import rearrange
 from sick import CLASSES, HEADS, WIDTH, Attention, Block, Plain
 from torch import Tensor, nn
 from torch.nn import functional as F
-
-from vit_steps.dropping import DropPath
 
 
 @dataclass(frozen=True)
@@ -287,19 +284,15 @@ PUBLISHED = (
 
 # As printed, but for the mistakes whose numbers are in `mended` -----------------------------------
 
-FLOATS = "floats"  # of C: .float() in forward, which has no number
-
-Mended = Collection[int | str]
-
 
 class ProjectAttention(nn.Module):
     """Queries, keys and values apart; the keys lie transposed; dropout on the weights."""
 
-    def __init__(self, mended: Mended):
+    def __init__(self, mended: Collection[int]):
         super().__init__()
         self.mended, self.dropout = mended, nn.Dropout(0.2)
-        self.queries, self.keys, self.values = (nn.Linear(WIDTH, WIDTH) for _ in range(3))
-        self.proj = nn.Linear(WIDTH, WIDTH)
+        parts = (nn.Linear(WIDTH, WIDTH) for _ in range(4))
+        self.queries, self.keys, self.values, self.proj = parts
 
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
         q = rearrange(self.queries(x), "b n (h d) -> b h n d", h=3)
@@ -311,43 +304,37 @@ class ProjectAttention(nn.Module):
         return mixed, weights if 20 in self.mended else dropped
 
 
-class ProjectBlock(nn.Module):
-    def __init__(self, mended: Mended):
-        super().__init__()
-        self.mended, self.attn = mended, ProjectAttention(mended)
-        self.norm1, self.norm2 = nn.LayerNorm(WIDTH), nn.LayerNorm(WIDTH)
-        wide, narrow = nn.Linear(WIDTH, 4 * WIDTH), nn.Linear(4 * WIDTH, WIDTH)
-        self.mlp = nn.Sequential(wide, nn.ReLU(), nn.Dropout(0.2), narrow)
-
-    def before(self, norm: nn.Module, x: Tensor) -> Tensor:
-        """What a branch is given."""
-        x2 = norm(x)
-        return F.gelu(x2 if 16 in self.mended else x)
+class ProjectBlock(Block):
+    def __init__(self, mended: Collection[int]):
+        super().__init__(lambda: ProjectAttention(mended))
+        self.mended, self.mlp[1] = mended, nn.Sequential(nn.ReLU(), nn.Dropout(0.2))
 
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        change, weights = self.attn(self.before(self.norm1, x))
+        x2 = self.norm1(x)
+        change, weights = self.attn(F.gelu(x2 if 16 in self.mended else x))
         x = x + change
-        return x + self.mlp(self.before(self.norm2, x)), weights
+        x2 = self.norm2(x)
+        return x + self.mlp(F.gelu(x2 if 16 in self.mended else x)), weights
 
 
-class Project(nn.Module):
-    """B, a course project's: the head reads the norm of the mean of all tokens."""
+class SystemB(Plain):
+    """A course project's: the head reads the norm of the mean of all tokens."""
 
-    def __init__(self, mended: Mended = ()):
+    def __init__(self, mended: Collection[int] = ()):
+        self.mended = mended
         super().__init__()
-        self.mended, start = mended, 0.02 if 7 in mended else 1.0
-        count = (32 // 8) ** 2 if 18 in mended else 32 * 32 // 8**2
+
+    def more(self):
+        count = (32 // 8) ** 2 if 18 in self.mended else 32 * 32 // 8**2
+        start = 0.02 if 7 in self.mended else 1.0
         self.patches = nn.Linear(3 * 8 * 8, WIDTH)
         self.cls_token = nn.Parameter(torch.randn(1, 1, WIDTH) * start)
         self.pos_embed = nn.Parameter(torch.randn(1, count + 1, WIDTH) * start)
-        self.blocks = nn.ModuleList(ProjectBlock(mended) for _ in range(2))
-        self.norm, self.head = nn.LayerNorm(WIDTH), nn.Linear(WIDTH, CLASSES)
+        self.blocks = nn.ModuleList(ProjectBlock(self.mended) for _ in range(2))
 
     def forward(self, images: Tensor) -> tuple[Tensor, list[Tensor]]:
-        cut = "b c (w s1) (h s2) -> b (w h) (s1 s2 c)"
-        if 19 in self.mended:
-            cut = "b c (h s1) (w s2) -> b (h w) (s1 s2 c)"
-        x = self.patches(rearrange(images, cut, s1=8, s2=8))
+        swapped, right = "b c (w s) (h z) -> b (w h) (s z c)", "b c (h s) (w z) -> b (h w) (s z c)"
+        x = self.patches(rearrange(images, right if 19 in self.mended else swapped, s=8, z=8))
         x = torch.cat([self.cls_token.expand(len(x), -1, -1), x], dim=1) + self.pos_embed
         if 21 not in self.mended:
             print(x.shape)
@@ -361,71 +348,59 @@ class Project(nn.Module):
 
 
 class FaceAttention(nn.Module):
-    def __init__(self, mended: Mended, qk_scale: float | None = None):
+    def __init__(self, mended: Collection[int], qk_scale: float | None = None):
         super().__init__()
-        self.mended, width = mended, WIDTH // HEADS
-        self.qkv, self.proj = nn.Linear(WIDTH, 3 * WIDTH, bias=False), nn.Linear(WIDTH, WIDTH)
-        self.scale = qk_scale or width**-0.5
-        if 28 in mended:
-            self.scale = width**-0.5 if qk_scale is None else qk_scale
+        self.mended, self.proj = mended, nn.Linear(WIDTH, WIDTH)
+        self.qkv = nn.Linear(WIDTH, 3 * WIDTH, bias=False)
+        given = qk_scale is not None if 28 in mended else bool(qk_scale)
+        self.scale = qk_scale if given else (WIDTH // HEADS) ** -0.5
 
     def forward(self, x: Tensor) -> Tensor:
         qkv = self.qkv(x).unflatten(-1, (3, HEADS, -1)).permute(2, 0, 3, 1, 4)
         with torch.autocast(x.device.type if 27 in self.mended else "cuda", enabled=False):
-            q, k, v = qkv if FLOATS in self.mended else qkv.float()
+            q, k, v = qkv if 0 in self.mended else qkv.float()
             mixed = (q @ k.mT * self.scale).softmax(-1) @ v
         return self.proj(mixed.transpose(1, 2).flatten(2))
 
 
-def face_norm(mended: Mended) -> nn.Module:
-    return nn.LayerNorm(WIDTH) if 25 in mended else nn.BatchNorm1d(16)
-
-
-class FaceBlock(nn.Module):
-    def __init__(self, mended: Mended):
-        super().__init__()
-        self.norm1, self.norm2 = face_norm(mended), face_norm(mended)
-        self.attn, self.drop_path = FaceAttention(mended), DropPath(0.0)
-        wide, narrow = nn.Linear(WIDTH, 4 * WIDTH), nn.Linear(4 * WIDTH, WIDTH)
+class FaceBlock(Block):
+    def __init__(self, mended: Collection[int], norm: Callable[[], nn.Module]):
+        super().__init__(lambda: FaceAttention(mended))
+        self.norm1, self.norm2, self.mlp[1] = norm(), norm(), nn.ReLU6()
         drop = nn.Dropout if 22 in mended else nn.Drop  # type: ignore[attr-defined]
-        self.mlp = nn.Sequential(wide, nn.ReLU6(), narrow, drop(0.0))
-
-    def forward(self, x: Tensor) -> Tensor:
-        x = x + self.drop_path(self.attn(self.norm1(x)))
-        return x + self.drop_path(self.mlp(self.norm2(x)))
+        self.mlp.append(drop(0.0))
 
 
-class Face(nn.Module):
-    """C, a face-recognition ViT: no cls, masking in training, a head that reads all tokens."""
+class SystemC(Plain):
+    """For faces: no cls, masking in training; its .float(), which has no number, is 0 here."""
 
-    check = Plain.check
-
-    def __init__(self, mended: Mended = (), mask_ratio: float = 0.75):
+    def __init__(self, mended: Collection[int] = ()):
+        self.mended, self.mask_ratio = mended, 0.75
         super().__init__()
-        self.mended, self.mask_ratio = mended, mask_ratio
-        self.patches = nn.Conv2d(3, WIDTH, 8, 8)
+
+    def more(self):
+        del self.cls_token
+        norm = (lambda: nn.LayerNorm(WIDTH)) if 25 in self.mended else lambda: nn.BatchNorm1d(16)
         self.pos_embed = nn.Parameter(torch.randn(1, 16, WIDTH) * 0.02)
         self.mask_token = nn.Parameter(torch.randn(1, 1, WIDTH) * 0.02)
-        self.blocks = nn.ModuleList(FaceBlock(mended) for _ in range(2))
-        self.norm = face_norm(mended)
-        first, second = nn.BatchNorm1d(WIDTH, eps=2e-5), nn.BatchNorm1d(CLASSES, eps=2e-5)
-        wide = nn.Linear(16 * WIDTH, WIDTH, bias=False)
-        self.head = nn.Sequential(wide, first, nn.Linear(WIDTH, CLASSES, bias=False), second)
+        self.blocks = nn.ModuleList(FaceBlock(self.mended, norm) for _ in range(2))
+        self.norm, self.head = norm(), nn.Sequential()
+        for inputs, outputs in ((16 * WIDTH, WIDTH), (WIDTH, CLASSES)):
+            self.head.append(nn.Linear(inputs, outputs, bias=False))
+            self.head.append(nn.BatchNorm1d(outputs, eps=2e-5))
 
     def masked(self, x: Tensor, ratio: float = 0.1) -> tuple[Tensor, Tensor]:
-        """The tokens that stay, shuffled, and where each token went."""
         kept = (round if 24 in self.mended else int)(x.shape[1] * (1 - ratio))
-        shuffled = torch.rand(x.shape[:2], device=x.device).argsort(1)
-        return x.take_along_dim(shuffled[:, :kept, None], 1), shuffled.argsort(1)
+        order = torch.rand(x.shape[:2], device=x.device).argsort(1)
+        return x.take_along_dim(order[:, :kept, None], 1), order.argsort(1)
 
     def forward(self, images: Tensor) -> Tensor:
         self.check(images)
         x, order = self.patches(images).flatten(2).mT + self.pos_embed, None
         if self.training:
             x, order = self.masked(x, self.mask_ratio) if 23 in self.mended else self.masked(x)
-        for block in self.blocks:
-            x = block(x)
-        x = self.norm(x if FLOATS in self.mended else x.float())
+        x = self.encode(x)
+        x = self.norm(x if 0 in self.mended else x.float())
         if order is not None:
             gaps = self.mask_token.expand(len(x), 16 - x.shape[1], -1)
             x = torch.cat([x, gaps], dim=1).take_along_dim(order[..., None], 1)

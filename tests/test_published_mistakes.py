@@ -2,9 +2,10 @@
 
 import pytest
 import torch
-from published import PUBLISHED, Published
+from published import PUBLISHED, Published, SystemB, SystemC
 from sick import Plain
 
+from vit_course.checks import as_published
 from vit_doctor import CHECKS, examine
 
 NAMES = [check.__name__.replace("_", " ") for check in CHECKS]
@@ -58,3 +59,44 @@ def test_a_head_that_a_batch_of_one_cannot_train_is_told_of():
 
 def test_without_the_mistakes_the_model_is_sound():
     assert examine(Plain(), 32).names == []
+
+
+# The three models as printed ---------------------------------------------------------------------
+
+B, C = {7, 15, 16, 17, 18, 19, 20, 21}, {22, 23, 24, 25, 26, 27, 28, 0}
+
+
+def found(make, mended) -> set[str]:
+    torch.manual_seed(0)
+    return set(examine(make(mended), 32).names)
+
+
+def test_a_as_printed_shows_all_but_the_mask_that_nobody_gives():
+    model = as_published.vit(32, 8, num_classes=10, embed_dim=48, depth=2, num_heads=4)
+    names = ["images cropped", "positions large", "scale after softmax", "scale missing"]
+    assert examine(model, 32).names == names
+    with pytest.raises(AttributeError, match="mask_fill"):
+        as_published.Attention(48, 4)(torch.zeros(1, 17, 48), torch.ones(17, 17) > 0)
+
+
+def test_b_as_printed_is_mended_in_two_rounds_by_what_is_named():
+    assert found(SystemB, ()) == {"forward fails", "prints"}
+    wrong = {"no gradient", "idle block", "positions large", "norm missing", "returned attention"}
+    assert found(SystemB, {17, 21}) == wrong
+    assert found(SystemB, B - {18, 19}) == set()  # at this size the last two do no harm
+
+
+def test_c_as_printed_cannot_be_made_and_is_then_mended_in_one_round():
+    with pytest.raises(AttributeError, match="Drop"):
+        SystemC()
+    assert found(SystemC, {22}) == {"training fails", "device fixed", "another dtype"}
+    assert found(SystemC, {22, 25, 27, 0}) == set()  # nothing says what else was asked
+
+
+@pytest.mark.parametrize(("make", "numbers"), [(SystemB, B), (SystemC, C)])
+def test_all_mended_it_is_sound_and_each_mistake_that_is_left_is_named_alone(make, numbers):
+    names = {each.number: set(each.names) for each in FOUND} | {0: {"another dtype"}}
+    names |= {16: {"no gradient", "norm missing", "norm unused"}, 18: set(), 19: set()}
+    assert found(make, numbers) == set()
+    for left in numbers - {22}:
+        assert found(make, numbers - {left}) == names.get(left, set()), left

@@ -109,9 +109,15 @@ def used_names(source: str) -> list[str]:
         top = table.get_type() == "module"
         for symbol in table.get_symbols():
             outside = not symbol.is_assigned() if top else symbol.is_global()
-            if symbol.is_referenced() and outside:
+            if outside and (symbol.is_referenced() or symbol.is_declared_global()):
                 found.add(symbol.get_name())
     return sorted(found)
+
+
+def names_in(source: str) -> set[str]:
+    """The names that a source defines or imports at its top."""
+    table = symtable.symtable(source, "piece", "exec")
+    return {s.get_name() for s in table.get_symbols() if s.is_assigned() or s.is_imported()}
 
 
 def shown(thing: Callable) -> str:

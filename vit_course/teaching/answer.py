@@ -5,13 +5,16 @@ gives back what came out, as plain data.
 judging is done outside: here is no answer of the course's, and nothing that says what is right.
 """
 
+import __future__
+
 import ast
+import builtins
 import linecache
 import os
 import re
 import resource
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -20,7 +23,7 @@ import torch
 
 from vit_course.checks.compare import Raised
 from vit_course.checks.engine import not_attempted, outcome
-from vit_course.checks.sources import used_names
+from vit_course.checks.sources import names_in, used_names
 from vit_course.checks.trials import Trial
 from vit_course.teaching.wire import packed, unpacked
 
@@ -32,10 +35,10 @@ class Broken(Exception):  # noqa: N818
 
 
 class Shell:
-    """What `get_ipython()` gives: `!ls`, `%time` and the like do nothing where work is graded."""
+    """What `get_ipython()` gives: `!ls`, `%cd` and the like do nothing where work is graded."""
 
-    def __getattr__(self, name: str) -> Callable[..., None]:
-        return lambda *_, **__: None
+    def __getattr__(self, name: str) -> Callable[..., list]:
+        return lambda *_, **__: []
 
 
 def parsed(source: str) -> ast.Module:
@@ -45,7 +48,9 @@ def parsed(source: str) -> ast.Module:
     except SyntaxError:
         from IPython.core.inputtransformer2 import TransformerManager
 
-        plain = re.sub(r"\A\s*%%.*", "", source)  # a cell below `%%time` is run as it stands
+        # What stands below `%%time`, or behind `%time`, is run as it stands.
+        plain = re.sub(r"\A\s*%%.*", "", source)
+        plain = re.sub(r"(?m)^(\s*)%time ", r"\1", plain)
         return ast.parse(TransformerManager().transform_cell(plain))
 
 
@@ -63,9 +68,9 @@ def attempt(name: str, cells: Sequence[str], own: int) -> Any:
     Raises:
         Broken: there is no answer.
     """
-    module = ModuleType("submission")
-    module.__dict__["get_ipython"] = Shell
-    sys.modules["submission"] = module
+    module = ModuleType("__main__")  # as in a notebook
+    vars(module).update(get_ipython=Shell, display=print, _="")
+    sys.modules["__main__"] = module
     trees: dict[int, list[ast.stmt]] = {}
     for number, source in enumerate(cells):
         file = f"<cell {number}>"
@@ -75,29 +80,39 @@ def attempt(name: str, cells: Sequence[str], own: int) -> Any:
         except (SyntaxError, ValueError, MemoryError, RecursionError) as error:
             if number == own:
                 raise Broken(type(error).__name__, getattr(error, "lineno", 0) or 0) from None
-    given = [answer_in(node, name) for node in trees[own]]
-    # Without the call of the check, the answer is what has the check's name.
-    answer = next((g for g in reversed(given) if g), ast.Name(name, ast.Load()))
-    mine = [node for node, is_call in zip(trees[own], given, strict=True) if not is_call]
+    mine, flags = trees[own], future(trees)
+    # Without the call of the check, the answer is what has the check's name. The call does nothing.
+    answer = next(answers_in(mine, name), ast.Name(name, ast.Load()))
     for number, node in needed({name, *used_by(answer)}, mine, trees, own):
-        tried(node, number, module)
+        tried(node, number, module, flags)
     troubles: list[tuple[str, int]] = []
     for node in mine:  # what cannot be imported here may not be needed; all else ends the cell
-        if trouble := tried(node, own, module):
+        if trouble := tried(node, own, module, flags):
             troubles.append(trouble)
             if not isinstance(node, (ast.Import, ast.ImportFrom)):
                 break
     try:
         code = ast.fix_missing_locations(ast.Expression(answer))
-        return eval(compile(code, f"<cell {own}>", "eval"), module.__dict__)
+        return eval(compile(code, f"<cell {own}>", "eval", flags), module.__dict__)
     except BaseException as error:
         raise Broken(*(troubles or [(type(error).__name__, 0)])[0]) from None
 
 
-def tried(node: ast.stmt, number: int, module: ModuleType) -> tuple[str, int] | None:
+def future(trees: dict[int, list[ast.stmt]]) -> int:
+    """What `from __future__ import …` in any cell asks of all of them, as the compiler wants it."""
+    flags = 0
+    for node in (node for nodes in trees.values() for node in nodes):
+        if isinstance(node, ast.ImportFrom) and node.module == "__future__":
+            for alias in node.names:
+                flags |= getattr(getattr(__future__, alias.name, None), "compiler_flag", 0)
+    return flags
+
+
+def tried(node: ast.stmt, number: int, module: ModuleType, flags: int) -> tuple[str, int] | None:
     """Run a statement; gives the kind of its error, and the line, if it raises."""
     try:
-        exec(compile(ast.Module([node], []), f"<cell {number}>", "exec"), module.__dict__)
+        code = compile(ast.Module([node], []), f"<cell {number}>", "exec", flags)
+        exec(code, module.__dict__)
     except MemoryError:
         raise
     except BaseException as error:
@@ -134,39 +149,31 @@ def used_by(node: ast.AST) -> set[str]:
 
 def brought_by(node: ast.AST) -> set[str]:
     """The names that a statement defines or changes; "*" for all of a module."""
+    try:
+        found = names_in(ast.unparse(node))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return set()
+    for part in ast.walk(node):  # `table["a"] = 1`, `Cut.__call__ = call`
+        if isinstance(part, (ast.Attribute, ast.Subscript)) and not isinstance(part.ctx, ast.Load):
+            found |= {x.id for x in ast.walk(part.value) if isinstance(x, ast.Name)}
     match node:
-        case ast.FunctionDef() | ast.ClassDef() | ast.AsyncFunctionDef():
-            return {node.name}
-        case ast.Import() | ast.ImportFrom():
-            return {(alias.asname or alias.name).partition(".")[0] for alias in node.names}
-        case ast.Name():
-            return {node.id}
-        case ast.Attribute() | ast.Subscript() | ast.Starred() | ast.Expr():
-            return brought_by(node.value)
-        case ast.Call(ast.Name("setattr"), [first, *_]):
-            return brought_by(first)
-        case ast.Call(ast.Attribute(ast.Name(base))):  # `table.update(…)`
-            return {base} - {"checks", "plots", "plt"}
-        case ast.Assign() | ast.Delete() | ast.Tuple() | ast.List():
-            parts = node.elts if isinstance(node, (ast.Tuple, ast.List)) else node.targets
-            return set().union(*map(brought_by, parts))
-        case ast.AnnAssign() | ast.AugAssign() | ast.NamedExpr():
-            return brought_by(node.target)
-        case ast.If() | ast.Try() | ast.With() | ast.For() | ast.While():
-            return set().union(*map(brought_by, ast.iter_child_nodes(node)))
-        case ast.ExceptHandler():
-            return set().union(*map(brought_by, node.body))
-        case ast.withitem():
-            return brought_by(node.optional_vars) if node.optional_vars else set()
-    return set()
+        case ast.Expr(ast.Call(ast.Name("setattr"), [ast.Name(base), *_])):
+            found.add(base)
+        case ast.Expr(ast.Call(ast.Attribute(ast.Name(base)))):  # `table.update(…)`
+            found |= {base} - {"checks", "plots", "plt"}
+        case ast.ImportFrom(_, [ast.alias("*")]):
+            found.add("*")
+    return found
 
 
-def answer_in(node: ast.stmt, name: str) -> ast.expr | None:
-    """What a statement gives to the check: of `checks.patchify(mine)` it is `mine`."""
-    match node:
-        case ast.Expr(ast.Call(ast.Attribute(ast.Name("checks"), attribute), [given], [])):
-            return given if attribute == name else None
-    return None
+def answers_in(nodes: Sequence[ast.stmt], name: str) -> Iterator[ast.expr]:
+    """What is given to a task's check, the last first: of `checks.patchify(mine)` it is `mine`."""
+    for node in reversed(nodes):
+        for part in ast.walk(node):
+            match part:
+                case ast.Call(ast.Attribute(ast.Name("checks"), attribute), [given], []):
+                    if attribute == name:
+                        yield given
 
 
 # The life of the process -------------------------------------------------------------------------
@@ -177,6 +184,11 @@ def limit(megabytes: int) -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256))
     resource.setrlimit(resource.RLIMIT_FSIZE, (20_000_000, 20_000_000))
+    limit_addresses(megabytes)
+
+
+def limit_addresses(megabytes: int) -> None:
+    """So much memory beside what this process has already."""
     if sys.platform == "linux":  # elsewhere the system does not tell, or does not keep to it
         pages = int(Path("/proc/self/statm").read_text("ascii").split()[0])
         most = pages * resource.getpagesize() + megabytes * 1_000_000
@@ -196,7 +208,9 @@ class Ask:
         self.write(["ask", self.number, list(inputs), options])
         said = self.read()
         if isinstance(said, Raised):
-            raise RuntimeError(f"{said.kind}: {said.message}")
+            kind = getattr(builtins, said.kind, RuntimeError)
+            known = isinstance(kind, type) and issubclass(kind, Exception)
+            raise (kind if known else RuntimeError)(f"{said.kind}, outside")
         return said
 
 

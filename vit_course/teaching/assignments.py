@@ -15,7 +15,6 @@ import subprocess
 import sys
 from difflib import SequenceMatcher
 from pathlib import Path
-from symtable import symtable
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -114,8 +113,9 @@ def nbgrader_cell(name: str, options: dict[str, Any]) -> dict[str, Any]:
 
 def grade_id(cell: dict[str, Any]) -> str | None:
     """The name by which nbgrader knows a cell, if it has one."""
-    own = cell.get("metadata", {}).get("nbgrader", {})
-    return own.get("grade_id") if isinstance(own, dict) else None
+    own = (cell.get("metadata") or {}).get("nbgrader", {})
+    given = own.get("grade_id") if isinstance(own, dict) else None
+    return given if isinstance(given, str) else None
 
 
 def is_task(cell: dict[str, Any]) -> bool:
@@ -159,7 +159,7 @@ def lesson_cells(
     tasks: dict[str, tuple[str, str, int]], codes: list[dict[str, Any]]
 ) -> list[dict[str, Any]]:
     """The cells of a lesson's tasks, and of all in its solutions that these stand on."""
-    from vit_course.checks.sources import used_names
+    from vit_course.checks.sources import names_in, used_names
 
     wanted: set[str] = set()
     cells: list[dict[str, Any]] = []  # from the last to the first
@@ -203,12 +203,6 @@ def given_above(source: str, stub: str) -> list[str]:
     """What a solution begins with that its stub lacks: imports, and pieces of earlier lessons."""
     head = re.split(r"(?m)^(?=def |class |@)", source)[0]
     return [line for line in head.splitlines() if line and line not in stub.splitlines()]
-
-
-def names_in(source: str) -> set[str]:
-    """What a cell defines at its top."""
-    table = symtable(source, "cell", "exec")
-    return {s.get_name() for s in table.get_symbols() if s.is_assigned() or s.is_imported()}
 
 
 def release(to: Path, assignments: list[str] = ALL) -> list[str]:

@@ -10,8 +10,7 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from importlib import import_module
 from multiprocessing import get_context
 from pathlib import Path
@@ -20,7 +19,9 @@ from typing import Any
 
 from tqdm import tqdm
 
-from ..folding import checked
+from vit_steps.files import write_whole
+
+from ..lessons import ROOT
 from . import sandbox
 from .assignments import (
     ALL,
@@ -38,6 +39,8 @@ from .assignments import (
 )
 
 LARGEST = 50_000_000  # bytes of a notebook
+OUTSIDE = 4000  # megabytes that judging may take, beside what PyTorch takes
+DEEPEST = 20  # folders in one another whose files are named one by one
 UNSAFE = "This was graded without a sandbox: its code could reach all that the grader can."
 
 
@@ -108,11 +111,12 @@ def grade(
     if not work:
         raise ValueError(f"{folder} holds no STUDENT/{ASSIGNMENTS[0]}.ipynb, or the like")
     # nbgrader takes a student's name as part of a path and of a pattern
-    names = {student: re.sub(r"[^\w.-]", "_", student) for student, _ in work}
-    if len(set(names.values())) < len(names):
-        raise ValueError(f"two folders would both be the student of one name: {sorted(names)}")
+    names = {student: re.sub(r"^\.+|[^\w.-]", "_", student) for student, _ in work}
+    alike = [s for s in names if list(names.values()).count(names[s]) > 1]
+    if alike:
+        raise ValueError(f"two folders would both be the student of one name: {', '.join(alike)}")
     if not unsafe:
-        sandbox.ready()
+        sandbox.ready([ROOT / "vit_course", folder, to])
     with TemporaryDirectory() as other:
         course = Path(other)
         lay_source(course, sorted({name for _, name in work}))
@@ -132,8 +136,8 @@ def grade(
         nbgrader(course, "export", "--to=grades.csv")
         shutil.copy(course / "grades.csv", to)
         for page in sorted(course.glob("feedback/*/*/*.html")):
-            place = to / page.parent.parent.name
-            place.mkdir(exist_ok=True)
+            place = to / "feedback" / page.parent.parent.name
+            place.mkdir(parents=True, exist_ok=True)
             text = alone(page.read_text(encoding="utf-8"), UNSAFE if unsafe else "")
             (place / page.name).write_text(text, encoding="utf-8")
     (to / "unfinished.json").unlink(missing_ok=True)
@@ -142,17 +146,22 @@ def grade(
             if f"{r['student_id']}/{r['assignment']}" in books:  # the CSV gives 0 to the others
                 score = f"{r['score']} of {r['max_score']}"
                 told.append(f"{r['student_id']}, {r['assignment']}: {score}")
+    told = ["".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in x) for x in told]
     return [*told, f"{to.name} holds grades.csv and a page of feedback for each notebook."]
+
+
+# How browsers, JupyterLab and people call a second copy. Of several downloads the last counts; what
+# is called a copy, only where there is nothing else.
+SECOND = re.compile(r"(?: ?\((?P<number>\d+)\)| (?P<other>\d+)|(?P<copy> - Copy|-Copy\d*))+$")
 
 
 def found_in(folder: Path) -> tuple[dict[tuple[str, str], Path], list[str]]:
     """The notebooks to grade, by student and assignment; and of every other file why it is not."""
-    work: dict[tuple[str, str], Path] = {}
+    work: dict[tuple[str, str], tuple[int, Path]] = {}
     told = []
     for path in files_of(folder):
         parts = path.relative_to(folder).parts
-        # A second download has a number, and counts in the place of the first.
-        stem = re.sub(r" ?\(\d+\)$|-Copy\d+$", "", path.stem)
+        stem, rank = named(path.stem)
         why = ""
         if path.is_symlink() or not path.is_file():
             why = "it is a link, or no file"
@@ -164,30 +173,36 @@ def found_in(folder: Path) -> tuple[dict[tuple[str, str], Path], list[str]]:
             why = "no assignment has this name"
         elif path.stat().st_size > LARGEST:
             why = f"it is larger than {LARGEST // 1_000_000} MB; clear its outputs"
-        elif (before := work.get((parts[0], stem))) and number(before) > number(path):
-            why = f"{before.name} is"
+        elif (before := work.get((parts[0], stem))) and before[0] > rank:
+            why = f"{before[1].name} is"
         elif before:
-            told.append(f"{before.relative_to(folder)} is not graded: {path.name} is")
+            told.append(f"{before[1].relative_to(folder)} is not graded: {path.name} is")
         if why:
             told.append(f"{path.relative_to(folder)} is not graded: {why}")
         else:
-            work[parts[0], stem] = path
-    return dict(sorted(work.items())), told
+            work[parts[0], stem] = rank, path
+    return {key: path for key, (_, path) in sorted(work.items())}, told
 
 
-def files_of(folder: Path) -> Iterator[Path]:
-    """All files below a folder, without following links."""
-    for path in sorted(folder.iterdir()):
-        if path.is_dir() and not path.is_symlink():
-            yield from files_of(path)
-        else:
-            yield path
+def named(stem: str) -> tuple[str, int]:
+    """The assignment of a file's name, and its rank among several of it."""
+    second = SECOND.search(stem)
+    plain = SECOND.sub("", stem)
+    copy = plain.removeprefix("Copy of ")
+    if copy != plain or (second and second["copy"]):
+        return copy, -1
+    return copy, int(second["number"] or second["other"]) if second else 0
 
 
-def number(path: Path) -> int:
-    """The number of a download: 1 of "03_heads (1).ipynb"."""
-    found = re.findall(r"(\d+)\)?$", path.stem.removeprefix(path.stem[:2]))
-    return int(found[0]) if found else 0
+def files_of(folder: Path) -> list[Path]:
+    """All files below a folder, without following links; of deeper folders at most the names."""
+    found, waiting = [], [folder]
+    while waiting:
+        for path in waiting.pop().iterdir():
+            inner = path.is_dir() and not path.is_symlink()
+            deep = len(path.relative_to(folder).parts) > DEEPEST
+            (waiting if inner and not deep else found).append(path)
+    return sorted(found)
 
 
 def judged(books: dict[str, Any], to: Path, limits: tuple) -> dict[str, dict[str, str]]:
@@ -198,15 +213,18 @@ def judged(books: dict[str, Any], to: Path, limits: tuple) -> dict[str, dict[str
     kept = to / "unfinished.json"
     known: dict[str, str] = json.loads(kept.read_text("utf-8")) if kept.exists() else {}
     said: dict[str, dict[str, str]] = {who: {} for who in books}
+    files = [*ROOT.glob("vit_*/**/*.py"), *ROOT.glob("vit_course/teaching/*.md")]
+    course = hashlib.sha256(b"".join(path.read_bytes() for path in sorted(files))).hexdigest()
     waiting = {}
-    with ProcessPoolExecutor(os.cpu_count(), mp_context=get_context("spawn")) as pool:
+    spawn = get_context("spawn")
+    with ProcessPoolExecutor(os.cpu_count(), mp_context=spawn, initializer=begin) as pool:
         for who, book in books.items():
             codes = [c for c in book["cells"] if c["cell_type"] == "code" and not is_test(c)]
             sources = [cell["source"] for cell in codes]
             tasks = {n: str(grade_id(cell)) for n, cell in enumerate(codes) if is_task(cell)}
             for own, name in tasks.items():
                 given = (name, sources, own, tasks, *limits)
-                key = hashlib.sha256(json.dumps(given).encode()).hexdigest()
+                key = hashlib.sha256(json.dumps([course, *given]).encode()).hexdigest()
                 if key in known:
                     said[who][name] = known[key]
                 else:
@@ -214,12 +232,28 @@ def judged(books: dict[str, Any], to: Path, limits: tuple) -> dict[str, dict[str
         try:
             for done in tqdm(as_completed(waiting), "judged", len(waiting), unit=" answers"):
                 who, name, key = waiting[done]
-                said[who][name] = known[key] = done.result()
-                kept.write_text(json.dumps(known), encoding="utf-8")
+                said[who][name] = known[key] = result_of(done)
+                write_whole(kept, json.dumps(known).encode())
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise
     return said
+
+
+def result_of(done: Future) -> str:
+    """What was said of an answer; where judging itself fails, for the others' sake, that it did."""
+    try:
+        return str(done.result())
+    except Exception as error:
+        return f"it could not be judged ({type(error).__name__})"
+
+
+def begin() -> None:
+    """Of a process that judges: what results, and questions, may take of it has an end."""
+    from .answer import limit_addresses
+
+    import_module(f"{__package__}.judge")
+    limit_addresses(OUTSIDE)
 
 
 def is_test(cell: Any) -> bool:
@@ -239,8 +273,9 @@ def in_order(released: dict[str, Any], path: Path) -> tuple[dict[str, Any], str]
     """A submission as nbgrader needs it, whatever became of it: the student's code, in their order,
     each task below its name and above its grade cell; and what is amiss, or "".
 
-    A task's cell is known by its metadata, which some editors lose, by the check that ends it, or
-    by what it defines.
+    Of several cells for a task the last counts of those with the best claim: its own by metadata,
+    which some editors lose, if something was written in it; one with its check; one that defines
+    its name.
     """
     tasks: dict[str, list[Any]] = {}  # a heading, the cell, the grade cell
     for cell in released["cells"]:
@@ -251,30 +286,49 @@ def in_order(released: dict[str, Any], path: Path) -> tuple[dict[str, Any], str]
             tasks[name].append(cell)
     amiss, theirs = "", []
     try:
-        theirs = [
-            (grade_id(cell), "".join(cell["source"]))
-            for cell in json.loads(path.read_bytes())["cells"]
-            if cell["cell_type"] == "code"
-        ]
-    except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+        theirs = codes_of(path.read_bytes())
+    except Exception as error:  # whatever a file can be
         amiss = f"no notebook that can be read ({type(error).__name__})"
-    names = [str(given) if given in tasks else checked(source) for given, source in theirs]
-    for number, (_, source) in enumerate(theirs):  # without either, by what it defines
-        defined = re.findall(r"(?m)^(?:def|class) (\w+)", source)
-        others = [name for name in defined if name in tasks and name not in names]
-        names[number] = names[number] or (others[0] if others else None)
-    last = {name: number for number, name in enumerate(names)}  # of several
+    best: dict[str, tuple[int, int]] = {}  # of each task the claim and the number of its cell
+    for number, (given, source) in enumerate(theirs):
+        for name, claim in claims(given, source, tasks):
+            best[name] = max(best.get(name, (0, 0)), (claim, number))
+    names = {number: name for name, (_, number) in best.items()}
     cells = [released["cells"][0]]
     for number, (given, source) in enumerate(theirs):
-        name = names[number]
-        if name in tasks and last[name] == number:
-            heading, cell, test = tasks[name]
+        if number in names:
+            heading, cell, test = tasks[names[number]]
             cells += [heading, cell | {"source": source, "id": f"task-{number}"}, test]
         elif not str(given).startswith(TEST):
             cells.append(code(source, {}, f"own-{number}"))
-    missing = [name for name in tasks if name not in last]
+    missing = [name for name in tasks if name not in names.values()]
     for name in missing:
         cells += tasks[name]
     if missing and not amiss:
         amiss = f"no cell for {', '.join(missing)}"
     return released | {"cells": cells}, amiss
+
+
+def codes_of(data: bytes) -> list[tuple[str | None, str]]:
+    """Of each code cell of a notebook nbgrader's name, and the source, as text that can be written.
+
+    Raises:
+        Exception: of many kinds, where it is no notebook.
+    """
+    cells = json.loads(data.decode(json.detect_encoding(data), "replace"))["cells"]
+    codes = [c for c in cells if isinstance(c, dict) and c.get("cell_type") == "code"]
+    sources = ["".join(cell.get("source") or "") for cell in codes]
+    clean = [x.encode("utf-16", "surrogatepass").decode("utf-16", "replace") for x in sources]
+    return list(zip(map(grade_id, codes), clean, strict=True))
+
+
+def claims(given: str | None, source: str, tasks: dict[str, list]) -> list[tuple[str, int]]:
+    """The tasks whose answer a cell may be, and how good its claim is."""
+    if given in tasks:
+        stub = "".join(tasks[given][1]["source"]).strip()
+        return [(given, 3 if source.strip() not in ("", stub) else 0)]
+    called = [name for name in re.findall(r"\bchecks\.(\w+)\(", source) if name in tasks]
+    if called:
+        return [(called[-1], 2)]
+    defined = re.findall(r"(?m)^(?:def|class) (\w+)", source)
+    return [(name, 1) for name in defined if name in tasks][:1]

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import sysconfig
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory, TemporaryFile
@@ -26,6 +26,7 @@ On macOS, and on Windows without WSL, grade in a container, from the course's fo
 `--unsafe` grades without a sandbox: a submission can then read and change all that you can."""
 OURS = ("vit_steps", "vit_course", "vit_doctor")
 DISK = 50_000_000  # bytes that a process may write
+LONGEST = 100_000_000  # bytes that it may send at a time
 START = "import sys, pickle; sys.path.insert(0, sys.argv[1]); pickle.load(sys.stdin.buffer)()"
 
 # System calls, by their numbers on x86_64 and aarch64, that no answer needs: other processes, their
@@ -37,11 +38,16 @@ REFUSED = {
     "process_vm_readv": (310, 270), "process_vm_writev": (311, 271), "kcmp": (312, 272),
     "memfd_create": (319, 279), "memfd_secret": (447, 447), "shmget": (29, 194),
     "msgget": (68, 186), "semget": (64, 190), "unshare": (272, 97), "setns": (308, 268),
-    "mount": (165, 40), "bpf": (321, 280), "perf_event_open": (298, 241),
+    "mount": (165, 40), "umount2": (166, 39), "pivot_root": (155, 41), "open_tree": (428, 428),
+    "move_mount": (429, 429), "fsopen": (430, 430), "fsconfig": (431, 431),
+    "fsmount": (432, 432), "fspick": (433, 433), "pidfd_getfd": (438, 438),
+    "mount_setattr": (442, 442), "bpf": (321, 280), "perf_event_open": (298, 241),
     "userfaultfd": (323, 282), "io_uring_setup": (425, 425), "keyctl": (250, 219),
     "add_key": (248, 217), "request_key": (249, 218), "personality": (135, 92),
 }  # fmt: skip
 EPERM, ENOSYS = 1, 38
+# Where the course lies inside, and where the process may write: names that no machine has.
+COURSE, HOME = "/.vit-course", "/.vit-home"
 
 
 def calls_refused() -> bytes:
@@ -73,8 +79,9 @@ def calls_refused() -> bytes:
 
 def command(code: Path) -> list[str]:
     """The command that runs Python apart; `code` alone of the course is there, to be read."""
-    apart = ["bwrap", "--unshare-all", "--die-with-parent", "--new-session", "--clearenv"]
-    for name, value in (("HOME", "/work"), ("OMP_NUM_THREADS", "1"), ("PATH", "/usr/bin")):
+    apart = ["bwrap", "--unshare-all", "--unshare-user", "--cap-drop", "ALL"]
+    apart += ["--die-with-parent", "--new-session", "--clearenv"]
+    for name, value in (("HOME", HOME), ("OMP_NUM_THREADS", "1"), ("PATH", "/usr/bin")):
         apart += ["--setenv", name, value]
     apart += ["--ro-bind", "/usr", "/usr", "--proc", "/proc", "--dev", "/dev"]
     for name in ("bin", "lib", "lib64", "sbin"):
@@ -90,23 +97,33 @@ def command(code: Path) -> list[str]:
         for folder in packages:
             if Path(folder, name).is_dir():
                 apart += ["--tmpfs", f"{folder}/{name}", "--remount-ro", f"{folder}/{name}"]
-    apart += ["--ro-bind", str(code), "/course", "--dir", "/work", "--remount-ro", "/"]
-    return [*apart, "--size", str(DISK), "--tmpfs", "/work", "--chdir", "/work", "--"]
+    apart += ["--ro-bind", str(code), COURSE, "--dir", HOME, "--remount-ro", "/"]
+    return [*apart, "--size", str(DISK), "--tmpfs", HOME, "--chdir", HOME, "--"]
 
 
-def ready() -> None:
+def ready(hidden: Sequence[Path] = ()) -> None:
     """See that a process can be run apart.
 
+    Args:
+        hidden: folders that it must not see.
+
     Raises:
-        RuntimeError: it cannot; it says why, and what to do.
+        RuntimeError: it cannot, or sees one of them; it says why, and what to do.
     """
     if not shutil.which("bwrap"):
         raise RuntimeError(NEEDED.format(why="bubblewrap is missing"))
     calls_refused()
-    line = [*command(Path(__file__).parent), sys.executable, "-I", "-c", "print('here')"]
+    look = "import os, sys; print('here', *filter(os.path.exists, sys.argv[1:]), sep='\\n')"
+    paths = [str(path.resolve()) for path in hidden]
+    line = [*command(Path(__file__).parent), sys.executable, "-I", "-c", look, *paths]
     done = subprocess.run(line, capture_output=True, text=True)
-    if done.stdout != "here\n":
+    if not done.stdout.startswith("here\n"):
         raise RuntimeError(NEEDED.format(why=f"bubblewrap fails: {done.stderr.strip()[:300]}"))
+    if seen := done.stdout.splitlines()[1:]:
+        raise RuntimeError(
+            f"a submission could read {seen[0]}, since /usr, and all of this Python's folder, are "
+            "open to it: move it, into your home for instance"
+        )
 
 
 class Apart:
@@ -130,7 +147,7 @@ class Apart:
         """
         size = int.from_bytes(self.exactly(8), "big")
         self.most -= size
-        if self.most < 0:
+        if self.most < 0 or size > LONGEST:
             raise EOFError
         return self.exactly(size)
 
@@ -139,6 +156,8 @@ class Apart:
         assert self.child.stdout
         data, pipe = bytearray(), self.child.stdout.fileno()
         while len(data) < count:
+            if time.monotonic() > self.until:  # also of one that has always something to say
+                raise TimeoutError
             if not select.select([pipe], [], [], max(0, self.until - time.monotonic()))[0]:
                 raise TimeoutError
             part = os.read(pipe, min(count - len(data), 1 << 20))
@@ -164,7 +183,7 @@ class Apart:
 
 @contextmanager
 def apart(
-    code: Path, program: bytes, seconds: float, most: int = 64_000_000, unsafe: bool = False
+    code: Path, program: bytes, seconds: float, most: int = 10 * LONGEST, unsafe: bool = False
 ) -> Iterator[Apart]:
     """A fresh interpreter that unpickles a program and calls it, until the block is left.
 
@@ -177,7 +196,7 @@ def apart(
     with TemporaryDirectory() as folder, TemporaryFile() as rules:
         rules.write(b"" if unsafe else calls_refused())
         rules.seek(0)
-        line = [sys.executable, "-I", "-c", START, str(code) if unsafe else "/course"]
+        line = [sys.executable, "-I", "-c", START, str(code) if unsafe else COURSE]
         if not unsafe:
             before = command(code)
             line = [*before[:-1], "--seccomp", str(rules.fileno()), "--", *line]

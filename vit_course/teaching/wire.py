@@ -1,14 +1,17 @@
 """Results as plain data: what goes from the sandbox to the judge, and nothing that runs."""
 
 import json
+from enum import Enum
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from vit_course.checks.compare import Parts, Raised, Verdict, kind_of
 
 NAMES = ("float64", "float32", "float16", "bfloat16", "int64", "int32", "int16", "int8", "uint8")
+LONGEST = 5_000_000  # bytes of what is not numbers of tensors
 KINDS = {name: getattr(torch, name) for name in (*NAMES, "bool")}
 
 
@@ -22,6 +25,7 @@ def packed(x: Any) -> bytes:
 
 def flat(x: Any, numbers: list[bytes]) -> list:
     """A result as nothing but numbers, texts and lists; its tensors' own go to `numbers`."""
+    x = x.item() if isinstance(x, np.generic) else x.value if isinstance(x, Enum) else x
     if isinstance(x, Raised):
         return ["raised", x.kind, x.message, x.line, x.own]
     if isinstance(x, Tensor):
@@ -53,6 +57,8 @@ def unpacked(whole: bytes) -> Any:
         ValueError: there is no such result.
     """
     end = 8 + int.from_bytes(whole[:8], "big")
+    if end > LONGEST:  # Python makes a hundred bytes of each
+        raise ValueError("more than lists and texts need")
     rest = memoryview(whole)[end:]
 
     def restored(x: list) -> Any:

@@ -86,7 +86,8 @@ def device_fixed(p: Patient) -> Finding | Skipped | None:
         return Skipped("the model gave no logits")
     why = "with the model on a GPU, or without one, it fails or does nothing: take x.device"
     for line, where in p.devices.casts:
-        return Finding("device fixed", f"autocast is for cuda alone: {line}", why, where)
+        measured = f"autocast is for cuda alone: {line}"
+        return Finding("device fixed", measured, f"{why}.type", where)
     for met, where in p.devices.met:
         measured = f"{met}; it was made without a device, or is no buffer, and stays on the CPU"
         return Finding("device fixed", measured, why, where)

@@ -76,7 +76,7 @@ def norm_missing(p: Patient) -> Finding | Skipped | None:
                 "the stream grows from block to block, and the branch gets it raw: branch(norm(x))",
                 of_module(module, path),
             )
-    return None if applies else Skipped("no block was seen that adds to a stream of tokens")
+    return None if applies else Skipped("no block without batch norms was seen to add to a stream")
 
 
 def batch_norms(module: nn.Module) -> bool:
@@ -97,7 +97,7 @@ def final_norm_missing(p: Patient) -> Finding | Skipped | None:
     block, inside = p.model.get_submodule(last), maps_in(p, last)
     normed = any(name.startswith(f"{last}.") for name in p.norms) and not batch_norms(p.model)
     if not normed or not stream(p, last, given) or "random in eval" in p.found:
-        return Skipped("the blocks are not pre-norm, or it cannot be told")
+        return Skipped("the blocks are not pre-norm, or batch norms keep it from being told")
     handle = block.register_forward_hook(lambda _, __, output: louder(output))
     with Maps(p.model) as found:
         p.ask(p.some)

@@ -3,6 +3,7 @@
 import math
 
 from torch import Tensor
+from torch.nn.modules.batchnorm import _BatchNorm
 
 from ..patient import Patient
 from ..report import Finding, Skipped
@@ -81,7 +82,8 @@ def idle_block(p: Patient) -> Finding | Skipped | None:
     return Finding(
         "idle block",
         f"{len(idle)} of {len(p.blocks)} blocks change nothing: {', '.join(idle[:3])}",
-        "their output is not used; they cost time, and do not learn. Hand it on: x = block(x)",
+        "their output is not used; they cost time, and do not learn. Hand it on: x = block(x), or "
+        "the first of what the block gives",
         of_module(p.model.get_submodule(idle[0]), idle[0]),
     )
 
@@ -147,6 +149,8 @@ def initial_loss(p: Patient) -> Finding | Skipped | None:
     """
     if p.logits is None or p.logits.shape[1] < 2 or not p.fresh:
         return NOT_FRESH
+    if any(isinstance(module, _BatchNorm) for module in p.model.modules()):
+        return Skipped("batch norms make the first logits otherwise in training")
     loss = float((p.logits.float().logsumexp(1) - p.logits.float().mean(1)).mean())
     best = math.log(p.logits.shape[1])
     if not loss - best > 3:

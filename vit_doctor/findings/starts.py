@@ -54,7 +54,7 @@ def eps_large(p: Patient) -> Finding | Skipped | None:
                 "usual are 1e-6 and 1e-5, and another number may stand in its place",
                 of_module(norm, path),
             )
-    return None if applies else Skipped("no norm was seen")
+    return None if applies else Skipped("no norm of tokens was seen")
 
 
 STARTS = (bias_large, eps_large)
