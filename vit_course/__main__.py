@@ -136,6 +136,10 @@ def main(argv: list[str] | None = None) -> None:
         told = done(options, rest)
     except (ValueError, RuntimeError, OSError) as error:
         parser.exit(2, f"{error}\n")
+    except KeyboardInterrupt:
+        go_on = options.command == "grade"
+        kept = "; what was judged is kept, and the same command goes on from there"
+        parser.exit(130, f"stopped{kept * go_on}\n")
     for line in told:
         print(line)
 

@@ -115,8 +115,8 @@ def without_outputs(path: Path, answers: bool = True) -> bytes:
     for cell in book["cells"]:
         if cell["cell_type"] == "code":
             cell |= {"outputs": [], "execution_count": None}
-    links = rb"\(solutions/(\d\d_\w+)\.ipynb\)"
-    return re.sub(links, rb"(solutions/\1_solutions.ipynb)", as_file(book))
+    links = rb"solutions/(\d\d_\w+)\.ipynb"  # as they are named, and as they are linked to
+    return re.sub(links, rb"solutions/\1_solutions.ipynb", as_file(book))
 
 
 def changed_sections(old: bytes, new: bytes) -> list[str]:

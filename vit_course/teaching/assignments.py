@@ -33,7 +33,7 @@ NOTE = """# {title}: assignment
 
 Write your answer where `...` stands, run the cell, and see what its check says. What you hand in is
 judged again, in a fresh process and on other numbers too: only what the cells define counts, not
-what they print. Each cell is judged by itself, with the definitions of the cells above it. Keep the
+what they print. Each cell is judged by itself, with what it needs of the other cells. Keep the
 names, and hand in this file under its own name, `{name}`."""
 NOTE_UNSEEN = """# {title}: a task that you have not seen
 

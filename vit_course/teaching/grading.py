@@ -10,9 +10,11 @@ import json
 import os
 import re
 import shutil
+import signal
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from difflib import get_close_matches
 from importlib import import_module
-from multiprocessing import get_context
+from multiprocessing import active_children, get_context
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -38,9 +40,11 @@ from .assignments import (
     write_book,
 )
 
+WRAPPED = "pre {white-space: pre-wrap !important; overflow-wrap: anywhere}"
 LARGEST = 50_000_000  # bytes of a notebook
 OUTSIDE = 4000  # megabytes that judging may take, beside what PyTorch takes
 DEEPEST = 20  # folders in one another whose files are named one by one
+UNREAD = "This file could not be read as a notebook, so nothing in it was marked: hand it in again."
 UNSAFE = "This was graded without a sandbox: its code could reach all that the grader can."
 
 
@@ -108,6 +112,8 @@ def grade(
         RuntimeError: nbgrader or the sandbox is missing, or failed.
     """
     work, told = found_in(folder)
+    there = {path.name for path in folder.iterdir() if path.is_dir() and not path.is_symlink()}
+    told += [f"{who} handed in nothing to grade" for who in sorted(there - {s for s, _ in work})]
     if not work:
         raise ValueError(f"{folder} holds no STUDENT/{ASSIGNMENTS[0]}.ipynb, or the like")
     # nbgrader takes a student's name as part of a path and of a pattern
@@ -147,12 +153,14 @@ def grade(
                 score = f"{r['score']} of {r['max_score']}"
                 told.append(f"{r['student_id']}, {r['assignment']}: {score}")
     told = ["".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in x) for x in told]
-    return [*told, f"{to.name} holds grades.csv and a page of feedback for each notebook."]
+    (to / "notes.txt").write_text("\n".join([*told, ""]), encoding="utf-8")
+    held = "grades.csv, a page of feedback for each notebook, and these lines as notes.txt"
+    return [*told, f"{to.name} holds {held}."]
 
 
 # How browsers, JupyterLab and people call a second copy. Of several downloads the last counts; what
 # is called a copy, only where there is nothing else.
-SECOND = re.compile(r"(?: ?\((?P<number>\d+)\)| (?P<other>\d+)|(?P<copy> - Copy|-Copy\d*))+$")
+SECOND = re.compile(r"(?: ?\((?P<number>\d+)\)| (?P<other>\d+)|(?P<copy> - Copy| copy|-Copy\d*))+$")
 
 
 def found_in(folder: Path) -> tuple[dict[tuple[str, str], Path], list[str]]:
@@ -170,7 +178,8 @@ def found_in(folder: Path) -> tuple[dict[tuple[str, str], Path], list[str]]:
         elif path.suffix != ".ipynb":
             why = "it is no notebook"
         elif stem not in ALL:
-            why = "no assignment has this name"
+            near = get_close_matches(stem.lower(), ALL, 1)
+            why = "no assignment has this name" + (f"; is it {near[0]}?" if near else "")
         elif path.stat().st_size > LARGEST:
             why = f"it is larger than {LARGEST // 1_000_000} MB; clear its outputs"
         elif (before := work.get((parts[0], stem))) and before[0] > rank:
@@ -212,6 +221,7 @@ def judged(books: dict[str, Any], to: Path, limits: tuple) -> dict[str, dict[str
     to.mkdir(parents=True, exist_ok=True)
     kept = to / "unfinished.json"
     known: dict[str, str] = json.loads(kept.read_text("utf-8")) if kept.exists() else {}
+    before = 0
     said: dict[str, dict[str, str]] = {who: {} for who in books}
     files = [*ROOT.glob("vit_*/**/*.py"), *ROOT.glob("vit_course/teaching/*.md")]
     course = hashlib.sha256(b"".join(path.read_bytes() for path in sorted(files))).hexdigest()
@@ -227,15 +237,21 @@ def judged(books: dict[str, Any], to: Path, limits: tuple) -> dict[str, dict[str
                 key = hashlib.sha256(json.dumps([course, *given]).encode()).hexdigest()
                 if key in known:
                     said[who][name] = known[key]
+                    before += 1
                 else:
                     waiting[pool.submit(judge_among, *given)] = who, name, key
         try:
-            for done in tqdm(as_completed(waiting), "judged", len(waiting), unit=" answers"):
+            bar = tqdm(desc="judged", total=before + len(waiting), initial=before, unit=" answers")
+            for done in as_completed(waiting):
                 who, name, key = waiting[done]
                 said[who][name] = known[key] = result_of(done)
                 write_whole(kept, json.dumps(known).encode())
+                bar.update()
+            bar.close()
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
+            for child in active_children():  # else what has begun would be waited for
+                child.kill()
             raise
     return said
 
@@ -252,6 +268,7 @@ def begin() -> None:
     """Of a process that judges: what results, and questions, may take of it has an end."""
     from .answer import limit_addresses
 
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the one that began them
     import_module(f"{__package__}.judge")
     limit_addresses(OUTSIDE)
 
@@ -265,6 +282,7 @@ def alone(page: str, note: str) -> str:
     """A page of feedback that names the tasks and asks nothing of a network, with a note on top."""
     page = re.sub(rf'(<a href="#{TEST}(\w+)">)Test cell', r"\1\2", page)
     page = re.sub(r"<script\b.*?</script>|<link\b[^>]*>", "", page, flags=re.DOTALL)
+    page = page.replace("</head>", f"<style>{WRAPPED}</style></head>", 1)
     top = f"<p><strong>{note}</strong></p>"
     return re.sub(r"(<body[^>]*>)", rf"\1{top}", page, count=1) if note else page
 
@@ -295,6 +313,8 @@ def in_order(released: dict[str, Any], path: Path) -> tuple[dict[str, Any], str]
             best[name] = max(best.get(name, (0, 0)), (claim, number))
     names = {number: name for name, (_, number) in best.items()}
     cells = [released["cells"][0]]
+    if amiss:
+        cells.append(markdown(f"**{UNREAD}**", "unread"))
     for number, (given, source) in enumerate(theirs):
         if number in names:
             heading, cell, test = tasks[names[number]]

@@ -25,9 +25,13 @@ def make(to: Path, source: Path = ROOT, solutions: bool = True) -> Path:
         RuntimeError: a tool is missing, or something is wrong in a page, such as a broken link.
     """
     if not all(map(find_spec, TOOLS)):
-        raise RuntimeError("Sphinx or a part of it is missing: pip install -e '.[book]' brings it")
+        raise RuntimeError(
+            "Sphinx or a part of it is missing: `pip install -e '.[book]'` brings it"
+        )
     command = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going"]
     command += [] if solutions else ["-t", "without_solutions"]
+    # What Sphinx keeps for the next time is no part of the site.
+    command += ["-d", str(to.with_name(f"{to.name}.doctrees"))]
     command += ["-c", str(Path(__file__).parent), str(source), str(to)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     if done.returncode:
