@@ -45,6 +45,13 @@ HONEST = {  # as a notebook runs it: cells, of which the one with the check is t
         f"def split_heads(x, num_heads):\n{SPLIT}\n"
         "plots.picture(torch.zeros(1, 8, 8))\nprint(split_heads(torch.ones(1, 2, 4), 2))"
     ],
+    "as IPython runs it": [
+        "from __future__ import annotations\nWIDE = 0\nfor WIDE in (1, 2):\n    pass",
+        "files = !ls\nlen(files)\n%time axes = 'b n (h d) -> b h n d'\n"
+        "def split_heads(x: Nowhere, num_heads):\n    display(x.shape)\n"
+        "    return rearrange(x, axes, h=num_heads * WIDE // 2)\n"
+        "if __name__ == '__main__':\n    told = checks.split_heads(split_heads)\nprint('done', _)",
+    ],
     "another cell that never ends": [
         "while True:\n    pass",
         f"def split_heads(x, num_heads):\n{SPLIT}",

@@ -14,6 +14,7 @@ import pytest
 from browser import listen
 from helpers import needs
 
+from vit_course import lessons
 from vit_course.lessons import LESSONS, NOTEBOOKS, ROOT
 from vit_course.teaching import book
 
@@ -101,7 +102,9 @@ def test_the_book_can_be_made_without_solutions(tmp_path):
     needs(*book.TOOLS)
     text = "# One\n\nSolutions: [solutions/01_one.ipynb](solutions/01_one.ipynb).\n\n"
     text += "<details><summary>One way to write it</summary>\n\nloot\n\n</details>"
-    cells = [nbformat.v4.new_markdown_cell(text), nbformat.v4.new_code_cell("1 + 1")]
+    printed = nbformat.v4.new_output("stream", text="loot")
+    package = nbformat.v4.new_code_cell("checks.source(patchify)", outputs=[printed])
+    cells = [nbformat.v4.new_markdown_cell(text), package]
     python = {"language_info": {"name": "python", "pygments_lexer": "ipython3"}}
     lesson = nbformat.v4.new_notebook(cells=cells, metadata=python)
     (tmp_path / "source" / "notebooks" / "solutions").mkdir(parents=True)
@@ -115,6 +118,10 @@ def test_the_book_can_be_made_without_solutions(tmp_path):
     assert "<h1>One" in pages["01_one"]
     assert "loot" not in pages["01_one"]
     assert "solutions/" not in pages["01_one"]
+    assert not (front.parent / ".doctrees").exists()
+    readme = lessons.without_answers((ROOT / "README.md").read_text("utf-8"))
+    assert "notebooks/solutions" not in readme
+    assert ". The [glossary]" in readme
 
 
 def shown(notebook, page):

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import nbformat
 import pytest
+import torch
 from helpers import needs
 from test_assignments import unmarked
 
@@ -38,11 +39,11 @@ from tests.handed_in import (
     without_metadata,
 )
 from vit_course import checks, lessons
-from vit_course.checks.engine import LEFT
+from vit_course.checks.engine import LEFT, outcome
 from vit_course.checks.exercise import edited
 from vit_course.teaching import assignments, grading, sandbox
 from vit_course.teaching.assignments import grade_id, is_task
-from vit_course.teaching.judge import judge, judge_among
+from vit_course.teaching.judge import HIDDEN, judge, judge_among
 from vit_course.teaching.unseen import TASKS, UNSEEN
 
 SETUP = """import torch
@@ -196,6 +197,14 @@ def helped(book) -> None:
     book.cells.append(nbformat.v4.new_code_cell(HELPED[1]))
 
 
+def odd_forms(book) -> None:
+    """What no editor writes: an empty task, half a character, a name that is a list."""
+    task = next(cell for cell in book.cells if is_task(cell))
+    task.source = ""
+    book.cells.append(nbformat.v4.new_code_cell("x = 'HALF'"))
+    book.cells.append(nbformat.v4.new_code_cell("1", metadata={"nbgrader": {"grade_id": [1]}}))
+
+
 @pytest.fixture(scope="module")
 def solved() -> dict[str, str]:
     return {n: e.answer for n, e in checks.EXERCISES.items() if n in DEEDS}
@@ -223,6 +232,14 @@ def test_each_submission_gets_what_it_deserves(released, solved, tmp_path):
     (folder / "torn").mkdir()
     (folder / "torn" / f"{LESSON}.ipynb").write_text('{"cells": [', encoding="utf-8")
     (folder / "late.ipynb").write_text("{}", encoding="utf-8")
+    (folder / "nobody" / "03_heads").mkdir(parents=True)
+    (folder / "nobody" / "03_Heads.ipynb").write_text("{}", encoding="utf-8")
+    hand_in(folder / ".dot" / f"{LESSON}.ipynb", released / f"{LESSON}.ipynb", {}, odd_forms)
+    odd = folder / ".dot" / f"{LESSON}.ipynb"
+    odd.write_text(odd.read_text("utf-8").replace("HALF", "\\ud800"), encoding="utf-8")
+    (folder / "grades.csv").mkdir()
+    shutil.copy(folder / "torn" / f"{LESSON}.ipynb", folder / "grades.csv" / f"{LESSON}.ipynb")
+    (folder / "right" / "a\x1b[2K\nb.txt").write_text("")
     line = [sys.executable, "-m", "vit_course", "grade", folder, "--to", graded, "--seconds", "8"]
     done = subprocess.run(line, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
@@ -231,7 +248,8 @@ def test_each_submission_gets_what_it_deserves(released, solved, tmp_path):
     wanted = {who: sum(points[name][2] for name in got) for who, (*_, got) in work.items()}
     with (graded / "grades.csv").open(encoding="utf-8") as file:
         rows = [row for row in csv.DictReader(file) if row["assignment"] == LESSON]
-    assert {row["student_id"]: float(row["score"]) for row in rows} == wanted | {"torn": 0}
+    none = dict.fromkeys(["torn", "_dot", "grades.csv"], 0)
+    assert {row["student_id"]: float(row["score"]) for row in rows} == wanted | none
     for said in (
         "torn, 03_heads: no notebook that can be read",
         f"half, 03_heads: {wanted['half']:.1f} of {wanted['right']:.1f}",
@@ -239,12 +257,17 @@ def test_each_submission_gets_what_it_deserves(released, solved, tmp_path):
         "hostile/01_patches.ipynb is not graded: it is a link, or no file",
         "hostile/torch.py is not graded: it is no notebook",
         "late.ipynb is not graded: it does not lie in a student's own folder",
+        "nobody handed in nothing to grade",
+        "nobody/03_Heads.ipynb is not graded: no assignment has this name; is it 03_heads?",
     ):
         assert said in done.stdout
+    assert "\x1b" not in done.stdout
+    assert "torn, 03_heads: no notebook" in (graded / "notes.txt").read_text("utf-8")
     assert not Path("/tmp/vit-loot").exists()
 
-    pages = {path.parent.name: path.read_text("utf-8") for path in graded.glob("*/*.html")}
-    assert set(pages) == {*work, "torn"}
+    pages = {path.parent.name: path.read_text("utf-8") for path in graded.glob("feedback/*/*.html")}
+    assert set(pages) == {*work, *none}
+    assert grading.UNREAD in pages["torn"]
     assert "does it end?" in pages["endless"]
     assert LEFT in pages["empty"]
     for page in pages.values():
@@ -252,6 +275,43 @@ def test_each_submission_gets_what_it_deserves(released, solved, tmp_path):
         assert all(f">{name}</a>" in page for name in solved)
         assert page.count("Setup: run this cell first") <= 1
     assert not (graded / "unfinished.json").exists()
+
+
+def test_several_files_and_cells_for_one_task_have_an_order(tmp_path):
+    for name in ("03_heads.ipynb", "Copy of 03_heads.ipynb", "03_heads-Copy1.ipynb"):
+        (tmp_path / "Mina").mkdir(exist_ok=True)
+        (tmp_path / "Mina" / name).write_text("{}")
+    assert list(grading.found_in(tmp_path)[0].values()) == [tmp_path / "Mina" / "03_heads.ipynb"]
+    for name in ("03_heads (2).ipynb", "03_heads (10).ipynb"):
+        (tmp_path / "Mina" / name).write_text("{}")
+    assert [p.name for p in grading.found_in(tmp_path)[0].values()] == ["03_heads (10).ipynb"]
+    stub = "def split_heads(x, num_heads):\n    return ..."
+    tasks = {"split_heads": [None, {"source": stub}]}
+    for cells, best in (
+        ([("split_heads", "mine"), (None, "checks.split_heads(f)")], 0),  # a draft below
+        ([("split_heads", stub), (None, stub.replace("...", "x"))], 1),  # the stub left as it was
+        ([(None, "checks.split_heads(lambda x, h: x)  # right!"), (None, "print(1)")], 0),
+    ):
+        claims = [(dict(grading.claims(*cell, tasks)).get("split_heads", -1)) for cell in cells]
+        assert claims.index(max(claims)) == best
+    heads = b'{"cells": [{"cell_type": "code", "metadata": null}, 5, {"cell_type": "code"}]}'
+    assert grading.codes_of(heads) == [(None, ""), (None, "")]
+    assert grading.codes_of(heads.decode().encode("utf-16")) == [(None, ""), (None, "")]
+
+
+def test_a_table_of_the_visible_cases_meets_a_hidden_one():
+    for name, hidden in HIDDEN.items():
+        task = TASKS[name]
+        seen = [str(task.outcome_of(task.reference, n)) for n in range(len(task.trials))]
+        for trial in hidden:
+            torch.manual_seed(0)
+            assert str(outcome(trial, task.reference, {})) not in seen, name
+
+
+def test_where_a_submission_could_read_the_course_grading_stops(tmp_path):
+    seen = Path(sys.prefix) / "lib"
+    with pytest.raises(RuntimeError, match=f"could read {seen}.*move it"):
+        sandbox.ready([tmp_path, seen])
 
 
 @pytest.mark.slow
@@ -268,7 +328,9 @@ def test_without_a_sandbox_grading_stops_and_unsafe_is_said_on_each_page(
     monkeypatch.setattr(sandbox, "ready", pytest.fail)
     said = grading.grade(tmp_path / "in", tmp_path / "out", unsafe=True)
     assert "Mina, 03_heads: 47.0 of 47.0" in said
-    assert grading.UNSAFE in (tmp_path / "out" / "Mina" / f"{LESSON}.html").read_text("utf-8")
+    assert grading.UNSAFE in (tmp_path / "out" / "feedback" / "Mina" / f"{LESSON}.html").read_text(
+        "utf-8"
+    )
 
 
 @pytest.mark.slow
@@ -295,7 +357,7 @@ def test_an_unseen_task_has_its_points_for_a_right_answer_and_none_for_another(t
         "Noor, 03_heads_unseen: 0.0 of 10.0",
         "Noor, 06_vit_unseen: 0.0 of 15.0",
     ]
-    page = (tmp_path / "graded" / "Noor" / "03_heads_unseen.html").read_text("utf-8")
+    page = (tmp_path / "graded" / "feedback" / "Noor" / "03_heads_unseen.html").read_text("utf-8")
     assert UNSEEN["03_heads"].edits[0][0] in page
 
 

@@ -10,9 +10,10 @@ NOTEBOOKS = LESSONS + SOLUTIONS
 
 
 def without_answers(text: str) -> str:
-    """A lesson's text without the answers that it folds, and without where the solutions are."""
+    """A text without the answers that it folds, and without where the solutions are."""
     fold = r"\n*<details>\s*<summary>One way to write it</summary>.*?</details>"
     text = re.sub(fold, "", text, flags=re.DOTALL)
+    text = re.sub(r"Solutions are in \[[^]]*\]\([^)]*\); t", "T", text)
     return re.sub(r" ?Solutions: \[[^]]*\]\([^)]*\)\.", "", text).strip("\n")
 
 

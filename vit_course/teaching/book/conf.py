@@ -77,6 +77,7 @@ def prepare(app, page, source):
     folder = (app.srcdir / page).parent
     text = re.sub(r"\]\(([^()\s]+)\)", lambda link: f"]({target(app, folder, link[1])})", text)
     if page == root_doc:
+        text = without_answers(text) if without else text
         text = text.replace(LIVE, f'<a href="explorer.html">{LIVE}</a>')
         text += "".join(
             f"\n```{{toctree}}\n:hidden:\n:glob:\n:caption: {caption}\n\n{pages}\n```\n"
