@@ -74,7 +74,7 @@ def lay(folder: Path) -> list[tuple[str, str, Student, dict[str, float]]]:
 
 def marks(graded: Path) -> dict[tuple[str, str], dict[str, float]]:
     """Of each student and assignment the points of each task, as the page tells them."""
-    pages = {path: path.read_text("utf-8") for path in graded.glob("*/*.html")}
+    pages = {path: path.read_text("utf-8") for path in graded.glob("feedback/*/*.html")}
     assert not [path for path, page in pages.items() if re.search(RUNS, page)]
     entry = rf'<a href="#{TEST}(\w+)">\w+</a> \(Score: ([\d.]+) /'
     return {

@@ -41,7 +41,7 @@ from tests.handed_in import (
 from vit_course import checks, lessons
 from vit_course.checks.engine import LEFT, outcome
 from vit_course.checks.exercise import edited
-from vit_course.teaching import assignments, grading, sandbox
+from vit_course.teaching import assignments, grading, sandbox, submissions
 from vit_course.teaching.assignments import grade_id, is_task
 from vit_course.teaching.judge import HIDDEN, judge, judge_among
 from vit_course.teaching.unseen import TASKS, UNSEEN
@@ -267,7 +267,7 @@ def test_each_submission_gets_what_it_deserves(released, solved, tmp_path):
 
     pages = {path.parent.name: path.read_text("utf-8") for path in graded.glob("feedback/*/*.html")}
     assert set(pages) == {*work, *none}
-    assert grading.UNREAD in pages["torn"]
+    assert submissions.UNREAD in pages["torn"]
     assert "does it end?" in pages["endless"]
     assert LEFT in pages["empty"]
     for page in pages.values():
@@ -281,10 +281,12 @@ def test_several_files_and_cells_for_one_task_have_an_order(tmp_path):
     for name in ("03_heads.ipynb", "Copy of 03_heads.ipynb", "03_heads-Copy1.ipynb"):
         (tmp_path / "Mina").mkdir(exist_ok=True)
         (tmp_path / "Mina" / name).write_text("{}")
-    assert list(grading.found_in(tmp_path)[0].values()) == [tmp_path / "Mina" / "03_heads.ipynb"]
+    assert list(submissions.found_in(tmp_path)[0].values()) == [
+        tmp_path / "Mina" / "03_heads.ipynb"
+    ]
     for name in ("03_heads (2).ipynb", "03_heads (10).ipynb"):
         (tmp_path / "Mina" / name).write_text("{}")
-    assert [p.name for p in grading.found_in(tmp_path)[0].values()] == ["03_heads (10).ipynb"]
+    assert [p.name for p in submissions.found_in(tmp_path)[0].values()] == ["03_heads (10).ipynb"]
     stub = "def split_heads(x, num_heads):\n    return ..."
     tasks = {"split_heads": [None, {"source": stub}]}
     for cells, best in (
@@ -292,11 +294,11 @@ def test_several_files_and_cells_for_one_task_have_an_order(tmp_path):
         ([("split_heads", stub), (None, stub.replace("...", "x"))], 1),  # the stub left as it was
         ([(None, "checks.split_heads(lambda x, h: x)  # right!"), (None, "print(1)")], 0),
     ):
-        claims = [(dict(grading.claims(*cell, tasks)).get("split_heads", -1)) for cell in cells]
+        claims = [(dict(submissions.claims(*cell, tasks)).get("split_heads", -1)) for cell in cells]
         assert claims.index(max(claims)) == best
     heads = b'{"cells": [{"cell_type": "code", "metadata": null}, 5, {"cell_type": "code"}]}'
-    assert grading.codes_of(heads) == [(None, ""), (None, "")]
-    assert grading.codes_of(heads.decode().encode("utf-16")) == [(None, ""), (None, "")]
+    assert submissions.codes_of(heads) == [(None, ""), (None, "")]
+    assert submissions.codes_of(heads.decode().encode("utf-16")) == [(None, ""), (None, "")]
 
 
 def test_a_table_of_the_visible_cases_meets_a_hidden_one():
@@ -369,7 +371,7 @@ def rights() -> list[tuple[str, list[str], int]]:
     found = []
     for stem in assignments.ALL:
         codes = [c for c in assignments.source_of(stem)["cells"] if c["cell_type"] == "code"]
-        codes = [cell for cell in codes if not grading.is_test(cell)]
+        codes = [cell for cell in codes if not submissions.is_test(cell)]
         sources = [unmarked(cell["source"]) for cell in codes]
         for own, cell in enumerate(codes):
             name = grade_id(cell)
