@@ -15,7 +15,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_folders import plain
+from test_folders import plain, rows
 
 from vit_steps.images import normalize
 from vit_steps.training import data
@@ -41,11 +41,6 @@ def same(a, b):
     return alike and places and a.classes == b.classes
 
 
-def rows(data):
-    """The images as a set of byte strings, to compare without regard to order."""
-    return {image.numpy().tobytes() for image in data.images}
-
-
 # ImageDataset -------------------------------------------------------------------------------------
 
 GOOD = dict(
@@ -54,13 +49,6 @@ GOOD = dict(
     classes=("cat", "dog"),
     places=torch.zeros(3, 2, dtype=torch.int64),
 )
-
-
-def test_a_dataset_knows_its_number_and_shape():
-    whole = ImageDataset(**GOOD)
-    assert len(whole) == 3
-    assert whole.shape == (1, 4, 4)
-    assert ImageDataset(GOOD["pixels"], GOOD["labels"], GOOD["classes"]).places is None
 
 
 @pytest.mark.parametrize(
@@ -154,27 +142,6 @@ def test_a_split_is_drawn_at_random_and_the_same_seed_draws_the_same():
     assert same(one, again)
     assert not same(one, other)
     assert one.images.max() > 50 > one.images[9] > 10  # not the first or the last ten of a class
-
-
-def test_a_class_that_cannot_be_split_is_named():
-    with pytest.raises(ValueError, match="class 'b' has 1 picture; give it at least 2"):
-        split(numbered(5, 1, 5), 0.2, 0)
-    with pytest.raises(ValueError, match="class 'c' has 0 pictures"):
-        split(numbered(2, 2, 0), 0.2, 0)
-
-
-@pytest.mark.parametrize(
-    ("fraction", "error", "message"),
-    [
-        (0, ValueError, "nothing would be held out"),
-        (1, ValueError, "below 1"),
-        (float("nan"), ValueError, "fraction is nan"),
-        ("half", TypeError, "give a number"),
-    ],
-)
-def test_a_share_that_leaves_a_part_empty_is_refused(fraction, error, message):
-    with pytest.raises(error, match=message):
-        digits(fraction)
 
 
 # Digits ------------------------------------------------------------------------------------------
@@ -284,21 +251,6 @@ def test_scattered_digits_draw_from_a_generator_of_their_own():
     assert same(one, scattered(20))
 
 
-@pytest.mark.parametrize(
-    ("options", "error", "message"),
-    [
-        (dict(count=0), ValueError, "count is 0"),
-        (dict(side=12), ValueError, "side is 12; with 6 fragments give at least 13"),
-        (dict(side=8, fragments=0), ValueError, "at least 9"),
-        (dict(fragments=-1), ValueError, "fragments is -1"),
-        (dict(held_out="yes"), ValueError, "held_out is 'yes'"),
-    ],
-)
-def test_scattered_digits_that_cannot_be_drawn_are_refused(options, error, message):
-    with pytest.raises(error, match=message):
-        scattered(**(dict(count=5) | options))
-
-
 # OpenML ------------------------------------------------------------------------------------------
 
 
@@ -394,11 +346,6 @@ def test_without_a_network_and_nothing_kept_one_message_says_so(tmp_path, offlin
         openml("MNIST", tmp_path)
 
 
-def test_an_unknown_set_gets_the_names_that_there_are():
-    with pytest.raises(ValueError, match="no data set 'ImageNet'; there are Fashion-MNIST, MNIST"):
-        openml("ImageNet")
-
-
 def test_hands_are_360_digits_of_twelve():
     ours = hands()
     assert ours.images.shape == (360, 1, 16, 16)
@@ -456,16 +403,43 @@ def test_val_is_taken_from_train_and_test_stays_what_it_was(source):
     assert (train.places is None) == (whole.train.places is None)
 
 
-def test_a_share_for_val_that_cannot_be_is_refused():
-    for share, error in ((1, ValueError), (-0.1, ValueError), ("some", TypeError)):
-        with pytest.raises(error, match="val_fraction is"):
-            load_data("digits", val_fraction=share)
+VAL = "val_fraction is"
+KNOWN = 'give "digits", "scattered", "drawn", "folder:PATH"'
+SIDE = "side is 12; with 6 fragments give at least 13"
+OPENML = "no data set 'ImageNet'; there are Fashion-MNIST, MNIST"
+REFUSED = [
+    (lambda: drawn(0), ValueError, "count is 0"),
+    (lambda: drawn(2.5), TypeError, "count is 2.5"),
+    (lambda: drawn(5, side=15), ValueError, "side is 15; give a whole number of at least 16"),
+    (lambda: split(numbered(5, 1, 5), 0.2, 0), ValueError, "'b' has 1 picture;.*at least 2"),
+    (lambda: split(numbered(2, 2, 0), 0.2, 0), ValueError, "class 'c' has 0 pictures"),
+    (lambda: digits(0), ValueError, "nothing would be held out"),
+    (lambda: digits(1), ValueError, "below 1"),
+    (lambda: digits(float("nan")), ValueError, "fraction is nan"),
+    (lambda: digits("half"), TypeError, "give a number"),
+    (lambda: scattered(0), ValueError, "count is 0"),
+    (lambda: scattered(5, side=12), ValueError, SIDE),
+    (lambda: scattered(5, side=8, fragments=0), ValueError, "at least 9"),
+    (lambda: scattered(5, fragments=-1), ValueError, "fragments is -1"),
+    (lambda: scattered(5, held_out="yes"), ValueError, "held_out is 'yes'"),
+    (lambda: openml("ImageNet"), ValueError, OPENML),
+    (lambda: load_data("digits", val_fraction=1), ValueError, VAL),
+    (lambda: load_data("digits", val_fraction=-0.1), ValueError, VAL),
+    (lambda: load_data("digits", val_fraction="some"), TypeError, VAL),
+    (lambda: load_data(""), ValueError, KNOWN),
+    (lambda: load_data("digit"), ValueError, KNOWN),
+    (lambda: load_data("digits:"), ValueError, KNOWN),
+    (lambda: load_data("folder"), ValueError, KNOWN),
+    (lambda: load_data("folder:"), ValueError, KNOWN),
+    (lambda: load_data("openml:"), ValueError, KNOWN),
+    (lambda: load_data("x:y"), ValueError, KNOWN),
+]
 
 
-@pytest.mark.parametrize("source", ["", "digit", "digits:", "folder", "folder:", "openml:", "x:y"])
-def test_load_says_what_it_knows(source):
-    with pytest.raises(ValueError, match='give "digits", "scattered", "drawn", "folder:PATH"'):
-        load_data(source)
+@pytest.mark.parametrize(("wrong", "error", "message"), REFUSED)
+def test_what_cannot_be_loaded_is_refused(wrong, error, message):
+    with pytest.raises(error, match=message):
+        wrong()
 
 
 def test_scikit_learn_is_loaded_only_when_it_is_needed():

@@ -52,37 +52,20 @@ def test_the_type_of_the_positions_is_kept():
     torch.testing.assert_close(resized.float(), wanted, atol=0.02, rtol=0)
 
 
-@pytest.mark.parametrize(
-    ("shape", "grid", "message"),
-    [
-        ((1, 9, 4), 3, "9 tokens where 10 are expected"),  # the cls token is missing
-        ((1, 13, 4), (3, 3), "13 tokens where 10"),
-        ((10, 4), 3, "give the axes"),
-    ],
-)
-def test_positions_of_another_grid_are_refused(shape, grid, message):
-    with pytest.raises(ValueError, match=message):
-        resize_positions(torch.zeros(shape), grid, 4)
+NINE = torch.zeros(1, 10, 4)
+REFUSED = [
+    (torch.zeros(1, 9, 4), 3, 4, ValueError, "9 tokens where 10 are expected"),  # without cls
+    (torch.zeros(1, 13, 4), (3, 3), 4, ValueError, "13 tokens where 10"),
+    (torch.zeros(10, 4), 3, 4, ValueError, "give the axes"),
+    ("positions", 3, 4, TypeError, "not a tensor"),
+    (NINE.long(), 3, 4, TypeError, "float"),
+    (NINE, 0, 4, ValueError, "grid is 0"),
+    (NINE, 3, (4, -1), ValueError, r"new_grid\[1\] is -1"),
+    (NINE, 3, [4, 4, 4], TypeError, "new_grid"),
+]
 
 
-@pytest.mark.parametrize(
-    ("positions", "message"),
-    [("positions", "not a tensor"), (torch.zeros(1, 10, 4, dtype=torch.int64), "float")],
-    ids=["text", "whole numbers"],
-)
-def test_positions_must_be_a_tensor_of_floats(positions, message):
-    with pytest.raises(TypeError, match=message):
-        resize_positions(positions, 3, 4)
-
-
-@pytest.mark.parametrize(
-    ("grid", "new", "error", "named"),
-    [
-        (0, 4, ValueError, "grid is 0"),
-        (3, (4, -1), ValueError, r"new_grid\[1\] is -1"),
-        (3, [4, 4, 4], TypeError, "new_grid"),
-    ],
-)
-def test_a_bad_grid_is_refused_by_name(grid, new, error, named):
-    with pytest.raises(error, match=named):
-        resize_positions(torch.zeros(1, 10, 4), grid, new)
+@pytest.mark.parametrize(("positions", "grid", "new", "error", "message"), REFUSED)
+def test_what_cannot_be_resized_is_refused(positions, grid, new, error, message):
+    with pytest.raises(error, match=message):
+        resize_positions(positions, grid, new)

@@ -6,7 +6,6 @@ import pickle
 import subprocess
 import sys
 from dataclasses import replace
-from math import prod
 from pathlib import Path
 
 import pytest
@@ -69,22 +68,6 @@ def test_multiply_adds_are_those_that_torch_counts_part_by_part(config):
     assert sum(found.values()) == counted["Global"]
 
 
-@pytest.mark.parametrize("bad", ["B/16", None, {"image_size": 8}])
-def test_what_is_no_config_is_refused(bad):
-    for count in (scale.multiply_adds, lambda config: scale.training_memory(config, 1)):
-        with pytest.raises(TypeError, match=r"config is .*; give .*ViTConfig"):
-            count(bad)
-
-
-def test_kept_bytes_by_hand():
-    model, x = nn.Sequential(nn.Linear(4, 8), nn.GELU(), nn.Linear(8, 2)), torch.randn(5, 4)
-    numbers = 5 * 4 + 5 * 8 + 5 * 8  # what the first takes, what GELU takes, what it gives
-    assert scale.kept_bytes(model, x) == 4 * numbers
-    assert scale.kept_bytes(model.double(), x.double()) == 8 * numbers
-    with torch.no_grad():
-        assert scale.kept_bytes(model, x.double()) == 0
-
-
 def test_a_storage_counts_once_and_whole():
     class Twice(nn.Module):
         def forward(self, x):
@@ -111,21 +94,6 @@ def test_training_memory_is_what_a_training_holds(name):
     assert needed["gradients"] == sum(p.grad.nbytes for p in held)
     states = [t for p in held for t in optimizer.state[p].values() if t.shape == p.shape]
     assert needed["optimizer"] == sum(t.nbytes for t in states)
-
-    thin = scale.training_memory(config, len(images), checkpointing=True)
-    assert thin | {"activations": needed["activations"]} == needed
-    N = prod(model.patch_embed.grid) + 1
-    tokens = torch.randn(len(images), N, config.embed_dim, requires_grad=True)
-    one = scale.kept_bytes(model.blocks[0], tokens)
-    kept = scale.kept_bytes(scale.checkpoint_blocks(model), images)
-    assert thin["activations"] == pytest.approx(kept + one, rel=0.02)
-
-
-def test_training_memory_refuses_what_it_does_not_count():
-    with pytest.raises(ValueError, match=r"dropout is 0\.1"):
-        scale.training_memory(replace(SMALL, dropout=0.1), 1)
-    with pytest.raises(ValueError, match="batch is 0"):
-        scale.training_memory(SMALL, 0)
 
 
 # Gradient accumulation ---------------------------------------------------------------------------
@@ -300,13 +268,6 @@ def test_tokens_that_cannot_be_merged_are_refused(change, error, words):
         scale.merge_tokens(**of(9) | dict(r=2) | change)
 
 
-@pytest.mark.parametrize("name", ["small", "odd", "mean"])
-def test_merging_nothing_is_the_model_itself(name):
-    model = random_vit(CONFIGS[name])
-    images = images_of(CONFIGS[name])
-    close(scale.merging(model, 0)(images), model(images), atol=1e-6)
-
-
 @pytest.mark.parametrize(
     ("r", "wanted"),
     [
@@ -391,22 +352,6 @@ def test_a_merging_model_exports_for_any_batch():
     close(program.module()(images), merged(images), atol=1e-6)
 
 
-@pytest.mark.parametrize(
-    ("r", "error", "words"),
-    [
-        (-1, ValueError, "r is -1; give one for all or 3, none below 0"),
-        ([1, 1], ValueError, "give one for all or 3"),
-        ([1, -1, 1], ValueError, "none below 0"),
-        (1.5, TypeError, "r is 1.5; give whole numbers"),
-        ([1, 2.0, 1], TypeError, "give whole numbers"),
-        ("111", TypeError, "give whole numbers"),
-    ],
-)
-def test_another_r_is_refused(r, error, words):
-    with pytest.raises(error, match=words):
-        scale.merging(ViT(SMALL), r)
-
-
 def with_32_bits(model):
     model.blocks[1].attn = Float32Attention(24, 4)
     return model
@@ -457,19 +402,6 @@ def test_rows_of_eight_bits_by_hand():
     assert rows[:3].tolist() == [[127, -2, 0], [0, 0, 0], [64, -127, 32]]
     close(scales[:3], torch.tensor([[0.01], [1.0], [4 / 127]]), atol=1e-8)
     assert (rows * scales)[3].abs().max() <= 1e-45  # too small for a scale
-
-
-@pytest.mark.parametrize(
-    ("weight", "error", "words"),
-    [
-        (torch.ones(3), ValueError, "rows, columns"),
-        (torch.ones(3, 3, dtype=torch.int8), TypeError, r"weight holds torch\.int8, not floats"),
-        ([[1.0]], TypeError, "weight is a list"),
-    ],
-)
-def test_what_is_no_matrix_of_floats_is_refused(weight, error, words):
-    with pytest.raises(error, match=words):
-        scale.int8_rows(weight)
 
 
 def rounded(model):
@@ -530,6 +462,37 @@ def test_int8_weights_are_saved_loaded_and_cast():
     other.load_state_dict(small.state_dict())
     assert torch.equal(other(images), small(images))
     close(small.double()(images.double()).float(), other(images))
+
+
+# What is refused ---------------------------------------------------------------------------------
+
+BYTES = torch.ones(3, 3, dtype=torch.int8)
+NO_CONFIG, EACH = r"config is .*; give .*ViTConfig", "give one for all or 3"
+REFUSED = [
+    (lambda: scale.multiply_adds("B/16"), TypeError, NO_CONFIG),
+    (lambda: scale.multiply_adds(None), TypeError, NO_CONFIG),
+    (lambda: scale.multiply_adds({"image_size": 8}), TypeError, NO_CONFIG),
+    (lambda: scale.training_memory("B/16", 1), TypeError, NO_CONFIG),
+    (lambda: scale.training_memory(None, 1), TypeError, NO_CONFIG),
+    (lambda: scale.training_memory({"image_size": 8}, 1), TypeError, NO_CONFIG),
+    (lambda: scale.training_memory(replace(SMALL, dropout=0.1), 1), ValueError, r"dropout is 0\.1"),
+    (lambda: scale.training_memory(SMALL, 0), ValueError, "batch is 0"),
+    (lambda: scale.merging(ViT(SMALL), -1), ValueError, f"r is -1; {EACH}, none below 0"),
+    (lambda: scale.merging(ViT(SMALL), [1, 1]), ValueError, EACH),
+    (lambda: scale.merging(ViT(SMALL), [1, -1, 1]), ValueError, "none below 0"),
+    (lambda: scale.merging(ViT(SMALL), 1.5), TypeError, "r is 1.5; give whole numbers"),
+    (lambda: scale.merging(ViT(SMALL), [1, 2.0, 1]), TypeError, "give whole numbers"),
+    (lambda: scale.merging(ViT(SMALL), "111"), TypeError, "give whole numbers"),
+    (lambda: scale.int8_rows(torch.ones(3)), ValueError, "rows, columns"),
+    (lambda: scale.int8_rows(BYTES), TypeError, r"weight holds torch\.int8, not floats"),
+    (lambda: scale.int8_rows([[1.0]]), TypeError, "weight is a list"),
+]
+
+
+@pytest.mark.parametrize(("wrong", "error", "message"), REFUSED)
+def test_what_does_not_fit_is_refused(wrong, error, message):
+    with pytest.raises(error, match=message):
+        wrong()
 
 
 # The stored weights ------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ The functions take what `model(images, return_attention=True)` gives, or the mod
 mode; none of them keeps anything or draws. They work under torch.no_grad and torch.inference_mode.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from math import prod
 
 import torch
@@ -63,37 +63,30 @@ def touched(places: Tensor, side: int, grid: int | tuple[int, int], patch_size: 
 
 
 @torch.no_grad()
-def blinded(
-    model: ViT, images: Tensor, hidden: Tensor, blocks: Collection[int] | None = None
-) -> Tensor:
+def blinded(model: ViT, images: Tensor, hidden: Tensor) -> Tensor:
     """The logits (B, classes) where the cls token may not look at some of the patches.
 
     Nothing of the picture is changed, and the other tokens look where they like: what the hidden
-    patches told them before, the cls token can still hear from them.
+    patches told them, the cls token can still hear from them.
 
     Args:
         model: a `ViT`, or a subclass that changes no more than what the head reads.
         images: (B, C, H, W).
         hidden: (B, rows, cols), boolean, True for each patch that cls is blind to.
-        blocks: the blocks, counted from 0, in which it is blind; None for all.
     """
     if not isinstance(model, ViT) or type(model).forward is not ViT.forward:
         raise TypeError(f"model is a {type(model).__name__}; give a vit_steps.ViT's own forward")
     x = model.tokens(model.patch_embed(images))  # (B, N, D)
     B, N, _ = x.shape
     check_hidden(hidden, B, model.patch_embed.grid)
-    count = len(model.blocks)
-    chosen = set(range(count)) if blocks is None else set(blocks)
-    if unknown := chosen - set(range(count)):
-        raise ValueError(f"no block {unknown.pop()}; the model has blocks 0 to {count - 1}")
     may_look = torch.ones(B, 1, N, N, dtype=torch.bool, device=x.device)
     may_look[:, 0, 0, 1:] = ~hidden.flatten(1)  # the row of the query cls
-    for number, block in enumerate(model.blocks):
-        x = block(x, may_look if number in chosen else None)
+    for block in model.blocks:
+        x = block(x, may_look)
     return model.head(model.read(x))
 
 
-def check_layers(attention: Sequence[Tensor], tokens: int | None = None) -> None:
+def check_layers(attention: Sequence[Tensor]) -> None:
     """Attention must be a list with the weights (B, h, N, N) of each block."""
     if not isinstance(attention, (list, tuple)):
         wanted = "give the list that model(images, return_attention=True) returns"
@@ -102,7 +95,7 @@ def check_layers(attention: Sequence[Tensor], tokens: int | None = None) -> None
         raise ValueError("attention is an empty list; give the weights of at least one block")
     for weights in attention:
         check_axes("weights", weights, "B h N N")
-        check_weights(weights, tokens)
+        check_weights(weights)
         if weights.shape[::2] != attention[0].shape[::2]:
             shapes = f"{tuple(attention[0].shape)} and {tuple(weights.shape)}"
             raise ValueError(f"blocks have weights {shapes}; give those of one model and one batch")

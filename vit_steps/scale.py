@@ -59,11 +59,10 @@ def kept_bytes(model: nn.Module, images: Tensor) -> int:
     return sum(sizes.values())
 
 
-def training_memory(config: ViTConfig, batch: int, checkpointing: bool = False) -> dict[str, int]:
+def training_memory(config: ViTConfig, batch: int) -> dict[str, int]:
     """The bytes that a training with AdamW holds, in 32 bits, attention fused.
 
-    "optimizer" is two numbers a weight, "activations" what autograd keeps of so many images: with
-    checkpointing each block's input, and all of one block, while that is computed again.
+    "optimizer" is two numbers a weight, "activations" what autograd keeps of so many images.
     ValueError for dropout, whose masks are not counted.
     """
     check_sizes(batch=batch)
@@ -77,10 +76,9 @@ def training_memory(config: ViTConfig, batch: int, checkpointing: bool = False) 
     # Both norms with what they give; q, k, v, what the heads give, what each softmax sums to; the
     # MLP's width before and after the GELU.
     block = 2 * (norm + N * D) + N * (4 * D + config.num_heads + 2 * mlp_width(D, config.mlp_ratio))
-    kept = config.depth * N * D + block if checkpointing else config.depth * block
     image = config.in_channels * rows * cols * config.patch_size**2
     read = N * D if config.pool == "cls" else D  # a view keeps all that it is a view of
-    activations = 4 * batch * (image + kept + norm + read)
+    activations = 4 * batch * (image + config.depth * block + norm + read)
     return dict(weights=weights, gradients=weights, optimizer=2 * weights, activations=activations)
 
 

@@ -35,7 +35,6 @@ class Check:
         trials: what to try an attempt on, the simplest first.
         mistakes: what to tell, and the known wrong answer that is told so, or several in a tuple.
         slips: a pattern of what an error says ("TypeError: …"), and what to tell in its place.
-        keeps: the piece of the learner's own model, `my_vit.py`, that a right answer is.
 
     Calling it with an attempt prints "right", "not attempted yet", or what is wrong. It never
     raises on account of the attempt.
@@ -47,7 +46,6 @@ class Check:
         trials: Sequence[Trial],
         mistakes: Mapping[str, Callable | tuple[Callable, ...]],
         slips: Mapping[str, str] | None = None,
-        keeps: str | None = None,
     ):
         self.reference = reference
         self.mistakes = [
@@ -55,11 +53,12 @@ class Check:
             for message, wrong in mistakes.items()
             for answer in (wrong if isinstance(wrong, tuple) else (wrong,))
         ]
-        self.begin(trials, slips, keeps)
+        self.begin(trials, slips)
 
     def begin(
-        self, trials: Sequence[Trial], slips: Mapping[str, str] | None, keeps: str | None
+        self, trials: Sequence[Trial], slips: Mapping[str, str] | None, keeps: str | None = None
     ) -> None:
+        """Hold all this; `keeps` is the piece of `my_vit.py` that a right answer is."""
         self.trials, self.keeps = trials, keeps
         self.slips = SLIPS | dict(slips or {})
         self.known: dict[tuple[Callable, int], Any] = {}

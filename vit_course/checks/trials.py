@@ -93,11 +93,6 @@ def call(what: str, *inputs: Any, **options: Any) -> Trial:
     return Trial(what, partial(untouched, **options), inputs)
 
 
-def then(answer: Callable, change: Callable) -> Callable:
-    """An answer that puts what another gives through `change`."""
-    return lambda *inputs, **options: change(answer(*inputs, **options))
-
-
 def trust(what: str, candidate: Any, right: bool, why: str = "") -> Trial:
     """A trial of a learner's own test: does it trust what is right, and refuse what is not?
 

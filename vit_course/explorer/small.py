@@ -25,7 +25,7 @@ from .packing import allowed, as_json, quoted, text
 
 WIDTHS = (4, 8, 16, 32, 64, 128, 256)
 QUERIES, KEYS = 24, 8
-MOST_PIXELS, MOST_TOKENS, MOST_WIDTH = 320, 257, 512  # of a side, of a table, of a vector
+MOST_PIXELS, MOST_TOKENS = 320, 257  # of a side, of a table
 MANY = 100  # tokens; up to here a weight has 16 bits, above 8
 WIDE, PHONE = 840, 358  # pixels that a picture has, at most and on a phone
 PAGE = """<!doctype html><html lang="en"><head><meta charset="utf-8">
@@ -103,7 +103,7 @@ def patch_sizes(
     """
     image = check_picture(image)
     _, height, width = image.shape
-    sizes = whole_numbers("sizes", sizes, 6)
+    sizes = patch_sides(sizes)
     grids = {P: grid_size((height, width), P) for P in sizes}
     point = (height // 2, width // 2) if point is None else point
     if not isinstance(point, Sequence) or len(point) != 2 or not all(map(is_whole, point)):
@@ -132,30 +132,17 @@ def patch_sizes(
     return Small("Patch sizes", "small_patches", given, figure, alt, 610)
 
 
-def scaled_softmax(widths: Sequence[int] = WIDTHS, seed: int = 0) -> Small:
+def scaled_softmax() -> Small:
     """What the softmax makes of scores, as vectors grow wider, divided by √d and not.
 
     24 queries and 8 keys of random numbers of mean 0 and variance 1; at width d the first d numbers
     of each count. The generator is its own: what a notebook draws afterwards stays the same.
-
-    Args:
-        widths: two to ten widths d, each larger than the one before, up to 512.
-        seed: of the random numbers.
-
-    Raises:
-        TypeError: a width is no whole number.
-        ValueError: too few widths or too many, not growing, too large; a seed below 0 or not whole.
     """
-    widths = whole_numbers("widths", widths, 10)
-    if len(widths) < 2 or widths != sorted(widths) or widths[-1] > MOST_WIDTH:
-        raise ValueError(f"widths is {widths}; give at least two that grow, up to {MOST_WIDTH}")
-    if not is_whole(seed) or seed < 0:
-        raise ValueError(f"seed is {seed!r}; give a whole number of at least 0")
-    generator = torch.Generator().manual_seed(int(seed))
-    queries = torch.randn(QUERIES, widths[-1], generator=generator)
-    keys = torch.randn(KEYS, widths[-1], generator=generator)
+    generator = torch.Generator().manual_seed(0)
+    queries = torch.randn(QUERIES, WIDTHS[-1], generator=generator)
+    keys = torch.randn(KEYS, WIDTHS[-1], generator=generator)
 
-    shown = [widths[0], widths[len(widths) // 2], widths[-1]] if len(widths) > 2 else widths
+    shown = WIDTHS[0], WIDTHS[len(WIDTHS) // 2], WIDTHS[-1]
     figure = new_figure(4.2)
     axes = figure.subplots(2, len(shown), squeeze=False, sharey=True)
     for line, divided in zip(axes, (False, True), strict=True):
@@ -173,7 +160,7 @@ def scaled_softmax(widths: Sequence[int] = WIDTHS, seed: int = 0) -> Small:
     alt = "The softmax weights of one query over 8 random keys, for three widths d. Not divided, "
     alt += "one key takes nearly all as d grows. Divided by √d, the weights stay spread."
     given = {"queries": in_letters(floats(queries)), "keys": in_letters(floats(keys))}
-    given |= {"widths": widths, "count": KEYS}
+    given |= {"widths": WIDTHS, "count": KEYS}
     return Small("√d and softmax", "small_softmax", given, figure, alt, 460)
 
 
@@ -249,15 +236,15 @@ def check_picture(image: Tensor) -> Tensor:
     return image.detach().cpu().float()
 
 
-def whole_numbers(name: str, values: Sequence[int], most: int) -> list[int]:
+def patch_sides(sizes: Sequence[int]) -> list[int]:
     """A few different sizes, as a list of Python's numbers."""
-    if isinstance(values, str) or not isinstance(values, Sequence):
-        raise TypeError(f"{name} is {values!r}; give a list of whole numbers")
-    if not 1 <= len(values) <= most or len(set(values)) < len(values):
-        raise ValueError(f"{name} is {list(values)}; give 1 to {most} numbers, each once")
-    for number, value in enumerate(values):
-        check_sizes(**{f"{name}[{number}]": value})
-    return [int(value) for value in values]
+    if isinstance(sizes, str) or not isinstance(sizes, Sequence):
+        raise TypeError(f"sizes is {sizes!r}; give a list of whole numbers")
+    if not 1 <= len(sizes) <= 6 or len(set(sizes)) < len(sizes):
+        raise ValueError(f"sizes is {list(sizes)}; give 1 to 6 numbers, each once")
+    for number, size in enumerate(sizes):
+        check_sizes(**{f"sizes[{number}]": size})
+    return [int(size) for size in sizes]
 
 
 def check_table(weights: Tensor, count: int) -> Tensor:

@@ -17,22 +17,18 @@ STAGES = (
 )
 
 
-def course_map(lesson: int | None = None, shapes: dict[str, str] | None = None) -> None:
+def course_map(lesson: int | None = None) -> None:
     """Draw the road of a picture through the ViT, with one lesson's piece lit.
 
     Args:
         lesson: 0 to 13; the piece that it builds is drawn in colour, the others in grey. Lesson 0,
             the lessons from 7 on, which use the whole, and None light everything.
-        shapes: other shapes to write below the stages, by the stage's name.
 
     Raises:
-        ValueError: no such lesson, or no stage of that name.
+        ValueError: no such lesson.
     """
-    names = [name for _, name, *_ in STAGES]
     if lesson not in (None, *range(14)):
         raise ValueError(f"lesson is {lesson}; the map has lessons 0 to 13")
-    if unknown := set(shapes or ()) - set(names):
-        raise ValueError(f"no stage {unknown.pop()!r} on the map; there are {', '.join(names)}")
     ax = new_axes(9.6, 2.5)
     ax.set(xlim=(-0.1, 13.9), ylim=(-1.0, 2.65), aspect="equal")
     ax.axis("off")
@@ -44,8 +40,7 @@ def course_map(lesson: int | None = None, shapes: dict[str, str] | None = None) 
         ink = INK if lit else FAINT
         bold = "bold" if lesson == number != 5 else "normal"
         ax.text(left + width / 2, -0.1, name, ha="center", va="top", color=ink, weight=bold)
-        text = (shapes or {}).get(name, shape)
-        ax.text(left + width / 2, -0.55, text, ha="center", va="top", color=ink, size=8)
+        ax.text(left + width / 2, -0.55, shape, ha="center", va="top", color=ink, size=8)
     for (_, _, left, width, _), (_, _, following, _, _) in pairwise(STAGES):
         arrow(ax, left + width + 0.02, following - 0.02, 0.85)
 

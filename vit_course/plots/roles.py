@@ -37,21 +37,18 @@ def same_patch(images: Tensor, place: int, patch_size: int) -> None:
     alone.set_title("one patch", size=10)
 
 
-def soft_lookup(
-    query: Tensor, keys: Tensor, values: Tensor, weights: Tensor, names: str = "ABC"
-) -> None:
+def soft_lookup(query: Tensor, keys: Tensor, values: Tensor, weights: Tensor) -> None:
     """Draw a lookup in the plane: left the query among the keys, right what is read.
 
     Args:
         query: (2,).
-        keys, values: (N, 2), one row a token.
-        weights: (N,), of sum 1; a value's dot is as large as its weight.
-        names: one letter a token.
+        keys, values: (3, 2), one row a token: A, B and C.
+        weights: (3,), of sum 1; a value's dot is as large as its weight.
     """
     import matplotlib.pyplot as plt
 
     _, (left, right) = plt.subplots(1, 2, figsize=(8.4, 3.8), layout="constrained")
-    for name, key in zip(names, keys.tolist(), strict=True):
+    for name, key in zip("ABC", keys.tolist(), strict=True):
         left.annotate("", key, (0, 0), arrowprops=dict(color=KEY, width=1.5, headwidth=8))
         left.text(key[0] + 0.06, key[1] + 0.04, f"key {name}", color=INK)
     left.annotate("", query.tolist(), (0, 0), arrowprops=dict(color=QUERY, width=3, headwidth=10))
@@ -62,7 +59,7 @@ def soft_lookup(
     left.set(xlim=(low - room / 3, high + room), ylim=(bottom - room / 3, top + room / 2))
     left.set(title="asked", aspect="equal")
     right.fill(*values.T.tolist(), facecolor="none", edgecolor=VALUE, linestyle=":")
-    for name, value, weight in zip(names, values.tolist(), weights.tolist(), strict=True):
+    for name, value, weight in zip("ABC", values.tolist(), weights.tolist(), strict=True):
         right.scatter(*value, s=1000 * weight, color=VALUE)
         text = f"value {name}: {weight:.0%}"
         right.annotate(text, value, (12, 12), textcoords="offset points", va="center")
@@ -116,7 +113,7 @@ def label(
     ax.text(x, y, text, ha="center", va="center", color=ink, size=10)
 
 
-def possible_reads(values: Tensor, points: dict[str, Tensor], names: str = "AB") -> None:
+def possible_reads(values: Tensor, points: dict[str, Tensor]) -> None:
     """Draw two values in the plane, the line of all their mixtures, and what was read.
 
     Args:
@@ -125,7 +122,7 @@ def possible_reads(values: Tensor, points: dict[str, Tensor], names: str = "AB")
     """
     ax = new_axes(5.6, 3.4)
     ax.plot(*values.T.tolist(), "o-", color=VALUE, label="all mixtures of A and B")
-    for name, value in zip(names, values.tolist(), strict=True):
+    for name, value in zip("AB", values.tolist(), strict=True):
         ax.annotate(f"value {name}", value, (0, -18), textcoords="offset points", ha="center")
     for (name, point), marker, colour in zip(
         points.items(), ("s", "*", "^"), (KEY, QUERY, PATCH), strict=False

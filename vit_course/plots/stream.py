@@ -104,7 +104,7 @@ def bends(
         ax.spines[["top", "right"]].set_visible(False)
 
 
-def reading(image: Tensor, guesses: Tensor, title: str = "") -> None:
+def reading(image: Tensor, guesses: Tensor) -> None:
     """Show an image beside what a model believes of it after each of its blocks.
 
     Args:
@@ -131,7 +131,7 @@ def reading(image: Tensor, guesses: Tensor, title: str = "") -> None:
     right.set_yticks(range(stages), names[:stages])
     right.set_xticks(range(classes))
     right.tick_params(length=0)
-    right.set(xlabel="digit", title=title)
+    right.set(xlabel="digit")
 
 
 def silenced(names: Sequence[str], shares: Mapping[str, Sequence[float]]) -> None:

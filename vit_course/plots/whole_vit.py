@@ -1,7 +1,6 @@
 """Lesson 06: where the parameters stand, and what a model reads on a canvas, or a drawing."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from torch import Tensor
 
@@ -12,13 +11,13 @@ OWN = {"patch": PATCH, "cls": CLS, "head": CLS}
 REST = "#777777"
 
 
-def parameter_bars(counts: Mapping[str, int], title: str = "", ax: Any = None) -> None:
+def parameter_bars(counts: Mapping[str, int]) -> None:
     """Draw one level bar for each piece, as long as its parameters are many.
 
     Args:
         counts: a piece's name and its number of parameters, from top to bottom.
     """
-    ax = ax or new_axes(8, 0.36 * len(counts) + 0.5)
+    ax = new_axes(8, 0.36 * len(counts) + 0.5)
     whole = sum(counts.values())
     for row, (name, count) in enumerate(counts.items()):
         colour = next((own for word, own in OWN.items() if word in name), REST)
@@ -27,7 +26,7 @@ def parameter_bars(counts: Mapping[str, int], title: str = "", ax: Any = None) -
         text = f"{count:,}  ({share})"
         ax.annotate(text, (count, row), (5, 0), textcoords="offset points", va="center", size=9)
     ax.set_yticks(range(len(counts)), list(counts))
-    ax.set(title=title, xlim=(0, 1.3 * max(counts.values())), xticks=[])
+    ax.set(xlim=(0, 1.3 * max(counts.values())), xticks=[])
     ax.invert_yaxis()
     ax.tick_params(length=0)
     ax.spines[["top", "right", "bottom"]].set_visible(False)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from math import pi
+from pathlib import Path
 
 import torch
 from torch import Tensor
@@ -12,61 +13,25 @@ STEPS = 4  # straight pieces of a curve between two points
 WIDTH = 0.65  # of a digit that is 1 high, before it is bent
 SIZES = 5.5, 14.0  # height of a digit with its ink, in pixels
 
-# The ways in which people write each digit: column and row of the points through which the pen
-# goes, 0 to 9 from the left and from the top; at | it is lifted.
-HANDS = {
-    0: "40 11 04 06 18 49 79 96 94 71 50, 40 71 94 96 79 49 18 06 04 11 40, "
-    "61 30 03 07 29 69 96 93 60 30 12, 50 11 04 07 29 59 | 50 81 94 97 79 59, 00 09 99 90 00, "
-    "40 05 49 95 40, 13 06 18 59 96 93 70 30 12, 50 11 04 07 39 79 96 92 60 31 43, "
-    "20 05 29 69 95 91 60 30",
-    1: "40 49, 80 09, 40 44 38 49, 32 50 59, 13 50 59, 05 50 59, 07 50 59, 13 50 59 | 19 99, "
-    "14 50 59 29 89, 20 50 59 | 09 99, 50 59 | 50 14, 30 49 | 30 04",
-    2: "02 20 60 82 74 37 09 99, 02 21 50 82 75 28 09 06 27 69 98, 01 80 09 99, 00 90 09 99, "
-    "12 30 70 83 57 09 38 99, 02 30 81 74 09 | 09 99, 33 12 30 70 93 66 09 59 98, "
-    "03 10 60 93 86 48 09 99, 00 60 82 65 09 99, 02 40 82 65 18 08 37 68 97, "
-    "02 40 82 55 09 | 09 59 98",
-    3: "01 40 72 64 34 65 87 69 19 08, 00 80 44 75 87 59 08, 00 80 34 74 97 69 08, "
-    "00 70 34 76 39, 00 80 24 85 58 09, 01 40 72 44 77 49 08, 02 40 71 54 24 35 75 87 49 08, "
-    "01 40 82 54 24 | 44 85 87 49 08, 00 80 84 24 84 89 09, 12 10 60 82 44 85 98 59 09 07",
-    4: "20 05 95 | 60 69, 20 06 96 | 63 69, 00 05 85 | 70 79, 00 05 65 | 60 69, 69 60 06 96, "
-    "79 70 05 95, 60 05 95 | 61 69, 10 15 75 70 79, 00 04 25 64 70 79, 30 05 84 | 73 59, "
-    "40 06 95 | 64 59, 50 06 95 | 70 59",
-    5: "10 04 44 76 78 49 08 | 10 80, 80 10 04 53 86 78 39 08, 90 10 14 84 89 09, "
-    "80 30 12 44 76 78 49 09, 10 04 53 86 58 09 | 00 80, 80 10 14 64 76 59 09, "
-    "90 20 14 43 93 97 59 07, 20 14 54 86 59 08 | 40 90, 90 40 13 54 86 69 18, "
-    "80 20 | 20 14 54 87 59 08",
-    6: "60 23 06 18 49 78 76 45 06, 81 50 13 06 28 59 87 75 44 06, 30 05 08 39 79 77 55 06, "
-    "10 08 49 87 65 06, 20 09 79 75 05, 70 32 05 18 59 87 65 36 47, 90 44 07 29 68 66 35 17, "
-    "60 23 07 | 15 55 87 49 07, 70 22 06 29 79 86 54 26, 82 60 22 06 39 88 75 35 07, "
-    "60 22 05 08 39 79 86 64 25",
-    7: "00 90 39, 00 90 39 | 24 84, 02 00 90 49, 00 90 65 49, 01 20 61 90 54 39, "
-    "02 00 90 39 | 14 74, 00 80 89, 02 10 91 54 49, 00 90 | 90 39, 03 10 80 66 59 | 35 85, "
-    "00 80 56 39 | 05 85",
-    8: "81 40 02 34 76 68 39 07 25 63 81, 40 12 44 72 40 | 44 07 49 87 44, "
-    "44 12 40 82 44 07 49 97 44, 80 00 99 09 80, 11 50 92 64 26 38 69 97 75 43 11, "
-    "50 12 33 66 88 49 08 26 63 82 50, 50 32 44 62 50 | 44 06 29 69 96 44, "
-    "80 30 02 34 76 69 29 07 25 72, 82 60 20 03 34 75 78 59 19 06 34 72",
-    9: "80 30 02 25 64 81 79, 50 11 14 45 83 71 50 | 81 79, 81 40 02 24 64 82 86 59 08, "
-    "80 00 04 84 80 89, 82 50 12 25 64 81 39, 84 34 12 50 82 86 59 18, 70 20 04 44 80 78 49 08, "
-    "70 02 25 72 | 80 69, 81 40 12 15 54 81 89, 79 80 30 02 25 74 82, "
-    "81 60 20 02 14 54 83 80 79",
-}
+TEXT = Path(__file__).with_name("strokes.txt").read_text("utf-8")
+# Each way in which people write a digit: the digit, and the points through which the pen goes.
+WAYS = [(int(line[0]), line[3:]) for line in TEXT.splitlines() if line[0] != "#"]
 
 
 def handwriting(count: int, side: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
     """Digits drawn on an empty canvas: ink (count, side, side), from 0 to 1, and labels (count,).
 
-    Each in a way of `HANDS`, bent at random, of a height of `SIZES`, anywhere where it fits.
+    Each in one of `WAYS`, bent at random, of a height of `SIZES`, anywhere where it fits.
     """
-    ways = [(digit, way) for digit, known in HANDS.items() for way in known.split(", ")]
-    share = torch.tensor([1 / len(HANDS[digit].split(", ")) for digit, _ in ways])
+    digits = torch.tensor([digit for digit, _ in WAYS])
+    share = 1 / digits.bincount()[digits]
     chosen = share.multinomial(count, replacement=True, generator=generator)
     ink = torch.empty(count, side, side)
-    for number, (_, way) in enumerate(ways):
+    for number, (_, way) in enumerate(WAYS):
         mine = (chosen == number).nonzero()[:, 0]
         start, end, pen = written(way, len(mine), side, generator)
         ink[mine] = paint(start, end, pen, side)
-    return ink, torch.tensor([digit for digit, _ in ways])[chosen]
+    return ink, digits[chosen]
 
 
 def written(way: str, count: int, side: int, generator: torch.Generator) -> tuple[Tensor, ...]:
