@@ -34,7 +34,9 @@ NOTE = """# {title}: assignment
 Write your answer where `...` stands, run the cell, and see what its check says. What you hand in is
 judged again, in a fresh process and on other numbers too: only what the cells define counts, not
 what they print. Each cell is judged by itself, with what it needs of the other cells. Keep the
-names, and hand in this file under its own name, `{name}`."""
+names, and hand in this file under its own name, `{name}`.
+
+The texts are the lesson's: a section, a cell or a figure that they name stands there."""
 NOTE_UNSEEN = """# {title}: a task that you have not seen
 
 Write your answer where `...` stands. It needs nothing but this lesson and those before it, whose

@@ -208,6 +208,7 @@ def begin() -> None:
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the one that began them
     import_module(f"{__package__}.judge")
+    import_module("torch").set_num_threads(1)  # as many of these processes as processors
     limit_addresses(OUTSIDE)
 
 

@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 
 from vit_course import checks
-from vit_course.checks import lesson_05, lesson_06, lesson_13
+from vit_course.checks import lesson_04, lesson_05, lesson_06, lesson_11, lesson_13
 from vit_course.checks.compare import Parts, Raised, Verdict, compare
 from vit_course.checks.engine import LEFT, Check, outcome
 from vit_course.checks.keeping import PIECES
@@ -36,8 +36,10 @@ ASKS, NUMBERS = 10_000, 5_000_000  # what a student's code may ask of an `Outsid
 OPEN = rf"{LEFT}(: (one line still holds|\d+ lines still hold) `\.\.\.`)?"
 MINE = 'from vit_course import checks\n{0} = checks.mine("{0}")'
 COPIES = 3  # of each candidate that a student's test is to judge, beside the first
-# Cases for tasks that take no tensor, so that a table of the visible ones does not pass.
+# Cases for tasks of which a table, by the sizes of what comes in, would pass all others.
 HIDDEN: dict[str, list[Trial]] = {
+    "effective_keys": [call("3 tokens", lesson_04.drawn(1, 2, 3, 3).softmax(dim=-1))],
+    "layer_norm": [lesson_05.norm_of("", lesson_05.waves(3, 4), *lesson_05.waves(2, 4))],
     "unheard_blocks": [
         lesson_05.listened_to(
             "six blocks, of which one is skipped",
@@ -50,6 +52,10 @@ HIDDEN: dict[str, list[Trial]] = {
         for place in (0, 1)
     ],
     "crossover": [lesson_13.equal(256, 3.0), lesson_13.equal(60, 1.5)],
+    "fuse_qkv": [lesson_11.fusing(6, 2, 3, True, order) for order in ("qkv h d", "h d qkv")],
+    "drop_kind": [
+        lesson_11.kind_of_drop(kind, (16, 10, 12), 0.5) for kind in ("sample", "token", "number")
+    ],
     "rows_of": [call("", *x) for x in ((60, 5, "k", 3), (96, 6, "v", 5), (42, 7, "q", 4))],
     "gap_closed": [
         call("", [60.0, 71.0, 66.0], [80.0, 69.0, 91.0], [95.0, 97.0, 96.0]),
@@ -61,20 +67,25 @@ HIDDEN: dict[str, list[Trial]] = {
 def hidden_trials(name: str, check: Check, generator: torch.Generator) -> list[Trial]:
     """The trials of a check on other numbers, where they have any, and the task's hidden cases.
 
-    Other numbers are the same ones, the last axis of each tensor in another order. So what must
-    hold of them still does: rows that sum to 1, a range, numbers that all differ. What a student's
-    own test is to judge comes several times: of few candidates a guess may name the right one.
+    Other numbers are the same ones, the last axis of each tensor in another order, of tensors of
+    one width in the same. So what must hold of them still does: rows that sum to 1, a range,
+    numbers that all differ, scores of which one lies far above the rest. What a student's own test
+    is to judge comes several times: of few candidates a guess may name the right one.
     """
+    orders: dict[int, Tensor] = {}  # by width
 
     def other(x: Any) -> Any:
         if isinstance(x, (tuple, list)):
             return [other(part) for part in x]
         if not isinstance(x, Tensor) or not x.is_floating_point() or x.ndim == 0:
             return x
-        return x[..., torch.randperm(x.shape[-1], generator=generator)].clone()
+        if (width := x.shape[-1]) not in orders:
+            orders[width] = torch.randperm(width, generator=generator)
+        return x[..., orders[width]].clone()
 
     hidden = []
     for number, trial in enumerate(check.trials):
+        orders.clear()
         if check.outcome_of(check.reference, number) == Verdict("as it should"):
             hidden += [trial] * COPIES
         if callable(trial.inputs):

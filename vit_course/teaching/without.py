@@ -6,8 +6,10 @@ import shutil
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import lru_cache
+from copy import deepcopy
+from functools import cache, lru_cache
 from io import BytesIO
+from itertools import chain
 from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any
@@ -48,37 +50,50 @@ def lay(folder: Path, hidden: set[str]) -> set[str]:
     Returns:
         The modules that lack something, by name.
     """
-    files = {path: path.read_text(encoding="utf-8") for path in sorted(PACKAGE.rglob("*.py"))}
-    trees = {path: ast.parse(text) for path, text in files.items()}
-    gone: dict[Path, set[ast.stmt]] = {path: set() for path in files}
-    lacking, names = True, set(hidden)
-    while lacking:
-        lacking = False
-        for path, tree in trees.items():
-            for node in tree.body:
-                defines = defined_by(node)
-                if node in gone[path] or not defines:
-                    continue
-                if defines & names or set(used_names(ast.unparse(node))) & names:
-                    gone[path].add(node)
-                    lacking, names = True, names | defines
-    for path, tree in trees.items():
+    changed, lacking = without(frozenset(hidden))
+    for path in (path for path in PACKAGE.rglob("*") if path.is_file() and path.suffix != ".pyc"):
         place = folder / "vit_steps" / path.relative_to(PACKAGE)
         place.parent.mkdir(parents=True, exist_ok=True)
-        if not gone[path] and not imports(tree) & names:
+        if path in changed:
+            place.write_text(changed[path], encoding="utf-8")
+        else:
             shutil.copy(path, place)
-            continue
-        tree.body = [
-            node for node in map(Without(names).visit, tree.body) if node not in gone[path]
-        ]
-        place.write_text(ast.unparse(ast.fix_missing_locations(tree)), encoding="utf-8")
     for name, text in (("__init__", "from . import checks, plots"), ("checks", CHECKS)):
         write(folder / "vit_course" / f"{name}.py", text)
     write(folder / "vit_course" / "plots.py", PLOTS)
+    return lacking
+
+
+@cache
+def without(hidden: frozenset[str]) -> tuple[dict[Path, str], set[str]]:
+    """The text of each module that changes, and the modules that lack something, by name."""
+    gone: set[ast.stmt] = set()
+    names, known = set(hidden), -1
+    while known < len(gone):
+        known = len(gone)
+        for node, defines, uses in chain(*package().values()):
+            if node not in gone and defines and (defines | uses) & names:
+                gone.add(node)
+                names |= defines
+    changed, lacking = {}, set()
+    for path, nodes in package().items():
+        tree = ast.Module([node for node, *_ in nodes if node not in gone], [])
+        if len(tree.body) < len(nodes):
+            module = path.relative_to(ROOT).with_suffix("").parts
+            lacking.add(".".join(module).removesuffix(".__init__"))
+        if len(tree.body) < len(nodes) or imports(tree) & names:
+            tree = Without(names).visit(deepcopy(tree))
+            changed[path] = ast.unparse(ast.fix_missing_locations(tree))
+    return changed, lacking
+
+
+@cache
+def package() -> dict[Path, list[tuple[ast.stmt, set[str], set[str]]]]:
+    """Each statement at the top of each of the package's modules, what it defines, and uses."""
+    trees = {path: ast.parse(path.read_text("utf-8")) for path in sorted(PACKAGE.rglob("*.py"))}
     return {
-        ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
-        for path in files
-        if gone[path]
+        path: [(node, defined_by(node), set(used_names(ast.unparse(node)))) for node in tree.body]
+        for path, tree in trees.items()
     }
 
 
