@@ -58,6 +58,10 @@ HONEST = {  # as a notebook runs it: cells, of which the one with the check is t
     ],
     "another cell that is not Python": ["def (", f"def split_heads(x, num_heads):\n{SPLIT}"],
     "what is not installed here": [f"import pandas\ndef split_heads(x, num_heads):\n{SPLIT}"],
+    "what Colab alone has": [
+        "from google.colab import drive, files\n"
+        f"drive.mount('/content/drive')\nfiles.upload()\ndef split_heads(x, num_heads):\n{SPLIT}"
+    ],
     "a method that is hung on": [
         "class Cut:\n    pass",
         f"def call(self, x, num_heads):\n{SPLIT}",

@@ -299,9 +299,10 @@ def test_several_files_and_cells_for_one_task_have_an_order(tmp_path):
     ):
         claims = [(dict(submissions.claims(*cell, tasks)).get("split_heads", -1)) for cell in cells]
         assert claims.index(max(claims)) == best
-    heads = b'{"cells": [{"cell_type": "code", "metadata": null}, 5, {"cell_type": "code"}]}'
-    assert submissions.codes_of(heads) == [(None, ""), (None, "")]
-    assert submissions.codes_of(heads.decode().encode("utf-16")) == [(None, ""), (None, "")]
+    odd = '{"cells": [{"cell_type": "code", "metadata": null}, 5, '
+    odd += '{"cell_type": "code", "source": "\ufeff1"}]}'
+    for kind in ("utf-8", "utf-8-sig", "utf-16"):
+        assert submissions.codes_of(odd.encode(kind)) == [(None, ""), (None, "1")]
 
 
 def test_a_table_of_the_visible_cases_meets_a_hidden_one():

@@ -122,7 +122,7 @@ def codes_of(data: bytes) -> list[tuple[str | None, str]]:
     """
     cells = json.loads(data.decode(json.detect_encoding(data), "replace"))["cells"]
     codes = [c for c in cells if isinstance(c, dict) and c.get("cell_type") == "code"]
-    sources = ["".join(cell.get("source") or "") for cell in codes]
+    sources = ["".join(cell.get("source") or "").lstrip("\ufeff") for cell in codes]
     clean = [x.encode("utf-16", "surrogatepass").decode("utf-16", "replace") for x in sources]
     return list(zip(map(grade_id, codes), clean, strict=True))
 
