@@ -253,6 +253,9 @@ def test_each_submission_gets_what_it_deserves(released, solved, tmp_path):
         rows = [row for row in csv.DictReader(file) if row["assignment"] == LESSON]
     none = dict.fromkeys(["torn", "_dot", "grades.csv"], 0)
     assert {row["student_id"]: float(row["score"]) for row in rows} == wanted | none
+    with (graded / "tasks.csv").open(encoding="utf-8") as file:
+        got = {(r["student_id"], r["task"]) for r in csv.DictReader(file) if r["score"] != "0"}
+    assert got == {(who, task) for who, (*_, tasks) in work.items() for task in tasks}
     for said in (
         "torn, 03_heads: no notebook that can be read",
         f"half, 03_heads: {wanted['half']:.1f} of {wanted['right']:.1f}",
@@ -273,7 +276,8 @@ def test_each_submission_gets_what_it_deserves(released, solved, tmp_path):
     assert submissions.UNREAD in pages["torn"]
     assert "does it end?" in pages["endless"]
     assert LEFT in pages["empty"]
-    for page in pages.values():
+    for who, page in pages.items():
+        assert f"<strong>{who}</strong>" in page
         assert not re.search(r"<script|<link|src=.http|<iframe|loot\(\)</script>", page)
         assert all(f">{name}</a>" in page for name in solved)
         assert page.count("Setup: run this cell first") <= 1

@@ -51,11 +51,15 @@ def test_without_solutions_no_answer_is_in_the_copy(tmp_path):
     start.lay(tmp_path)
     assert answers_in(tmp_path) >= set(PIECES)
     told = start.lay(tmp_path, solutions=False)
-    assert told[0] == f"{tmp_path.name} holds {len(lessons.LESSONS)} notebooks: the lessons."
+    assert told == [f"{tmp_path.name} holds {len(lessons.LESSONS)} notebooks: the lessons."]
+    assert start.lay(tmp_path) == told  # as it was
+    assert not (tmp_path / "solutions").exists()
     assert {p.name for p in tmp_path.rglob("*.ipynb")} == {p.name for p in lessons.LESSONS}
     assert not answers_in(tmp_path)
     for path in tmp_path.glob("*.ipynb"):
         assert hygiene.links(nbformat.read(path, as_version=4), path) == []
+    start.lay(tmp_path, solutions=True)
+    assert answers_in(tmp_path) >= set(PIECES)
 
 
 def answers_in(folder: Path) -> set[str]:

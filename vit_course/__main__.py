@@ -32,7 +32,15 @@ def arguments() -> argparse.ArgumentParser:
         "JupyterLab's.",
     )
     one.add_argument("--folder", type=Path, default=start.COPY, help="of the copy; else my_course")
-    one.add_argument("--without-solutions", action="store_true", help="nor the folded answers")
+    both = one.add_mutually_exclusive_group()
+    both.add_argument(
+        "--without-solutions", dest="solutions", action="store_false", default=None,
+        help="leave out the solutions and the folded answers, now and at later starts",
+    )  # fmt: skip
+    both.add_argument(
+        "--with-solutions", dest="solutions", action="store_true", default=None,
+        help="bring them again",
+    )  # fmt: skip
     one.add_argument("--no-lab", action="store_true", help="only lay the copy, as on a hub")
 
     for name, help, all_ in (
@@ -47,7 +55,9 @@ def arguments() -> argparse.ArgumentParser:
     one.add_argument("--tag", help="the version that a class keeps; by default the branch main")
 
     one = command("release", "make the students' assignments, by nbgrader")
-    one.add_argument("--to", type=Path, default=ROOT / "assignments", help="else assignments")
+    one.add_argument(
+        "--to", type=Path, default=ROOT / "assignments", help="the folder; else assignments"
+    )
 
     one = command(
         "grade",
@@ -73,7 +83,11 @@ def arguments() -> argparse.ArgumentParser:
 
     one = command("book", "make a site of the lessons, which needs no network, by Sphinx")
     one.add_argument("--to", type=Path, default=BUILD / "book", help="else build/book")
-    one.add_argument("--without-solutions", action="store_true", help="nor the teachers' guide")
+    one.add_argument(
+        "--without-solutions",
+        action="store_true",
+        help="leave out the solutions, the folded answers and the teachers' guide",
+    )
     return parser
 
 
@@ -86,7 +100,7 @@ def done(options: argparse.Namespace, rest: list[str]) -> list[str]:
     match options.command:
         case "start":
             folder = options.folder.absolute()
-            told = [*start.lay(folder, not options.without_solutions), *start.standing(folder)]
+            told = [*start.lay(folder, options.solutions), *start.standing(folder)]
             if options.no_lab:
                 return told
             print("\n".join(told), flush=True)
@@ -115,7 +129,11 @@ def done(options: argparse.Namespace, rest: list[str]) -> list[str]:
         case "slides":
             from .teaching import slides
 
-            return [f"Open {slides.make(options.to, options.packages, chosen(options.lessons))}"]
+            index = slides.make(options.to, options.packages, chosen(options.lessons))
+            if (index.parent / "packages").is_dir():
+                return [f"Open {index}"]
+            more = "`slides --help` says how to do without"
+            return [f"Open {index}", f"It fetches reveal.js from the network; {more}."]
         case _:
             from .teaching import book
 

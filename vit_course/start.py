@@ -12,9 +12,10 @@ from .moved import advice
 COPY = ROOT / "my_course"
 
 
-def lay(folder: Path, solutions: bool = True) -> list[str]:
+def lay(folder: Path, solutions: bool | None = None) -> list[str]:
     """Bring the lessons, without outputs, and their solutions into the learner's folder; or the
-    lessons alone, without the answers folded into them.
+    lessons alone, without the answers folded into them. By default what the folder has already;
+    a new one gets both.
 
     A file that the learner changed is left alone; one that is as it was laid is refreshed, or
     taken away if the course has it no more. `laid.json` knows the hash of all that was ever laid.
@@ -28,6 +29,8 @@ def lay(folder: Path, solutions: bool = True) -> list[str]:
     record = folder / ".jupyter" / "laid.json"
     record.parent.mkdir(parents=True, exist_ok=True)
     laid = json.loads(record.read_text(encoding="utf-8")) if record.exists() else {}
+    had = not laid or any("/" in name for name in laid)
+    solutions = had if solutions is None else solutions
     books = NOTEBOOKS if solutions else LESSONS
     wanted = {copy_name(path): without_outputs(path, solutions) for path in books}
     for name, content in wanted.items():
@@ -41,14 +44,19 @@ def lay(folder: Path, solutions: bool = True) -> list[str]:
             kept.append(name)
         elif content is None:
             path.unlink(missing_ok=True)
+            if path.parent != folder and path.parent.is_dir() and not any(path.parent.iterdir()):
+                path.parent.rmdir()
         elif here is None or hash_of(here) != hash_of(content):
             path.parent.mkdir(parents=True, exist_ok=True)
             write_whole(path, content)
-            if here is not None and "/" not in name:
-                news.append(f"New in {name}: {', '.join(changed_sections(here, content))}")
+            old = here if "/" not in name and solutions == had else None
+            if old is not None and (new := changed_sections(old, content)):
+                news.append(f"New in {name}: {', '.join(new)}")
             here = content
-        if here is not None and (new := without_numbers(here)) != here:
-            write_whole(path, new)
+        if here is not None and (plain := without_numbers(here)) != here:
+            write_whole(path, plain)
+    if not solutions:  # so a later start knows
+        write_whole(record, json.dumps({name: laid[name] for name in wanted}, indent=1).encode())
     held = "the lessons, and solutions in a folder" if solutions else "the lessons"
     told = [f"{folder.name} holds {len(wanted)} notebooks: {held}.", *news]
     if kept:

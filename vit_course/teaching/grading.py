@@ -88,7 +88,7 @@ def output_of(message: str) -> Any:
 def grade(
     folder: Path, to: Path, seconds: float = 60, megabytes: int = 2000, unsafe: bool = False
 ) -> list[str]:
-    """Grade all that lies in a folder: grades.csv, and pages of feedback beside it.
+    """Grade all that lies in a folder: grades.csv, tasks.csv, and pages of feedback beside them.
 
     What was judged is kept in `to`, until all is; so it can be stopped, and goes on.
 
@@ -135,10 +135,11 @@ def grade(
             nbgrader(course, step, "--assignment=*")
         nbgrader(course, "export", "--to=grades.csv")
         shutil.copy(course / "grades.csv", to)
+        write_tasks(to / "tasks.csv", books, marks)
         for page in sorted(course.glob("feedback/*/*/*.html")):
             place = to / "feedback" / page.parent.parent.name
             place.mkdir(parents=True, exist_ok=True)
-            text = alone(page.read_text(encoding="utf-8"), UNSAFE if unsafe else "")
+            text = alone(page.read_text("utf-8"), place.name, UNSAFE if unsafe else "")
             (place / page.name).write_text(text, encoding="utf-8")
     (to / "unfinished.json").unlink(missing_ok=True)
     with (to / "grades.csv").open(encoding="utf-8") as file:
@@ -148,8 +149,22 @@ def grade(
                 told.append(f"{r['student_id']}, {r['assignment']}: {score}")
     told = ["".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in x) for x in told]
     (to / "notes.txt").write_text("\n".join([*told, ""]), encoding="utf-8")
-    held = "grades.csv, a page of feedback for each notebook, and these lines as notes.txt"
+    held = "grades.csv, tasks.csv, a page of feedback for each notebook, and notes.txt, these lines"
     return [*told, f"{to.name} holds {held}."]
+
+
+def write_tasks(path: Path, books: dict[str, Any], marks: dict[str, dict[str, str]]) -> None:
+    """Write what each task of each notebook has, a line each."""
+    with path.open("w", encoding="utf-8", newline="") as file:
+        rows = csv.writer(file)
+        rows.writerow(["student_id", "assignment", "task", "score", "max_score"])
+        for who, book in books.items():
+            for cell in filter(is_test, book["cells"]):
+                name = str(grade_id(cell)).removeprefix(TEST)
+                points = cell["metadata"]["nbgrader"]["points"]
+                rows.writerow(
+                    [*who.split("/"), name, points * (marks[who][name] == "right"), points]
+                )
 
 
 def judged(books: dict[str, Any], to: Path, limits: tuple) -> dict[str, dict[str, str]]:
@@ -212,10 +227,11 @@ def begin() -> None:
     limit_addresses(OUTSIDE)
 
 
-def alone(page: str, note: str) -> str:
-    """A page of feedback that names the tasks and asks nothing of a network, with a note on top."""
+def alone(page: str, student: str, note: str) -> str:
+    """A page of feedback that names student and tasks and asks nothing of a network, with a note on
+    top."""
     page = re.sub(rf'(<a href="#{TEST}(\w+)">)Test cell', r"\1\2", page)
     page = re.sub(r"<script\b.*?</script>|<link\b[^>]*>", "", page, flags=re.DOTALL)
     page = page.replace("</head>", f"<style>{WRAPPED}</style></head>", 1)
-    top = f"<p><strong>{note}</strong></p>"
-    return re.sub(r"(<body[^>]*>)", rf"\1{top}", page, count=1) if note else page
+    top = "".join(f"<p><strong>{line}</strong></p>" for line in (student, note) if line)
+    return re.sub(r"(<body[^>]*>)", rf"\1{top}", page, count=1)
