@@ -277,7 +277,7 @@ def test_each_submission_gets_what_it_deserves(released, solved, tmp_path):
     assert "does it end?" in pages["endless"]
     assert LEFT in pages["empty"]
     for who, page in pages.items():
-        assert f"<strong>{who}</strong>" in page
+        assert f"<h4>{who}: {LESSON}" in page
         assert not re.search(r"<script|<link|src=.http|<iframe|loot\(\)</script>", page)
         assert all(f">{name}</a>" in page for name in solved)
         assert page.count("Setup: run this cell first") <= 1

@@ -37,7 +37,14 @@ from .assignments import (
 )
 from .submissions import found_in, in_order, is_test
 
-WRAPPED = "pre {white-space: pre-wrap !important; overflow-wrap: anywhere}"
+# Of nbgrader's page what tells a student something is shown, and a verdict by its colour too.
+STYLE = f"""
+pre {{ white-space: pre-wrap !important; word-break: normal; overflow-wrap: anywhere }}
+.prompt, .panel-footer, li:has(> [href^="#comment-"]) {{ display: none }}
+.nbgrader_cell:has(> [name^="{TEST}"]) .panel-body {{ display: none }}
+.output_subarea pre {{ border-left: 6px solid #0072b2 }}
+.output_error pre {{ border-left-color: #d55e00 }}
+"""
 OUTSIDE = 4000  # megabytes that judging may take, beside what PyTorch takes
 UNSAFE = "This was graded without a sandbox: its code could reach all that the grader can."
 
@@ -231,7 +238,9 @@ def alone(page: str, student: str, note: str) -> str:
     """A page of feedback that names student and tasks and asks nothing of a network, with a note on
     top."""
     page = re.sub(rf'(<a href="#{TEST}(\w+)">)Test cell', r"\1\2", page)
+    page = re.sub(rf"Grade cell: <code>{TEST}(\w+)</code>", r"<code>\1</code>", page)
     page = re.sub(r"<script\b.*?</script>|<link\b[^>]*>", "", page, flags=re.DOTALL)
-    page = page.replace("</head>", f"<style>{WRAPPED}</style></head>", 1)
-    top = "".join(f"<p><strong>{line}</strong></p>" for line in (student, note) if line)
-    return re.sub(r"(<body[^>]*>)", rf"\1{top}", page, count=1)
+    page = page.replace("</head>", f"<style>{STYLE}</style></head>", 1)
+    page = page.replace("<h4>", f"<h4>{student}: ", 1)
+    top = f"<p><strong>{note}</strong></p>"
+    return re.sub(r"(<body[^>]*>)", rf"\1{top}", page, count=1) if note else page
