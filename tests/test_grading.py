@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from copy import deepcopy
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -44,7 +45,7 @@ from vit_course.checks.engine import LEFT, outcome
 from vit_course.checks.exercise import edited
 from vit_course.teaching import assignments, grading, sandbox, submissions
 from vit_course.teaching.assignments import grade_id, is_task
-from vit_course.teaching.judge import HIDDEN, hidden_trials, judge, judge_among
+from vit_course.teaching.judge import hidden_trials, judge, judge_among
 from vit_course.teaching.unseen import TASKS, UNSEEN
 
 SETUP = """import torch
@@ -309,28 +310,45 @@ def test_several_files_and_cells_for_one_task_have_an_order(tmp_path):
         assert submissions.codes_of(odd.encode(kind)) == [(None, ""), (None, "1")]
 
 
-def test_a_table_of_the_visible_cases_meets_a_hidden_one():
-    def sizes(*given) -> str:
-        return str([getattr(x, "shape", x) for x in given])
+# What makes its own models and data is tried on those of the check alone; the guide says so.
+ON_THE_CHECKS_ALONE = {
+    *("templates", "without_place", "shared_position", "evaluate", "beat_the_bar", "needed"),
+    *("rename", "frozen_features", "likeness"),
+}
 
-    for name, hidden in HIDDEN.items():
+
+def sizes(x) -> str:
+    """What a table of the visible cases would look a case up by."""
+    if isinstance(x, (list, tuple, dict)):
+        return f"{[*map(sizes, x.values() if isinstance(x, dict) else x)]}"
+    if isinstance(x, torch.Tensor):
+        return f"{x.dtype} {x.shape}"
+    return str(x if isinstance(x, (int, float, str)) else type(x))
+
+
+@pytest.mark.slow
+def test_a_table_of_the_visible_cases_meets_a_hidden_one():
+    passed = set()
+    names = {name for name, *_ in rights()}
+    for name in (name for name in names if not isinstance(TASKS[name].reference, type)):
         task, table = TASKS[name], {}
 
         def noting(*given, task=task, table=table, **options):
             result = task.reference(*given, **options)
-            return table.setdefault(sizes(*given, options), result)
+            return table.setdefault(sizes([given, options]), result)
 
         def told(*given, table=table, **options):
-            return table[sizes(*given, options)]
+            return deepcopy(table[sizes([given, options])])
 
-        for answer, trials, right in (
-            (noting, task.trials, True),
-            (told, task.trials, True),
-            (told, hidden, False),
-        ):
-            for trial in trials:
-                wanted = outcome(trial, task.reference, {})
-                assert (compare(outcome(trial, answer, {}), wanted) is None) is right, name
+        for trial in task.trials:
+            outcome(trial, noting, {})
+        generator = torch.Generator()
+        trials = [*task.trials, *hidden_trials(name, task, generator)]
+        wanted = [outcome(trial, task.reference, {}) for trial in trials]
+        given = [outcome(trial, told, {}) for trial in trials]
+        if not any(map(compare, given, wanted)):
+            passed.add(name)
+    assert passed == ON_THE_CHECKS_ALONE
 
 
 def test_hidden_numbers_keep_scores_apart_that_rounding_could_bring_together():

@@ -169,9 +169,8 @@ def write_tasks(path: Path, books: dict[str, Any], marks: dict[str, dict[str, st
             for cell in filter(is_test, book["cells"]):
                 name = str(grade_id(cell)).removeprefix(TEST)
                 points = cell["metadata"]["nbgrader"]["points"]
-                rows.writerow(
-                    [*who.split("/"), name, points * (marks[who][name] == "right"), points]
-                )
+                score = points if marks[who][name] == "right" else 0
+                rows.writerow([*who.split("/"), name, score, points])
 
 
 def judged(books: dict[str, Any], to: Path, limits: tuple) -> dict[str, dict[str, str]]:
@@ -226,11 +225,13 @@ def result_of(done: Future) -> str:
 
 def begin() -> None:
     """Of a process that judges: what results, and questions, may take of it has an end."""
+    import torch
+
     from .answer import limit_addresses
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the one that began them
     import_module(f"{__package__}.judge")
-    import_module("torch").set_num_threads(1)  # as many of these processes as processors
+    torch.set_num_threads(1)  # as many of these processes as processors
     limit_addresses(OUTSIDE)
 
 

@@ -50,7 +50,7 @@ def lay(folder: Path, hidden: set[str]) -> set[str]:
     Returns:
         The modules that lack something, by name.
     """
-    changed, lacking = without(frozenset(hidden))
+    changed, lacking = stripped(frozenset(hidden))
     for path in (path for path in PACKAGE.rglob("*") if path.is_file() and path.suffix != ".pyc"):
         place = folder / "vit_steps" / path.relative_to(PACKAGE)
         place.parent.mkdir(parents=True, exist_ok=True)
@@ -65,8 +65,9 @@ def lay(folder: Path, hidden: set[str]) -> set[str]:
 
 
 @cache
-def without(hidden: frozenset[str]) -> tuple[dict[Path, str], set[str]]:
-    """The text of each module that changes, and the modules that lack something, by name."""
+def stripped(hidden: frozenset[str]) -> tuple[dict[Path, str], set[str]]:
+    """The text of each module that is another without these definitions and what is built on them,
+    and the modules that lack something, by name."""
     gone: set[ast.stmt] = set()
     names, known = set(hidden), -1
     while known < len(gone):
