@@ -4,7 +4,7 @@ import torch
 from torch.utils.data import Dataset
 
 from vit_steps import ViT, ViTConfig, training
-from vit_steps.training.data import ImageDataset
+from vit_steps.training.dataset import ImageDataset
 
 SIZES = dict(image_size=4, patch_size=2, in_channels=1, num_classes=3, embed_dim=8, depth=1)
 

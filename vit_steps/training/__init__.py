@@ -5,15 +5,12 @@
 
 from .augment import augment_digits, augment_photos
 from .checkpoints import Weights, load_model, load_weights, save_model
-from .data import load_data
-from .fitting import fit
-from .loader import Batches
-from .loop import History, decay_groups, evaluate, train, train_step, warmup_cosine
+from .data import load_data, recipe
+from .fitting import History, fit
+from .loop import decay_groups, evaluate, train, train_step, warmup_cosine
 from .measuring import measure
-from .recipes import recipe
 
 __all__ = [
-    "Batches",
     "History",
     "Weights",
     "augment_digits",

@@ -1,30 +1,58 @@
-"""Lesson 07: the whole training in one call, which outlives a crash."""
+"""Lesson 07: the loop with a folder: a training that can be stopped, and that goes on."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import nullcontext
 from copy import deepcopy
+from dataclasses import asdict, dataclass, field
 from functools import partial
-from math import inf, isfinite
+from math import isfinite
 from pathlib import Path
 from typing import Any
-from zlib import crc32
 
 import torch
+import torch.distributed as dist
 from torch import Tensor, nn
-from torch.optim import Optimizer
+from torch.nn import functional as F
+from torch.nn.parallel import DistributedDataParallel
+from torch.optim import AdamW, Optimizer
+from torch.optim.swa_utils import AveragedModel
+from torch.utils.data import DataLoader
 from tqdm import tqdm
 
-from ..inputs import check_choice, check_fraction, check_sizes
-from ..vit import ViTConfig
-from .checkpoints import bare, check_plain, config_of, describe, read_checkpoint, weights_of
-from .dataset import ImageDataset
-from .devices import bring, pick_device
-from .identity import fingerprint, name_of
-from .learner import Learner
-from .loader import Batches, Source, classes_of
-from .loop import EVALUATED, History, evaluate, warmup_cosine
-from .processes import is_first, my_share, totals, wait
-from .resuming import own_folder, resume, save_epoch
+from ..inputs import check_fraction, check_sizes
+from .checkpoints import check_plain, describe, read_checkpoint, weights_of
+from .dataset import Source, batches, check_batch, classes_of
+from .loop import decay_groups, evaluate, warmup_cosine
+from .resuming import Checkpoint, own_folder, set_weights
+
+
+@dataclass
+class History:
+    """What `fit` measured, one number an epoch.
+
+    Args:
+        train_loss: mean loss of the training steps, under augmentation and label smoothing.
+        val_loss: mean cross-entropy of val's images after the epoch, in nats; empty without val.
+        val_accuracy: share of val's images classified correctly after the epoch, from 0 to 1.
+        learning_rate: that of the epoch's last step.
+    """
+
+    train_loss: list[float] = field(default_factory=list)
+    val_loss: list[float] = field(default_factory=list)
+    val_accuracy: list[float] = field(default_factory=list)
+    learning_rate: list[float] = field(default_factory=list)
+
+    def __len__(self) -> int:
+        return len(self.train_loss)
+
+    @property
+    def best(self) -> int:
+        """The epoch of the highest accuracy on val, from 1; of several, that of the lowest loss.
+
+        Without val it is the last.
+        """
+        scores = [(a, -loss) for a, loss in zip(self.val_accuracy, self.val_loss, strict=True)]
+        return 1 + scores.index(max(scores)) if scores else len(self)
 
 
 def fit(
@@ -59,194 +87,215 @@ def fit(
     CPU with as many threads; a GPU may differ in the last bits). With more epochs it goes on by the
     schedule of the longer run. A second training in the folder is refused while one is at work.
 
-    Where torchrun started several processes, each calls this within `processes.joined`: they share
-    each batch, and end with the weights that one process comes to, up to rounding. The first of
-    them writes, and shows the bar. A checkpoint goes on in any number of processes.
-
     Ctrl-C, a notebook's stop button, ends it early: the folder holds the last finished epoch, the
     model keeps what it learned up to that moment, and the KeyboardInterrupt goes on to the caller.
+
+    In several processes (torchrun, then `torch.distributed.init_process_group`) each calls this,
+    takes its share of every batch, and ends with the weights that one process comes to, up to
+    rounding. The first of them writes, and shows the bar.
 
     Args:
         model: a ViT, or anything that turns images (B, C, H, W) into logits; compiled or not. It
             comes back to the device where it was, in evaluation mode, ready to be used.
-        train: what it learns from: pictures of `vit_steps.training.data`, any other Dataset of
-            (image, label), or a DataLoader, see `Batches`.
+        train: what it learns from: an `ImageDataset`, any other Dataset of (image, label), or a
+            DataLoader.
         val: what it is measured on after each epoch, to choose the best; without, that is the last.
             What you report in the end is measured once, on a test part.
-        epochs: how often it sees each training image.
+        epochs: how often each training image is seen.
         batch_size: images in a step, over all processes; None is 64, or the DataLoader's.
         lr: the highest learning rate.
-        weight_decay: for the weights that decay, see `decay_groups`.
-        warmup: share of all steps in which the learning rate rises, see `warmup_cosine`.
-        label_smoothing: see `train_step`.
+        weight_decay: how strongly weights are pulled to 0, see `decay_groups`.
+        warmup: share of the steps in which the learning rate rises.
+        label_smoothing: share of the target that is spread over all classes.
         augment: changes a batch of training images on the device, such as `augment_digits`; it
             must draw its random numbers from the generator that it is given, which is the CPU's.
-        clip: the longest that the gradient of all weights together may be; a longer one is made
-            shorter (Pascanu et al. 2013).
+        clip: the longest that the gradient of all weights together may be (Pascanu et al. 2013).
         average: how much of itself a running mean of the weights keeps at a step, such as 0.999
             (Polyak and Juditsky 1992); less in the first steps. The mean is measured, saved, and in
             the model afterwards.
-        optimizer: one of your own over the model's parameters, in place of AdamW with `lr` and
-            `weight_decay`; its groups keep the proportion of their learning rates.
+        optimizer: one of your own, in place of AdamW; its groups keep the proportion of their
+            learning rates.
         schedule: the share of the learning rate in step i of n, `schedule(i, n)`, in place of
-            warm-up and cosine.
-        seed: of the order, the augmentation and dropout; not of the model's first weights, which
-            are there already. Torch's global generator is seeded anew at each epoch.
+            `warmup_cosine`.
+        seed: of the order, the augmentation and dropout; not of the model's first weights. Torch's
+            global generator is seeded anew at each epoch.
         device: where to train; None takes CUDA or MPS where there is one, else the CPU.
         folder: where the checkpoints go; it is made if it is not there.
         best: whether the model has the best epoch's weights afterwards, not the last one's.
         progress: show a bar.
         report: called with the history after each epoch, once it is saved; where it gives True, the
             training ends.
-        amp: mixed precision, see `vit_steps.training.devices`; the weights stay in 32 bits.
+        amp: compute in 16 bits where that is safe (Micikevicius et al. 2018).
 
-    Raises:
-        TypeError: a value of the wrong kind; a folder, but a model without a `ViTConfig`.
-        ValueError: a value out of its range, data that do not fit together or to the model, a model
-            that cannot be saved, a folder of another run, in use or not writable, or a loss that is
-            no longer a number.
-        KeyboardInterrupt: it was stopped.
+    TypeError or ValueError for options out of range, for data that do not fit together or to the
+    model, a model that cannot be saved, a folder of another run, in use or not writable, and a loss
+    that is no longer a number.
     """
-    check_options(locals())
-    classes, logits, share = check_data(model, train, val), count_logits(model), my_share()
+    check_sizes(epochs=epochs)
+    check_sizes(0, seed=seed)
+    check_fraction(warmup=warmup, label_smoothing=label_smoothing, average=average or 0.0)
+    if clip is not None and not clip > 0:
+        raise ValueError(f"clip is {clip}; give the longest gradient, above 0, or None")
+    loader, classes, logits = batches(train, batch_size), classes_of(train), count_logits(model)
+    check_classes(classes, classes_of(val), logits)
+    steps, schedule = len(loader), schedule or partial(warmup_cosine, warmup=warmup)
     home, device = next(model.parameters()).device, pick_device(device)
-    drawn, held = Batches(bring(train, device), batch_size, device, share, logits), None
-    if val is not None:
-        held = Batches(bring(val, device), None, device, share, logits, usual=EVALUATED)
-    if drawn.batch_size < share[1]:
-        raise ValueError(f"batch_size is {drawn.batch_size}, too few for {share[1]} processes")
-    steps = len(drawn)  # an epoch
-    schedule = schedule or partial(warmup_cosine, warmup=warmup)
-    rates = [schedule(i, epochs * steps) for i in range(epochs * steps)]
-    check_rates(**{f"schedule({i}, {len(rates)})": rate for i, rate in enumerate(rates)})
-
-    place, history, kept = None if folder is None else Path(folder).expanduser(), History(), {}
-    run, about = {}, {}  # what may not change when it is resumed, and what the files say
-    if place is not None:
+    half = torch.bfloat16 if device.type == "cpu" else torch.float16
+    autocast = partial(torch.autocast, device.type, half, enabled=amp)
+    scaler = torch.amp.GradScaler(device.type, enabled=amp and half == torch.float16)
+    if folder is not None:
         check_plain(model)
-        known = dict(train=fingerprint(train), val=None if val is None else fingerprint(val))
-        how = train.preprocess if isinstance(train, ImageDataset) else None
-        about = describe(config_of(model), classes, how, known)
-        run = config_of(model) | known | dict(classes=classes, batch_size=drawn.batch_size, lr=lr)
-        run |= dict(weight_decay=weight_decay, label_smoothing=label_smoothing, clip=clip)
-        run |= dict(average=average, augment=name_of(augment), seed=seed, amp=amp)
-        frozen = [bare(name) for name, p in model.named_parameters() if not p.requires_grad]
-        run["frozen"] = f"{len(frozen)} tensors, sum {crc32(' '.join(frozen).encode()):08x}"
-        run["schedule"] = name_of(schedule)
-        run["optimizer"] = None if optimizer is None else " ".join(repr(optimizer).split())
-    learning: Any = dict(label_smoothing=label_smoothing, clip=clip, average=average, amp=amp)
-    learner = Learner(model.to(device), optimizer, lr, weight_decay, **learning)
+        size, prepared = len(train), getattr(train, "preprocess", None)
+        metadata = describe(model, classes, prepared, {"train": f"{size:,} images"})
+        run = metadata["config"] | dict(classes=classes, images=size, lr=lr, seed=seed)
+        run["batch_size"] = batch_size or loader.batch_size or 64
+        folder = Path(folder).expanduser()
+    model.to(device)
+    optimizer = optimizer or AdamW(decay_groups(model, weight_decay), lr=lr, fused=True)
+    peaks = [group["lr"] for group in optimizer.param_groups]
+    learning = [p for group in optimizer.param_groups for p in group["params"] if p.requires_grad]
+    if not learning:
+        raise ValueError("every weight is frozen; let some learn: p.requires_grad_(True)")
+    if not {*learning} <= {*model.parameters()}:
+        raise ValueError("the optimizer holds other weights than the model; make it of these")
+    mean = AveragedModel(model, avg_fn=partial(_mean, average)) if average else None
+    measured = mean.module if mean else model
+    wrapped, rank, processes = model, 0, 1
+    if dist.is_available() and dist.is_initialized():
+        rank, processes = dist.get_rank(), dist.get_world_size()
+        wrapped = DistributedDataParallel(model)  # the first one's weights, gradients averaged
+        if isinstance(train, DataLoader):
+            raise ValueError("a DataLoader cannot be shared by processes; give its dataset")
+
+    def step(images: Tensor, labels: Tensor, rate: float) -> Tensor:
+        """Take one step at this share of the learning rate; give the sum of the losses."""
+        for group, peak in zip(optimizer.param_groups, peaks, strict=True):
+            group["lr"] = peak * rate
+        images, labels = images.to(device), labels.to(device)
+        if augment is not None:
+            images = augment(images, generator)
+        whole = counted = len(labels)
+        if processes > 1:  # each takes a share of the batch, the last ones of a small one none
+            counted = len(labels[rank::processes])
+            share = slice(rank, None, processes) if counted else slice(1)
+            images, labels = images[share], labels[share]
+        with autocast():
+            output = wrapped(images)
+        output = output.float() if amp else output
+        loss = F.cross_entropy(output, labels, label_smoothing=label_smoothing)
+        model.zero_grad()
+        # The gradients of processes are averaged, so a share counts by its size.
+        scaler.scale(loss * (counted * processes / whole)).backward()
+        if clip is not None:
+            scaler.unscale_(optimizer)
+            nn.utils.clip_grad_norm_(learning, clip)
+        scaler.step(optimizer)
+        scaler.update()
+        if mean is not None:
+            mean.update_parameters(model)
+        return loss.detach() * counted
+
+    history, best_weights = History(), {}
     try:
-        with own_folder(place) if place and is_first() else nullcontext():
-            wait()  # until the first has made and swept it
-            if place is not None:
-                history = resume(place, learner, run)
-            done, hidden = len(history), not (progress and is_first())
-            if done > epochs:
-                raise ValueError(f"epochs is {epochs}, but {place} holds {done} finished ones")
-            with tqdm(total=len(rates), initial=done * steps, unit="step", disable=hidden) as bar:
-                for epoch in range(done, epochs):
-                    bar.set_description(f"epoch {epoch + 1}/{epochs}")
-                    # A seed for each epoch: order, augmentation and dropout are the same, whether
-                    # the training was stopped before it or not.
-                    generator = torch.manual_seed(1_000_003 * seed + epoch)
-                    now = rates[epoch * steps : (epoch + 1) * steps]
-                    model.train()
-                    images = drawn(generator, augment)
-                    history.train_loss.append(train_epoch(learner, images, now, bar))
-                    history.learning_rate.append(now[-1] * learner.peaks[0])
-                    if held is not None:
-                        loss, accuracy = evaluate(learner.measured, held, amp=amp)
-                        history.val_loss.append(loss)
-                        history.val_accuracy.append(accuracy)
-                        bar.set_postfix(accuracy=f"{accuracy:.1%}")
-                    check_epoch(model, history, lr)
-                    if place is not None and is_first():
-                        save_epoch(place, learner, run, about, history)
-                    if best and not place and history.best == len(history):
-                        kept = deepcopy(weights_of(learner.measured))
-                    ends = report is not None and is_first() and report(history) is True
-                    if totals(ends) != [0]:
-                        break
-            wait()  # for the last files
+        with own_folder(folder) if folder and rank == 0 else nullcontext():
+            if processes > 1:
+                dist.barrier()  # until the first has made the folder, and swept it
+            if folder is not None:
+                checkpoint = Checkpoint(folder, model, mean, optimizer, scaler, run, metadata)
+                history = History(**checkpoint.load())
+            start = len(history)
+            if start > epochs:
+                raise ValueError(f"epochs is {epochs}, but {folder} holds {start} finished ones")
+            hidden, total = not progress or rank > 0, epochs * steps
+            bar = tqdm(total=total, initial=start * steps, unit="step", disable=hidden)
+            for epoch in range(start, epochs):
+                bar.set_description(f"epoch {epoch + 1}/{epochs}")
+                # A seed for each epoch: order, augmentation and dropout are the same, whether the
+                # training was stopped before it or not.
+                generator = torch.Generator().manual_seed(1_000_003 * seed + epoch)
+                torch.manual_seed(1_000_003 * seed + epoch + 15_485_863 * rank)
+                model.train()
+                loss_sum, count = torch.zeros((), device=device), 0
+                for i, batch in enumerate(batches(train, batch_size, generator), epoch * steps):
+                    images, labels = check_batch(batch, logits)
+                    loss_sum = loss_sum + step(images, labels, schedule(i, total))
+                    count += len(labels)
+                    bar.update()
+                if processes > 1:
+                    dist.all_reduce(loss_sum)
+                history.train_loss.append(loss_sum.item() / count)
+                history.learning_rate.append(optimizer.param_groups[0]["lr"])
+                if val is not None:
+                    with autocast():
+                        loss, accuracy = evaluate(measured, val)
+                    history.val_loss.append(loss)
+                    history.val_accuracy.append(accuracy)
+                    bar.set_postfix(accuracy=f"{accuracy:.1%}")
+                check_numbers(model, history, lr)
+                is_best = history.best == len(history)
+                if folder is not None and rank == 0:
+                    checkpoint.save(asdict(history), is_best)
+                elif best and is_best:
+                    best_weights = deepcopy(weights_of(measured))
+                if report is not None and report(history) is True:
+                    break
+            bar.close()
+            if processes > 1:
+                dist.barrier()  # until the first has written the last files
     finally:
-        learner.close()
+        if mean is not None:
+            model.load_state_dict(mean.module.state_dict())
+        for group, peak in zip(optimizer.param_groups, peaks, strict=True):
+            group["lr"] = peak
         model.to(home).eval()
     if best:
-        kept = read_checkpoint(place / "best.safetensors")[0] if place else kept
-        model.load_state_dict({name: kept[bare(name)] for name in model.state_dict()})
+        if folder is not None:
+            best_weights, _ = read_checkpoint(folder / "best.safetensors")
+        set_weights(model, best_weights)
     return history
 
 
-def train_epoch(
-    learner: Learner, drawn: Iterable[tuple[Tensor, Tensor]], rates: list[float], bar: tqdm
-) -> float:
-    """A step on each of the batches that are drawn, with its learning rate; the mean loss."""
-    summed, seen = torch.zeros(()), 0
-    for (images, labels), rate in zip(drawn, rates, strict=False):
-        for group, peak in zip(learner.optimizer.param_groups, learner.peaks, strict=True):
-            group["lr"] = rate * peak
-        summed = summed.to(images.device) + learner.step(images, labels) * len(labels)
-        seen += len(labels)
-        bar.update()
-    loss, count = totals(summed.item(), seen)
-    return loss / count
+def _mean(average: float, mean: Tensor, now: Tensor, steps: Tensor) -> Tensor:
+    """Follow a weight; less of the mean is kept at first, so that it soon forgets the start."""
+    kept = ((1 + steps) / (10 + steps)).clamp(max=average)
+    return mean.lerp(now, (1 - kept).to(mean.dtype))
 
 
-def check_epoch(model: nn.Module, history: History, lr: float) -> None:
+def check_numbers(model: nn.Module, history: History, lr: float) -> None:
     """Refuse to go on, and to save, when a loss or a weight is no longer a number."""
-    cause = f"the learning rate {lr} is too high, or an image holds something that is not a number"
-    for loss in (history.train_loss[-1], *history.val_loss[-1:]):
-        if not isfinite(loss):
-            raise ValueError(f"the loss of epoch {len(history)} is {loss}: {cause}")
-    if not all(weights.isfinite().all() for weights in model.parameters()):
-        raise ValueError(f"after epoch {len(history)} a weight is no longer a number: {cause}")
-
-
-def check_data(model: nn.Module, train: Source, val: Source | None) -> tuple[str, ...]:
-    """Refuse data that do not belong together or to the model; give the classes' names."""
-    names = [classes_of(data) for data in (train, val) if data is not None]
-    if all(names) and len({*names}) > 1:
-        raise ValueError(f"train has the classes {names[0]}, val {names[1]}")
-    logits, count = count_logits(model), len(names[0])
-    if logits is not None and count and logits != count:
-        said = f"the model gives {logits} logits for {count} classes"
+    loss = [history.train_loss[-1], *history.val_loss[-1:]][-1]
+    if not isfinite(loss) or not all(p.isfinite().all() for p in model.parameters()):
         raise ValueError(
-            f"{said}; make it with num_classes={count}, or give a trained one a new head by "
-            f"model.with_classes({count}) or load_model(path, num_classes={count})"
+            f"after epoch {len(history)} the loss is {loss}, or a weight is no longer a number: the "
+            f"learning rate {lr} is too high, or an image holds something that is not a number"
         )
-    return names[0]
+
+
+def check_classes(train: tuple, val: tuple, logits: int | None) -> None:
+    """Refuse parts of other classes, and more or fewer of them than the model has logits."""
+    if train and val and train != val:
+        raise ValueError(f"train has the classes {train}, val {val}")
+    if train and logits not in (None, len(train)):
+        n = len(train)
+        raise ValueError(
+            f"the model gives {logits} logits for {n} classes; make it with num_classes={n}, or "
+            f"give a trained one a new head by model.with_classes({n})"
+        )
 
 
 def count_logits(model: nn.Module) -> int | None:
-    """How many logits the model gives: as its head says, else its config; None if neither does."""
+    """Count the logits of a model by its head, or its config; None where neither tells."""
     model = getattr(model, "_orig_mod", model)
     if isinstance(head := getattr(model, "head", None), nn.Linear):
         return head.out_features
-    config = getattr(model, "config", None)
-    return config.num_classes if isinstance(config, ViTConfig) else None
+    return getattr(getattr(model, "config", None), "num_classes", None)
 
 
-def check_rates(**rates: float) -> None:
-    """Each named rate must be a number of at least 0."""
-    for name, value in rates.items():
-        if not isinstance(value, (int, float)) or isinstance(value, bool):
-            raise TypeError(f"{name} is {value!r}; give a number")
-        if not 0 <= value < inf:
-            raise ValueError(f"{name} is {value}; give a number of at least 0")
-
-
-def check_options(options: dict[str, Any]) -> None:
-    """Refuse options of `fit` that are out of their range, by their names; None is fine."""
-
-    def given(*names: str) -> dict[str, Any]:
-        return {name: options[name] for name in names if options.get(name) is not None}
-
-    check_sizes(**given("epochs", "batch_size"))
-    check_sizes(0, **given("seed"))
-    check_fraction(**given("warmup", "label_smoothing", "average"))
-    check_rates(**given("lr", "weight_decay", "clip"))
-    if options.get("clip") == 0:
-        raise ValueError("clip is 0: nothing would be learned; give a number above 0, or None")
-    for name, value in given("amp", "best").items():
-        check_choice(name, value, True, False)
+def pick_device(device: str | torch.device | None) -> torch.device:
+    """Find the device of this name (ValueError if it is not here); for None the best there is."""
+    try:
+        device = torch.device(device or torch.accelerator.current_accelerator(True) or "cpu")
+        return torch.empty(0, device=device).device
+    except (RuntimeError, AssertionError) as error:  # torch has both for what it lacks
+        reason = str(error).partition("\n")[0].partition(". ")[0]
+        raise ValueError(f"device {device!r} cannot be used here: {reason}") from error

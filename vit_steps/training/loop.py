@@ -1,8 +1,7 @@
-"""Lesson 07: the pieces of the training loop, and what makes it work."""
+"""Lesson 07: a training step, the measurement, and the loop around them."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from math import ceil, cos, pi
 from typing import Any
 
@@ -12,44 +11,7 @@ from torch.nn import functional as F
 from torch.optim import Optimizer
 
 from ..inputs import check_labels
-from .dataset import ImageDataset
-from .devices import autocast
-from .loader import Batches, Source
-from .processes import my_share, totals
-
-EVALUATED = 256  # images at once where nothing is learned
-
-
-@dataclass
-class History:
-    """What `fit` measured, one number an epoch.
-
-    Args:
-        train_loss: mean loss of the training steps, under augmentation and label smoothing.
-        val_loss: mean cross-entropy of val's images after the epoch, in nats; empty without val.
-        val_accuracy: share of val's images named rightly after the epoch, from 0 to 1.
-        learning_rate: that of the epoch's last step.
-    """
-
-    train_loss: list[float] = field(default_factory=list)
-    val_loss: list[float] = field(default_factory=list)
-    val_accuracy: list[float] = field(default_factory=list)
-    learning_rate: list[float] = field(default_factory=list)
-
-    def __len__(self) -> int:
-        """The number of finished epochs."""
-        return len(self.train_loss)
-
-    @property
-    def best(self) -> int:
-        """The epoch of the highest accuracy on val, from 1; of several, that of the lowest loss.
-
-        Without val it is the last.
-        """
-        if not self.val_accuracy:
-            return len(self)
-        score = [(a, -loss) for a, loss in zip(self.val_accuracy, self.val_loss, strict=True)]
-        return 1 + score.index(max(score))
+from .dataset import ImageDataset, Source, batches, check_batch
 
 
 def train_step(
@@ -72,6 +34,38 @@ def train_step(
     return loss.detach()
 
 
+@contextmanager
+def evaluating(model: nn.Module) -> Iterator[None]:
+    """Switch to evaluation mode without gradients; afterwards each module is in its old mode."""
+    modes = [(module, module.training) for module in model.modules()]
+    model.eval()
+    try:
+        with torch.no_grad():
+            yield
+    finally:
+        for module, mode in modes:
+            module.training = mode
+
+
+def evaluate(model: nn.Module, data: Source, batch_size: int | None = None) -> tuple[float, float]:
+    """Measure the mean cross-entropy in nats, and the accuracy from 0 to 1, dropout off.
+
+    The data are as `fit` takes them; `batch_size` images go through at once, None is 256, or the
+    DataLoader's.
+    """
+    loss = correct = torch.zeros((), device=next(model.parameters()).device)
+    count = 0
+    with evaluating(model):
+        for images, labels in map(check_batch, batches(data, batch_size, usual=256)):
+            logits = model(images.to(loss.device))
+            check_labels(labels, *logits.shape)
+            labels = labels.to(loss.device)
+            loss = loss + F.cross_entropy(logits, labels, reduction="sum")
+            correct = correct + (logits.argmax(dim=1) == labels).sum()
+            count += len(labels)
+    return loss.item() / count, correct.item() / count
+
+
 def train(
     model: nn.Module,
     data: ImageDataset,
@@ -86,13 +80,16 @@ def train(
     AdamW with a decay of 0.05 for `decay_groups`, warm-up over a tenth of the steps, then cosine.
 
     Args:
+        model: turns images (B, C, H, W) into logits; in evaluation mode afterwards.
         data: images (n, C, H, W) and labels, as of `vit_steps.training.data`.
+        epochs: how often each image is seen.
         lr: the highest learning rate.
+        batch_size: images in a step.
         seed: of the order of the images.
         report: called after each epoch, with its number from 1 and all losses so far.
 
     Returns:
-        The loss of each step. The model is in evaluation mode afterwards.
+        The loss of each step.
     """
     optimizer = torch.optim.AdamW(decay_groups(model, 0.05))
     steps, losses = epochs * ceil(len(data) / batch_size), []
@@ -110,61 +107,8 @@ def train(
     return losses
 
 
-@contextmanager
-def evaluating(model: nn.Module) -> Iterator[None]:
-    """Evaluation mode and no gradients within; each module is in the mode it was in afterwards."""
-    modes = [(module, module.training) for module in model.modules()]
-    model.eval()
-    try:
-        with torch.no_grad():
-            yield
-    finally:
-        for module, mode in modes:
-            module.training = mode
-
-
-def answers(
-    model: nn.Module, data: Source | Batches, batch_size: int | None = None, amp: bool = False
-) -> Iterator[tuple[Tensor, Tensor]]:
-    """For each batch of this process the logits (B, classes) and labels (B,); B may be 0."""
-    device = next(model.parameters()).device
-    if not isinstance(data, Batches):
-        data = Batches(data, batch_size, device, my_share(), usual=EVALUATED)
-    for images, labels in data():
-        if not len(labels):  # a black image, which tells how many logits there are
-            images = images.new_zeros(1, *images.shape[1:])
-        with autocast(device, amp):
-            logits = model(images)[: len(labels)].float()
-        if len(labels):
-            check_labels(labels, *logits.shape)
-        yield logits, labels
-
-
-def evaluate(
-    model: nn.Module, data: Source | Batches, batch_size: int | None = None, amp: bool = False
-) -> tuple[float, float]:
-    """The mean cross-entropy in nats, and the accuracy from 0 to 1, dropout off.
-
-    Where several processes train together all must call it: each measures its share.
-
-    Args:
-        data: as `fit` takes them; moved to the model's device batch by batch.
-        batch_size: how many images go through at once; None is 256, or the DataLoader's.
-        amp: in mixed precision.
-    """
-    loss = right = torch.zeros((), device=next(model.parameters()).device)
-    seen = 0
-    with evaluating(model):
-        for logits, labels in answers(model, data, batch_size, amp):
-            loss = loss + F.cross_entropy(logits, labels, reduction="sum")
-            right = right + (logits.argmax(dim=1) == labels).sum()
-            seen += len(labels)
-    loss, right, seen = totals(loss.item(), right.item(), seen)
-    return loss / seen, right / seen
-
-
 def decay_groups(model: nn.Module, weight_decay: float) -> list[dict]:
-    """Parameters for AdamW in two groups: weights that decay, and all that should not.
+    """Put the parameters for AdamW into two groups: weights that decay, and all that should not.
 
     Only the matrices of Linears and convolutions decay. Norms, biases, the cls token and the
     positions do not: they are few, and a norm's scale belongs near 1, not 0. The number of axes
@@ -182,10 +126,10 @@ def decay_groups(model: nn.Module, weight_decay: float) -> list[dict]:
 
 
 def warmup_cosine(step: int, steps: int, warmup: float) -> float:
-    """The learning rate's share of its peak: a straight rise, then half a cosine down to 0.
+    """Give the learning rate's share of its peak: a straight rise, then half a cosine down to 0.
 
     The steps of the whole training count from 0 to `steps` - 1, and the rise takes the share
-    `warmup` of them. Gives a number above 0, at most 1.
+    `warmup` of them. The share is above 0, at most 1.
     """
     rise = int(warmup * steps)
     if step < rise:

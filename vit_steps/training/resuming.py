@@ -1,20 +1,109 @@
-"""Lesson 07: to stop a training, and to go on."""
+"""Lesson 07: what a training leaves behind after each epoch, and how it goes on from there."""
 
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import dataclass
 from operator import index
 from pathlib import Path
-from tempfile import TemporaryFile
 from typing import Any
 
+import torch
 from filelock import FileLock, Timeout
-from torch import Tensor
+from torch import Tensor, nn
+from torch.optim import Optimizer
+from torch.optim.swa_utils import AveragedModel
 
-from .checkpoints import bare, read_checkpoint, weights_of, write_checkpoint
-from .learner import Learner
-from .loop import History
+from .checkpoints import read_checkpoint, weights_of, write_checkpoint
+
+
+@dataclass
+class Checkpoint:
+    """All that a training needs to go on, in a folder.
+
+    Args:
+        folder: of `last.safetensors` and `best.safetensors`.
+        model: what learns; `mean` is the running mean of its weights, or None.
+        optimizer, scaler: what else remembers something from step to step.
+        run: what would make it another run if it differed. JSON.
+        metadata: what the files say of the weights, as `describe` makes it.
+    """
+
+    folder: Path
+    model: nn.Module
+    mean: AveragedModel | None
+    optimizer: Optimizer
+    scaler: torch.amp.GradScaler
+    run: dict[str, Any]
+    metadata: dict[str, Any]
+
+    def save(self, history: dict[str, Any], is_best: bool) -> None:
+        """Write `best.safetensors`, if this epoch is the best so far, then `last.safetensors`.
+
+        In this order, so that a crash between the two loses nothing: resumed from the epoch before,
+        the training comes to the same best epoch again. Both hold the mean where there is one; the
+        last one also what the optimizer remembers, and then the weights themselves.
+        """
+        weights = weights_of(self.model)
+        tensors = weights if self.mean is None else weights_of(self.mean.module)
+        if is_best:
+            write_checkpoint(self.folder / "best.safetensors", tensors, self.metadata)
+        state, numbers = {}, {}
+        for i, values in self.optimizer.state_dict()["state"].items():
+            for key, value in values.items():
+                (state if isinstance(value, Tensor) else numbers)[f"optimizer.{i}.{key}"] = value
+        going_on = dict(run=self.run, history=history, optimizer=numbers)
+        going_on["scaler"] = self.scaler.state_dict()
+        if self.mean is not None:
+            going_on["averaged"] = self.mean.n_averaged.item()
+            state |= {f"optimizer.weights.{name}": tensor for name, tensor in weights.items()}
+        write_checkpoint(
+            self.folder / "last.safetensors", tensors | state, self.metadata | going_on
+        )
+
+    def load(self) -> dict[str, Any]:
+        """Bring all to where `last.safetensors` was written; give the history up to there.
+
+        Without that file nothing changes. ValueError where it cannot be read, or is of another run.
+        """
+        path = self.folder / "last.safetensors"
+        if not path.exists():
+            return {}
+        tensors, metadata = read_checkpoint(path)
+        if "run" not in metadata:
+            raise ValueError(f"{path} holds weights, but no run to go on with; give another folder")
+        before, now = metadata["run"], json.loads(json.dumps(self.run, default=index))
+        names = [name for name in now | before if before.get(name) != now.get(name)]
+        if names:
+            changes = "; ".join(f"{n} was {before.get(n)!r}, is {now.get(n)!r}" for n in names)
+            raise ValueError(
+                f"{path} is of another run ({changes}); give another folder, or what it was "
+                "trained with (other data: start a new run from load_model, or by --from)"
+            )
+        weights, raw, state = {}, {}, {}
+        for name, value in (tensors | metadata["optimizer"]).items():
+            first, _, rest = name.partition(".")
+            kind, _, key = rest.partition(".")
+            if first != "optimizer":
+                weights[name] = value
+            elif kind == "weights":
+                raw[key] = value
+            else:
+                state.setdefault(int(kind), {})[key] = value
+        groups = self.optimizer.state_dict()["param_groups"]
+        self.optimizer.load_state_dict({"state": state, "param_groups": groups})
+        self.scaler.load_state_dict(metadata["scaler"])
+        set_weights(self.model, raw or weights)
+        if self.mean is not None:
+            set_weights(self.mean.module, weights)
+            self.mean.n_averaged.fill_(metadata["averaged"])
+        return metadata["history"]
+
+
+def set_weights(model: nn.Module, weights: dict[str, Tensor]) -> None:
+    """Give a model, compiled or not, the weights that `weights_of` named."""
+    names = zip(model.state_dict(), weights_of(model), strict=True)
+    model.load_state_dict({full: weights[name] for full, name in names})
 
 
 @contextmanager
@@ -24,93 +113,18 @@ def own_folder(folder: Path) -> Iterator[None]:
     The lock is the system's, on a file `.lock` in it; a run that is killed leaves it open.
     ValueError where it cannot be made or written to, or another run is at work in it.
     """
+    lock = FileLock(folder / ".lock", timeout=0)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with TemporaryFile(dir=folder):
-            pass
-        lock = FileLock(folder / ".lock", timeout=0)
         lock.acquire()
     except Timeout:
-        use = "is in use by another training; wait for its end, or give another folder"
-        raise ValueError(f"{folder} {use}") from None
+        advice = "wait for its end, or give another folder"
+        raise ValueError(f"{folder} is in use by another training; {advice}") from None
     except (OSError, NotImplementedError) as error:  # the latter where nothing can be locked
-        reason = getattr(error, "strerror", None) or error
-        raise ValueError(f"{folder} cannot be written to: {reason}") from error
+        raise ValueError(f"{folder} cannot be written to: {error}") from error
     try:
-        for left in folder.glob("*.safetensors.*.half"):  # by a run that was killed
-            left.unlink(missing_ok=True)
+        for half in folder.glob("*.safetensors.*.half"):  # of a run that was killed
+            half.unlink(missing_ok=True)
         yield
     finally:
         lock.release()
-
-
-def save_epoch(
-    folder: Path, learner: Learner, run: dict[str, Any], about: dict[str, Any], history: History
-) -> None:
-    """Write `best.safetensors`, if this epoch is the best so far, then `last.safetensors`.
-
-    In this order, so that a crash between the two loses nothing: resumed from the epoch before,
-    the training comes to the same best epoch again. `run` is what may not change until then. Where
-    the weights are averaged, both files hold the average, and the last one, among what the
-    optimizer remembers, the weights themselves too.
-    """
-    info = about | dict(run=run, history=asdict(history), scaler=learner.scaler.state_dict())
-    info["averaged"] = learner.averaged
-    tensors = weights_of(learner.measured)
-    if history.best == len(history):
-        write_checkpoint(folder / "best.safetensors", tensors, info)
-    remembered: dict[str, dict] = {}
-    for name, p in learner.model.named_parameters():
-        remembered[bare(name)] = state = dict(learner.optimizer.state.get(p, {}))
-        if learner.average is not None:
-            state["weight"] = p
-        for key, value in list(state.items()):
-            if isinstance(value, Tensor):
-                tensors[f"optimizer.{key}.{bare(name)}"] = state.pop(key)
-    info["optimizer"] = {name: state for name, state in remembered.items() if state}
-    write_checkpoint(folder / "last.safetensors", tensors, info)
-
-
-def resume(folder: Path, learner: Learner, run: dict[str, Any]) -> History:
-    """Bring all to where `last.safetensors` was written, and give the history up to there.
-
-    Without that file nothing changes. ValueError where it cannot be read, or is of another run.
-    """
-    path = folder / "last.safetensors"
-    if not path.exists():
-        return History()
-    tensors, info = read_checkpoint(path)
-    if "run" not in info:
-        raise ValueError(f"{path} holds weights, but no run to go on with; give another folder")
-    was, now = info["run"], json.loads(json.dumps(run, default=index))
-    other = [
-        f"{key} was {was.get(key)!r}, is {now.get(key)!r}"
-        for key in {**now, **was}
-        if was.get(key) != now.get(key)
-    ]
-    if other:
-        raise ValueError(
-            f"{path} is of another run ({'; '.join(other)}); give another folder, or what it was "
-            "trained with (other data: start a new run from load_model, or by --from)"
-        )
-    model, optimizer, history = learner.model, learner.optimizer, History(**info["history"])
-    state = {name: tensors[bare(name)] for name in model.state_dict()}
-    learner.measured.load_state_dict(state)
-    learner.averaged = info["averaged"]
-    remembered = {name: dict(kept) for name, kept in info["optimizer"].items()}
-    for full, tensor in tensors.items():
-        if full.startswith("optimizer."):
-            _, key, name = full.split(".", 2)
-            remembered.setdefault(name, {})[key] = tensor
-    names, numbered = {p: name for name, p in model.named_parameters()}, {}
-    for number, p in enumerate(p for group in optimizer.param_groups for p in group["params"]):
-        kept = remembered.get(bare(names[p]), {})  # none of what never got a gradient
-        state[names[p]] = kept.pop("weight", state[names[p]])
-        if kept:
-            numbered[number] = kept
-    groups = optimizer.state_dict()["param_groups"]
-    optimizer.load_state_dict({"state": numbered, "param_groups": groups})
-    model.load_state_dict(state)
-    if info["scaler"]:
-        learner.scaler.load_state_dict(info["scaler"])
-    return history

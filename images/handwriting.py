@@ -1,12 +1,23 @@
-"""Lesson 07: digits as people draw them with a pen, each by a hand that never was before."""
+"""Draws digits as people do with a pen, each by a hand that never was before.
+
+`python -m images.handwriting` writes vit_course/drawn.npz, in half a minute. The weights
+"scattered" learned from more of them: vit_steps/weights/README.md.
+"""
 
 from collections.abc import Callable
+from itertools import pairwise
 from math import pi
 from pathlib import Path
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import functional as F
+
+from vit_steps.training.data import DIGITS, INK, as_stored, digits
+from vit_steps.training.dataset import ImageDataset
+
+FILE = Path(__file__).parents[1] / "vit_course/drawn.npz"
 
 PEN = 1.15  # a pixel whose middle lies so far from a stroke gets no ink, as on the live page
 STEPS = 4  # straight pieces of a curve between two points
@@ -18,8 +29,48 @@ TEXT = Path(__file__).with_name("strokes.txt").read_text("utf-8")
 WAYS = [(int(line[0]), line[3:]) for line in TEXT.splitlines() if line[0] != "#"]
 
 
+def drawn(count: int, seed: int = 0, side: int = 16) -> ImageDataset:
+    """Draw digits on empty canvases: of many sizes, in many hands.
+
+    Two of three are drawn stroke by stroke (`handwriting`). The others are those that `digits()`
+    gives to train on, made larger or smaller (`enlarged`).
+
+    Args:
+        count: how many canvases.
+        seed: the same draws the same; another count draws others.
+        side: of the canvas, in pixels, at least 16.
+
+    Returns:
+        Images (count, 1, side, side), from -1 to 1.
+    """
+    generator = torch.Generator().manual_seed(seed)
+    source = digits()[0]
+    chosen = torch.randint(len(source), (count // 3,), generator=generator)
+    large = enlarged(source.pixels[chosen, 0] / INK, side, generator)
+    ink, labels = handwriting(count - len(chosen), side, generator)
+    order = torch.randperm(count, generator=generator)
+    pixels = (torch.cat([ink, large]) * INK).round().byte()[order, None]
+    labels = torch.cat([labels, source.labels[chosen]])[order]
+    return ImageDataset(pixels, labels, DIGITS, white=INK, preprocess=as_stored(side))
+
+
+def hands() -> ImageDataset:
+    """Draw the 360 digits of hands/*.txt, (360, 1, 16, 16); hands/README.md tells of them."""
+    files = sorted(Path(__file__).with_name("hands").glob("*.txt"))
+    lines = [line for file in files for line in file.read_text("utf-8").splitlines()]
+    labels, ink = [], []
+    for digit, _, strokes in (line.partition(": ") for line in lines if line[0] != "#"):
+        labels.append(int(digit))
+        paths = [[[*map(float, p.split(","))] for p in one.split()] for one in strokes.split("/")]
+        pieces = [torch.tensor([[a, b] for a, b in pairwise([s[0], *s])]) for s in paths]
+        start, end = torch.cat(pieces).unbind(1)  # (P, 2)
+        ink.append(paint(start[None], end[None], torch.full((1, len(start)), PEN), 16))
+    pixels = (torch.stack(ink) * INK).round().byte()
+    return ImageDataset(pixels, torch.tensor(labels), DIGITS, white=INK, preprocess=as_stored(16))
+
+
 def handwriting(count: int, side: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-    """Digits drawn on an empty canvas: ink (count, side, side), from 0 to 1, and labels (count,).
+    """Draw digits on an empty canvas: ink (count, side, side), from 0 to 1, and labels (count,).
 
     Each in one of `WAYS`, bent at random, of a height of `SIZES`, anywhere where it fits.
     """
@@ -35,7 +86,7 @@ def handwriting(count: int, side: int, generator: torch.Generator) -> tuple[Tens
 
 
 def written(way: str, count: int, side: int, generator: torch.Generator) -> tuple[Tensor, ...]:
-    """A way, as so many people write it: pieces from, to (count, P, 2), and pens (count, P)."""
+    """Write a way as so many people do: pieces from, to (count, P, 2), and pens (count, P)."""
     uniform, normal = draws(count, generator)
     # Between two points the pen goes straight, or in a curve that has no corner at them either
     # (Catmull and Rom 1974), or something between.
@@ -85,7 +136,7 @@ def written(way: str, count: int, side: int, generator: torch.Generator) -> tupl
 
 
 def draws(count: int, generator: torch.Generator) -> tuple[Callable[..., Tensor], ...]:
-    """Random numbers for each of `count` digits: uniform(low, high, *shape) and normal(*shape)."""
+    """Make drawers of random numbers for each of `count` digits: uniform(low, high, *shape), normal(*shape)."""
 
     def uniform(low: float, high: float, *shape: int) -> Tensor:
         return low + (high - low) * torch.rand(count, *shape, generator=generator)
@@ -97,13 +148,13 @@ def draws(count: int, generator: torch.Generator) -> tuple[Callable[..., Tensor]
 
 
 def corner(path: Tensor) -> tuple[Tensor, Tensor]:
-    """The top left corner of each path (n, P, 2), and its width and height, both (n, 1, 2)."""
+    """Find the top left corner of each path (n, P, 2), its width and height, both (n, 1, 2)."""
     low = path.amin(1, keepdim=True)
     return low, path.amax(1, keepdim=True) - low
 
 
 def paint(start: Tensor, end: Tensor, pen: Tensor, side: int) -> Tensor:
-    """What a round pen leaves on a canvas: ink (n, side, side), from 0 to 1.
+    """Paint what a round pen leaves on a canvas: ink (n, side, side), from 0 to 1.
 
     A pixel whose middle lies at the distance r from a piece gets the ink pen - r, from 0 to 1; of
     several pieces the darkest counts.
@@ -125,7 +176,7 @@ def paint(start: Tensor, end: Tensor, pen: Tensor, side: int) -> Tensor:
 
 
 def enlarged(images: Tensor, side: int, generator: torch.Generator) -> Tensor:
-    """Small digits as if drawn with the pen: ink (n, side, side), from 0 to 1.
+    """Redraw small digits as if with the pen: ink (n, side, side), from 0 to 1.
 
     Each gets a size of `SIZES`, leans, turns, and lies anywhere where it fits.
 
@@ -146,3 +197,15 @@ def enlarged(images: Tensor, side: int, generator: torch.Generator) -> Tensor:
     ink = F.grid_sample(images[:, None], grid, align_corners=False)[:, 0]
     # What was blurred becomes lines again, thin or thick.
     return ((ink - uniform(0.15, 0.5, 1, 1)) * tall / uniform(0.3, 0.6, 1, 1)).clamp(0, 1)
+
+
+def main() -> None:
+    """Draw what the package stores, and write it."""
+    parts = {"train": drawn(20_000), "val": drawn(2000, seed=1), "hands": hands()}
+    arrays = {f"{name}_pixels": part.pixels[:, 0].numpy() for name, part in parts.items()}
+    labels = {f"{name}_labels": part.labels.byte().numpy() for name, part in parts.items()}
+    np.savez_compressed(FILE, allow_pickle=False, **arrays, **labels)
+
+
+if __name__ == "__main__":
+    main()
