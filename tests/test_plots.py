@@ -431,7 +431,7 @@ def test_few_labels_have_a_panel_for_each_number_and_a_dot_for_each_seed(measure
 
 
 def test_what_is_stored_of_published_weights_is_whole():
-    slips, onward = published.stored("slips"), published.stored("onward")
+    slips, onward = (plots.stored(name, published.FILE) for name in ("slips", "onward"))
     assert slips["photos"] == 10_000
     drawn = {name for names in published.SLIPS.values() for name in names}
     assert set(slips["rows"]) == {"as published"} | drawn
