@@ -145,7 +145,8 @@ def template_products(patch: Tensor, templates: dict[str, Tensor], patch_size: i
         total = f"{products[name].sum():.0f}".replace("-", "−")
         row[2].set_title(f"the products: sum {total}")
         row[2].set(xticks=(), yticks=())
-    row[2].figure.colorbar(row[2].images[0], ax=axes[:, 2].tolist(), shrink=0.8)
+    last = axes[-1, 2]
+    last.figure.colorbar(last.images[0], ax=axes[:, 2].tolist(), shrink=0.8)
 
 
 def template_grid(named: dict[str, Tensor], columns: int = 16) -> None:

@@ -63,6 +63,16 @@ def rectangle(ax: Any, x: float, y: float, width: float, height: float, **look: 
     ax.add_patch(Rectangle((x, y), width, height, **look))
 
 
+def rounded(
+    ax: Any, x: float, y: float, width: float, height: float, radius: float, **look: Any
+) -> None:
+    """Add a box with round corners, its smallest x and y here; `look` is matplotlib's."""
+    from matplotlib.patches import FancyBboxPatch
+
+    style = f"round,pad=0,rounding_size={radius}"
+    ax.add_patch(FancyBboxPatch((x, y), width, height, boxstyle=style, lw=1.2, **look))
+
+
 def pixel_frame(ax: Any, top: float, left: float, height: float, width: float) -> None:
     """Frame these pixels of a picture, seen on dark and on light."""
     for colour, line in (("black", 3), (PAPER, 1.5)):

@@ -17,6 +17,7 @@ from .figures import (
     WEIGHTS,
     new_axes,
     rectangle,
+    rounded,
 )
 
 # A stage has its lesson, its name, the span of its box, and the shape that leaves it in ViT-B/16.
@@ -68,12 +69,8 @@ def _box(ax: Any, x: float, y: float, width: float, height: float, colour: str, 
 
 def _block_frame(ax: Any, lit: bool, bold: bool) -> None:
     """Draw the encoder block round QKV heads, attention and MLP, and how often it is repeated."""
-    from matplotlib.patches import FancyBboxPatch
-
     ink = INK if lit else FAINT
-    style = "round,pad=0,rounding_size=0.2"
-    look = dict(boxstyle=style, facecolor=PAPER, edgecolor=ink, lw=1.2)
-    ax.add_patch(FancyBboxPatch((6.3, -0.95), 5.35, 3.05, **look))
+    rounded(ax, 6.3, -0.95, 5.35, 3.05, 0.2, facecolor=PAPER, edgecolor=ink)
     weight = "bold" if bold else "normal"
     title = "encoder block, 12 times"
     ax.text(8.97, 2.2, title, ha="center", va="bottom", color=ink, weight=weight)

@@ -6,7 +6,19 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .figures import CLS, FAINT, INK, PAPER, PATCH, WEIGHTS, bordered, new_axes, panels, picture
+from .figures import (
+    CLS,
+    FAINT,
+    INK,
+    PAPER,
+    PATCH,
+    WEIGHTS,
+    bordered,
+    new_axes,
+    panels,
+    picture,
+    rounded,
+)
 
 GREY = "#777777"
 LANES = ((0.18, CLS), (0.06, PATCH), (-0.06, PATCH), (-0.18, PATCH))  # cls first, as in lesson 02
@@ -63,12 +75,8 @@ def _branch(ax: Any, start: float, name: str, note: str, normed: bool) -> None:
 
 def _plate(ax: Any, x: float, y: float, text: str, dark: bool, width: float) -> None:
     """Draw a box with a text in it, round (x, y)."""
-    from matplotlib.patches import FancyBboxPatch
-
     face, ink = (INK, "white") if dark else (PAPER, INK)
-    style = "round,pad=0,rounding_size=0.12"
-    look = dict(boxstyle=style, facecolor=face, edgecolor=INK, lw=1.2, zorder=5)
-    ax.add_patch(FancyBboxPatch((x - width / 2, y - 0.3), width, 0.6, **look))
+    rounded(ax, x - width / 2, y - 0.3, width, 0.6, 0.12, facecolor=face, edgecolor=INK, zorder=5)
     ax.text(x, y, text, ha="center", va="center", color=ink, size=9, zorder=6)
 
 
