@@ -15,7 +15,7 @@ from vit_course import plots
 
 
 def draw(path: Path) -> None:
-    """The whole road of a picture, and the lesson that builds each piece."""
+    """Draw the whole road of a picture, and the lesson that builds each piece."""
     plots.course_map()
     ax = plt.gca()
     for lesson, _, left, width, _ in plots.STAGES:

@@ -26,23 +26,23 @@ THREE += [(9.4, 8.0), (11.0, 9.6), (10.9, 11.8), (9.2, 13.3), (6.8, 13.5), (4.6,
 
 
 def frames(page: Page) -> list[tuple[Image.Image, int]]:
-    """What is seen, each with how long it stands, in milliseconds."""
-    seen = []
+    """Take pictures of the page, each with how long it stands, in milliseconds."""
+    pictures = []
 
-    def keep(milliseconds: int) -> None:
+    def take(milliseconds: int) -> None:
         page.wait_for_timeout(350)  # until the answer is there, and its bars stand still
         picture = Image.open(BytesIO(page.screenshot()))
         height = round(WIDE * picture.height / picture.width)
-        seen.append((picture.convert("RGB").resize((WIDE, height)), milliseconds))
+        pictures.append((picture.convert("RGB").resize((WIDE, height)), milliseconds))
 
     page.wait_for_timeout(1000)  # what each patch matters is worked out
-    keep(2200)
+    take(2200)
     page.click("#strike")
-    keep(2600)
+    take(2600)
     page.click("#strike")
-    keep(700)
+    take(700)
     page.get_by_role("button", name="an empty sheet").click()
-    keep(900)
+    take(900)
     box = page.locator("#picture").bounding_box()
     assert box is not None
     side = box["width"] / 16
@@ -50,13 +50,13 @@ def frames(page: Page) -> list[tuple[Image.Image, int]]:
     page.mouse.down()
     for x, y in THREE[1:]:
         page.mouse.move(box["x"] + x * side, box["y"] + y * side, steps=4)
-        keep(220)
+        take(220)
     page.mouse.up()
     page.mouse.move(5, 5)
-    keep(2400)
+    take(2400)
     page.locator(".bars li").nth(3).hover()
-    keep(2600)
-    return seen
+    take(2600)
+    return pictures
 
 
 def main() -> None:
@@ -66,13 +66,11 @@ def main() -> None:
         command.main(["--out", str(path), "--no-browser"])
         page = chrome.new_page(viewport=SIZE)
         page.goto(path.as_uri())
-        seen = frames(page)
-    pictures = [picture.quantize(COLOURS, dither=Image.Dither.NONE) for picture, _ in seen]
-    first, *rest = pictures
-    times = [milliseconds for _, milliseconds in seen]
-    to = HERE / "explorer.gif"
-    first.save(to, save_all=True, append_images=rest, duration=times, loop=0, optimize=True)
-    print(f"{to.name}: {len(seen)} pictures, {to.stat().st_size / 1e6:.2f} MB")
+        pictures, times = zip(*frames(page), strict=True)
+    first, *others = (picture.quantize(COLOURS, dither=Image.Dither.NONE) for picture in pictures)
+    gif = HERE / "explorer.gif"
+    first.save(gif, save_all=True, append_images=others, duration=times, loop=0, optimize=True)
+    print(f"{gif.name}: {len(pictures)} pictures, {gif.stat().st_size / 1e6:.2f} MB")
 
 
 if __name__ == "__main__":

@@ -1,24 +1,22 @@
 """The drawings say what they are given, and refuse what they cannot draw truly."""
 
 import json
-import re
-from inspect import isfunction
 from pathlib import Path
 from statistics import mean
+from types import SimpleNamespace
 
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 import torch
 from matplotlib.colors import to_hex
+from PIL import Image
 
 from vit_course import plots
-from vit_course.plots import published, scores
-from vit_steps import weights
+from vit_course.plots import predictions, published, scores
+from vit_steps import ViT, ViTConfig, weights
+from vit_steps.images import LUMA, Preprocess
 from vit_steps.scale import merge_tokens
-
-DRAWINGS = [name for name, thing in vars(plots).items() if isfunction(thing)]
-CONSTANTS = [name for name in vars(plots) if name.isupper()]
 
 
 @pytest.fixture(autouse=True)
@@ -31,56 +29,52 @@ def texts(ax) -> list[str]:
     return [text.get_text() for text in ax.texts]
 
 
-def pixels(figure) -> np.ndarray:
-    figure.canvas.draw()
-    return np.asarray(figure.canvas.buffer_rgba())[..., :3].astype(int)
+def titles() -> list[str]:
+    return [ax.get_title() for ax in plt.gcf().axes]
 
 
-def coloured(lesson) -> int:
-    """How many pixels of the map are neither grey nor nearly so."""
+def rounds(ax) -> list:
+    """Give the lines that are drawn as dots."""
+    return [line for line in ax.lines if line.get_marker() == "o"]
+
+
+def colourful(lesson) -> int:
+    """Count the pixels of the map that are neither grey nor nearly so."""
     plots.course_map(lesson)
-    drawn = pixels(plt.gcf())
-    return int((drawn.max(-1) - drawn.min(-1) > 30).sum())
+    figure = plt.gcf()
+    figure.canvas.draw()
+    pixels = np.asarray(figure.canvas.buffer_rgba())[..., :3].astype(int)
+    return int((pixels.max(-1) - pixels.min(-1) > 30).sum())
 
 
-def test_each_lesson_lights_its_piece_and_less_than_the_whole():
-    whole = coloured(None)
-    assert all(0 < coloured(lesson) < whole for lesson in range(1, 7))
-    assert coloured(0) == coloured(7) == coloured(12) == whole
-
-
-def test_pieces_together_make_the_whole_map():
+@pytest.mark.slow
+def test_each_lesson_lights_its_piece_and_together_they_make_the_whole_map():
+    whole, *pieces = (colourful(lesson) for lesson in range(7))
+    assert whole == colourful(None) == colourful(7) == colourful(13)
+    assert all(0 < count < whole for count in pieces)
     # Lesson 5 lights QKV heads and attention again, and the MLP, which is grey by design.
-    assert sum(coloured(lesson) for lesson in (1, 2, 3, 4, 6)) < coloured(None)
-    assert abs(coloured(5) - coloured(3) - coloured(4)) < 200
+    _, _, heads, attention, block, _ = pieces
+    assert sum(pieces) - block < whole
+    assert abs(block - heads - attention) < 200
 
 
-def test_the_map_shows_the_shapes_of_b16():
+def test_the_map_shows_the_shapes_of_b16_and_has_no_lesson_14():
     plots.course_map(0)
     assert {"3×224×224", "12×197×197", "1000"} <= set(texts(plt.gca()))
+    for lesson in (14, -1):
+        with pytest.raises(ValueError, match=f"lesson is {lesson}"):
+            plots.course_map(lesson)
 
 
-@pytest.mark.parametrize("lesson", [14, -1])
-def test_the_map_refuses_lessons_that_it_has_not(lesson):
-    with pytest.raises(ValueError, match=f"lesson is {lesson}"):
-        plots.course_map(lesson)
-
-
-def test_a_small_matrix_has_its_numbers_written_in_and_legible():
+def test_a_matrix_has_its_numbers_written_in_and_legible():
     plots.matrix(torch.tensor([[0.0, 1.0], [0.25, 0.75]]), form="{:.2f}")
     ax = plt.gca()
     assert texts(ax) == ["0.00", "1.00", "0.25", "0.75"]
     assert [to_hex(t.get_color()) for t in ax.texts] == ["#ffffff", "#000000", "#ffffff", "#000000"]
-
-
-def test_a_large_matrix_has_a_colour_bar_instead():
-    plots.matrix(torch.rand(13, 5))
-    assert texts(plt.gca()) == []
+    plots.matrix(torch.rand(13, 5))  # of a large one a colour bar instead
+    assert texts(plt.gcf().axes[0]) == []
     assert len(plt.gcf().axes) == 2
-
-
-def test_a_matrix_with_gaps_takes_its_limits_from_what_is_known():
-    plots.matrix(torch.tensor([[float("nan"), 2.0], [3.0, 5.0]]), form="")
+    plots.matrix(torch.tensor([[float("nan"), 2.0], [3.0, 5.0]]), form="")  # with a gap
     assert plt.gca().images[0].get_clim() == (2.0, 5.0)
 
 
@@ -92,6 +86,8 @@ def test_curves_are_told_apart_without_colour_and_named_at_their_ends():
     assert len({line.get_linestyle() for line in ax.lines}) == 2
     assert len({line.get_marker() for line in ax.lines}) == 2
     assert [tick.get_text() for tick in ax.get_xticklabels()] == ["1", "2", "4"]
+    plots.curves({"long": [1.0] * 21})
+    assert plt.gca().lines[0].get_marker() in ("", "None")
 
 
 def test_names_of_curves_that_end_in_one_place_do_not_lie_on_each_other():
@@ -102,23 +98,17 @@ def test_names_of_curves_that_end_in_one_place_do_not_lie_on_each_other():
     assert not any(a.overlaps(b) for i, a in enumerate(boxes) for b in boxes[:i])
 
 
-def test_a_long_curve_has_no_markers():
-    plots.curves({"loss": [1.0] * 21})
-    assert plt.gca().lines[0].get_marker() in ("", "None")
-
-
 def test_dots_show_every_run_and_write_the_mean():
     plots.dots({"whole": [80.0, 90.0], "none": [10.0]})
     ax = plt.gca()
     assert texts(ax) == ["mean 85.0", "10.0"]
     assert [tick.get_text() for tick in ax.get_yticklabels()] == ["whole", "none"]
-    runs = [line for line in ax.lines if line.get_marker() == "o"]
-    assert [list(line.get_xdata()) for line in runs] == [[80.0, 90.0], [10.0]]
+    assert [list(line.get_xdata()) for line in rounds(ax)] == [[80.0, 90.0], [10.0]]
 
 
 def test_dots_that_would_lie_on_each_other_stand_aside():
     plots.dots({"one": [50.0, 50.1, 90.0, 50.2, 10.0]})
-    (dots,) = [line for line in plt.gca().lines if line.get_marker() == "o"]
+    (dots,) = rounds(plt.gca())
     heights = dict(zip(dots.get_xdata(), dots.get_ydata(), strict=True))
     assert heights[10.0] == heights[90.0] == heights[50.0] == 0
     assert len({heights[50.0], heights[50.1], heights[50.2]}) == 3
@@ -142,15 +132,14 @@ def test_canvases_mark_a_wrong_answer_in_words_and_in_colour():
 
 def test_canvases_take_texts_and_leave_no_empty_frame():
     plots.canvases(torch.zeros(3, 1, 4, 4), ["one", "two", "three"], columns=2)
-    axes = plt.gcf().axes
-    assert [ax.get_title() for ax in axes] == ["one", "two", "three", ""]
-    assert not axes[3].axison
+    assert titles() == ["one", "two", "three", ""]
+    assert not plt.gcf().axes[3].axison
 
 
 def test_runs_of_several_seeds_share_a_scale_and_stand_under_their_name():
     plots.seed_runs({name: [[2.0, 1.0], [2.0, top]] for top, name in enumerate("abcd")}, 2.3, "x")
     axes = plt.gcf().axes
-    assert [ax.get_title() for ax in axes] == ["a", "b", "c", "d", "", ""]
+    assert titles() == ["a", "b", "c", "d", "", ""]
     assert len({ax.get_ylim() for ax in axes[:4]}) == 1
     assert [list(line.get_ydata()) for line in axes[3].lines[1:]] == [[2.0, 1.0], [2.0, 3]]
 
@@ -171,7 +160,7 @@ def test_what_could_be_luck_is_a_ring_and_the_share_stands_behind_it():
     plots.compared(runs, {"near": 0.5, "far": 0.001, "above": 0.002}, limit=0.01)
     ax = plt.gca()
     assert texts(ax)[1:3] == ["79.0   luck 0.5000", "10.0   luck 0.0010"]
-    dots = [line for line in ax.lines if line.get_marker() == "o"]
+    dots = rounds(ax)
     assert [line.get_markerfacecolor() == "white" for line in dots] == [False, True, False, False]
     assert len({line.get_color() for line in dots}) == 3  # the first, what is below, what is above
 
@@ -239,9 +228,7 @@ def test_products_with_a_template_add_up_to_what_is_written():
     patch = torch.full((12,), 0.5)
     templates = {"all": torch.ones(12), "less": torch.tensor([1.0, -3.0] * 6)}
     plots.template_products(patch, templates, patch_size=2)
-    titles = [ax.get_title() for ax in plt.gcf().axes]
-    assert "the products: sum 6" in titles
-    assert "the products: sum −6" in titles
+    assert {"the products: sum 6", "the products: sum −6"} <= set(titles())
 
 
 def test_a_lookup_writes_each_weight_and_shows_what_is_read_wherever_it_lies():
@@ -349,16 +336,13 @@ def test_lesson_11s_sentences_about_stored_runs_are_true():
         assert said.format(f"{mean(runs[name]):.{digits}f}") in text, said
 
 
-def test_a_block_with_its_norms_elsewhere_is_refused():
-    with pytest.raises(ValueError, match='give "branch" or "road"'):
-        plots.residual_road("both")
-
-
 def test_norms_stand_on_the_road_or_in_the_branches():
     plots.norm_places()
     for ax, level in zip(plt.gcf().axes, (0, -1.55), strict=True):
         norms = [text.get_position()[1] for text in ax.texts if text.get_text() == "norm"]
         assert norms == [level] * 2
+    with pytest.raises(ValueError, match='give "branch" or "road"'):
+        plots.residual_road("both")
 
 
 def test_bends_show_a_function_and_its_slope():
@@ -379,8 +363,7 @@ def test_a_reading_writes_every_belief():
 def test_a_silenced_branch_has_a_mark_for_each_way():
     plots.silenced(["attention 0", "MLP 0"], {"left out": [1, 0.9], "never written": [0.7, 0.5]})
     (ax,) = plt.gcf().axes
-    marks = [line for line in ax.lines if line.get_label() in ("left out", "never written")]
-    assert [list(line.get_xdata()) for line in marks] == [[100, 90], [70, 50]]
+    assert [list(line.get_xdata()) for line in ax.lines[:2]] == [[100, 90], [70, 50]]
     assert [t.get_text() for t in ax.get_yticklabels()] == ["attention 0", "MLP 0"]
 
 
@@ -431,7 +414,7 @@ def test_few_labels_have_a_panel_for_each_number_and_a_dot_for_each_seed(measure
 
 
 def test_what_is_stored_of_published_weights_is_whole():
-    slips, onward = published.stored("slips"), published.stored("onward")
+    slips, onward = (plots.stored(name, published.FILE) for name in ("slips", "onward"))
     assert slips["photos"] == 10_000
     drawn = {name for names in published.SLIPS.values() for name in names}
     assert set(slips["rows"]) == {"as published"} | drawn
@@ -466,19 +449,23 @@ def test_heads_are_columns_side_by_side_in_every_step():
     assert shapes == ["(B, N, D)", "(B, N, h, d)", "(B, h, N, d)"]
 
 
+def test_a_picture_in_one_channel_is_grey_and_keeps_its_brightness():
+    plots.picture(torch.full((1, 4, 4), 0.5))
+    image = plt.gca().images[0]
+    assert (image.get_cmap().name, image.get_clim()) == ("gray", (0, 1))
+
+
 def test_pictures_stand_below_their_names():
     plots.pictures({"wide": torch.rand(3, 4, 8), "square": torch.rand(1, 4, 4)})
-    axes = plt.gcf().axes
-    assert [ax.get_title() for ax in axes] == ["wide", "square"]
-    assert [ax.images[0].get_array().shape[:2] for ax in axes] == [(4, 8), (4, 4)]
+    assert titles() == ["wide", "square"]
+    assert [ax.images[0].get_array().shape[:2] for ax in plt.gcf().axes] == [(4, 8), (4, 4)]
 
 
 def test_channels_are_written_as_their_numbers():
     image = torch.tensor([0.1, 0.5, 0.9]).reshape(3, 1, 1).expand(3, 1, 2)
     plots.colour_channels(image)
-    _, *channels = plt.gcf().axes
-    assert [ax.get_title() for ax in channels] == ["red", "green", "blue"]
-    assert [texts(ax) for ax in channels] == [["0.1"] * 2, ["0.5"] * 2, ["0.9"] * 2]
+    assert titles()[1:] == ["red", "green", "blue"]
+    assert [texts(ax) for ax in plt.gcf().axes[1:]] == [["0.1"] * 2, ["0.5"] * 2, ["0.9"] * 2]
 
 
 def test_a_close_up_shows_the_pixels_that_it_frames():
@@ -519,9 +506,8 @@ def test_one_token_asks_and_all_answer():
 
 def test_a_way_downhill_lies_in_the_valley():
     plots.downhill({"half": [0.0, 1.5, 2.25], "once": [0.0, 3.0]}, goal=3.0)
-    axes = plt.gcf().axes
-    assert [ax.get_title() for ax in axes] == ["half", "once"]
-    steps = axes[0].lines[1].get_data()
+    assert titles() == ["half", "once"]
+    steps = plt.gcf().axes[0].lines[1].get_data()
     assert [list(numbers) for numbers in steps] == [[0.0, 1.5, 2.25], [9.0, 2.25, 0.5625]]
 
 
@@ -529,38 +515,45 @@ def test_a_merged_photo_shows_each_patch_as_its_token():
     """Two grey halves: whatever is merged, merged tokens of equal patches show the photo."""
     photo = torch.cat([torch.full((3, 64, 32), 0.2), torch.full((3, 64, 32), 0.8)], dim=2)
     plots.merged_photo(photo, merge_tokens, times=(4, 3))
-    axes = plt.gcf().axes
-    assert [ax.get_title() for ax in axes] == ["17 tokens", "13 tokens", "10 tokens"]
-    shown = axes[2].images[0].get_array()
+    assert titles() == ["17 tokens", "13 tokens", "10 tokens"]
+    shown = plt.gcf().axes[2].images[0].get_array()
     assert shown.shape == (64, 64, 3)
     assert np.abs(shown - 0.5).max() <= 0.3 + 1e-6  # means of what is there
 
 
-def test_every_public_drawing_is_tried_here():
-    """`new_axes` and `sharp` draw nothing: they set up what the others draw on."""
-    source = Path(__file__).read_text("utf-8")
-    untried = [name for name in DRAWINGS if f"plots.{name}(" not in source]
-    assert untried == ["new_axes", "sharp"]
+# For `python -m vit_steps.predict --show` ---------------------------------------------------------
 
 
-def test_every_public_drawing_is_used_by_a_lesson_or_by_another_drawing():
-    root = Path(__file__).parents[1]
+@pytest.mark.parametrize("pool", ["cls", "mean"])
+def test_predictions_show_what_the_model_got_where_it_looked_and_its_shares(pool, tmp_path):
+    torch.manual_seed(0)
+    model = ViT(ViTConfig(8, 2, 3, 3, embed_dim=12, depth=2, num_heads=2, pool=pool)).eval()
+    for p in model.parameters():
+        torch.nn.init.normal_(p)
+    preprocess = Preprocess((8, 8), 8)
+    weights = SimpleNamespace(model=model, preprocess=preprocess, classes=("$_$", "고양이", "c"))
+    path = tmp_path / "a_$.png"
+    Image.new("RGB", (9, 9), "grey").save(path)  # patches differ by place alone
+    shares = (("고양이", 0.5), ("$_$", 0.3), ("c", 0.2))
+    prediction = SimpleNamespace(picture=str(path), shares=shares, doubt="unsure")
+    predictions.draw_predictions(tmp_path / "out.png", weights, [prediction] * 2)
+    with Image.open(tmp_path / "out.png") as png:
+        assert (png.format, png.size) == ("PNG", (1200, 696))
 
-    def all_of(pattern):
-        return "".join(path.read_text("utf-8") for path in root.glob(pattern))
-
-    used = all_of("notebooks/*.ipynb") + all_of("images/*.py")
-    own = all_of("vit_course/plots/[a-z]*.py")
-    unused = [
-        name
-        for name in (*DRAWINGS, *CONSTANTS)
-        if not re.search(rf"plots\.{name}\b", used) and len(re.findall(rf"\b{name}\b", own)) < 2
-    ]
-    assert unused == []
-
-
-def test_a_picture_in_one_channel_is_grey_and_keeps_its_brightness():
-    plots.picture(torch.full((1, 4, 4), 0.5))
-    shown = plt.gca().images[0]
-    assert shown.get_cmap().name == "gray"
-    assert shown.get_clim() == (0, 1)
+    figure = predictions.predictions_figure(weights, [prediction])
+    left, middle, right = figure.axes
+    assert left.get_title() == r"a_\$.png"
+    assert np.allclose(left.images[0].get_array(), preprocess.pixels(path).permute(1, 2, 0))
+    assert right.get_title() == "unsure"
+    assert [bar.get_width() for bar in right.patches] == [0.5, 0.3, 0.2]
+    labels = [label.get_text() for label in right.get_yticklabels()]
+    assert labels == ["1", r"\$_\$", "c"]  # as the font can write them
+    flow = torch.eye(17)
+    for table in model(preprocess(path), return_attention=True)[1]:
+        flow = (table[0].mean(dim=0) + torch.eye(17)) / 2 @ flow
+    looks = flow[0, 1:] if pool == "cls" else flow[1:, 1:].mean(dim=0)
+    colours = middle.images[0].get_array()
+    assert colours.shape == (8, 8, 3)
+    light = colours[::2, ::2].reshape(16, 3) @ LUMA  # a pixel a patch
+    assert (np.diff(light[looks.detach().numpy().argsort()]) >= -0.01).all()
+    assert light.max() - light.min() > 0.4

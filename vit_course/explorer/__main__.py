@@ -5,26 +5,54 @@ import sys
 import warnings
 import webbrowser
 from pathlib import Path
-from typing import Any
 
 from vit_steps.pretrained import load
 from vit_steps.training import Weights, load_data
 from vit_steps.training.dataset import ImageDataset
-from vit_steps.training.identity import fingerprint
 
 from .pages import write
 from .scenes import scenes
 
-# Of the course's own weights.
+# What the course's own weights do.
 ABOUT = {
     "scattered": "This model reads a digit: one that you draw, or one among pieces of others.",
     "photos": "This model names what is on your photo, if it is one of ten things. The examples "
     "are drawings, not photos.",
 }
+UNKNOWN = "no file says whether the model was trained on these pictures; they are called examples"
 
 
-def arguments() -> argparse.ArgumentParser:
-    """The options of `python -m vit_course.explorer`."""
+def main(argv: list[str] | None = None) -> None:
+    """Write the page, say where it is, open it."""
+    options = _parser().parse_args(argv)
+    try:
+        weights, data, pictures = load(options.weights), options.data, None
+        name = "" if Path(options.weights).exists() else options.weights  # of the course's own
+        if name == "scattered" and not data:
+            data = name
+        if data:
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                pictures = held_out(data, weights, options.count)
+            for warning in caught:
+                print(f"note: {warning.message}")
+        elif name == "photos" and weights.preprocess is not None:
+            pictures = scenes(weights.preprocess)
+        # The course drew these for no training; of other pictures no file says it.
+        unseen = name == data == "scattered"
+        if data and not unseen:
+            print(f"note: {UNKNOWN}")
+        about, count = ABOUT.get(name, ""), options.count
+        path = write(options.out, weights, pictures, count=count, about=about, unseen=unseen)
+    except (ValueError, TypeError, OSError) as error:
+        sys.exit(f"vit_course.explorer: {error}")
+    print(f"{path}, {path.stat().st_size / 1e6:.1f} MB")
+    if not options.no_browser and not webbrowser.open(path.resolve().as_uri()):
+        print("no browser opened; open the file yourself")
+
+
+def _parser() -> argparse.ArgumentParser:
+    """Make the parser of the command line."""
     parser = argparse.ArgumentParser(
         prog="python -m vit_course.explorer",
         description="Write a page on which a trained ViT runs live, and open it.",
@@ -57,45 +85,18 @@ The page is one file: it needs no server and no network, and you may send it to 
     return parser
 
 
-def main(argv: list[str] | None = None) -> None:
-    """Write the page, say where it is, open it."""
-    options = arguments().parse_args(argv)
-    try:
-        weights, source, pictures = load(options.weights), options.data, None
-        own = "" if Path(options.weights).exists() else options.weights  # a name, if any of ours
-        if own == "photos" and not source and weights.preprocess is not None:
-            pictures = scenes(weights.preprocess)
-        elif own == "scattered":
-            source = source or own
-        # Of the course's own digits some are kept apart, whatever is drawn.
-        unseen = own == source == "scattered"
-        if source:
-            with warnings.catch_warnings(record=True) as caught:
-                warnings.simplefilter("always")
-                pictures = held_out(source, weights, options.count)
-            for warning in caught:
-                print(f"note: {warning.message}")
-            unseen = unseen or weights.measured.get("test") == fingerprint(pictures)
-        said: Any = dict(about=ABOUT.get(own, ""), unseen=unseen, count=options.count)
-        path = write(options.out, weights, pictures, **said)
-    except (ValueError, TypeError, OSError) as error:
-        sys.exit(f"vit_course.explorer: {error}")
-    print(f"{path}, {path.stat().st_size / 1e6:.1f} MB")
-    if not options.no_browser and not webbrowser.open(path.resolve().as_uri()):
-        print("no browser opened; open the file yourself")
-
-
 def held_out(source: str, weights: Weights, count: int) -> ImageDataset:
-    """The pictures of a data set that are kept for testing; ValueError where they do not fit."""
-    size, how = weights.model.config.image_size, weights.preprocess
-    options: Any = dict(size=size, count=50 * count, val_fraction=0, preprocess=how)
-    test = load_data(source, **options).test
+    """Give a data set's pictures for testing; ValueError where they do not fit the weights."""
+    size, preprocess = weights.model.config.image_size, weights.preprocess
+    test = load_data(
+        source, size=size, count=50 * count, val_fraction=0, preprocess=preprocess
+    ).test
     if test is None:
         raise ValueError(f"{source} holds no pictures to test on; add a folder test")
     if weights.classes and weights.classes != test.classes:
         raise ValueError(f"the weights name {weights.classes}, but {source} {test.classes}")
-    if how is not None and how != test.preprocess:
-        raise ValueError(f"the weights want {how}, but {source} gives {test.preprocess}")
+    if preprocess is not None and preprocess != test.preprocess:
+        raise ValueError(f"the weights want {preprocess}, but {source} gives {test.preprocess}")
     return test
 
 

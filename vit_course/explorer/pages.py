@@ -1,7 +1,6 @@
 """The page itself: written to a file, or shown below a cell."""
 
 from collections.abc import Sequence
-from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ from vit_steps.training import Weights
 from vit_steps.training.dataset import ImageDataset
 from vit_steps.training.loop import evaluating
 
-from .packing import MOST, allowed, as_json, config_of, pack, quoted, text
+from .packing import MOST, as_json, config_of, pack, policy, quoted, text
 
 # In the order in which they need each other. The first two also run in the page's Worker.
 SCRIPTS = [
@@ -34,7 +33,7 @@ def page(
     about: str = "",
     unseen: bool = False,
 ) -> str:
-    """The page as HTML: a hundred kilobytes, the weights, and pictures.
+    """Make the page as HTML: a hundred kilobytes, the weights, and pictures.
 
     Its own policy lets it run these scripts and nothing else, and fetch nothing.
 
@@ -57,48 +56,32 @@ def page(
             the model, weights that are not finite, or more of them than the 8 MB of a page hold.
     """
     check_sizes(count=count)
-    known, network = (model, model.model) if isinstance(model, Weights) else (None, model)
+    if isinstance(model, Weights):
+        network, preprocess, measured = model.model, model.preprocess, model.measured
+        classes = classes or model.classes
+    else:
+        network, preprocess, measured = model, None, {}
     images = labels = None
-    how = known.preprocess if known else None
-    classes = classes or (known.classes if known else None) or None
     if pictures is not None:
-        how, classes = how or pictures.preprocess, classes or pictures.classes
+        preprocess, classes = preprocess or pictures.preprocess, classes or pictures.classes
         count = min(count, max(1, EXAMPLES // pictures.pixels[0].numel()))
-        chosen = range(0, len(pictures), max(1, len(pictures) // count))
-        images, labels = pictures[list(chosen)[:count]]
+        numbers = range(0, len(pictures), max(1, len(pictures) // count))
+        images, labels = pictures[list(numbers)[:count]]
         if images.abs().max() > 1 + 1e-5:
-            said = f"the pictures run from {images.min():.1f} to {images.max():.1f}"
-            raise ValueError(f"{said}; the page shows those of models that want -1 to 1")
-    if how is not None and (set(how.mean) | set(how.std)) != {0.5}:
-        raise ValueError(f"the model wants {how}; the page shows models that want -1 to 1")
-    given = pack(network, images, labels, classes)
-    given |= claims(known) | taken(how, given["config"])
-    given |= {"about": about, "unseen": unseen and pictures is not None}
+            raise ValueError(
+                f"the pictures run from {images.min():.1f} to {images.max():.1f}; the page shows "
+                "those of models that want -1 to 1"
+            )
+    if preprocess is not None and (set(preprocess.mean) | set(preprocess.std)) != {0.5}:
+        raise ValueError(f"the model wants {preprocess}; the page shows models that want -1 to 1")
+    data = pack(network, images, labels, classes or None)
+    data |= _claims(measured) | _inputs(preprocess, data["config"])
+    data |= {"about": about, "unseen": unseen and pictures is not None}
     if images is not None and labels is not None:
-        order = striking_first(network, images, labels, -1.0 if given["ink"] else None)
-        for part in ("images", "labels"):
-            given[part] = [given[part][i] for i in order]
-    style = text("page.css")
-    scripts = {name: text(f"{name}.js") for name in SCRIPTS}
-    policy = "; ".join((
-        "default-src 'none'",
-        f"script-src {' '.join(map(allowed, scripts.values()))}",
-        "worker-src blob:",
-        f"style-src {allowed(style)}",
-        "img-src data: blob:",
-        "base-uri 'none'; form-action 'none'",
-    ))  # fmt: skip
-    html = text("page.html")
-    parts = {
-        "policy": escape(policy, quote=True).replace("&#x27;", "'"),
-        "style": style,
-        "scripts": "\n".join(
-            f'<script id="script-{n}">{script}</script>' for n, script in scripts.items()
-        ),
-        "given": as_json(given),
-    }
-    for name, part in parts.items():
-        html = html.replace(f"{{{name}}}", part, 1)
+        order = striking_first(network, images, labels, -1.0 if data["ink"] else None)
+        for key in ("images", "labels"):
+            data[key] = [data[key][i] for i in order]
+    html = _html(data)
     if len(html) > MOST:
         raise ValueError(
             f"the page takes {len(html) / 1e6:.1f} MB, and {MOST / 1e6:.0f} are the most that a "
@@ -107,29 +90,48 @@ def page(
     return html
 
 
-def claims(weights: Weights | None) -> dict[str, Any]:
-    """What the weights say was measured: a sentence, and how often shares were right."""
-    measured = weights.measured if weights else {}
+def _html(data: dict[str, Any]) -> str:
+    """Put the style, the scripts, the data and a policy that allows nothing else into the page."""
+    style = text("page.css")
+    scripts = {name: text(f"{name}.js") for name in SCRIPTS}
+    html = text("page.html")
+    parts = {
+        "policy": policy(style, scripts.values(), "worker-src blob:", "img-src data: blob:"),
+        "style": style,
+        "scripts": "\n".join(
+            f'<script id="script-{name}">{script}</script>' for name, script in scripts.items()
+        ),
+        "given": as_json(data),
+    }
+    for name, part in parts.items():
+        html = html.replace(f"{{{name}}}", part, 1)
+    return html
+
+
+def _claims(measured: dict[str, Any]) -> dict[str, Any]:
+    """Say what was measured of the weights: a sentence, and how often shares were right."""
     result = measured.get("result")
     if not result:
         return {"measured": "", "worth": []}
-    images = sum(of["images"] for of in result["classes"])
+    images = sum(row["images"] for row in result["classes"])
     sentence = f"Of {images:,} held-out pictures it gets {result['accuracy']:.1%} right."
     return {"measured": sentence, "worth": result.get("by_share", [])}
 
 
-def taken(how: Preprocess | None, config: dict[str, Any]) -> dict[str, bool]:
-    """What the page takes: ink that is drawn on paper, photos that it prepares as is wanted."""
-    if how is None:
+def _inputs(preprocess: Preprocess | None, config: dict[str, Any]) -> dict[str, bool]:
+    """Say what the page takes: ink drawn on paper; photos, if it can prepare them as is wanted."""
+    if preprocess is None:
         return {"ink": config["in_channels"] == 1, "photos": config["in_channels"] == 3}
-    cut = how.shorter_side is not None and how.shorter_side <= min(how.size)
-    return {"ink": how.ink, "photos": cut and how.interpolation == "bicubic" and len(how.mean) == 3}
+    side, colour = preprocess.shorter_side, len(preprocess.mean) == 3
+    cut = side is not None and side <= min(preprocess.size)
+    photos = cut and colour and preprocess.interpolation == "bicubic"
+    return {"ink": preprocess.ink, "photos": photos}
 
 
 def striking_first(
     model: nn.Module, images: Tensor, labels: Tensor, paper: float | None
 ) -> list[int]:
-    """The pictures' numbers, first the one whose right answer hangs most on a single patch.
+    """Order the pictures' numbers: first the one whose right answer hangs most on a single patch.
 
     Covering that patch, with `paper` or the picture's mean colour, makes the answer another. Looked
     for in the first 24, so that it is quick.
@@ -148,8 +150,7 @@ def striking_first(
             falls = (shares[0, label] - shares[1:, label]) * (shares[1:].argmax(dim=1) != label)
             if shares[0].argmax() == label and falls.max() > best:
                 best, first = float(falls.max()), number
-    rest = [i for i in range(len(images)) if i != first]
-    return [first, *rest]
+    return [first, *(i for i in range(len(images)) if i != first)]
 
 
 def write(
@@ -177,9 +178,11 @@ class Shown:
         return "a live page of this model: run the cell, and it stands here"
 
     def _repr_html_(self) -> str:
-        frame = 'sandbox="allow-scripts allow-downloads" width="100%" title="A ViT, live" '
-        frame += f'height="{self.height}" style="display: block; border: 0"'
-        return f'<iframe srcdoc="{quoted(self.html)}" {frame}></iframe>'
+        return (
+            f'<iframe srcdoc="{quoted(self.html)}" sandbox="allow-scripts allow-downloads" '
+            f'width="100%" height="{self.height}" title="A ViT, live" '
+            'style="display: block; border: 0"></iframe>'
+        )
 
 
 def show(

@@ -21,7 +21,7 @@ from vit_steps.maps import check_weights
 from vit_steps.patches import grid_size
 
 from ..plots import figures
-from .packing import allowed, as_json, quoted, text
+from .packing import as_json, in_base64, policy, quoted, text
 
 WIDTHS = (4, 8, 16, 32, 64, 128, 256)
 QUERIES, KEYS = 24, 8
@@ -44,28 +44,29 @@ class Small:
     Args:
         title: what it is, in a few words.
         script: the name of the file that makes it live.
-        given: what that script is given.
+        data: what that script works on.
         figure: matplotlib's, of the still picture. The live one is as large.
         alt: what the still picture shows.
         tall: how high the live picture must be on a phone, in pixels.
     """
 
     def __init__(
-        self, title: str, script: str, given: dict[str, Any], figure: Any, alt: str, tall: int
+        self, title: str, script: str, data: dict[str, Any], figure: Any, alt: str, tall: int
     ):
         self.title, self.alt, self.tall = title, alt, tall
         self.ratio = figure.get_figheight() / figure.get_figwidth()
-        self.still = png(figure)
-        computes = ["model"] if "vitModel" in text(f"{script}.js") else []
-        scripts = [text(f"{name}.js") for name in (*computes, "drawing", script)]
+        self.still = _png(figure)
+        scripts = [text("drawing.js"), text(f"{script}.js")]
+        if "vitModel" in scripts[-1]:
+            scripts.insert(0, text("model.js"))
         style = text("small.css")
-        policy = (
-            f"default-src 'none'; script-src {' '.join(map(allowed, scripts))}; "
-            f"style-src {allowed(style)}; img-src data:; base-uri 'none'; form-action 'none'"
+        self.html = PAGE.format(
+            policy=policy(style, scripts, "img-src data:"),
+            title=title,
+            style=style,
+            given=as_json(data),
+            scripts="\n".join(f"<script>{source}</script>" for source in scripts),
         )
-        tags = "\n".join(f"<script>{source}</script>" for source in scripts)
-        parts = dict(title=title, style=style, given=as_json(given), scripts=tags)
-        self.html = PAGE.format(policy=policy, **parts)
 
     def __repr__(self) -> str:
         return f"{self.title}: a live picture in JupyterLab and Colab, a still one elsewhere"
@@ -73,22 +74,21 @@ class Small:
     def _repr_html_(self) -> str:
         # Below 700 pixels the picture gets room beneath, as much as the frame needs to be higher.
         room = (self.tall - self.ratio * PHONE) / (700 - PHONE)
-        still = "display:block;width:100%;height:auto;margin:0;border:0;box-sizing:content-box;"
-        still += f"padding:0 0 max(0px, calc({700 * room:.0f}px - {100 * room:.0f}%))"
-        over = "position:absolute;left:0;top:0;width:100%;height:100%;border:0;margin:0"
         return (
             f'<div style="position:relative;max-width:{WIDE}px">'
-            f'<img src="{data_address(self.still, "png")}" alt="{escape(self.alt)}" '
-            f'style="{still}">'
+            f'<img src="{_data_address(self.still, "png")}" alt="{escape(self.alt)}" '
+            'style="display:block;width:100%;height:auto;margin:0;border:0;box-sizing:content-box;'
+            f'padding:0 0 max(0px, calc({700 * room:.0f}px - {100 * room:.0f}%))">'
             f'<iframe srcdoc="{quoted(self.html)}" sandbox="allow-scripts" '
-            f'title="{escape(self.title)}, live" style="{over}"></iframe></div>'
+            f'title="{escape(self.title)}, live" style="position:absolute;left:0;top:0;width:100%;'
+            'height:100%;border:0;margin:0"></iframe></div>'
         )
 
 
 def patch_sizes(
     image: Tensor, sizes: Sequence[int] = (8, 16, 32, 56), point: tuple[int, int] | None = None
 ) -> Small:
-    """A picture cut into patches of a side that the reader chooses, and what each side costs.
+    """Show a picture cut into patches of a side that the reader chooses, and what each side costs.
 
     Args:
         image: (C, H, W), from 0 to 1, grey or in colour, of at most 320 pixels a side.
@@ -101,10 +101,10 @@ def patch_sizes(
         ValueError: another form, values outside of 0 to 1, a size that does not divide a side or
             comes twice, or a point outside.
     """
-    image = check_picture(image)
+    image = _checked_picture(image)
     _, height, width = image.shape
-    sizes = patch_sides(sizes)
-    grids = {P: grid_size((height, width), P) for P in sizes}
+    sizes = _patch_sides(sizes)
+    grids = [grid_size((height, width), P) for P in sizes]
     point = (height // 2, width // 2) if point is None else point
     if not isinstance(point, Sequence) or len(point) != 2 or not all(map(is_whole, point)):
         raise TypeError(f"point is {point!r}; give a pixel's (row, column)")
@@ -112,10 +112,9 @@ def patch_sizes(
     if not (0 <= row < height and 0 <= col < width):
         raise ValueError(f"point is {(row, col)}; the image has {height} rows, {width} columns")
 
-    figure = new_figure(4.4)
+    figure = _new_figure(4.4)
     axes = figure.subplots(2, len(sizes), squeeze=False, height_ratios=(1.4, 1))
-    for P, above, below in zip(sizes, *axes, strict=True):
-        rows, cols = grids[P]
+    for P, (rows, cols), above, below in zip(sizes, grids, *axes, strict=True):
         figures.mark_patches(image, {"": row // P * cols + col // P}, P, ax=above)
         above.vlines([x - 0.5 for x in range(P, width, P)], -0.5, height - 0.5, "white", lw=0.6)
         above.hlines([y - 0.5 for y in range(P, height, P)], -0.5, width - 0.5, "white", lw=0.6)
@@ -127,13 +126,13 @@ def patch_sizes(
         below.text(0.5, -0.06, note, transform=below.transAxes, ha="center", va="top", size=9)
     alt = f"A picture cut into patches of {', '.join(map(str, sizes))} pixels a side; below each, "
     alt += "one patch enlarged, the numbers in it, and the weights of one table of attention."
-    given = {"photo": photo(image), "height": height, "width": width, "channels": len(image)}
-    given |= {"sizes": sizes, "point": [row, col]}
-    return Small("Patch sizes", "small_patches", given, figure, alt, 610)
+    data = {"photo": _photo(image), "height": height, "width": width, "channels": len(image)}
+    data |= {"sizes": sizes, "point": [row, col]}
+    return Small("Patch sizes", "small_patches", data, figure, alt, 610)
 
 
 def scaled_softmax() -> Small:
-    """What the softmax makes of scores, as vectors grow wider, divided by √d and not.
+    """Show what the softmax makes of scores, as vectors grow wider, divided by √d and not.
 
     24 queries and 8 keys of random numbers of mean 0 and variance 1; at width d the first d numbers
     of each count. The generator is its own: what a notebook draws afterwards stays the same.
@@ -142,26 +141,25 @@ def scaled_softmax() -> Small:
     queries = torch.randn(QUERIES, WIDTHS[-1], generator=generator)
     keys = torch.randn(KEYS, WIDTHS[-1], generator=generator)
 
-    shown = WIDTHS[0], WIDTHS[len(WIDTHS) // 2], WIDTHS[-1]
-    figure = new_figure(4.2)
-    axes = figure.subplots(2, len(shown), squeeze=False, sharey=True)
+    figure = _new_figure(4.2)
+    axes = figure.subplots(2, 3, squeeze=False, sharey=True)
     for line, divided in zip(axes, (False, True), strict=True):
-        for ax, d in zip(line, shown, strict=True):
+        for ax, d in zip(line, WIDTHS[::3], strict=True):
             scores = queries[:, :d] @ keys[:, :d].T / (d**0.5 if divided else 1)  # (24, 8)
             weights = scores.softmax(dim=-1)
             ax.bar(range(KEYS), weights[0].tolist(), color=figures.KEY, edgecolor=figures.INK)
             mean = weights.amax(dim=-1).mean()
-            word = "divided by √d" if divided else "not divided"
-            ax.set_title(f"d = {d}, {word}: largest {weights[0].max():.2f}", size=10)
+            form = "divided by √d" if divided else "not divided"
+            ax.set_title(f"d = {d}, {form}: largest {weights[0].max():.2f}", size=10)
             ax.set_xlabel(f"mean of the largest, {QUERIES} queries: {mean:.2f}", size=9)
             ax.set(ylim=(0, 1), xticks=range(KEYS))
             ax.spines[["top", "right"]].set_visible(False)
         line[0].set_ylabel("weight of each key")
     alt = "The softmax weights of one query over 8 random keys, for three widths d. Not divided, "
     alt += "one key takes nearly all as d grows. Divided by √d, the weights stay spread."
-    given = {"queries": in_letters(floats(queries)), "keys": in_letters(floats(keys))}
-    given |= {"widths": WIDTHS, "count": KEYS}
-    return Small("√d and softmax", "small_softmax", given, figure, alt, 460)
+    data = {"queries": _in_letters(_floats(queries)), "keys": _in_letters(_floats(keys))}
+    data |= {"widths": WIDTHS, "count": KEYS}
+    return Small("√d and softmax", "small_softmax", data, figure, alt, 460)
 
 
 def who_asks(
@@ -186,12 +184,12 @@ def who_asks(
         ValueError: another form, values outside of 0 to 1, rows that do not sum to 1, a table that
             does not belong to the patches, a patch that is not there.
     """
-    grey = check_picture(image).mean(0, keepdim=True)
+    grey = _checked_picture(image).mean(0, keepdim=True)
     _, height, width = grey.shape
     rows, cols = grid_size((height, width), patch_size)
     count = rows * cols
-    table = check_table(weights, count)
-    names = {} if names is None else dict(names)
+    table = _checked_table(weights, count)
+    names = dict(names or {})
     for name, number in [("start", start), *names.items()]:
         if not is_whole(number):
             raise TypeError(f"{name!r} is {number!r}; give a patch's number, from 0")
@@ -199,27 +197,28 @@ def who_asks(
             raise ValueError(f"{name!r} is patch {number}; the image has patches 0 to {count - 1}")
     cls = len(table) - count  # 1 where cls comes first
 
-    figure = new_figure(5.2)
+    figure = _new_figure(5.2)
     axes = figure.subplots(1, 2)
     both = table[cls + start, cls:], table[cls:, cls + start]
-    look: dict[str, Any] = dict(cmap=figures.WEIGHTS, alpha=0.8, vmin=0)
-    look |= dict(vmax=max(map(torch.max, both)), extent=(-0.5, width - 0.5, height - 0.5, -0.5))
-    for ax, title, shares in zip(axes, ("where {} looks", "who looks at {}"), both, strict=True):
-        figures.mark_patches(grey, {"": start}, patch_size, title.format(f"patch {start}"), ax)
-        ax.imshow(shares.reshape(rows, cols).numpy(), **look)
+    titles = f"where patch {start} looks", f"who looks at patch {start}"
+    top, extent = max(map(torch.max, both)), (-0.5, width - 0.5, height - 0.5, -0.5)
+    for ax, title, shares in zip(axes, titles, both, strict=True):
+        figures.mark_patches(grey, {"": start}, patch_size, title, ax)
+        tiles = shares.reshape(rows, cols).numpy()
+        ax.imshow(tiles, cmap=figures.WEIGHTS, alpha=0.8, vmin=0, vmax=top, extent=extent)
     heat = axes[0].images[-1]
     bar = figure.colorbar(heat, ax=axes, label="weight", orientation="horizontal", shrink=0.5)
     bar.solids.set_alpha(1)
     alt = f"A picture with patch {start} framed; over it, the weights that this patch gives to the "
     alt += "others; and beside it, the weights that the others give to this patch."
-    given = {"photo": photo(grey), "height": height, "width": width}
-    given |= {"patchSize": int(patch_size), "start": int(start), "cls": cls, **packed(table)}
-    given["names"] = {int(number): str(name) for name, number in names.items()}
-    return Small("Which patch asks", "small_asks", given, figure, alt, 490)
+    data = {"photo": _photo(grey), "height": height, "width": width}
+    data |= {"patchSize": int(patch_size), "start": int(start), "cls": cls, **_packed(table)}
+    data["names"] = {int(number): str(name) for name, number in names.items()}
+    return Small("Which patch asks", "small_asks", data, figure, alt, 490)
 
 
-def check_picture(image: Tensor) -> Tensor:
-    """The picture as 32-bit floats on the CPU; a TypeError or ValueError where it is none."""
+def _checked_picture(image: Tensor) -> Tensor:
+    """Give the picture as 32-bit floats on the CPU; a TypeError or ValueError where it is none."""
     check_axes("image", image, "C H W")
     shape = tuple(image.shape)
     if not image.is_floating_point():
@@ -236,8 +235,8 @@ def check_picture(image: Tensor) -> Tensor:
     return image.detach().cpu().float()
 
 
-def patch_sides(sizes: Sequence[int]) -> list[int]:
-    """A few different sizes, as a list of Python's numbers."""
+def _patch_sides(sizes: Sequence[int]) -> list[int]:
+    """Give a few different sizes as a list of Python's numbers; an error where they are none."""
     if isinstance(sizes, str) or not isinstance(sizes, Sequence):
         raise TypeError(f"sizes is {sizes!r}; give a list of whole numbers")
     if not 1 <= len(sizes) <= 6 or len(set(sizes)) < len(sizes):
@@ -247,8 +246,8 @@ def patch_sides(sizes: Sequence[int]) -> list[int]:
     return [int(size) for size in sizes]
 
 
-def check_table(weights: Tensor, count: int) -> Tensor:
-    """The table as 32-bit floats on the CPU; a TypeError or ValueError where it is none."""
+def _checked_table(weights: Tensor, count: int) -> Tensor:
+    """Give the table as 32-bit floats on the CPU; a TypeError or ValueError where it is none."""
     check_axes("weights", weights, "N N")
     check_weights(weights)
     if len(weights) not in (count, count + 1):
@@ -263,8 +262,8 @@ def check_table(weights: Tensor, count: int) -> Tensor:
     return table
 
 
-def new_figure(height: float) -> Any:
-    """A figure of its own: unlike pyplot's, no notebook shows it by itself."""
+def _new_figure(height: float) -> Any:
+    """Make a figure that, unlike pyplot's, no notebook shows by itself."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(WIDE / 100, height), facecolor="white")
@@ -272,45 +271,45 @@ def new_figure(height: float) -> Any:
     return figure
 
 
-def png(figure: Any) -> bytes:
-    """A figure in 128 colours, which takes a quarter of the bytes."""
-    whole, small = io.BytesIO(), io.BytesIO()
-    figure.savefig(whole, format="png", dpi=100)
-    Image.open(whole).convert("RGB").quantize(128, Image.Quantize.FASTOCTREE).save(small, "png")
+def _png(figure: Any) -> bytes:
+    """Write a figure in 128 colours, which takes a quarter of the bytes."""
+    full, small = io.BytesIO(), io.BytesIO()
+    figure.savefig(full, format="png", dpi=100)
+    Image.open(full).convert("RGB").quantize(128, Image.Quantize.FASTOCTREE).save(small, "png")
     return small.getvalue()
 
 
-def photo(image: Tensor) -> str:
-    """A picture's address, with its bytes in it: exact where it is small, else a fine JPEG."""
+def _photo(image: Tensor) -> str:
+    """Write a picture's address, its bytes in it: exact where it is small, else a fine JPEG."""
     pixels = (image * 255).round().to(torch.uint8).permute(1, 2, 0).numpy()
     picture = Image.fromarray(pixels if len(image) == 3 else pixels[:, :, 0])
     out = io.BytesIO()
     kind = "png" if prod(picture.size) <= 64 * 64 else "jpeg"
     picture.save(out, kind, quality=80)  # of the JPEG
-    return data_address(out.getvalue(), kind)
+    return _data_address(out.getvalue(), kind)
 
 
-def data_address(content: bytes, kind: str) -> str:
-    """A picture as an address. The slashes of base64 would read like a machine's paths."""
-    data = base64.b64encode(content).decode("ascii")
-    return f"data:image/{kind};base64,{data.replace('+', '%2B').replace('/', '%2F')}"
+def _data_address(content: bytes, kind: str) -> str:
+    """Write a picture as an address. Slashes of base64 would read like a machine's paths."""
+    data = in_base64(content).replace("+", "%2B").replace("/", "%2F")
+    return f"data:image/{kind};base64,{data}"
 
 
-def in_letters(content: bytes) -> str:
-    """Bytes in base64 without slashes."""
+def _in_letters(content: bytes) -> str:
+    """Write bytes in base64 without slashes."""
     return base64.urlsafe_b64encode(content).decode("ascii")
 
 
-def floats(values: Tensor) -> bytes:
-    """Numbers, row by row, as little-endian 32-bit floats."""
+def _floats(values: Tensor) -> bytes:
+    """Give numbers, row by row, as little-endian 32-bit floats."""
     return values.numpy().astype("<f4").tobytes()
 
 
-def packed(table: Tensor) -> dict[str, Any]:
-    """A table of weights as whole numbers, each a share of its row's largest, packed by zlib."""
+def _packed(table: Tensor) -> dict[str, Any]:
+    """Pack a table of weights by zlib: whole numbers, each a share of its row's largest."""
     bits = 16 if len(table) <= MANY else 8
     most = table.amax(dim=-1)  # (N,)
-    shares = table / most[:, None] * (2**bits - 1)
-    steps = shares.round().numpy().astype(f"<u{bits // 8}").tobytes()
-    small = [in_letters(zlib.compress(part, 9)) for part in (steps, floats(most))]
-    return {"bits": bits, "weights": small[0], "most": small[1]}
+    shares = (table / most[:, None] * (2**bits - 1)).round()
+    steps = shares.numpy().astype(f"<u{bits // 8}").tobytes()
+    weights, tops = (_in_letters(zlib.compress(part, 9)) for part in (steps, _floats(most)))
+    return {"bits": bits, "weights": weights, "most": tops}

@@ -12,7 +12,9 @@ WEIGHTS = "cividis"
 COLOURS = (PATCH, QUERY, VALUE, POSITION, CLS)  # of curves, with a dash and a marker each
 STYLES = (("-", "o"), ("--", "s"), (":", "^"), ("-.", "D"), ((0, (5, 1, 1, 1, 1, 1)), "v"))
 
-Curve = Sequence[float] | Mapping[int, float]  # a value at 0, 1, 2, …, or at each x its value
+Curve = (
+    Sequence[float] | Mapping[int, float] | Mapping[float, float]
+)  # a value at 0, 1, 2, …, or at each x its value
 
 
 # Patches of the sample photo (224×224, P = 16) that the lessons call by a name.
@@ -30,7 +32,7 @@ NAMED = {
 
 
 def sharp() -> None:
-    """In a notebook, draw figures with twice the pixels a side, for dense screens."""
+    """Draw a notebook's figures with twice the pixels a side, for dense screens."""
     from IPython import get_ipython
     from matplotlib_inline.backend_inline import set_matplotlib_formats
 
@@ -38,12 +40,49 @@ def sharp() -> None:
         set_matplotlib_formats("retina")
 
 
-def new_axes(width: float, height: float) -> Any:
-    """One axes on a new figure of this size, in inches of 100 pixels."""
+def panels(rows: int, columns: int, width: float, height: float, **options: Any) -> Any:
+    """Make an array (rows, columns) of axes on a new figure of this size, in inches of 100 pixels.
+
+    The options are those of pyplot's `subplots`.
+    """
     import matplotlib.pyplot as plt
 
-    _, ax = plt.subplots(figsize=(width, height), layout="constrained")
-    return ax
+    options |= dict(figsize=(width, height), layout="constrained", squeeze=False)
+    return plt.subplots(rows, columns, **options)[1]
+
+
+def new_axes(width: float, height: float) -> Any:
+    """Make one axes on a new figure of this size, in inches of 100 pixels."""
+    return panels(1, 1, width, height)[0, 0]
+
+
+def rectangle(ax: Any, x: float, y: float, width: float, height: float, **look: Any) -> None:
+    """Add a rectangle with its smallest x and y here; `look` is matplotlib's."""
+    from matplotlib.patches import Rectangle
+
+    ax.add_patch(Rectangle((x, y), width, height, **look))
+
+
+def rounded(
+    ax: Any, x: float, y: float, width: float, height: float, radius: float, **look: Any
+) -> None:
+    """Add a box with round corners, its smallest x and y here; `look` is matplotlib's."""
+    from matplotlib.patches import FancyBboxPatch
+
+    style = f"round,pad=0,rounding_size={radius}"
+    ax.add_patch(FancyBboxPatch((x, y), width, height, boxstyle=style, lw=1.2, **look))
+
+
+def pixel_frame(ax: Any, top: float, left: float, height: float, width: float) -> None:
+    """Frame these pixels of a picture, seen on dark and on light."""
+    for colour, line in (("black", 3), (PAPER, 1.5)):
+        rectangle(ax, left - 0.5, top - 0.5, width, height, fill=False, ec=colour, lw=line)
+
+
+def bordered(ax: Any, colour: str = INK, width: float = 0.8) -> None:
+    """Take away the ticks, and draw a thin frame, so that light pictures stand apart."""
+    ax.set(xticks=[], yticks=[])
+    ax.spines[:].set(color=colour, lw=width)
 
 
 def picture(image: Tensor, title: str = "", ax: Any = None) -> None:
@@ -63,18 +102,15 @@ def mark_patches(
     Args:
         places: a name and the patch's number, counted row by row from 0; `NAMED` has some.
     """
-    from matplotlib.patches import Rectangle
-
     ax = ax or new_axes(4, 4)
     picture(image, title, ax)
     columns = image.shape[2] // patch_size
     for name, number in places.items():
-        x, y = number % columns * patch_size - 0.5, number // columns * patch_size - 0.5
-        for colour, width in (("black", 3), (PAPER, 1.5)):  # seen on dark and on light
-            frame = Rectangle((x, y), patch_size, patch_size, fill=False, ec=colour, lw=width)
-            ax.add_patch(frame)
+        top, left = number // columns * patch_size, number % columns * patch_size
+        pixel_frame(ax, top, left, patch_size, patch_size)
         box = dict(facecolor="white", edgecolor="none", alpha=0.85, pad=1)
-        ax.text(x + patch_size / 2, y - 3, name, ha="center", va="bottom", size=8, bbox=box)
+        middle = left + patch_size / 2 - 0.5
+        ax.text(middle, top - 3.5, name, ha="center", va="bottom", size=8, bbox=box)
 
 
 def matrix(
@@ -95,14 +131,12 @@ def matrix(
             none are written, and a colour bar stands beside the matrix instead.
         limits: the values at the two ends of the colour map; by default the smallest and largest.
     """
-    import matplotlib.pyplot as plt
-
     values = values.detach().cpu().float()
     height, width = values.shape
     ax = ax or new_axes(0.55 * min(width, 8) + 1.2, 0.5 * min(height, 8) + 0.8)
-    known = values[~values.isnan()]
-    low, high = limits or (known.min().item(), known.max().item())
-    drawn = ax.imshow(values.numpy(), cmap=WEIGHTS, vmin=low, vmax=high)
+    finite = values[~values.isnan()]
+    low, high = limits or (finite.min().item(), finite.max().item())
+    image = ax.imshow(values.numpy(), cmap=WEIGHTS, vmin=low, vmax=high)
     small = max(height, width) <= 12
     if small and form:
         middle = (low + high) / 2
@@ -113,7 +147,7 @@ def matrix(
                     j, i, form.format(values[i, j]), color=colour, ha="center", va="center", size=9
                 )
     elif not small:
-        plt.colorbar(drawn, ax=ax, shrink=0.8)
+        ax.figure.colorbar(image, ax=ax, shrink=0.8)
         ax.locator_params(integer=True)
     if small:
         ax.set_xticks(range(width), cols or [str(j) for j in range(width)])
@@ -135,18 +169,14 @@ def matrices(
         limits: the values at the two ends of the scale; by default the smallest and largest of all.
         form: as in `matrix`.
     """
-    import matplotlib.pyplot as plt
-
     low = min(table.min().item() for table in tables.values())
     high = max(table.max().item() for table in tables.values())
     widths = [table.shape[1] for table in tables.values()]
     rows = max(len(table) for table in tables.values())
     edge = 1.2 if names else 0.8
     size = (0.5 * sum(widths) + edge * len(widths), 0.5 * rows + edge)
-    _, axes = plt.subplots(
-        1, len(tables), figsize=size, width_ratios=widths, layout="constrained", squeeze=False
-    )
-    for ax, (title, table) in zip(axes[0], tables.items(), strict=True):
+    axes = panels(1, len(tables), *size, width_ratios=widths)[0]
+    for ax, (title, table) in zip(axes, tables.items(), strict=True):
         matrix(table, title, names, names, form=form, limits=limits or (low, high), ax=ax)
         if not names:
             ax.set(xticks=[], yticks=[])
@@ -186,10 +216,10 @@ def curves(
         ax.set_yscale("log")
     ax.set(title=title, xlabel=xlabel, ylabel=ylabel)
     ax.spines[["top", "right"]].set_visible(False)
-    name_ends(ax, ends)
+    _name_ends(ax, ends)
 
 
-def name_ends(ax: Any, ends: Sequence[tuple[float, float, str, str]], gap: float = 15) -> None:
+def _name_ends(ax: Any, ends: Sequence[tuple[float, float, str, str]], gap: float = 15) -> None:
     """Write names (x, y, name, colour) beside points, at least `gap` pixels above each other."""
     ax.figure.canvas.draw()  # only then the axes know where things lie
     scale = 72 / ax.figure.dpi  # from pixels to points
@@ -226,32 +256,33 @@ def dots(
         notes: what to write behind a row's number, by name.
     """
     ax = ax or new_axes(8, 0.34 * len(runs) + 1.1)
-    every = [value for values in runs.values() for value in values]
-    low, high = limits or (min(every), max(every))
+    results = [value for values in runs.values() for value in values]
+    low, high = limits or (min(results), max(results))
     for row, (name, values) in enumerate(runs.items()):
         ax.axhline(row, color=FAINT, lw=0.6, zorder=0)
         mean = sum(values) / len(values)
         if len(values) > 1:
             ax.plot([mean, mean], [row - 0.32, row + 0.32], color=INK, lw=1.6)
         colour = (colours or {}).get(name, PATCH)
-        face = (
-            dict(mfc="white", mec=colour, mew=1.5) if name in hollow else dict(mec="white", mew=0.7)
-        )
-        places = [row + step for step in beside(values, 0.016 * (high - low))]
-        ax.plot(values, places, "o", color=colour, markersize=6, **face)
+        ring = dict(mfc="white", mec=colour, mew=1.5)
+        marker = ring if name in hollow else dict(mec="white", mew=0.7)
+        heights = [row + step for step in _apart(values, 0.016 * (high - low))]
+        ax.plot(values, heights, "o", color=colour, markersize=6, **marker)
         text = ("mean " if len(values) > 1 else "") + form.format(mean)
         if notes:
             text += f"   {notes.get(name, '')}"
-        place: Any = dict(xycoords=("axes fraction", "data"), textcoords="offset points")
-        ax.annotate(text, (1, row), (6, 0), va="center", color=INK, size=9, **place)
+        ax.annotate(
+            text, (1, row), (6, 0), xycoords=("axes fraction", "data"), textcoords="offset points",
+            va="center", color=INK, size=9,
+        )  # fmt: skip
     ax.set_yticks(range(len(runs)), list(runs))
     ax.set(title=title, xlabel=xlabel, xlim=limits, ylim=(len(runs) - 0.4, -0.6))
     ax.tick_params(axis="y", length=0)
     ax.spines[["top", "right", "left"]].set_visible(False)
 
 
-def beside(values: Sequence[float], near: float) -> list[float]:
-    """For each value a step off the line, so that values nearer than `near` do not cover."""
+def _apart(values: Sequence[float], near: float) -> list[float]:
+    """Give each value a step off its line, so that values nearer than `near` do not cover."""
     steps = [0.0] * len(values)
     last = dict.fromkeys((0.0, -0.17, 0.17, -0.3, 0.3), float("-inf"))  # the last value on each
     for i in sorted(range(len(values)), key=lambda i: values[i]):

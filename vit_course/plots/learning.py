@@ -5,7 +5,7 @@ from typing import Any
 
 import torch
 
-from .figures import COLOURS, FAINT, INK, PATCH, QUERY, STYLES, VALUE, dots
+from .figures import COLOURS, FAINT, INK, PATCH, QUERY, STYLES, VALUE, dots, panels
 
 
 def downhill(paths: Mapping[str, Sequence[float]], goal: float = 3.0) -> None:
@@ -14,20 +14,16 @@ def downhill(paths: Mapping[str, Sequence[float]], goal: float = 3.0) -> None:
     Args:
         paths: a name, and where the weight was, step by step.
     """
-    import matplotlib.pyplot as plt
-
-    _, axes = plt.subplots(
-        1, len(paths), figsize=(9, 2.9), sharey=True, squeeze=False, layout="constrained"
-    )
+    axes = panels(1, len(paths), 9, 2.9, sharey=True)[0]
     valley = torch.linspace(goal - 9.5, goal + 9.5, 200)
-    for ax, (name, path), colour in zip(axes[0], paths.items(), COLOURS, strict=False):
+    for ax, (name, path), colour in zip(axes, paths.items(), COLOURS, strict=False):
         ax.plot(valley, (valley - goal) ** 2, color=FAINT, zorder=1)
         heights = [(w - goal) ** 2 for w in path]
         ax.plot(path, heights, "-o", color=colour, markersize=5, linewidth=1)
         ax.annotate("start", (path[0], heights[0]), (-6, 6), textcoords="offset points", ha="right")
         ax.set(title=name, xlabel="w", ylim=(-4, 88))
         ax.spines[["top", "right"]].set_visible(False)
-    axes[0, 0].set_ylabel("loss")
+    axes[0].set_ylabel("loss")
 
 
 def seed_runs(runs: Mapping[str, Sequence[Sequence[float]]], level: float, word: str) -> None:
@@ -37,14 +33,9 @@ def seed_runs(runs: Mapping[str, Sequence[Sequence[float]]], level: float, word:
         runs: a name, and of each seed the losses step by step.
         level: a loss at which a dotted line is drawn, and what it means.
     """
-    import matplotlib.pyplot as plt
-
     columns = min(len(runs), 3)
     rows = -(-len(runs) // columns)
-    _, axes = plt.subplots(
-        rows, columns, figsize=(9, 2.1 * rows), sharex=True, sharey=True, squeeze=False,
-        layout="constrained",
-    )  # fmt: skip
+    axes = panels(rows, columns, 9, 2.1 * rows, sharex=True, sharey=True)
     for ax in axes.flat[len(runs) :]:
         ax.axis("off")
     for ax, (name, losses) in zip(axes.flat, runs.items(), strict=False):
@@ -59,7 +50,7 @@ def seed_runs(runs: Mapping[str, Sequence[Sequence[float]]], level: float, word:
 
 
 def live_curve(epochs: int) -> Callable[[Sequence[float], float], Any]:
-    """A training's curve, drawn anew in the same place whenever what this gives is called.
+    """Begin a training's curve; what this gives draws it anew, in the same place, at each call.
 
     Args:
         epochs: how many there will be.
@@ -72,7 +63,8 @@ def live_curve(epochs: int) -> Callable[[Sequence[float], float], Any]:
     from IPython import get_ipython
     from IPython.display import display
 
-    figure, (left, right) = plt.subplots(1, 2, figsize=(9, 2.8), layout="constrained")
+    left, right = panels(1, 2, 9, 2.8)[0]
+    figure = left.figure
     plt.close(figure)  # else a notebook would show it a second time, at the end of the cell
     left.set(title="Loss", xlabel="epoch", xlim=(0, epochs), ylim=(0, 2.5))
     right.set(title="Read of val, in %", xlabel="epoch", xlim=(0, epochs + 0.3), ylim=(0, 100))
@@ -83,14 +75,13 @@ def live_curve(epochs: int) -> Callable[[Sequence[float], float], Any]:
 
     def draw(losses: Sequence[float], accuracy: float) -> Any:
         shares.append(100 * accuracy)
-        each = len(losses) // len(shares)  # steps in an epoch
-        some = max(each // 20, 1)
-        parts = torch.tensor(losses[: len(losses) // some * some]).view(-1, some).mean(dim=1)
-        for ax in (left, right):
-            for drawn in [*ax.lines, *ax.texts]:
-                drawn.remove()
-        places = [(i + 0.5) * some / each for i in range(len(parts))]
-        left.plot(places, parts.tolist(), color=PATCH, linewidth=1.5)
+        epoch = len(losses) // len(shares)  # in steps
+        step = max(epoch // 20, 1)  # so many losses make a point
+        means = torch.tensor(losses[: len(losses) // step * step]).view(-1, step).mean(dim=1)
+        for artist in [*left.lines, *right.lines, *right.texts]:
+            artist.remove()
+        x = [(i + 0.5) * step / epoch for i in range(len(means))]
+        left.plot(x, means.tolist(), color=PATCH, linewidth=1.5)
         right.plot(range(1, len(shares) + 1), shares, "-o", color=PATCH, markersize=5)
         right.annotate(
             f"{shares[-1]:.0f}", (len(shares), shares[-1]), (0, 8), textcoords="offset points",

@@ -7,17 +7,15 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from .figures import FAINT, INK, PAPER, POSITION, matrix
+from .figures import FAINT, INK, PAPER, POSITION, matrix, panels
 
 
 def token_sum(tokens: Tensor, positions: Tensor) -> None:
     """Show tokens (N, D), cls first, their positions (N, D) and the sum, as tables of numbers."""
-    import matplotlib.pyplot as plt
-
     names = ["cls", *(f"patch {number}" for number in range(len(tokens) - 1))]
     both = torch.cat([tokens, positions])
     limits = (both.min().item(), (tokens + positions).max().item())
-    _, axes = plt.subplots(1, 3, figsize=(7.4, 2.6), layout="constrained")
+    axes = panels(1, 3, 7.4, 2.6)[0]
     tables = {"tokens": tokens, "+ positions": positions, "= what goes on": tokens + positions}
     for ax, (title, table) in zip(axes, tables.items(), strict=True):
         matrix(table, title, names, form="{:.1f}", limits=limits, ax=ax)
@@ -31,19 +29,14 @@ def likeness_by_distance(tables: Mapping[str, Tensor]) -> None:
     Args:
         tables: a name, and the positions of a square grid's patches (n, D), without cls.
     """
-    import matplotlib.pyplot as plt
-
-    size = (3.1 * len(tables) + 0.4, 3.4)
-    figure, axes = plt.subplots(
-        1, len(tables), figsize=size, sharey=True, layout="constrained", squeeze=False
-    )
-    for ax, (name, table) in zip(axes[0], tables.items(), strict=True):
+    axes = panels(1, len(tables), 3.1 * len(tables) + 0.4, 3.4, sharey=True)[0]
+    for ax, (name, table) in zip(axes, tables.items(), strict=True):
         side = round(len(table) ** 0.5)
         steps = torch.arange(float(side))
-        places = torch.cartesian_prod(steps, steps)  # (row, column) of each patch
+        corners = torch.cartesian_prod(steps, steps)  # (row, column) of each patch
         first, second = torch.triu_indices(len(table), len(table), offset=1)  # each pair once
         alike = F.cosine_similarity(table[first], table[second], dim=-1).detach().numpy()
-        apart = places[first] - places[second]
+        apart = corners[first] - corners[second]
         in_line, far = (apart == 0).any(dim=1).numpy(), apart.norm(dim=1).numpy()
         ring = dict(s=14, facecolors="none", edgecolors=FAINT, linewidths=0.8)
         ax.scatter(far[~in_line], alike[~in_line], label="elsewhere", **ring)
@@ -52,8 +45,9 @@ def likeness_by_distance(tables: Mapping[str, Tensor]) -> None:
         ax.set(title=name, xlabel="distance in patches", ylim=(-0.6, 1.05))
         ax.set_xlim(0, far.max() + 0.4)
         ax.spines[["top", "right"]].set_visible(False)
-    axes[0, 0].set_ylabel("cosine similarity")
-    figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
+    axes[0].set_ylabel("cosine similarity")
+    legend = axes[0].get_legend_handles_labels()
+    axes[0].figure.legend(*legend, loc="outside lower center", ncols=2)
 
 
 def clock_faces(speeds: Tensor, places: int = 8) -> None:
@@ -65,12 +59,10 @@ def clock_faces(speeds: Tensor, places: int = 8) -> None:
     Args:
         speeds: (clocks,), in radians from one place to the next.
     """
-    import matplotlib.pyplot as plt
     from matplotlib.patches import Circle
 
     rows = len(speeds)
-    size = (0.85 * places + 1.4, 0.85 * rows + 0.5)
-    _, axes = plt.subplots(rows, places, figsize=size, layout="constrained", squeeze=False)
+    axes = panels(rows, places, 0.85 * places + 1.4, 0.85 * rows + 0.5)
     for clock, speed in enumerate(speeds.tolist()):
         for place in range(places):
             ax = axes[clock, place]

@@ -1,47 +1,49 @@
 """Lesson 10: two lists of names, what slips cost, and what weights are worth for few pictures.
 
-The last two draw what `python -m tests.bench_published` measured once and stored.
+The last two draw what `bench_published.py` measured once and stored.
 """
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
-from .figures import FAINT, INK, KEY, PATCH, QUERY, VALUE, dots, new_axes
+from .figures import FAINT, INK, KEY, PATCH, QUERY, VALUE, dots, new_axes, panels
+from .scores import stored
 
 FILE = Path(__file__).with_name("published.json")
 
 
 def name_lines(names: Mapping[str, tuple[str, ...]], start: str, end: str) -> None:
-    """Two columns of names, theirs on the left and ours on the right, joined by lines.
+    """Draw two columns of names, theirs on the left and ours on the right, joined by lines.
 
     Args:
         names: for each of ours, one of theirs, or three: query, key and value.
         start: only those of ours that begin so are drawn, such as "blocks.0.".
         end: and end so, such as "weight". What all names of a column begin with is left out.
     """
-    drawn = {ours: group for ours, group in names.items() if ours.startswith(start)}
-    drawn = {ours: group for ours, group in drawn.items() if ours.endswith(end)}
-    theirs = [name for group in drawn.values() for name in group]
-    common = theirs[0]
-    while not all(name.startswith(common) for name in theirs):  # one word less, from the right
+    groups = {
+        name: sources
+        for name, sources in names.items()
+        if name.startswith(start) and name.endswith(end)
+    }
+    left = [source for sources in groups.values() for source in sources]
+    common = left[0]
+    while not all(source.startswith(common) for source in left):  # one part less, from the right
         common = common.rstrip(".").rpartition(".")[0] + "." if "." in common[:-1] else ""
-    ax = new_axes(8.6, 0.33 * len(theirs) + 0.6)
-    spread = (len(theirs) - 1) / max(len(drawn) - 1, 1)
+    ax = new_axes(8.6, 0.33 * len(left) + 0.6)
+    spread = (len(left) - 1) / max(len(groups) - 1, 1)
     line = 0
-    text: Any = dict(family="monospace", size=10, va="center")
-    for row, (ours, group) in enumerate(drawn.items()):
-        place = row * spread
-        ax.text(1.32, place, ours.removeprefix(start), **text)
-        colours = (QUERY, KEY, VALUE) if len(group) == 3 else (INK,)
-        for name, colour in zip(group, colours, strict=True):
-            ax.text(1, line, name.removeprefix(common), ha="right", **text)
-            ax.plot((1.01, 1.31), (line, place), color=colour, lw=2.5 if len(group) == 3 else 1)
+    style = {"family": "monospace", "size": 10, "va": "center"}
+    for row, (name, sources) in enumerate(groups.items()):
+        ax.text(1.32, row * spread, name.removeprefix(start), **style)
+        colours = (QUERY, KEY, VALUE) if len(sources) == 3 else (INK,)
+        width = 2.5 if len(sources) == 3 else 1
+        for source, colour in zip(sources, colours, strict=True):
+            ax.text(1, line, source.removeprefix(common), ha="right", **style)
+            ax.plot((1.01, 1.31), (line, row * spread), color=colour, lw=width)
             line += 1
     ax.text(1, -1.2, f"in the file: {common}…", ha="right", va="center", weight="bold")
     ax.text(1.32, -1.2, f"in your class: {start}…", va="center", weight="bold")
-    ax.set(xlim=(0.2, 2.0), ylim=(len(theirs) - 0.4, -1.8))
+    ax.set(xlim=(0.2, 2.0), ylim=(len(left) - 0.4, -1.8))
     ax.axis("off")
 
 
@@ -55,17 +57,12 @@ SLIPS = {
 COLOURS = dict(zip(SLIPS, (PATCH, QUERY), strict=True))
 
 
-def stored(part: str) -> dict[str, Any]:
-    """One part of what was measured and stored: "slips" or "onward"."""
-    return json.loads(FILE.read_text("utf-8"))[part]
-
-
 def slip_costs(*kinds: str) -> None:
-    """For each slip of these kinds, how many photos our photo model still names correctly.
+    """Draw for each slip of these kinds how many photos our photo model still names correctly.
 
     Beside each bar stand its share, how many answers changed, and by how much a logit at most.
     """
-    measured = stored("slips")
+    measured = stored("slips", FILE)
     count, rows = measured["photos"], measured["rows"]
     colours = {name: COLOURS[kind] for kind in kinds for name in SLIPS[kind]}
     ax = new_axes(9, 0.28 * len(colours) + 1.4)
@@ -79,7 +76,7 @@ def slip_costs(*kinds: str) -> None:
     for x, title, key in ((1.22, "answers changed", "changed"), (1.5, "logits off by", "off")):
         ax.text(x, -0.8, title, ha="right", va="center", size=9, weight="bold")
         for line, name in enumerate(colours, start=1):
-            ax.text(x, line, digit(rows[name][key]), ha="right", va="center", size=9)
+            ax.text(x, line, _first_digit(rows[name][key]), ha="right", va="center", size=9)
     ax.set_yticks(lines, ["as published", *colours])
     ax.set(xlim=(0, 1.52), ylim=(len(shares) - 0.4, -1.2))
     ax.set_xticks([0, 0.25, 0.5, 0.75, 1], ["0", "25%", "50%", "75%", "100%"])
@@ -89,26 +86,28 @@ def slip_costs(*kinds: str) -> None:
     ax.spines["bottom"].set_bounds(0, 1)
 
 
-def digit(value: float) -> str:
-    """A count whole, another number to its first digit: "1,613", "0.00009"."""
+def _first_digit(value: float) -> str:
+    """Write a count whole, another number to its first digit: "1,613", "0.00009"."""
     return f"{value:,}" if isinstance(value, int) else f"{float(f'{value:.1g}'):f}".rstrip("0.")
 
 
 def few_labels() -> None:
-    """Few pictures of six things, used in several ways: a dot for each seed, a panel for each
-    number of pictures."""
-    import matplotlib.pyplot as plt
+    """Draw what few pictures of six things are worth, used in several ways.
 
-    measured = stored("onward")
-    panels = measured["rows"]
-    ways = len(next(iter(panels.values())))
-    all_ = [100 * value for rows in panels.values() for values in rows.values() for value in values]
-    limits = (min(all_) - 4, max(all_) + 2)
-    size = (9.4, 0.34 * ways + 1.1)
-    _, axes = plt.subplots(1, len(panels), figsize=size, layout="constrained")
-    for ax, (each, rows) in zip(axes, panels.items(), strict=True):
-        shares = {name: [100 * value for value in values] for name, values in rows.items()}
-        where = f"right in % of {measured['tested']} other drawings"
-        dots(shares, f"{each} pictures of each thing", where, limits=limits, form="{:.0f}", ax=ax)
+    Each number of pictures has a panel, each seed a dot.
+    """
+    measured = stored("onward", FILE)
+    tables = {
+        count: {name: [100 * value for value in values] for name, values in rows.items()}
+        for count, rows in measured["rows"].items()
+    }
+    shares = [share for rows in tables.values() for values in rows.values() for share in values]
+    limits = (min(shares) - 4, max(shares) + 2)
+    lines = len(next(iter(tables.values())))
+    axes = panels(1, len(tables), 9.4, 0.34 * lines + 1.1)[0]
+    xlabel = f"right in % of {measured['tested']} other drawings"
+    for ax, (count, rows) in zip(axes, tables.items(), strict=True):
+        title = f"{count} pictures of each thing"
+        dots(rows, title, xlabel, limits=limits, form="{:.0f}", ax=ax)
         if ax is not axes[0]:
             ax.set_yticklabels([])

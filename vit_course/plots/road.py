@@ -1,9 +1,24 @@
 """The course's map: the road of a picture through the ViT, with one lesson's piece lit."""
 
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
-from .figures import CLS, FAINT, INK, KEY, PAPER, PATCH, POSITION, QUERY, VALUE, WEIGHTS, new_axes
+from .figures import (
+    CLS,
+    FAINT,
+    INK,
+    KEY,
+    PAPER,
+    PATCH,
+    POSITION,
+    QUERY,
+    VALUE,
+    WEIGHTS,
+    new_axes,
+    rectangle,
+    rounded,
+)
 
 # A stage has its lesson, its name, the span of its box, and the shape that leaves it in ViT-B/16.
 STAGES = (
@@ -33,7 +48,7 @@ def course_map(lesson: int | None = None) -> None:
     ax.set(xlim=(-0.1, 13.9), ylim=(-1.0, 2.65), aspect="equal")
     ax.axis("off")
     whole = lesson not in range(1, 7)
-    draw_block_frame(ax, lit=whole or lesson == 5, bold=lesson == 5)
+    _block_frame(ax, lit=whole or lesson == 5, bold=lesson == 5)
     for (number, name, left, width, shape), icon in zip(STAGES, ICONS, strict=True):
         lit = whole or lesson == number or (lesson == 5 and number in (3, 4))
         icon(ax, left + width / 2, lit)
@@ -42,32 +57,20 @@ def course_map(lesson: int | None = None) -> None:
         ax.text(left + width / 2, -0.1, name, ha="center", va="top", color=ink, weight=bold)
         ax.text(left + width / 2, -0.55, shape, ha="center", va="top", color=ink, size=8)
     for (_, _, left, width, _), (_, _, following, _, _) in pairwise(STAGES):
-        arrow(ax, left + width + 0.02, following - 0.02, 0.85)
+        arrow = dict(arrowstyle="-|>", color=INK, lw=1)
+        ax.annotate("", (following - 0.02, 0.85), (left + width + 0.02, 0.85), arrowprops=arrow)
 
 
-def arrow(ax: Any, start: float, end: float, y: float) -> None:
-    """A level arrow, from stage to stage."""
-    ax.annotate("", (end, y), (start, y), arrowprops=dict(arrowstyle="-|>", color=INK, lw=1))
-
-
-def box(ax: Any, x: float, y: float, width: float, height: float, colour: str, lit: bool) -> None:
-    """A filled rectangle, in its colour where lit, else in grey."""
-    from matplotlib.patches import Rectangle
-
+def _box(ax: Any, x: float, y: float, width: float, height: float, colour: str, lit: bool) -> None:
+    """Draw a filled rectangle, in its colour where lit, else in grey."""
     face = colour if lit else "#DDDDDD"
-    ax.add_patch(Rectangle((x, y), width, height, facecolor=face, edgecolor="white", lw=0.8))
+    rectangle(ax, x, y, width, height, facecolor=face, edgecolor="white", lw=0.8)
 
 
-def draw_block_frame(ax: Any, lit: bool, bold: bool) -> None:
-    """The encoder block round QKV heads, attention and MLP, and how often it is repeated."""
-    from matplotlib.patches import FancyBboxPatch
-
+def _block_frame(ax: Any, lit: bool, bold: bool) -> None:
+    """Draw the encoder block round QKV heads, attention and MLP, and how often it is repeated."""
     ink = INK if lit else FAINT
-    frame = FancyBboxPatch(
-        (6.3, -0.95), 5.35, 3.05, boxstyle="round,pad=0,rounding_size=0.2", facecolor=PAPER,
-        edgecolor=ink, lw=1.2,
-    )  # fmt: skip
-    ax.add_patch(frame)
+    rounded(ax, 6.3, -0.95, 5.35, 3.05, 0.2, facecolor=PAPER, edgecolor=ink)
     weight = "bold" if bold else "normal"
     title = "encoder block, 12 times"
     ax.text(8.97, 2.2, title, ha="center", va="bottom", color=ink, weight=weight)
@@ -78,43 +81,33 @@ LANDSCAPE = ("ssssss", "sssyys", "sshsys", "shhhss", "hhhhhg", "gggggg")
 COLOURS = dict(s="#9CC9E8", y="#F0C419", h="#5B7F95", g="#6A9A4A")
 
 
-def landscape(ax: Any, middle: float, lit: bool, gap: float) -> None:
-    """The landscape; with a gap, cut into 3×3 patches of 2×2 pixels."""
+def _photo(ax: Any, middle: float, lit: bool, gap: float = 0.0) -> None:
+    """Draw the landscape; with a gap, cut into 3×3 patches of 2×2 pixels."""
     size = 0.24
     left = middle - 3 * size - gap
     for i, row in enumerate(LANDSCAPE):
         for j, pixel in enumerate(row):
             x, y = left + j * size + (j // 2) * gap, 1.57 + gap - i * size - (i // 2) * gap
-            box(ax, x, y - 0.24, size, size, COLOURS[pixel], lit)
+            _box(ax, x, y - 0.24, size, size, COLOURS[pixel], lit)
 
 
-def photo_icon(ax: Any, middle: float, lit: bool) -> None:
-    """The landscape in one piece."""
-    landscape(ax, middle, lit, gap=0)
-
-
-def patches_icon(ax: Any, middle: float, lit: bool) -> None:
-    """The landscape cut into patches."""
-    landscape(ax, middle, lit, gap=0.11)
-
-
-def tokens_icon(ax: Any, middle: float, lit: bool) -> None:
-    """A column of tokens, cls first, each with its position beside it."""
+def _tokens(ax: Any, middle: float, lit: bool) -> None:
+    """Draw a column of tokens, cls first, each with its position beside it."""
     for i in range(6):
         y = 1.45 - i * 0.25
-        box(ax, middle - 0.55, y, 0.8, 0.2, CLS if i == 0 else PATCH, lit)
-        box(ax, middle + 0.35, y, 0.2, 0.2, POSITION, lit)
+        _box(ax, middle - 0.55, y, 0.8, 0.2, CLS if i == 0 else PATCH, lit)
+        _box(ax, middle + 0.35, y, 0.2, 0.2, POSITION, lit)
 
 
-def heads_icon(ax: Any, middle: float, lit: bool) -> None:
-    """Queries, keys and values, each cut into heads."""
+def _heads(ax: Any, middle: float, lit: bool) -> None:
+    """Draw queries, keys and values, each cut into heads."""
     for j, colour in enumerate((QUERY, KEY, VALUE)):
         for i in range(3):
-            box(ax, middle - 0.62 + j * 0.44, 1.15 - i * 0.5, 0.36, 0.42, colour, lit)
+            _box(ax, middle - 0.62 + j * 0.44, 1.15 - i * 0.5, 0.36, 0.42, colour, lit)
 
 
-def attention_icon(ax: Any, middle: float, lit: bool) -> None:
-    """A matrix of weights, larger near the diagonal."""
+def _attention(ax: Any, middle: float, lit: bool) -> None:
+    """Draw a matrix of weights, larger near the diagonal."""
     from matplotlib import colormaps
     from matplotlib.colors import to_hex
 
@@ -123,27 +116,19 @@ def attention_icon(ax: Any, middle: float, lit: bool) -> None:
         for j in range(5):
             weight = max(0.05, 1 - 0.42 * abs(i - j) - 0.1 * ((3 * i + j) % 3))
             x, y = middle - 0.65 + j * 0.26, 1.24 - i * 0.26
-            box(ax, x, y, 0.26, 0.26, to_hex(shade(weight)), lit)
+            _box(ax, x, y, 0.26, 0.26, to_hex(shade(weight)), lit)
 
 
-def mlp_icon(ax: Any, middle: float, lit: bool) -> None:
-    """Narrow, wide, narrow."""
+def _mlp(ax: Any, middle: float, lit: bool) -> None:
+    """Draw three bars: narrow, wide, narrow."""
     for i, height in enumerate((0.6, 1.4, 0.6)):
-        box(ax, middle - 0.45 + i * 0.33, 0.85 - height / 2, 0.24, height, "#777777", lit)
+        _box(ax, middle - 0.45 + i * 0.33, 0.85 - height / 2, 0.24, height, "#777777", lit)
 
 
-def head_icon(ax: Any, middle: float, lit: bool) -> None:
-    """Logits: one bar a class."""
+def _head(ax: Any, middle: float, lit: bool) -> None:
+    """Draw logits, one bar a class."""
     for i, width in enumerate((0.3, 0.5, 1.3, 0.4, 0.6)):
-        box(ax, middle - 0.6, 1.35 - i * 0.28, width, 0.2, CLS, lit)
+        _box(ax, middle - 0.6, 1.35 - i * 0.28, width, 0.2, CLS, lit)
 
 
-ICONS = (
-    photo_icon,
-    patches_icon,
-    tokens_icon,
-    heads_icon,
-    attention_icon,
-    mlp_icon,
-    head_icon,
-)
+ICONS = (_photo, partial(_photo, gap=0.11), _tokens, _heads, _attention, _mlp, _head)

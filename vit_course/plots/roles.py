@@ -7,7 +7,7 @@ import torch
 from einops import rearrange
 from torch import Tensor
 
-from .figures import FAINT, INK, KEY, PATCH, QUERY, VALUE, new_axes
+from .figures import FAINT, INK, KEY, PATCH, QUERY, VALUE, bordered, new_axes, panels, rectangle
 
 ROLES = {"q": QUERY, "k": KEY, "v": VALUE}
 
@@ -19,22 +19,17 @@ def same_patch(images: Tensor, place: int, patch_size: int) -> None:
         images: (n, 1, H, W), from -1, paper, to 1, ink.
         place: the patch's number, counted row by row from 0.
     """
-    import matplotlib.pyplot as plt
-    from matplotlib.patches import Rectangle
-
     row, column = divmod(place, images.shape[3] // patch_size)
     y, x = row * patch_size, column * patch_size
-    size = (1.5 * (len(images) + 1), 1.75)
-    _, (alone, *axes) = plt.subplots(1, len(images) + 1, figsize=size, layout="constrained")
     patch = images[0, 0, y : y + patch_size, x : x + patch_size]
-    for ax, shown in zip((alone, *axes), (patch, *images[:, 0]), strict=True):
-        ax.imshow(shown.numpy(), cmap="gray_r", vmin=-1, vmax=1)
-        ax.set(xticks=[], yticks=[])
-        ax.spines[:].set(color=PATCH if ax is alone else INK, lw=2.5 if ax is alone else 0.8)
-        if ax is not alone:
-            corner = x - 0.5, y - 0.5
-            ax.add_patch(Rectangle(corner, patch_size, patch_size, fill=False, ec=PATCH, lw=2.5))
+    alone, *axes = panels(1, len(images) + 1, 1.5 * (len(images) + 1), 1.75)[0]
+    for ax, image in zip((alone, *axes), (patch, *images[:, 0]), strict=True):
+        ax.imshow(image.numpy(), cmap="gray_r", vmin=-1, vmax=1)
+        bordered(ax)
+    bordered(alone, PATCH, 2.5)
     alone.set_title("one patch", size=10)
+    for ax in axes:
+        rectangle(ax, x - 0.5, y - 0.5, patch_size, patch_size, fill=False, ec=PATCH, lw=2.5)
 
 
 def soft_lookup(query: Tensor, keys: Tensor, values: Tensor, weights: Tensor) -> None:
@@ -45,9 +40,7 @@ def soft_lookup(query: Tensor, keys: Tensor, values: Tensor, weights: Tensor) ->
         keys, values: (3, 2), one row a token: A, B and C.
         weights: (3,), of sum 1; a value's dot is as large as its weight.
     """
-    import matplotlib.pyplot as plt
-
-    _, (left, right) = plt.subplots(1, 2, figsize=(8.4, 3.8), layout="constrained")
+    left, right = panels(1, 2, 8.4, 3.8)[0]
     for name, key in zip("ABC", keys.tolist(), strict=True):
         left.annotate("", key, (0, 0), arrowprops=dict(color=KEY, width=1.5, headwidth=8))
         left.text(key[0] + 0.06, key[1] + 0.04, f"key {name}", color=INK)
@@ -63,11 +56,12 @@ def soft_lookup(query: Tensor, keys: Tensor, values: Tensor, weights: Tensor) ->
         right.scatter(*value, s=1000 * weight, color=VALUE)
         text = f"value {name}: {weight:.0%}"
         right.annotate(text, value, (12, 12), textcoords="offset points", va="center")
-    read = (weights @ values).tolist()
-    right.scatter(*read, s=160, marker="*", color=QUERY, zorder=3)
+    mixture = (weights @ values).tolist()
+    right.scatter(*mixture, s=160, marker="*", color=QUERY, zorder=3)
     right.annotate(
-        "read", read, (-10, -4), textcoords="offset points", ha="right", color=QUERY, weight="bold"
-    )
+        "read", mixture, (-10, -4), textcoords="offset points", ha="right", color=QUERY,
+        weight="bold",
+    )  # fmt: skip
     right.set(title="read")
     right.margins(0.15, 0.15)
     right.set_xlim(right=right.get_xlim()[1] + 0.3 * float(values[:, 0].max() - values[:, 0].min()))
@@ -81,14 +75,14 @@ def three_roles(names: Sequence[str] = ("eye", "cheek", "wall")) -> None:
     ax.set(xlim=(-0.1, 10.5), ylim=(-0.35, 4.65), aspect="equal")
     ax.axis("off")
     middle = 3.9 * (len(names) - 1) / 2 + 1.2
-    label(ax, middle, 0.0, 2.8, f"what the {names[0]} reads", "white", VALUE)
+    _label(ax, middle, 0.0, 2.8, f"what the {names[0]} reads", "white", VALUE)
     for number, name in enumerate(names):
         left = 3.9 * number
-        label(ax, left + 1.2, 4.3, 2.5, f"token: {name}", PATCH, PATCH, "white")
+        _label(ax, left + 1.2, 4.3, 2.5, f"token: {name}", PATCH, PATCH, "white")
         for part, (role, colour) in enumerate(ROLES.items()):
             x = left + 0.3 + 0.9 * part
             used = number == 0 or role != "q"  # the other tokens ask too, but not in this picture
-            label(ax, x, 2.9, 0.66, role, colour if used else "white", colour)
+            _label(ax, x, 2.9, 0.66, role, colour if used else "white", colour)
             arrow = dict(arrowstyle="-|>", color=INK, lw=0.8)
             ax.annotate("", (x, 3.18), (x, 4.02), arrowprops=arrow)
             if number == 0:
@@ -102,14 +96,11 @@ def three_roles(names: Sequence[str] = ("eye", "cheek", "wall")) -> None:
     ax.text(middle + 2.3, 0.75, "values, by their weights", color=VALUE, size=10)
 
 
-def label(
+def _label(
     ax: Any, x: float, y: float, width: float, text: str, face: str, edge: str, ink: str = INK
 ) -> None:
-    """A box of this width with a text in it, about its middle."""
-    from matplotlib.patches import Rectangle
-
-    box = Rectangle((x - width / 2, y - 0.27), width, 0.54, facecolor=face, edgecolor=edge, lw=1.4)
-    ax.add_patch(box)
+    """Draw a box of this width with a text in it, about its middle."""
+    rectangle(ax, x - width / 2, y - 0.27, width, 0.54, facecolor=face, edgecolor=edge, lw=1.4)
     ax.text(x, y, text, ha="center", va="center", color=ink, size=10)
 
 
@@ -140,21 +131,18 @@ def qkv_rows(width: int, num_heads: int, *orders: str) -> None:
     Args:
         orders: of the axes qkv, h and d, such as "(qkv h d)", the last one the fastest.
     """
-    from matplotlib.patches import Rectangle
-
     ax = new_axes(9, 0.9 * len(orders) + 0.1)
     ax.set(xlim=(-0.02, 3 * width), ylim=(1.5 * len(orders) - 0.45, -0.6), xticks=[], yticks=[])
     ax.spines[:].set_visible(False)
     rows = torch.arange(3 * width)
     for line, order in enumerate(orders):
-        made = rearrange(rows, f"(qkv h d) -> {order}", qkv=3, h=num_heads).tolist()
+        ordered = rearrange(rows, f"(qkv h d) -> {order}", qkv=3, h=num_heads).tolist()
         ax.text(0, 1.5 * line - 0.12, f"rows in the order {order}", va="bottom", size=10)
-        for at, row in enumerate(made):
+        for x, row in enumerate(ordered):
             role, head = "qkv"[row // width], row % width // (width // num_heads)
-            box = Rectangle((at, 1.5 * line), 0.96, 1, facecolor=ROLES[role], edgecolor="none")
-            ax.add_patch(box)
+            rectangle(ax, x, 1.5 * line, 0.96, 1, facecolor=ROLES[role], edgecolor="none")
             text = f"{role}\nhead {head}"
-            ax.text(at + 0.48, 1.5 * line + 0.5, text, ha="center", va="center", size=9)
+            ax.text(x + 0.48, 1.5 * line + 0.5, text, ha="center", va="center", size=9)
 
 
 def heads_cut(tokens: Tensor, num_heads: int) -> None:
@@ -168,29 +156,30 @@ def heads_cut(tokens: Tensor, num_heads: int) -> None:
     d = width // num_heads
     ax = new_axes(9.6, 3.0)
     gap, step, between = 0.7, 0.35, 2.6
+    thick = {"fill": False, "edgecolor": INK, "lw": 2.2}  # a frame about what stands together
     second = width + between
     third = second + width + (num_heads - 1) * gap + between
-    stands = {  # of each step: its title, where it begins, how far its heads stand apart
+    stages = {  # of each step: its title, where it begins, how far its heads stand apart
         "(B, N, D)": ("tokens", 0.0, 0.0),
         "(B, N, h, d)": ("1. cut the width", second, gap),
         "(B, h, N, d)": ("2. heads come before tokens", third, gap + 0.5),
     }
-    for shape, (title, left, apart) in stands.items():
+    for shape, (title, left, apart) in stages.items():
         middle = left + (width + (num_heads - 1) * apart) / 2
         ax.text(middle, -1.35, title, ha="center", size=11)
         ax.text(middle, count + 0.55, shape, ha="center", size=11, weight="bold")
         for head in range(num_heads):
             columns = slice(head * d, (head + 1) * d)
             x = left + head * (d + apart)
-            block(ax, x + step, -step, tokens[:, columns], head, numbers=False)
-            block(ax, x, 0, tokens[:, columns], head)
+            _sheet(ax, x + step, -step, tokens[:, columns], head, numbers=False)
+            _sheet(ax, x, 0, tokens[:, columns], head)
             if apart:
                 ax.text(x + d / 2, -0.5, f"head {head}", ha="center", size=9, color=INK)
             if apart > gap:
-                frame(ax, x, 0, d, count)
+                rectangle(ax, x, 0, d, count, **thick)
         if left == second:
             for row in range(count):
-                frame(ax, left, row, width + (num_heads - 1) * gap, 1)
+                rectangle(ax, left, row, width + (num_heads - 1) * gap, 1, **thick)
         if left:
             arrow = dict(arrowstyle="-|>", color=INK, lw=1.4)
             ax.annotate("", (left - 0.5, count / 2), (left - 1.7, count / 2), arrowprops=arrow)
@@ -200,24 +189,14 @@ def heads_cut(tokens: Tensor, num_heads: int) -> None:
     ax.axis("off")
 
 
-def frame(ax: Any, left: float, top: float, width: float, height: float) -> None:
-    """A thick frame about cells that stand together."""
-    from matplotlib.patches import Rectangle
-
-    ax.add_patch(Rectangle((left, top), width, height, fill=False, edgecolor=INK, lw=2.2))
-
-
-def block(ax: Any, left: float, top: float, part: Tensor, head: int, numbers: bool = True) -> None:
-    """A sheet of cells, one row a token, in its head's colour; without numbers it lies behind."""
-    from matplotlib.patches import Rectangle
-
+def _sheet(ax: Any, left: float, top: float, part: Tensor, head: int, numbers: bool = True) -> None:
+    """Draw cells, one row a token, in their head's colour; without numbers they lie behind."""
     shades = ("#CFE3F1", "#F6D7C3", "#CDEBE0", "#E9D3E1")
     face = shades[head % len(shades)] if numbers else "#EEEEEE"
     edge = INK if numbers else FAINT
     for row, line in enumerate(part.tolist()):
         for column, number in enumerate(line):
-            corner = left + column, top + row
-            cell = Rectangle(corner, 1, 1, facecolor=face, edgecolor=edge, lw=0.8)
-            ax.add_patch(cell)
+            x, y = left + column, top + row
+            rectangle(ax, x, y, 1, 1, facecolor=face, edgecolor=edge, lw=0.8)
             if numbers:
-                ax.text(corner[0] + 0.5, corner[1] + 0.5, f"{number:02}", ha="center", va="center")
+                ax.text(x + 0.5, y + 0.5, f"{number:02}", ha="center", va="center")

@@ -3,11 +3,23 @@
 import json
 from collections.abc import Sequence
 from pathlib import Path
+from statistics import mean
 from typing import Any
 
 from torch import Tensor
 
-from .figures import FAINT, INK, PATCH, POSITION, QUERY, VALUE, WEIGHTS, curves, new_axes
+from .figures import (
+    FAINT,
+    INK,
+    PATCH,
+    POSITION,
+    QUERY,
+    VALUE,
+    WEIGHTS,
+    curves,
+    new_axes,
+    rectangle,
+)
 
 FILE = Path(__file__).with_name("measured.json")
 FORMS = {
@@ -18,9 +30,9 @@ FORMS = {
 }
 
 
-def stored(name: str) -> dict[str, Any]:
-    """One measurement that was made once, by its name."""
-    return json.loads(FILE.read_text("utf-8"))[name]
+def stored(name: str, file: Path = FILE) -> dict[str, Any]:
+    """Read a measurement that was made once and stored, by its name."""
+    return json.loads(file.read_text("utf-8"))[name]
 
 
 def attention_shapes(q: Tensor, k: Tensor, v: Tensor, names: Sequence[str], lit: str) -> None:
@@ -59,7 +71,7 @@ def attention_shapes(q: Tensor, k: Tensor, v: Tensor, names: Sequence[str], lit:
         height, across = values.shape
         top = (count - height) / 2
         bright = title in ("Kᵀ", "V")
-        draw_cells(ax, values, colours, left, top, None if bright else row)
+        _draw_cells(ax, values, colours, left, top, None if bright else row)
         small = f"{height}×{across}"
         title_at = top - 0.4
         if across == count:  # a column for each key
@@ -70,15 +82,8 @@ def attention_shapes(q: Tensor, k: Tensor, v: Tensor, names: Sequence[str], lit:
         ax.text(left + across / 2, title_at, title, ha="center", va="bottom", weight="bold")
         for line, text in enumerate((shape, small, large)):
             ink = INK if line < 2 else "#777777"
-            ax.text(
-                left + across / 2,
-                count + 0.4 + line,
-                text,
-                ha="center",
-                va="top",
-                size=8,
-                color=ink,
-            )
+            x, y = left + across / 2, count + 0.4 + line
+            ax.text(x, y, text, ha="center", va="top", size=8, color=ink)
         gap = 5.6 if "softmax" in sign else 1.7
         ax.text(left + across + gap / 2, count / 2, sign, ha="center", va="center", size=11)
         left += across + gap
@@ -87,41 +92,37 @@ def attention_shapes(q: Tensor, k: Tensor, v: Tensor, names: Sequence[str], lit:
     ax.set_xlim(-6.4, left - 1.4)
 
 
-def draw_cells(
+def _draw_cells(
     ax: Any, values: Tensor, colours: str | None, left: float, top: float, lit: int | None
 ) -> None:
-    """A matrix as squares of side 1, on axes that it shares with others; all rows but `lit` pale.
+    """Draw a matrix as squares of side 1, on axes that it shares; all rows but `lit` are pale.
 
     Args:
         colours: a map's name; a signed one has its middle at zero. None: each row is a colour
             itself, red, green and blue from 0 to 1.
     """
     from matplotlib import colormaps
-    from matplotlib.patches import Rectangle
 
     height, width = values.shape
-    shown = values if lit is None else values[lit]  # what is pale may be lighter than it should
-    largest = shown.abs().max().item() or 1.0
+    bright = values if lit is None else values[lit]  # a pale one may be lighter than it should
+    largest = bright.abs().max().item() or 1.0
     for i in range(height):
-        pale = lit is not None and i != lit
+        alpha = 1 if lit in (None, i) else 0.25
         for j in range(width):
             part = max(-1.0, min(1.0, values[i, j].item() / largest))
             if colours is None:
                 face: Any = values[i].clamp(0, 1).tolist()
             else:
                 face = colormaps[colours](part if colours == WEIGHTS else (part + 1) / 2)
-            place = (left + j, top + i)
-            ax.add_patch(
-                Rectangle(place, 1, 1, fc=face, ec="white", lw=0.5, alpha=0.25 if pale else 1)
-            )
-    ink = FAINT if lit is not None else INK
-    ax.add_patch(Rectangle((left, top), width, height, fill=False, ec=ink, lw=0.8))
+            rectangle(ax, left + j, top + i, 1, 1, fc=face, ec="white", lw=0.5, alpha=alpha)
+    ink = INK if lit is None else FAINT
+    rectangle(ax, left, top, width, height, fill=False, ec=ink, lw=0.8)
     if lit is not None:
-        ax.add_patch(Rectangle((left, top + lit), width, 1, fill=False, ec=QUERY, lw=2))
+        rectangle(ax, left, top + lit, width, 1, fill=False, ec=QUERY, lw=2)
 
 
 def scale_runs(*forms: str) -> None:
-    """Draw how well a reader learned with √d and without, as `tests/bench_scale.py` stored it.
+    """Draw how well a reader learned with √d and without, as `bench_scale.py` stored it.
 
     A dot a seed, and lines through the means, against the learning rate.
 
@@ -130,9 +131,7 @@ def scale_runs(*forms: str) -> None:
     """
     measured = stored("scale")["reader"]
     runs = {form: {float(rate): v for rate, v in measured[form].items()} for form in forms}
-    means: dict[str, Any] = {
-        form: {rate: sum(v) / len(v) for rate, v in rates.items()} for form, rates in runs.items()
-    }
+    means = {form: {rate: mean(v) for rate, v in rates.items()} for form, rates in runs.items()}
     ax = new_axes(8.2, 3.4)
     rates = list(means[forms[0]])
     ax.set(xlim=(rates[0] * 0.85, rates[-1] * 2.1), ylim=(55, 100))
@@ -141,5 +140,6 @@ def scale_runs(*forms: str) -> None:
     for number, (form, colour) in enumerate(zip(forms, colours, strict=True)):
         aside = 1.03 ** (number - (len(forms) - 1) / 2)  # so that dots do not cover each other
         for rate, shares in runs[form].items():
-            places = [rate * aside] * len(shares)
-            ax.plot(places, shares, "o", color=colour, markersize=3.5, alpha=0.5)
+            ax.plot(
+                [rate * aside] * len(shares), shares, "o", color=colour, markersize=3.5, alpha=0.5
+            )

@@ -6,7 +6,19 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .figures import CLS, FAINT, INK, PAPER, PATCH, WEIGHTS, new_axes, picture
+from .figures import (
+    CLS,
+    FAINT,
+    INK,
+    PAPER,
+    PATCH,
+    WEIGHTS,
+    bordered,
+    new_axes,
+    panels,
+    picture,
+    rounded,
+)
 
 GREY = "#777777"
 LANES = ((0.18, CLS), (0.06, PATCH), (-0.06, PATCH), (-0.18, PATCH))  # cls first, as in lesson 02
@@ -37,15 +49,15 @@ def residual_road(norm: str = "branch", title: str = "", ax: Any = None) -> None
     ax.annotate("", (12.2, 0), (11.6, 0), arrowprops=dict(arrowstyle="-|>", color=INK, lw=1.5))
     ax.text(-0.15, 0, "tokens in", ha="right", va="center", size=9)
     ax.text(12.25, 0, "out", ha="left", va="center", size=9)
-    for start, name, what in ((0.6, "attention", "look around"), (6.1, "MLP", "think alone")):
-        draw_branch(ax, start, name, what, norm == "branch")
+    for start, name, note in ((0.6, "attention", "look around"), (6.1, "MLP", "think alone")):
+        _branch(ax, start, name, note, norm == "branch")
         if norm == "road":
-            plate(ax, start + 4.75, 0, "norm", dark=True, width=0.95)
+            _plate(ax, start + 4.75, 0, "norm", dark=True, width=0.95)
     ax.set_title(title, loc="left", size=10)
 
 
-def draw_branch(ax: Any, start: float, name: str, what: str, normed: bool) -> None:
-    """A branch that leaves the road at `start` and comes back to it 3.9 further on."""
+def _branch(ax: Any, start: float, name: str, note: str, normed: bool) -> None:
+    """Draw a branch that leaves the road at `start` and comes back to it 3.9 further on."""
     end = start + 3.9
     line = dict(color=INK, lw=1.3, solid_joinstyle="round", zorder=2)
     ax.plot([start, start, end], [0, -BRANCH, -BRANCH], **line)
@@ -53,32 +65,24 @@ def draw_branch(ax: Any, start: float, name: str, what: str, normed: bool) -> No
     ax.annotate("", (end, -0.22), (end, -BRANCH - 0.02), arrowprops=tip)
     ax.plot(start, 0, "o", color=INK, markersize=5, zorder=4)
     if normed:
-        plate(ax, start + 0.85, -BRANCH, "norm", dark=True, width=0.95)
+        _plate(ax, start + 0.85, -BRANCH, "norm", dark=True, width=0.95)
     middle = start + (2.4 if normed else 1.95)
-    plate(ax, middle, -BRANCH, name, dark=False, width=1.75)
-    ax.text(middle, -BRANCH + 0.42, what, ha="center", va="bottom", size=8, color=GREY)
+    _plate(ax, middle, -BRANCH, name, dark=False, width=1.75)
+    ax.text(middle, -BRANCH + 0.42, note, ha="center", va="bottom", size=8, color=GREY)
     circle = dict(boxstyle="circle,pad=0.22", facecolor="white", edgecolor=INK)
     ax.text(end, 0, "+", ha="center", va="center", size=11, bbox=circle, zorder=5)
 
 
-def plate(ax: Any, x: float, y: float, text: str, dark: bool, width: float) -> None:
-    """A box with a word in it, round (x, y)."""
-    from matplotlib.patches import FancyBboxPatch
-
+def _plate(ax: Any, x: float, y: float, text: str, dark: bool, width: float) -> None:
+    """Draw a box with a text in it, round (x, y)."""
     face, ink = (INK, "white") if dark else (PAPER, INK)
-    box = FancyBboxPatch(
-        (x - width / 2, y - 0.3), width, 0.6, boxstyle="round,pad=0,rounding_size=0.12",
-        facecolor=face, edgecolor=INK, lw=1.2, zorder=5,
-    )  # fmt: skip
-    ax.add_patch(box)
+    rounded(ax, x - width / 2, y - 0.3, width, 0.6, 0.12, facecolor=face, edgecolor=INK, zorder=5)
     ax.text(x, y, text, ha="center", va="center", color=ink, size=9, zorder=6)
 
 
 def norm_places() -> None:
     """Draw a block with its norms on the road (2017) above one with its norms in the branches."""
-    import matplotlib.pyplot as plt
-
-    _, (top, bottom) = plt.subplots(2, 1, figsize=(8.6, 4.4), layout="constrained")
+    top, bottom = panels(2, 1, 8.6, 4.4)[:, 0]
     residual_road("road", "post-norm: Vaswani et al. 2017", top)
     residual_road("branch", "pre-norm: Dosovitskiy et al. 2021", bottom)
 
@@ -87,10 +91,8 @@ def bends(
     functions: dict[str, Callable[[Tensor], Tensor]], low: float = -4, high: float = 4
 ) -> None:
     """Draw functions of one number, at most two: their values on the left, slopes on the right."""
-    import matplotlib.pyplot as plt
-
     x = torch.linspace(low, high, 401, requires_grad=True)
-    _, axes = plt.subplots(1, 2, figsize=(8, 2.8), layout="constrained")
+    axes = panels(1, 2, 8, 2.8)[0]
     styles = ((GREY, "--"), (INK, "-"))
     for (name, function), (colour, dash) in zip(functions.items(), styles, strict=False):
         values = function(x)
@@ -111,15 +113,12 @@ def reading(image: Tensor, guesses: Tensor) -> None:
         image: (C, H, W), from 0 to 1.
         guesses: (stages, classes), each row shares out 1; row 0 is before the first block.
     """
-    import matplotlib.pyplot as plt
-
     stages, classes = guesses.shape
-    _, (left, right) = plt.subplots(
-        1, 2, figsize=(8, 2.7), layout="constrained", width_ratios=(1, 2.6)
-    )
+    left, right = panels(1, 2, 8, 2.7, width_ratios=(1, 2.6))[0]
     picture(1 - image, ax=left)
     left.axis("on")
-    left.set(xticks=[], yticks=[], xlabel="the picture")
+    bordered(left, "black")
+    left.set_xlabel("the picture")
     values = guesses.detach().cpu()
     right.imshow(values.numpy(), cmap=WEIGHTS, vmin=0, vmax=1, aspect="auto")
     for i in range(stages):
@@ -142,10 +141,10 @@ def silenced(names: Sequence[str], shares: Mapping[str, Sequence[float]]) -> Non
     """
     ax = new_axes(8, 0.3 * len(names) + 1.2)
     looks = (("o", "white", INK), ("o", PATCH, PATCH), ("D", CLS, INK))
-    for (way, values), (marker, face, edge) in zip(shares.items(), looks, strict=False):
+    for (label, values), (marker, face, edge) in zip(shares.items(), looks, strict=False):
         percent = [100 * value for value in values]
         rows = range(len(names))
-        ax.plot(percent, rows, marker, mfc=face, mec=edge, markersize=7, label=way, zorder=3)
+        ax.plot(percent, rows, marker, mfc=face, mec=edge, markersize=7, label=label, zorder=3)
     for row, values in enumerate(zip(*shares.values(), strict=True)):
         ends = [100 * min(values), 100 * max(values)]
         ax.plot(ends, [row, row], color=FAINT, lw=1.2, zorder=1)

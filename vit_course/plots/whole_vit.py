@@ -4,11 +4,11 @@ from collections.abc import Mapping, Sequence
 
 from torch import Tensor
 
-from .figures import CLS, INK, PATCH, QUERY, WEIGHTS, new_axes
+from .figures import CLS, INK, PATCH, QUERY, WEIGHTS, bordered, new_axes, panels
 
 # The colours of the course's pieces, as on its map; what has none of its own is grey.
-OWN = {"patch": PATCH, "cls": CLS, "head": CLS}
-REST = "#777777"
+COLOURS = {"patch": PATCH, "cls": CLS, "head": CLS}
+GREY = "#777777"
 
 
 def parameter_bars(counts: Mapping[str, int]) -> None:
@@ -18,11 +18,11 @@ def parameter_bars(counts: Mapping[str, int]) -> None:
         counts: a piece's name and its number of parameters, from top to bottom.
     """
     ax = new_axes(8, 0.36 * len(counts) + 0.5)
-    whole = sum(counts.values())
+    total = sum(counts.values())
     for row, (name, count) in enumerate(counts.items()):
-        colour = next((own for word, own in OWN.items() if word in name), REST)
+        colour = next((colour for piece, colour in COLOURS.items() if piece in name), GREY)
         ax.barh(row, count, color=colour, height=0.7)
-        share = f"{count / whole:.1%}" if count >= 0.001 * whole else "< 0.1%"
+        share = f"{count / total:.1%}" if count >= 0.001 * total else "< 0.1%"
         text = f"{count:,}  ({share})"
         ax.annotate(text, (count, row), (5, 0), textcoords="offset points", va="center", size=9)
     ax.set_yticks(range(len(counts)), list(counts))
@@ -65,19 +65,17 @@ def canvases(
         ax.axis("off")
     for i, (image, ax) in enumerate(zip(images, axes.flat, strict=False)):
         ax.imshow(image[0].cpu().numpy(), cmap="gray_r", vmin=-1, vmax=1)
-        ax.set(xticks=[], yticks=[])
-        for edge in ax.spines.values():
-            edge.set(color=INK, linewidth=0.8)
+        bordered(ax)
         if labels is not None:
             text = f"a {labels[i]}" if isinstance(labels, Tensor) else labels[i]
             ax.set_title(text, size=10, pad=4)
-        for line, (name, given) in enumerate(answers.items()):
-            right = labels is None or bool(given[i] == labels[i])
-            text = f"{name}: {given[i]} {'✓' if right else '✗'}"
-            place = dict(xycoords="axes fraction", textcoords="offset points", va="top")
+        for line, (name, classes) in enumerate(answers.items()):
+            right = labels is None or bool(classes[i] == labels[i])
+            text = f"{name}: {classes[i]} {'✓' if right else '✗'}"
             ax.annotate(
-                text, (0.5, 0), (0, -4 - 12 * line), ha="center", size=9,
-                color=INK if right else QUERY, **place,
+                text, (0.5, 0), (0, -4 - 12 * line), xycoords="axes fraction",
+                textcoords="offset points", ha="center", va="top", size=9,
+                color=INK if right else QUERY,
             )  # fmt: skip
 
 
@@ -89,29 +87,24 @@ def drawing_read(image: Tensor, looks: Tensor, shares: Tensor) -> None:
         looks: (n,), the share of each patch of a square grid.
         shares: (classes,), which share out 1.
     """
-    import matplotlib.pyplot as plt
-
     side = round(len(looks) ** 0.5)
     patch = image.shape[-1] / side
-    ratios = dict(width_ratios=(1, 1, 1.6))
-    _, (left, middle, right) = plt.subplots(
-        1, 3, figsize=(8, 2.5), layout="constrained", gridspec_kw=ratios
-    )
+    left, middle, right = panels(1, 3, 8, 2.5, width_ratios=(1, 1, 1.6))[0]
     left.imshow(image[0].cpu().numpy(), cmap="gray_r", vmin=-1, vmax=1)
-    for place in range(1, side):
+    for number in range(1, side):
         for line in (left.axhline, left.axvline):
-            line(place * patch - 0.5, color=PATCH, linewidth=0.6)
+            line(number * patch - 0.5, color=PATCH, linewidth=0.6)
     middle.imshow(looks.cpu().view(side, side).numpy(), cmap=WEIGHTS, vmin=0)
-    for place, look in enumerate(looks.tolist()):
+    for number, look in enumerate(looks.tolist()):
         ink = "white" if look <= 0.5 * looks.max() else "black"
-        row, column = divmod(place, side)
+        row, column = divmod(number, side)
         middle.text(column, row, f"{look:.0%}", ha="center", va="center", color=ink, size=8)
     for ax, title in ((left, "the drawing"), (middle, "where cls looks")):
         ax.set(xticks=[], yticks=[])
         ax.set_title(title, size=10)
     values = shares.tolist()
     best = values.index(max(values))
-    colours = [CLS if i == best else REST for i in range(len(values))]
+    colours = [CLS if i == best else GREY for i in range(len(values))]
     right.bar(range(len(values)), values, color=colours)
     right.annotate(
         f"{values[best]:.0%}", (best, values[best]), (0, 3), textcoords="offset points",
