@@ -6,8 +6,7 @@ import os
 import pickle
 import subprocess
 import sys
-from dataclasses import replace
-from functools import partial
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -20,8 +19,7 @@ from torch import nn
 from vit_steps import ViT, training
 from vit_steps.images import Preprocess
 from vit_steps.training import checkpoints, resuming
-from vit_steps.training.data import ImageDataset, as_stored, digits
-from vit_steps.training.identity import fingerprint, name_of
+from vit_steps.training.data import as_stored
 from vit_steps.variants import einops_vit
 
 ROOT = Path(__file__).parent.parent
@@ -67,20 +65,14 @@ def test_a_file_says_classes_preparation_and_what_was_measured(tmp_path, how):
 
 def test_in_16_bits_a_file_is_half_as_large_and_comes_back_in_32(tmp_path):
     model, path, half = tiny(embed_dim=64), tmp_path / "whole", tmp_path / "half"
-    training.save_model(model, path, "abc", as_stored(4), {"train": "some"})
-    training.save_model(model, half, "abc", as_stored(4), {"train": "some"}, half=True)
-    assert half.stat().st_size < 0.6 * path.stat().st_size
-    found = training.load_weights(half)
+    training.save_model(model, path)
     rounded = {name: t.half().float() for name, t in model.state_dict().items()}
-    assert {p.dtype for p in found.model.parameters()} == {torch.float32}
-    assert all(torch.equal(t, rounded[name]) for name, t in found.model.state_dict().items())
-    assert (found.classes, found.preprocess) == (("a", "b", "c"), as_stored(4))
-    assert found.measured == {"train": "some"}
-    before = half.read_bytes()
-    torch.nn.init.constant_(model.head.bias, -70_000)
-    with pytest.raises(ValueError, match=r"head\.bias has 70000, beyond float16; leave out half"):
-        training.save_model(model, half, half=True)
-    assert half.read_bytes() == before
+    training.save_model(model.half(), half)
+    assert half.stat().st_size < 0.6 * path.stat().st_size
+    back = training.load_model(half).state_dict()
+    assert all(
+        t.dtype == torch.float32 and torch.equal(t, rounded[name]) for name, t in back.items()
+    )
 
 
 class Bomb:
@@ -110,7 +102,7 @@ def test_what_is_no_whole_checkpoint_is_neither_loaded_nor_resumed_from(tmp_path
     last.write_bytes(pickle.dumps(Bomb(tmp_path / "exploded")))
     assert_refused(last)
     assert not (tmp_path / "exploded").exists()
-    other, odd = (checkpoints.config_of(tiny(depth=depth)) for depth in (2, 1))
+    other, odd = (asdict(tiny(depth=depth).config) for depth in (2, 1))
     for info in ({}, dict(config=other), dict(config=odd | {"colour": "red"})):
         checkpoints.write_checkpoint(last, tensors, info)
         assert_refused(last)
@@ -192,7 +184,7 @@ def with_zero_head(model):
     ("make", "message"),
     [
         (lambda: einops_vit(tiny(pool="mean").config), "EinopsViT is not the ViT of its config"),
-        (lambda: replace_head(tiny(num_classes=7)), r"head.bias is .*7,.* is .*with_classes"),
+        (lambda: replace_head(tiny(num_classes=7)), r"size mismatch for head.weight.*with_classes"),
         (lambda: with_relu(tiny()), "answers otherwise"),
         (lambda: with_relu(tiny().bfloat16()), "answers otherwise"),
         (lambda: with_relu(with_zero_head(tiny())), "answers otherwise"),
@@ -213,21 +205,6 @@ def full(*args, **kwargs):
     raise OSError(errno.ENOSPC, "No space left on device")
 
 
-def test_a_drive_that_cannot_sync_a_folder_keeps_the_new_file(tmp_path, monkeypatch):
-    path, sync, calls = tmp_path / "model", os.fsync, []
-
-    def picky(number):
-        calls.append(number)
-        if len(calls) == 2:  # the file's own comes first
-            full()
-        sync(number)
-
-    monkeypatch.setattr(os, "fsync", picky)
-    training.save_model(tiny(), path)
-    assert len(calls) == 2
-    assert same(training.load_model(path), tiny())
-
-
 def test_a_folder_that_cannot_be_written_to_is_refused_before_the_training(tmp_path, monkeypatch):
     def never(history):
         raise AssertionError("it trained")
@@ -239,11 +216,11 @@ def test_a_folder_that_cannot_be_written_to_is_refused_before_the_training(tmp_p
     closed.mkdir(mode=0o555)
     if os.access(closed, os.W_OK):  # root may write anywhere
 
-        def denied(dir):
+        def denied(self):
             raise PermissionError(errno.EACCES, "Permission denied")
 
-        monkeypatch.setattr(resuming, "TemporaryFile", denied)
-    with pytest.raises(ValueError, match="closed cannot be written to: Permission denied"):
+        monkeypatch.setattr(resuming.FileLock, "acquire", denied)
+    with pytest.raises(ValueError, match=r"closed cannot be written to: .*Permission denied"):
         fit(tiny(), closed, report=never)
 
 
@@ -299,34 +276,25 @@ def frozen(model):
     return {}
 
 
-@pytest.mark.parametrize(
-    ("options", "told"),
-    [
-        (lambda _: dict(average=0.9), r"average was 0\.9, is None"),
-        (momentum, r"clip was 0\.1, is None"),
-        (frozen, "frozen was '12 tensors, .*', is '0 tensors"),
-    ],
-)
-def test_an_optimizer_a_mean_and_frozen_parameters_go_on_bit_for_bit(tmp_path, options, told):
+@pytest.mark.parametrize("options", [lambda _: dict(average=0.9), momentum, frozen])
+def test_an_optimizer_a_mean_and_frozen_parameters_go_on_bit_for_bit(tmp_path, options):
     def trained(seed, folder=None, last=4):
         model = tiny(seed, dropout=0.1)
-        known = dict(epochs=4, schedule=Warming(), report=after(last))
-        return fit(model, folder, **known, **options(model)), model
+        schedule = dict(epochs=4, schedule=Warming(), report=after(last))
+        return fit(model, folder, **schedule, **options(model)), model
 
-    whole, unbroken = trained(0)
+    history, unbroken = trained(0)
     for epoch in (1, 3):
         assert len(trained(0, tmp_path, epoch)[0]) == epoch
     resumed = trained(9, tmp_path)
-    assert resumed[0] == whole
+    assert resumed[0] == history
     assert same(resumed[1], unbroken)
     assert same(training.load_model(tmp_path / "last.safetensors"), unbroken)
-    with pytest.raises(ValueError, match=rf"another run \(.*{told}"):
-        fit(tiny(dropout=0.1), tmp_path, epochs=4, schedule=Warming())
 
 
 @pytest.mark.parametrize("average", [None, 0.5])
 def test_the_best_epochs_weights_are_kept_and_given_back(tmp_path, average):
-    best = dict(epochs=6, lr=0.5, average=average, best=True)  # which is too high
+    best = dict(epochs=6, lr=0.7, average=average, best=True)  # which is too high
     model, resumed = tiny(dropout=0.1), tiny(dropout=0.1)
     history = fit(model, **best)
     assert history.best < 6
@@ -401,7 +369,7 @@ def test_without_val_the_last_epoch_is_the_best(tmp_path):
     for name in ("last", "best"):
         assert same(training.load_model(tmp_path / f"{name}.safetensors"), model)
     assert training.fit(tiny(9), pictures(), **options) == history
-    with pytest.raises(ValueError, match="val was None, is '9 images"):
+    with pytest.raises(ValueError, match=r"images was \[20, 0\], is \[20, 9\]"):
         fit(tiny(), tmp_path)
 
 
@@ -409,27 +377,23 @@ def test_without_val_the_last_epoch_is_the_best(tmp_path):
 def test_weights_that_are_no_longer_numbers_are_not_saved(tmp_path, with_val):
     val = pictures(9, 1) if with_val else None
     options = dict(epochs=1, batch_size=20, warmup=0.0, lr=1e38, progress=False, device="cpu")
-    with pytest.raises(ValueError, match=r"is no longer a number|loss of epoch 1 is nan"):
+    with pytest.raises(ValueError, match="is no longer a number"):
         training.fit(tiny(), pictures(), val, folder=tmp_path, **options)
     assert list(tmp_path.glob("*.safetensors")) == []
-
-
-OTHERS = dict(train=pictures(20, classes=("a", "b", "x")), val=pictures(9, classes=("a", "b", "x")))
 
 
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
         (dict(lr=1e-3), "lr was 0.002, is 0.001"),
-        (dict(warmup=0.2), r"schedule was 'warmup_cosine\(warmup=0.1\)', is '.*=0.2\)'"),
-        (dict(label_smoothing=0.0), "label_smoothing was 0.1, is 0.0"),
-        (dict(clip=1.0), "clip was None, is 1.0"),
-        (dict(augment=training.augment_photos), "augment was None, is 'augment_photos'"),
         (dict(seed=1), "seed was 0, is 1"),
-        (dict(amp=True), "amp was False, is True"),
+        (dict(batch_size=4), "batch_size was 8, is 4"),
         (dict(model=tiny(embed_dim=16)), "embed_dim was 8, is 16"),
-        (dict(train=pictures(seed=2)), "train was '20 images, .*'"),
-        (OTHERS, r"train .*classes was \['a', 'b', 'c'\], is \['a', 'b', 'x'\]"),
+        (dict(train=pictures(19)), r"images was \[20, 9\], is \[19, 9\]"),
+        (
+            dict(train=pictures(classes=("a", "b", "x")), val=pictures(9, classes=("a", "b", "x"))),
+            r"classes was \['a', 'b', 'c'\], is \['a', 'b', 'x'\]",
+        ),
     ],
 )
 def test_another_runs_checkpoint_is_refused(tmp_path, changes, message):
@@ -451,84 +415,6 @@ def test_numpys_whole_numbers_are_numbers(tmp_path):
     three, seed = np.int64(3), np.int64(0)
     history = fit(tiny(), tmp_path, epochs=three, seed=seed)
     assert fit(tiny(), tmp_path, epochs=3, seed=0) == history
-
-
-# Which run it was --------------------------------------------------------------------------------
-
-
-def shift(images, generator, by=1):
-    return images + by
-
-
-class Adding(nn.Module):
-    def forward(self, images, generator):
-        return images + 1
-
-
-def test_an_augmentation_goes_by_its_name_and_by_what_is_given_to_it():
-    inner = "test_an_augmentation_goes_by_its_name_and_by_what_is_given_to_it.<locals>.<lambda>"
-    for augment, name in (
-        (None, None),
-        (training.augment_digits, "augment_digits"),
-        (lambda images, generator: images, inner),
-        (partial(shift, by=0.1), "shift(by=0.1)"),
-        (partial(partial(shift, by=2), 3), "shift(3, by=2)"),
-        (Adding(), "Adding"),
-        (Adding().forward, "Adding.forward"),
-    ):
-        assert name_of(augment) == name
-
-
-def test_other_data_have_another_fingerprint():
-    one = pictures()
-    changed = one.pixels.clone()
-    changed[3, 0, 1, 1] += 1e-3
-    labels = one.labels.clone()
-    labels[3] = 1 - labels[3]
-    others = [
-        pictures(seed=1),
-        ImageDataset(changed, one.labels, one.classes),
-        ImageDataset(one.pixels, labels, one.classes),
-        ImageDataset(one.pixels, one.labels, ("a", "b", "d")),
-        one.part(slice(19)),
-    ]
-    assert fingerprint(one) == fingerprint(pictures())
-    assert fingerprint(one).startswith("20 images, sum ")
-    assert fingerprint(one) not in map(fingerprint, others)
-    darker = replace(digits()[0], white=255)  # the same bytes, normalised otherwise
-    assert fingerprint(darker) != fingerprint(digits()[0])
-
-
-# Damaged -----------------------------------------------------------------------------------------
-
-
-def content(path):
-    """A checkpoint's content as bytes; None where it is refused."""
-    try:
-        tensors, info = checkpoints.read_checkpoint(path)
-    except ValueError:
-        return None
-    held = [(name, str(t.dtype), t.tolist()) for name, t in sorted(tensors.items())]
-    return json.dumps([held, info], sort_keys=True)
-
-
-def test_any_byte_that_is_changed_is_refused_or_changes_nothing(tmp_path):
-    """Each byte of a file, header, metadata and tensors, three of its bits one at a time."""
-    path = tmp_path / "model"
-    tensors = {"head.weight": torch.randn(3, 8), "head.bias": torch.ones(3).bfloat16()}
-    run = dict(epochs=3, lr=0.002, classes=["a", "b"])
-    tensors["step"] = torch.tensor(4.0)
-    checkpoints.write_checkpoint(path, tensors, dict(config={}, run=run))
-    whole, wanted, refused = path.read_bytes(), content(path), 0
-    for place in range(len(whole)):
-        for bit in (0, 3, 5):
-            damaged = bytearray(whole)
-            damaged[place] ^= 1 << bit
-            path.write_bytes(damaged)
-            found = content(path)
-            assert found in (None, wanted), (place, bit)
-            refused += found is None
-    assert refused > 2.9 * len(whole)  # what is left are blanks at the end of the header
 
 
 # Compiled ----------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ from vit_steps.pretrained import load
 from vit_steps.training import Weights, load_data
 from vit_steps.training.dataset import ImageDataset
 
+from ..canvases import scattered
 from .pages import write
 from .scenes import scenes
 
@@ -75,8 +76,8 @@ The page is one file: it needs no server and no network, and you may send it to 
         help="scattered (the default) or photos, the course's own; or a file of "
         "the training")  # fmt: skip
     parser.add_argument("--data", metavar="DATA", help="whose held-out pictures are shown: "
-        "digits, scattered, folder:PATH, openml:NAME (for the course's own: scattered; else none "
-        "without this)")  # fmt: skip
+        "digits, scattered, folder:PATH (for the course's own: scattered; else none without "
+        "this)")  # fmt: skip
     parser.add_argument("--count", type=int, default=200, metavar="N",
         help="at most so many pictures (default: 200)")  # fmt: skip
     parser.add_argument("--out", type=Path, default=Path("explorer.html"), metavar="FILE",
@@ -88,9 +89,10 @@ The page is one file: it needs no server and no network, and you may send it to 
 def held_out(source: str, weights: Weights, count: int) -> ImageDataset:
     """Give a data set's pictures for testing; ValueError where they do not fit the weights."""
     size, preprocess = weights.model.config.image_size, weights.preprocess
-    test = load_data(
-        source, size=size, count=50 * count, val_fraction=0, preprocess=preprocess
-    ).test
+    if source == "scattered":
+        test = scattered(count, held_out=True)
+    else:
+        test = load_data(source, size=size, val_fraction=0, preprocess=preprocess).test
     if test is None:
         raise ValueError(f"{source} holds no pictures to test on; add a folder test")
     if weights.classes and weights.classes != test.classes:

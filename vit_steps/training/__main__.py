@@ -6,7 +6,7 @@ import re
 import sys
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext, redirect_stdout
+from contextlib import contextmanager, redirect_stdout
 from inspect import signature
 from io import TextIOWrapper
 from pathlib import Path
@@ -14,6 +14,8 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
+from torch.distributed import PrefixStore
+from torch.distributed.rendezvous import rendezvous
 from tqdm import tqdm
 
 from ..images import Preprocess
@@ -100,10 +102,16 @@ def joined(device: torch.device) -> Iterator[torch.device]:
     if device.type == "cuda":
         device = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
         torch.cuda.set_device(device)
-    dist.init_process_group("nccl" if device.type == "cuda" else "gloo")
-    with open(os.devnull, "w") as nowhere:
-        with redirect_stdout(nowhere) if dist.get_rank() else nullcontext():
-            yield device
+    # Of axes of length 1, which the cls token has: nothing is lost there.
+    warnings.filterwarnings("ignore", "Grad strides do not match bucket view strides")
+    # torchrun keeps its store when it restarts the processes; without a name of its own a new life
+    # would look for those of the last one.
+    store, rank, size = next(rendezvous("env://"))
+    store = PrefixStore(f"life {os.environ['TORCHELASTIC_RESTART_COUNT']}", store)
+    backend = "nccl" if device.type == "cuda" else "gloo"
+    dist.init_process_group(backend, store=store, rank=rank, world_size=size)
+    with open(os.devnull, "w") as nowhere, redirect_stdout(nowhere if rank else sys.stdout):
+        yield device
     dist.destroy_process_group()
 
 

@@ -138,6 +138,7 @@ def fit(
         raise ValueError(f"clip is {clip}; give the longest gradient, above 0, or None")
     loader, classes, logits = batches(train, batch_size), classes_of(train), count_logits(model)
     check_classes(classes, classes_of(val), logits)
+    epochs, seed = int(epochs), int(seed)  # NumPy's too
     steps, schedule = len(loader), schedule or partial(warmup_cosine, warmup=warmup)
     home, device = next(model.parameters()).device, pick_device(device)
     half = torch.bfloat16 if device.type == "cpu" else torch.float16
@@ -145,13 +146,16 @@ def fit(
     scaler = torch.amp.GradScaler(device.type, enabled=amp and half == torch.float16)
     if folder is not None:
         check_plain(model)
-        size, prepared = len(train), getattr(train, "preprocess", None)
-        metadata = describe(model, classes, prepared, {"train": f"{size:,} images"})
-        run = metadata["config"] | dict(classes=classes, images=size, lr=lr, seed=seed)
+        learned, prepared = {"train": f"{len(train):,} images"}, getattr(train, "preprocess", None)
+        metadata = describe(model, classes, prepared, learned)
+        run = metadata["config"] | dict(classes=classes, lr=lr, seed=seed)
         run["batch_size"] = batch_size or loader.batch_size or 64
+        run["images"] = [len(train), 0 if val is None else len(val)]
         folder = Path(folder).expanduser()
     model.to(device)
-    optimizer = optimizer or AdamW(decay_groups(model, weight_decay), lr=lr, fused=True)
+    if optimizer is None:
+        groups = decay_groups(model, weight_decay)
+        optimizer = AdamW(groups, lr=lr, weight_decay=weight_decay, fused=True)
     peaks = [group["lr"] for group in optimizer.param_groups]
     learning = [p for group in optimizer.param_groups for p in group["params"] if p.requires_grad]
     if not learning:

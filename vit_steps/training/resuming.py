@@ -46,20 +46,18 @@ class Checkpoint:
         """
         weights = weights_of(self.model)
         tensors = weights if self.mean is None else weights_of(self.mean.module)
+        metadata = self.metadata | dict(history=history)
         if is_best:
-            write_checkpoint(self.folder / "best.safetensors", tensors, self.metadata)
+            write_checkpoint(self.folder / "best.safetensors", tensors, metadata)
         state, numbers = {}, {}
         for i, values in self.optimizer.state_dict()["state"].items():
             for key, value in values.items():
                 (state if isinstance(value, Tensor) else numbers)[f"optimizer.{i}.{key}"] = value
-        going_on = dict(run=self.run, history=history, optimizer=numbers)
-        going_on["scaler"] = self.scaler.state_dict()
+        metadata |= dict(run=self.run, optimizer=numbers, scaler=self.scaler.state_dict())
         if self.mean is not None:
-            going_on["averaged"] = self.mean.n_averaged.item()
+            metadata["averaged"] = self.mean.n_averaged.item()
             state |= {f"optimizer.weights.{name}": tensor for name, tensor in weights.items()}
-        write_checkpoint(
-            self.folder / "last.safetensors", tensors | state, self.metadata | going_on
-        )
+        write_checkpoint(self.folder / "last.safetensors", tensors | state, metadata)
 
     def load(self) -> dict[str, Any]:
         """Bring all to where `last.safetensors` was written; give the history up to there.
@@ -96,7 +94,7 @@ class Checkpoint:
         set_weights(self.model, raw or weights)
         if self.mean is not None:
             set_weights(self.mean.module, weights)
-            self.mean.n_averaged.fill_(metadata["averaged"])
+            self.mean.n_averaged.fill_(metadata.get("averaged", 0))
         return metadata["history"]
 
 
