@@ -5,6 +5,7 @@ import re
 import signal
 import subprocess
 import sys
+from inspect import signature
 from pathlib import Path
 
 import pytest
@@ -18,10 +19,7 @@ from vit_steps.images import Preprocess
 from vit_steps.pretrained import save_hugging_face
 from vit_steps.training import __main__ as command
 from vit_steps.training import checkpoints
-from vit_steps.training.data import digits, load_data
-from vit_steps.training.identity import fingerprint
-from vit_steps.training.recipes import AUGMENT, RECIPES, recipe
-from vit_steps.training.resuming import own_folder
+from vit_steps.training.data import digits, load_data, recipe
 
 ROOT = Path(__file__).parent.parent
 
@@ -48,7 +46,8 @@ def test_the_command_trains_says_where_the_weights_are_and_goes_on(tmp_path, cap
     text, err = capsys.readouterr()
     assert err == ""
     assert text.startswith(
-        "digits: 1,295 images to train on, 143 for val, 359 to test on; 10 classes; 8×8 pixels\n"
+        "digits: 1,295 images to train on, 143 images for val, 359 images to test on; 10 classes; "
+        "8×8 pixels\n"
         "ViT with 1,162 parameters, on cpu\nepoch   1 of 2: training loss 2."
     )
     assert len(re.findall(r", val loss \d\.\d{3}, val accuracy \d+\.\d%\n", text)) == 2
@@ -56,10 +55,7 @@ def test_the_command_trains_says_where_the_weights_are_and_goes_on(tmp_path, cap
     assert best.config == ViTConfig(8, 4, 1, 10, 8, 1, 2)
     epoch = re.search(r"best epoch: (\d), by its val accuracy of \d+\.\d%\n", text)[1]
     test = f"{training.evaluate(best, digits()[1])[1]:.1%}"
-    said = (
-        f'test of epoch {epoch}, measured once: accuracy {test}; always naming "3" would be 10.3%'
-    )
-    assert said in text
+    assert f"test of epoch {epoch}, measured once: accuracy {test}; always answering" in text
     assert text.endswith(
         f"weights: {out / 'best.safetensors'} (epoch {epoch})\n"
         f"         {out / 'last.safetensors'} (epoch 2)\n"
@@ -74,8 +70,9 @@ def test_the_command_trains_says_where_the_weights_are_and_goes_on(tmp_path, cap
     with pytest.raises(SystemExit, match=r"epochs is 1, but .* holds 2 finished ones"):
         command.main(few(out=out))
     (out / "confusion.png").write_text("of the run before")
-    with pytest.raises(SystemExit, match="lr is inf"):
-        command.main(few(out=out, lr="inf", restart=True))
+    for wrong in (dict(lr=-1), dict(data="folder:nowhere"), dict(patch_size=3)):
+        with pytest.raises(SystemExit, match=r"Invalid learning rate|is not a folder|patch size 3"):
+            command.main(few(**(dict(out=out, restart=True) | wrong)))
     assert epochs_in(out) == 2  # nothing is forgotten for a mistake
     assert command.main(few(out=out, restart=True)) == 0
     assert (out / "confusion.png").read_bytes()[:4] == b"\x89PNG"
@@ -111,48 +108,42 @@ def test_the_recipe_in_python_comes_to_the_weights_of_the_command(tmp_path, sour
     assert same(found.model, model)
     assert (found.classes, found.preprocess) == (train.classes, train.preprocess)
     assert found.measured["result"]["accuracy"] == training.evaluate(model, test)[1]
-    names = ("train", "val", "test")
-    assert [found.measured[name] for name in names] == [*map(fingerprint, (train, val, test))]
+    sizes = {"train": f"{len(train):,} images", "test": f"{len(test):,} images"}
+    assert sizes.items() <= found.measured.items()
 
 
 def test_without_val_the_last_epoch_is_the_one_that_is_tested(tmp_path, capsys):
     assert command.main(few(epochs=2, out=tmp_path, val_fraction=0)) == 0
     text = capsys.readouterr().out
-    assert text.startswith("digits: 1,438 images to train on, 359 to test on; 10 classes;")
+    assert text.startswith("digits: 1,438 images to train on, 359 images to test on; 10 classes;")
     assert "val accuracy" not in text
     assert "test of epoch 2, measured once:" in text
 
 
-def test_a_restart_leaves_the_folder_of_a_run_at_work_alone(tmp_path):
-    command.main(few(out=tmp_path))
-    before = (tmp_path / "last.safetensors").read_bytes()
-    with (
-        own_folder(tmp_path),
-        pytest.raises(SystemExit, match="is in use by another training"),
-    ):
-        command.main(few(out=tmp_path, restart=True))
-    assert (tmp_path / "last.safetensors").read_bytes() == before
+def test_the_options_of_a_training_are_passed_on(tmp_path, monkeypatch):
+    def fit(model, train, val, **options):
+        raise ValueError(options)
 
-
-def test_the_options_of_a_training_are_passed_on(tmp_path):
-    wanted = dict(amp=True, clip=0.5, average=0.9, lr=0.001, weight_decay=0.2, batch_size=99)
-    command.main(few(out=tmp_path, **wanted))
-    run = checkpoints.read_checkpoint(tmp_path / "last.safetensors")[1]["run"]
-    assert wanted.items() <= run.items()
+    monkeypatch.setattr(command, "fit", fit)
+    expected = dict(amp=True, clip=0.5, average=0.9, lr=0.001, weight_decay=0.2, batch_size=99)
+    expected |= dict(warmup=0.3, label_smoothing=0.2, seed=3, restart=True)
+    fit.__signature__ = signature(training.fit)
+    fit.__doc__ = training.fit.__doc__
+    with pytest.raises(SystemExit) as error:
+        command.main(few(out=tmp_path, **expected))
+    for name, value in expected.items():
+        assert f"{name!r}: {value}" in str(error.value)
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (dict(data="cats"), "'cats': give \"digits\""),
+        (dict(data="cats"), "'cats': give digits or folder:PATH"),
         (dict(data="folder:/nowhere"), "/nowhere is not a folder"),
         (dict(patch_size=3), "not a multiple of the patch size 3"),
         (dict(embed_dim=9), "embed_dim 9 does not divide into 2 heads"),
         (dict(image_size=64), "--image-size is for folders"),
         (dict(val_fraction=1), "val_fraction is 1"),
-        (dict(clip=0), "clip is 0: nothing would be learned"),
-        (dict(processes=0), "processes is 0"),
-        (dict(image_size=0, data="folder:x"), "size is 0"),
         ({"data": "folder:x", "from": "x"}, "--from brings its own; leave out --patch-size"),
     ],
 )
@@ -177,8 +168,11 @@ def test_the_command_trains_on_a_folder_and_goes_on_from_any_weights(tmp_path, c
     text, err = capsys.readouterr()
     assert err == ""  # of a font without these letters too
     assert re.match(r"note: .*broken\.jpg", text)
-    assert "12 images to train on, 3 for val, 3 to test on; 3 classes; 16×16 pixels" in text
-    assert (out / "classes.csv").read_text("utf-8").startswith("class,images,right,taken for\n$x$")
+    assert (
+        "12 images to train on, 3 images for val, 3 images to test on; 3 classes; 16×16 pixels"
+        in text
+    )
+    assert (out / "classes.csv").read_text("utf-8").startswith("class,images,right\n$x$")
     first = training.load_weights(out / "best.safetensors")
     assert (first.classes, first.model.config.in_channels) == (("$x$", "강아지", "고양이"), 1)
 
@@ -204,7 +198,7 @@ def test_a_folder_of_train_and_val_is_measured_on_val_and_says_so(tmp_path, caps
     monkeypatch.chdir(tmp_path)
     assert command.main(few(data="folder:~/pets", image_size=16)) == 0
     text = capsys.readouterr().out
-    assert "6 images to train on, 4 for val; 2 classes" in text
+    assert "6 images to train on, 4 images for val; 2 classes" in text
     assert "val of epoch 1, by which it was chosen: too good: accuracy" in text
     found = training.load_weights("~/runs/pets/best.safetensors").measured
     assert found["result"]["part"] == "val"
@@ -236,16 +230,6 @@ def test_names_that_a_terminal_cannot_print_do_not_end_the_training(tmp_path, en
     assert "test of epoch 1" in result.stdout
 
 
-def test_each_recipe_makes_a_model():
-    sides = dict(digits=(1, 8), scattered=(1, 16), drawn=(1, 16), folder=(3, 64), openml=(3, 32))
-    for name in RECIPES:
-        channels, side = sides[name.partition(":")[0]]
-        pixels, labels = torch.zeros(2, channels, side, side), torch.arange(2)
-        model, options = recipe(name, training.data.ImageDataset(pixels, labels, ("a", "b")))
-        assert model(pixels).shape == (2, 2)
-        assert options["augment"] in AUGMENT.values()
-
-
 @pytest.mark.skipif(os.name == "nt", reason="Windows has another Ctrl-C")
 def test_ctrl_c_at_the_command_saves_and_says_how_to_go_on(tmp_path):
     options = few(epochs=3000, out=tmp_path)
@@ -259,17 +243,22 @@ def test_ctrl_c_at_the_command_saves_and_says_how_to_go_on(tmp_path):
     process.send_signal(signal.SIGINT)
     text, err = process.communicate(timeout=60)
     assert (process.returncode, err) == (130, "")
-    stopped = re.search(r"Stopped after epoch (\d+); the same command goes on from there", text)
-    assert stopped
+    assert "Stopped; the same command goes on from the last finished epoch." in text
     assert "measured once" not in text  # it is measured once, at the end
-    # The signal may come while an epoch is saved: the file then holds it, or the one before.
-    assert int(stopped[1]) - epochs_in(tmp_path) in (-1, 0, 1)
+    assert epochs_in(tmp_path) >= 2
 
 
 def test_the_help_tells_a_newcomer_what_to_type(capsys):
     with pytest.raises(SystemExit):
         command.main(["--help"])
     text = capsys.readouterr().out
-    for word in ("digits", "folder:PATH", "openml:", "--val-fraction", "Ctrl-C"):
+    for word in (
+        "digits",
+        "folder:PATH",
+        "--val-fraction",
+        "Ctrl-C",
+        "torchrun",
+        "highest learning",
+    ):
         assert word in text
     assert max(map(len, text.splitlines())) <= 90

@@ -24,12 +24,10 @@ from ..vit import ViTConfig
 from .data import AUGMENT, MODEL, SOURCES, as_stored, load_data, recipe, settings
 from .fitting import History, fit, pick_device
 from .measuring import conclude, measure, write_history
-from .resuming import own_folder
 
 # Parameters. In a smaller model several threads wait for each other: two of them gain a third at
 # best, and beside other work took up to 24 times as long as one.
 SMALL = 1_000_000
-FILES = ["last.safetensors", "best.safetensors", "history.csv", "classes.csv", "confusion.png"]
 EXAMPLES = """\
 examples:
   %(prog)s
@@ -66,7 +64,9 @@ def arguments() -> argparse.ArgumentParser:
     parser.add_argument("--from", metavar="WEIGHTS", help=start)
     out = "folder for the weights (default: runs/, then the data's name)"
     parser.add_argument("--out", type=Path, metavar="FOLDER", help=out)
-    parser.add_argument("--restart", action="store_true", help="forget what --out holds")
+    parser.add_argument(
+        "--restart", action="store_true", help="forget what --out holds, once an epoch is done"
+    )
     kinds = ("cpu", "cuda", "mps")
     parser.add_argument("--device", choices=kinds, help="default: cuda or mps if there is one")
     share = "share to choose the best epoch by; 0: take the last epoch (default: 0.1)"
@@ -85,12 +85,12 @@ def arguments() -> argparse.ArgumentParser:
 
 
 def describe(group: Any, source: Any, names: str) -> None:
-    """Add options of a function or a class, with the words of its docstring."""
+    """Add options of a function or a class, with the first words of its docstring on each."""
     for name in names.split():
-        text = re.search(rf"^ +{name}: (.+?)[.;]?$(?! {{9}})", source.__doc__, re.M)
+        text = re.search(rf"^ +{name}: ([^,.;]+)", source.__doc__, re.M)
         kind = float if "float" in str(signature(source).parameters[name].annotation) else int
         flag, letter = f"--{name.replace('_', '-')}", "X" if kind is float else "N"
-        group.add_argument(flag, type=kind, metavar=letter, help=text[1] if text else None)
+        group.add_argument(flag, type=kind, metavar=letter, help=text and text[1])
 
 
 @contextmanager
@@ -158,12 +158,8 @@ def train_as(options: argparse.Namespace, device: torch.device) -> int:
     if device.type == "cpu" and size < SMALL:
         torch.set_num_threads(1)
     print(f"ViT with {size:,} parameters, on {device}")
-    if options.restart and first:
-        with own_folder(folder):
-            for file in FILES:
-                (folder / file).unlink(missing_ok=True)
-    last, best = (folder / file for file in FILES[:2])
-    if last.exists():
+    last, best = folder / "last.safetensors", folder / "best.safetensors"
+    if last.exists() and not options.restart:
         print(f"going on from {last}")
 
     def report(history: History) -> None:

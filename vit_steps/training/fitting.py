@@ -74,6 +74,7 @@ def fit(
     seed: int = 0,
     device: str | torch.device | None = None,
     folder: str | Path | None = None,
+    restart: bool = False,
     best: bool = False,
     progress: bool = True,
     report: Callable[[History], Any] | None = None,
@@ -121,6 +122,7 @@ def fit(
             global generator is seeded anew at each epoch.
         device: where to train; None takes CUDA or MPS where there is one, else the CPU.
         folder: where the checkpoints go; it is made if it is not there.
+        restart: start anew; what the folder holds is replaced when the first epoch is finished.
         best: whether the model has the best epoch's weights afterwards, not the last one's.
         progress: show a bar.
         report: called with the history after each epoch, once it is saved; where it gives True, the
@@ -206,7 +208,7 @@ def fit(
                 dist.barrier()  # until the first has made the folder, and swept it
             if folder is not None:
                 checkpoint = Checkpoint(folder, model, mean, optimizer, scaler, run, metadata)
-                history = History(**checkpoint.load())
+                history = History(**({} if restart else checkpoint.load()))
             start = len(history)
             if start > epochs:
                 raise ValueError(f"epochs is {epochs}, but {folder} holds {start} finished ones")
@@ -270,8 +272,8 @@ def check_numbers(model: nn.Module, history: History, lr: float) -> None:
     loss = [history.train_loss[-1], *history.val_loss[-1:]][-1]
     if not isfinite(loss) or not all(p.isfinite().all() for p in model.parameters()):
         raise ValueError(
-            f"after epoch {len(history)} the loss is {loss}, or a weight is no longer a number: the "
-            f"learning rate {lr} is too high, or an image holds something that is not a number"
+            f"after epoch {len(history)} the loss is {loss}, or a weight is no longer a number: "
+            f"the learning rate {lr} is too high, or an image holds something that is no number"
         )
 
 

@@ -16,7 +16,7 @@ from PIL import Image
 from torch import Tensor
 from tqdm import tqdm
 
-from ..images import FORMATS, Preprocess
+from ..images import FORMATS, Preprocess, decode, formats
 from ..inputs import as_pair, check_fraction
 from .dataset import ImageDataset, hold_out
 
@@ -127,12 +127,12 @@ def find_parts(path: Path) -> dict[str, Path]:
     if "train" not in parts:
         named = " and ".join(parts.values())
         raise ValueError(f"{path} holds {named}, but no train; name the pictures to learn from so")
+    parts = {part: parts[part] for part in PARTS if part in parts}
     for name in inside:
         if name not in parts.values():
             beside = " and ".join(parts.values())
             warnings.warn(f"{path / name} stands beside {beside}; skipped", stacklevel=3)
-    order = [part for part in PARTS if part in parts]
-    return {part: inside[parts[part]] for part in order}
+    return {part: inside[name] for part, name in parts.items()}
 
 
 def _inner(path: Path) -> Path:
@@ -155,15 +155,31 @@ def list_files(path: Path) -> tuple[list[Path], Tensor, tuple[str, ...]]:
         raise ValueError(f"{path} holds {content}; give it one for each of 2 classes or more")
     files, labels = [], []
     for label, name in enumerate(classes):
-        pictures = picture_files(path / name)
-        if not pictures:
+        for file in picture_files(path / name):
+            try:
+                check_header(file)
+            except ValueError as error:
+                warnings.warn(f"{error}; skipped", stacklevel=3)
+            else:
+                files.append(file)
+                labels.append(label)
+        if label not in labels:
             raise ValueError(
-                f"{path / name} holds no picture; each sub-folder is taken for a class (unless "
-                "they are train, test and val): put pictures in it, or take it away"
+                f"{path / name} holds no picture that can be read; each sub-folder is taken for a "
+                "class (unless they are train, test and val): put pictures in it, or take it away"
             )
-        files += pictures
-        labels += [label] * len(pictures)
     return files, torch.tensor(labels), classes
+
+
+def check_header(file: Path) -> None:
+    """Refuse by its first bytes, with a ValueError, what is no picture, or larger than is safe."""
+    try:
+        with warnings.catch_warnings(action="ignore"):
+            warnings.simplefilter("error", Image.DecompressionBombWarning)
+            with Image.open(file, formats=formats(file)):
+                return
+    except Exception:  # `decode` has the words for it, and fails as soon
+        decode(file)
 
 
 def picture_files(path: Path) -> list[Path]:

@@ -119,7 +119,8 @@ def conclude(folder: Path, part: str, measured: Measured) -> None:
     from matplotlib import pyplot, rc_context
     from sklearn.metrics import ConfusionMatrixDisplay
 
-    display = ConfusionMatrixDisplay(measured.counts.numpy(), display_labels=measured.classes)
+    names = [name.encode(errors="replace").decode() for name in measured.classes]
+    display = ConfusionMatrixDisplay(measured.counts.numpy(), display_labels=names)
     picture = BytesIO()
     # Names are written as they are, not as mathematics; letters that the font lacks as boxes.
     settings = {"text.parse_math": False, "figure.figsize": [2 + 0.45 * len(rows)] * 2}
