@@ -1,14 +1,8 @@
-"""vit_steps.training.data: each set is what it says, split without a leak, or is refused."""
+"""Data sets: each is what it says, split without a leak, or is refused."""
 
-import errno
-import gzip
 import hashlib
-import json
-import os
-import shutil
 import subprocess
 import sys
-from urllib.error import URLError
 
 import numpy as np
 import pytest
@@ -17,20 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_folders import plain, rows
 
+from vit_course.canvases import drawn, hands, scattered
 from vit_steps.images import normalize
 from vit_steps.training import data
-from vit_steps.training.data import (
-    ImageDataset,
-    digits,
-    drawn,
-    folder,
-    hands,
-    load_data,
-    openml,
-    photo_crops,
-    scattered,
-    split,
-)
+from vit_steps.training.data import digits, load_data
+from vit_steps.training.dataset import ImageDataset, split
+from vit_steps.training.folders import folder
 
 FEW = settings(deadline=None, max_examples=30, derandomize=True, database=None)
 
@@ -54,7 +40,7 @@ GOOD = dict(
 @pytest.mark.parametrize(
     ("change", "error", "message"),
     [
-        (dict(pixels=np.zeros((3, 1, 4, 4))), TypeError, "images is a ndarray"),
+        (dict(pixels=np.zeros((3, 1, 4, 4))), TypeError, "images is an? ndarray"),
         (dict(pixels=torch.zeros(3, 1, 4, 4).int()), TypeError, r"give bytes \(uint8\) or floats"),
         (dict(pixels=torch.zeros(3, 4, 4)), ValueError, "batch axis is missing"),
         (dict(pixels=torch.zeros(2, 1, 4, 4)), ValueError, "2 images need"),
@@ -251,168 +237,44 @@ def test_scattered_digits_draw_from_a_generator_of_their_own():
     assert same(one, scattered(20))
 
 
-# OpenML ------------------------------------------------------------------------------------------
+# Stored drawings and a name on the command line --------------------------------------------------
 
 
-def keep(home, number, table, labels, target="class"):
-    """A data set in the form in which scikit-learn keeps what it downloads from OpenML."""
-    columns = [f"pixel{i + 1}" for i in range(table.shape[1])]
-    lines = [f"@RELATION set{number}", *(f"@ATTRIBUTE {c} REAL" for c in columns)]
-    lines += [f"@ATTRIBUTE {target} {{0,1,2,3,4,5,6,7,8,9}}", "@DATA"]
-    lines += [",".join(map(str, [*row, label])) for row, label in zip(table, labels, strict=True)]
-    text = "\n".join(lines).encode()
-    column = dict(is_target="false", is_ignore="false", is_row_identifier="false")
-    column |= dict(number_of_missing_values="0", data_type="numeric")
-    features = [column | dict(index=str(i), name=c) for i, c in enumerate(columns)]
-    last = dict(index=str(len(columns)), name=target, data_type="nominal", is_target="true")
-    features.append(column | last)
-    address = f"data/v1/download/{number}"  # where old and new scikit-learn look
-    about = dict(id=str(number), name=f"set{number}", version="1", format="ARFF", status="active")
-    about |= dict(description="", file_id=str(number), url=f"https://www.openml.org/{address}")
-    about |= dict(md5_checksum=hashlib.md5(text).hexdigest())
-    quality = [dict(name="NumberOfInstances", value=str(float(len(table))))]
-    api = "api/v1/json/data"
-    for path, content in {
-        address: text,
-        f"{api}/{number}": json.dumps({"data_set_description": about}).encode(),
-        f"{api}/features/{number}": json.dumps({"data_features": {"feature": features}}).encode(),
-        f"{api}/qualities/{number}": json.dumps({"data_qualities": {"quality": quality}}).encode(),
-    }.items():
-        file = home / "openml" / "openml.org" / f"{path}.gz"
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_bytes(gzip.compress(content, 1))
+def test_stored_drawings_are_whole_and_no_part_holds_a_picture_of_another():
+    train, val = drawn()
+    test = hands()
+    assert [len(part) for part in (train, val, test)] == [20_000, 2000, 360]
+    assert test.labels.bincount().tolist() == [36] * 10
+    assert train.labels.bincount().min() > 1800
+    for part in (train, val, test):
+        assert (part.shape, part.images.min(), part.images.max()) == ((1, 16, 16), -1, 1)
+    pictures = [set(map(bytes, part.pixels.numpy())) for part in (train, val, test)]
+    assert len(pictures[0] & pictures[1]) <= 2
+    assert not pictures[2] & (pictures[0] | pictures[1])
 
 
-@pytest.fixture
-def offline(monkeypatch):
-    """No network, and no waiting for one; the last 4 rows are the test set."""
-
-    def unreachable(*args, **kwargs):
-        raise URLError("no network")
-
-    monkeypatch.setattr("sklearn.datasets._openml.urlopen", unreachable)
-    monkeypatch.setattr("sklearn.datasets._openml.time.sleep", lambda seconds: None)
-    monkeypatch.setattr(data, "HELD_OUT", 4)
-
-
-LABELS = [3, 1, 4, 1, 5, 9, 2, 6, 5, 3]
-
-
-@pytest.mark.parametrize(
-    ("name", "number", "shape", "third"),
-    [
-        ("Fashion-MNIST", 40996, (1, 28, 28), "coat"),
-        ("MNIST", 554, (1, 28, 28), "4"),
-        ("CIFAR-10", 40927, (3, 32, 32), "deer"),
-    ],
-)
-def test_a_set_of_openml_is_read_from_its_own_format(tmp_path, offline, name, number, shape, third):
-    table = np.random.default_rng(0).integers(0, 256, (10, np.prod(shape)))
-    keep(tmp_path, number, table, LABELS)
-    train, test = openml(name, tmp_path)
-    assert (len(train), len(test)) == (6, 4)
-    assert train.images.shape[1:] == shape
-    assert train.labels.tolist() + test.labels.tolist() == LABELS
-    assert train.classes[train.labels[2]] == third
-    assert len(train.classes) == 10
-    both = torch.cat([train.images, test.images])
-    wanted = torch.from_numpy(table / 127.5 - 1).float().view(10, *shape)
-    torch.testing.assert_close(both, wanted, atol=1e-6, rtol=0)
-
-
-def test_a_set_is_downloaded_and_parsed_once(tmp_path, offline):
-    keep(tmp_path, 554, np.arange(7840).reshape(10, 784) % 256, LABELS)
-    first = openml("MNIST", tmp_path)
-    shutil.rmtree(tmp_path / "openml")
-    assert same(first[0], openml("MNIST", tmp_path)[0])
-    assert [p.name for p in (tmp_path / "vit_steps").iterdir()] == ["MNIST.npz"]
-
-
-def test_a_set_that_was_cut_off_while_being_kept_is_read_anew(tmp_path, offline, monkeypatch):
-    def full(*args):
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    keep(tmp_path, 554, np.zeros((10, 784), dtype=int), LABELS)
-    with monkeypatch.context() as m:
-        m.setattr(os, "fsync", full)
-        with pytest.raises(ValueError, match=r"MNIST\.npz cannot be written: No space"):
-            openml("MNIST", tmp_path)
-    assert list((tmp_path / "vit_steps").iterdir()) == []
-    assert openml("MNIST", tmp_path)[0].labels.tolist() == LABELS[:6]
-
-
-def test_without_a_network_and_nothing_kept_one_message_says_so(tmp_path, offline):
-    with pytest.raises(ConnectionError, match=r"MNIST is not in .*cannot be reached.*digits\(\)"):
-        openml("MNIST", tmp_path)
-
-
-def test_hands_are_360_digits_of_twelve():
-    ours = hands()
-    assert ours.images.shape == (360, 1, 16, 16)
-    assert ours.labels.bincount().tolist() == [36] * 10
-    assert same(ours, hands())
-    assert not set(map(bytes, ours.pixels.numpy())) & set(map(bytes, drawn(2000).pixels.numpy()))
-
-
-def test_crops_of_three_photos_are_parts_of_them_made_smaller():
-    ours = photo_crops(3)
-    assert list(ours) == ["temple", "flower", "Grace Hopper"]
-    assert all(crops.shape == (3, 3, 32, 32) for crops in ours.values())
-    assert all(-1 <= crops.min() < 0 < crops.max() <= 1 for crops in ours.values())
-    assert all(
-        torch.equal(a, b) for a, b in zip(ours.values(), photo_crops(3).values(), strict=True)
-    )
-    assert not torch.equal(ours["flower"], photo_crops(3, seed=1)["flower"])
-
-
-# By a name on the command line -------------------------------------------------------------------
-
-
-def test_load_finds_each_source_and_passes_its_options_on(tmp_path, offline, monkeypatch):
+def test_load_finds_each_source_and_passes_its_options_on(tmp_path):
     train, val, test = load_data("digits", fraction=0.3, seed=2, val_fraction=0)
     assert val is None
     assert same(train, digits(0.3, 2)[0])
     assert same(test, digits(0.3, 2)[1])
-    train, _, test = load_data("scattered", seed=7, count=200, val_fraction=0)
-    assert same(train, scattered(200, 7))
-    assert same(test, scattered(4, 7, held_out=True))
-    train, _, test = load_data("drawn", seed=7, count=200, val_fraction=0)
-    both = scattered(200, 7), drawn(200, 7)
-    for name in ("images", "labels"):
-        assert torch.equal(getattr(train, name), torch.cat([getattr(one, name) for one in both]))
-    assert (train.classes, train.preprocess) == (test.classes, test.preprocess)
-    assert same(test, scattered(4, 7, held_out=True))
-    path = plain(tmp_path / "a:b", cat=6, dog=6)  # a colon in the path
-    wanted = folder(path, 12, 0.5, 3, 0.4)
-    found = load_data(f"folder:{path}", size=12, fraction=0.5, seed=3, val_fraction=0.4)
-    assert all(same(a, b) for a, b in zip(found, wanted, strict=True))
-    keep(tmp_path, 554, np.zeros((40, 784), dtype=int), LABELS * 4)
-    monkeypatch.setenv("SCIKIT_LEARN_DATA", str(tmp_path))
-    assert load_data("openml:MNIST", val_fraction=0).test.labels.tolist() == LABELS[-4:]
-
-
-@pytest.mark.parametrize("source", ["digits", "scattered", "drawn"])
-def test_val_is_taken_from_train_and_test_stays_what_it_was(source):
-    whole = load_data(source, count=500, val_fraction=0)
-    train, val, test = load_data(source, count=500, val_fraction=0.1)
-    assert same(test, whole.test)
-    both = [image.numpy().tobytes() for part in (train, val) for image in part.pixels]
-    assert sorted(both) == sorted(image.numpy().tobytes() for image in whole.train.pixels)
-    shares = val.labels.bincount() / whole.train.labels.bincount()
+    train, val, test = load_data("digits")
+    assert same(test, digits()[1])
+    assert rows(train) | rows(val) == rows(digits()[0])
+    shares = val.labels.bincount() / digits()[0].labels.bincount()
     assert (shares - 0.1).abs().max() < 0.02
-    assert (train.places is None) == (whole.train.places is None)
+    path = plain(tmp_path / "a:b", cat=6, dog=6)  # a colon in the path
+    parts = load_data(f"folder:{path}", size=12, fraction=0.5, seed=3, val_fraction=0.4)
+    expected = folder(path, 12, 0.5, 3, 0.4)
+    assert all(same(a, b) for a, b in zip(parts, expected, strict=True))
 
 
 VAL = "val_fraction is"
-KNOWN = 'give "digits", "scattered", "drawn", "folder:PATH"'
+KNOWN = "give digits or folder:PATH"
 SIDE = "side is 12; with 6 fragments give at least 13"
-OPENML = "no data set 'ImageNet'; there are Fashion-MNIST, MNIST"
 REFUSED = [
-    (lambda: drawn(0), ValueError, "count is 0"),
-    (lambda: drawn(2.5), TypeError, "count is 2.5"),
-    (lambda: drawn(5, side=15), ValueError, "side is 15; give a whole number of at least 16"),
-    (lambda: split(numbered(5, 1, 5), 0.2, 0), ValueError, "'b' has 1 picture;.*at least 2"),
-    (lambda: split(numbered(2, 2, 0), 0.2, 0), ValueError, "class 'c' has 0 pictures"),
+    (lambda: split(numbered(5, 1, 5), 0.2, 0), ValueError, "'b' has too few pictures to split: 1"),
+    (lambda: split(numbered(2, 2, 0), 0.2, 0), ValueError, "'c' has too few pictures to split: 0"),
     (lambda: digits(0), ValueError, "nothing would be held out"),
     (lambda: digits(1), ValueError, "below 1"),
     (lambda: digits(float("nan")), ValueError, "fraction is nan"),
@@ -422,17 +284,10 @@ REFUSED = [
     (lambda: scattered(5, side=8, fragments=0), ValueError, "at least 9"),
     (lambda: scattered(5, fragments=-1), ValueError, "fragments is -1"),
     (lambda: scattered(5, held_out="yes"), ValueError, "held_out is 'yes'"),
-    (lambda: openml("ImageNet"), ValueError, OPENML),
     (lambda: load_data("digits", val_fraction=1), ValueError, VAL),
-    (lambda: load_data("digits", val_fraction=-0.1), ValueError, VAL),
     (lambda: load_data("digits", val_fraction="some"), TypeError, VAL),
-    (lambda: load_data(""), ValueError, KNOWN),
     (lambda: load_data("digit"), ValueError, KNOWN),
-    (lambda: load_data("digits:"), ValueError, KNOWN),
-    (lambda: load_data("folder"), ValueError, KNOWN),
     (lambda: load_data("folder:"), ValueError, KNOWN),
-    (lambda: load_data("openml:"), ValueError, KNOWN),
-    (lambda: load_data("x:y"), ValueError, KNOWN),
 ]
 
 

@@ -4,7 +4,6 @@ import csv
 import re
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 from PIL import Image
@@ -12,9 +11,10 @@ from test_folders import plain
 from tiny_training import same, tiny
 
 import vit_steps.weights
+from vit_course.plots import predictions
 from vit_steps import predict as command
 from vit_steps import training
-from vit_steps.images import LUMA, Preprocess, sample_photo
+from vit_steps.images import Preprocess
 from vit_steps.predict import predict
 from vit_steps.pretrained import load
 from vit_steps.pretrained.loading import OWN
@@ -161,43 +161,29 @@ def test_the_command_prints_a_line_a_picture_and_writes_all_shares(weights, pets
             command.main(wrong)
 
 
-@pytest.mark.parametrize("pool", ["cls", "mean"])
-def test_the_command_shows_where_the_model_looked(tmp_path, monkeypatch, capsys, pool):
-    torch.manual_seed(0)
-    model, file = tiny(image_size=8, in_channels=3, depth=2, pool=pool), tmp_path / "it.safetensors"
-    for p in model.parameters():
-        torch.nn.init.normal_(p)
-    how, names = Preprocess((8, 8), 8), ("$_$", "고양이", "c")
-    training.save_model(model, file, names, how)
-    Image.new("RGB", (9, 9), "grey").save(tmp_path / "a_$.png")  # patches differ by place alone
-    figures, drawn = [], str(tmp_path / "where.png")
-    write = command.save
-    monkeypatch.setattr(command, "save", lambda *given: figures.append(given[0]) or write(*given))
-    pictures = [str(tmp_path / "a_$.png"), str(sample_photo())]
-    assert command.main([str(file), *pictures, "--show", drawn, "--device", "cpu"]) == 0
-    with Image.open(drawn) as picture:
-        assert picture.format == "PNG"
+def test_the_command_shows_what_it_predicts(weights, pets, monkeypatch, tmp_path):
+    calls = []
+    monkeypatch.setattr(predictions, "draw_predictions", lambda *call: calls.append(call))
+    file, figure = str(pets / "cat" / "00.jpg"), tmp_path / "where.png"
+    assert command.main([str(weights), file, "--show", str(figure), "--device", "cpu"]) == 0
+    ((path, loaded, found),) = calls
+    assert (path, found) == (figure, predict(weights, file))
+    assert same(loaded.model, training.load_model(weights))
 
-    rows = [figures[0].axes[i : i + 3] for i in (0, 3)]
-    for (got, looked, bars), path in zip(rows, pictures, strict=True):
-        shown = got.images[0].get_array()
-        assert np.allclose(shown, how.pixels(path).permute(1, 2, 0))
-        assert looked.images[0].get_array().shape == (8, 8, 3)
-        (one,) = predict(file, path)
-        shares = [share for _, share in one.shares]
-        assert [bar.get_width() for bar in bars.patches] == pytest.approx(shares, rel=1e-4)
-    plain = {"$_$": r"\$_\$", "고양이": "1", "c": "c"}  # as the font can write them
-    wanted = [plain[name] for name, _ in one.shares]
-    assert [label.get_text() for label in rows[1][2].get_yticklabels()] == wanted
 
-    flow = torch.eye(17)
-    with torch.no_grad():
-        for weights in model.eval()(how(pictures[0]), return_attention=True)[1]:
-            flow = (weights[0].mean(dim=0) + torch.eye(17)) / 2 @ flow
-    shares = flow[0, 1:] if pool == "cls" else flow[1:, 1:].mean(dim=0)
-    light = rows[0][1].images[0].get_array()[::2, ::2].reshape(16, 3) @ LUMA  # a pixel a patch
-    assert (np.diff(light[shares.numpy().argsort()]) >= -0.01).all()
-    assert light.max() - light.min() > 0.4
+@pytest.mark.parametrize("option", [[], ["--show", "where.png"], ["--csv", "table.csv"]])
+def test_where_no_picture_can_be_read_it_says_so_and_fails(weights, pets, capsys, option):
+    broken = pets.parent / "only"
+    broken.mkdir()
+    (broken / "broken.jpg").write_bytes(b"not a picture")
+    with pytest.raises(SystemExit, match="none of the pictures can be read"):
+        command.main([str(weights), str(broken), *option])
+    assert "broken.jpg" in capsys.readouterr().out
+
+
+def test_an_address_is_not_a_file(weights):
+    with pytest.raises(SystemExit, match=r"https://example\.org/cat\.jpg is an address; save the"):
+        command.main([str(weights), "https://example.org/cat.jpg"])
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""vit_steps.training.strokes: the page's pen, and hands that differ but still write that digit."""
+"""images/handwriting.py: the page's pen, and hands that differ but still write that digit."""
 
 import re
 from math import pi
@@ -6,8 +6,9 @@ from math import pi
 import pytest
 import torch
 
-from vit_steps.training.data import DIGITS, as_stored, digits, drawn
-from vit_steps.training.strokes import PEN, WAYS, enlarged, handwriting, paint, written
+from images.handwriting import PEN, WAYS, drawn, enlarged, hands, handwriting, paint, written
+from vit_course import canvases
+from vit_steps.training.data import DIGITS, as_stored, digits
 
 
 def ink_of(points, pen=1.15, side=16):
@@ -119,5 +120,15 @@ def test_drawn_digits_are_drawn_from_a_generator_of_their_own():
     assert one.images.shape == (300, 1, 16, 16)
     assert (one.images.min(), one.images.max()) == (-1, 1)
     assert (one.classes, one.preprocess) == (DIGITS, as_stored(16))
-    assert drawn(1).labels.shape == (1,)
     assert drawn(3, side=28).shape == (1, 28, 28)
+
+
+def test_what_is_stored_is_what_the_script_draws():
+    val = canvases.drawn()[1]
+    again = drawn(2000, seed=1)
+    assert torch.equal(val.labels, again.labels)
+    # Another processor may round one ink to the next step of 16.
+    for stored, drawing in ((val, again), (canvases.hands(), hands())):
+        difference = (stored.pixels.int() - drawing.pixels.int()).abs()
+        assert difference.max() <= 1
+        assert difference.float().mean() < 1e-3

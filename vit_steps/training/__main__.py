@@ -87,7 +87,7 @@ def arguments() -> argparse.ArgumentParser:
 def describe(group: Any, source: Any, names: str) -> None:
     """Add options of a function or a class, with the first words of its docstring on each."""
     for name in names.split():
-        text = re.search(rf"^ +{name}: ([^,.;]+)", source.__doc__, re.M)
+        text = re.search(rf"^ +{name}: (?:[A-Zh][,;] )?([^,.;(]+)", source.__doc__, re.M)
         kind = float if "float" in str(signature(source).parameters[name].annotation) else int
         flag, letter = f"--{name.replace('_', '-')}", "X" if kind is float else "N"
         group.add_argument(flag, type=kind, metavar=letter, help=text and text[1])

@@ -118,8 +118,8 @@ def fit(
             learning rates.
         schedule: the share of the learning rate in step i of n, `schedule(i, n)`, in place of
             `warmup_cosine`.
-        seed: of the order, the augmentation and dropout; not of the model's first weights. Torch's
-            global generator is seeded anew at each epoch.
+        seed: of the order and the augmentation and dropout; not of the model's first weights.
+            Torch's global generator is seeded anew at each epoch.
         device: where to train; None takes CUDA or MPS where there is one, else the CPU.
         folder: where the checkpoints go; it is made if it is not there.
         restart: start anew; what the folder holds is replaced when the first epoch is finished.
