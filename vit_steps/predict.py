@@ -17,7 +17,6 @@ from tqdm import tqdm
 
 from .images import Preprocess
 from .inputs import check_sizes
-
 from .pretrained import load
 from .training import Weights
 from .training.fitting import pick_device
@@ -32,15 +31,15 @@ SHOWN = 8  # pictures at most in a figure
 
 @dataclass(frozen=True)
 class Prediction:
-    """What a model answers for one picture: the classes by name, each with its share, largest first.
+    """What a model answers for one picture: its path or number, and each class's share.
 
-    The shares sum to 1. `right_before` tells what the largest is worth, for pictures like those
-    that the model learned from; of a picture of something else it may look as sure.
+    The shares, largest first, sum to 1; of a picture of something else the largest may be as large.
+    `before` counts the held-out pictures with so large a share, and those of them that were right.
     """
 
-    picture: str  # its path, or its number where it came without one
+    picture: str
     shares: tuple[tuple[str, float], ...]
-    before: tuple[int, int] | None = None  # held-out pictures with so large a share; those right
+    before: tuple[int, int] | None = None
 
     @property
     def name(self) -> str:
@@ -49,10 +48,7 @@ class Prediction:
 
     @property
     def right_before(self) -> float | None:
-        """How often so large a share was right on held-out pictures, from 0 to 1 (Guo et al. 2017).
-
-        None where the weights' file does not say it, or counted too few of them.
-        """
+        """How often so large a share was right on held-out pictures (Guo et al. 2017); or None."""
         return self.before and self.before[1] / self.before[0]
 
     @property
@@ -60,7 +56,8 @@ class Prediction:
         """Why the answer should not be believed, in words; empty where nothing speaks against."""
         if self.before is None or (right := self.right_before or 0) >= BELIEVED:
             return ""
-        return f"unsure: of {self.before[0]:,} held-out pictures with such a share, {right:.0%} were right"
+        pictures = f"{self.before[0]:,} held-out pictures with such a share"
+        return f"unsure: of {pictures}, {right:.0%} were right"
 
     def __str__(self) -> str:
         shares = ", ".join(f"{name} {share:.1%}" for name, share in self.shares[:3])
@@ -77,14 +74,10 @@ def predict(
 ) -> list[Prediction]:
     """Name pictures by a trained ViT, each prepared as the model learned from them, in order.
 
-    In a folder, a file that cannot be read is named in a warning and skipped.
-
     Args:
-        weights: "photos" or "scattered", the course's own; a file of this package's training, a
-            published checkpoint (a file, a folder or huggingface.co's id), or what
-            `pretrained.load` or `training.load_weights` made of one.
-        pictures: one or a list of: a file, a folder (with all that is in it), Pillow's picture, or
-            a tensor (C, H, W) from 0 to 1; or a tensor (B, C, H, W) of several.
+        weights: what `pretrained.load` takes or gives, or `training.load_weights`.
+        pictures: one or a list of: a file, a folder (whose unreadable files are named in a warning
+            and skipped), Pillow's picture, or a tensor (C, H, W) from 0 to 1; or (B, C, H, W).
         preprocess: how the model wants its pictures, where the weights do not say it.
         classes: the classes' names, where the weights do not say them; else they are numbers.
         batch_size: how many pictures go through at once.
@@ -99,25 +92,25 @@ def predict(
     if len(names) != count or not count:  # a model without a head names nothing
         raise ValueError(f"there are {len(names)} names for {count} classes")
     measured = loaded.measured if prepare == loaded.preprocess else {}  # of pictures prepared so
-    model, device = loaded.model.to(pick_device(device)), pick_device(device)
-    batch, predictions = [], []
+    device = pick_device(device)
+    model, batch, predictions = loaded.model.to(device), [], []
     sources = tqdm([*listed(pictures)], "pictures", disable=None)
-    with evaluating(model):
-        for i, (label, picture, may_skip) in enumerate(sources):
-            try:
-                batch.append((label, prepare(picture)))
-            except ValueError as error:
-                if not may_skip:
-                    raise
-                warnings.warn(f"{error}; skipped", stacklevel=2)
-            if batch and (len(batch) == batch_size or i + 1 == len(sources)):
-                logits = model(torch.cat([image for _, image in batch]).to(device))
-                for (label, _), row in zip(batch, logits.float().softmax(dim=-1), strict=True):
-                    shares = zip(names, row.tolist(), strict=True)
-                    ranked = sorted(shares, key=lambda pair: pair[1], reverse=True)
-                    before = right_with_share(ranked[0][1], measured)
-                    predictions.append(Prediction(label, tuple(ranked), before))
-                batch = []
+    for i, (label, picture, may_skip) in enumerate(sources):
+        try:
+            batch.append((label, prepare(picture)))
+        except ValueError as error:
+            if not may_skip:
+                raise
+            warnings.warn(f"{error}; skipped", stacklevel=2)
+        if not batch or (len(batch) < batch_size and i + 1 < len(sources)):
+            continue
+        with evaluating(model):
+            logits = model(torch.cat([image for _, image in batch]).to(device))
+        for (label, _), row in zip(batch, logits.float().softmax(dim=-1), strict=True):
+            pairs = [*zip(names, row.tolist(), strict=True)]
+            shares = tuple(sorted(pairs, key=lambda pair: pair[1], reverse=True))
+            predictions.append(Prediction(label, shares, right_with_share(shares[0][1], measured)))
+        batch = []
     return predictions
 
 
@@ -155,23 +148,22 @@ def main(argv: list[str] | None = None) -> int:
     if isinstance(sys.stdout, TextIOWrapper):  # a name that the terminal cannot print
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
-        if options.show is not None:
-            if options.show.suffix.lower() != ".png":
-                raise ValueError(f"--show is {options.show}; give a name that ends in .png")
-            if (number := len([*listed(options.pictures)])) > SHOWN:
-                raise ValueError(f"--show draws at most {SHOWN} pictures, not {number}; name fewer")
-        with warnings.catch_warnings(record=True) as caught:
+        if options.show and options.show.suffix.lower() != ".png":
+            raise ValueError(f"--show is {options.show}; give a name that ends in .png")
+        if options.show and (number := len([*listed(options.pictures)])) > SHOWN:
+            raise ValueError(f"--show draws at most {SHOWN} pictures, not {number}; name fewer")
+        with warnings.catch_warnings(record=True) as notes:
             warnings.simplefilter("always")
             loaded = load(options.weights)
             predictions = predict(loaded, options.pictures, device=options.device)
-        for warning in caught:
-            print(f"note: {warning.message}")
+        for note in notes:
+            print(f"note: {note.message}")
         if not predictions:
             raise ValueError("none of the pictures can be read")
-        if options.csv is not None:
+        if options.csv:
             rows = [(one.picture, *pair) for one in predictions for pair in one.shares]
             write_table(options.csv.expanduser(), ["picture", "class", "share"], rows)
-        if options.show is not None:
+        if options.show:
             from vit_course.plots.predictions import draw_predictions
 
             draw_predictions(options.show.expanduser(), loaded, predictions)

@@ -99,40 +99,35 @@ def folder(
 def find_parts(path: Path) -> dict[str, Path]:
     """Find the folders of train, val and test; or take the whole folder as train, to be split.
 
-    A folder called train alone may well be a class, of vehicles. But folders that hold the same
-    sub-folders are parts, never classes.
+    A folder called train may well be a class, of vehicles. But folders that have two sub-folders in
+    common are parts, never classes; ValueError where their names do not say which.
     """
     inside = {name: _inner(path / name) for name in subfolders(path)}
-    classes = {name: subfolders(place) for name, place in inside.items()}
-    alike = [n for n in classes if classes[n] and [*classes.values()].count(classes[n]) > 1]
-    parts: dict[str, str] = {}
+    classes = {name: {*subfolders(place)} for name, place in inside.items()}
+    alike = [a for a in classes if any(len(classes[a] & classes[b]) > 1 for b in classes if a != b)]
+    names: dict[str, str] = {}
     for name in inside:
         words = re.findall("[a-z]+", name.lower())
         part = next((PART_OF[word] for word in words if word in PART_OF), None)
-        if part is None or (name not in alike and len(words) > 1):
-            continue
-        if part in parts:
-            raise ValueError(
-                f"{path} holds {parts[part]} and {name}, which mean the same; keep one"
-            )
-        parts[part] = name
-    if unnamed := [name for name in alike if name not in parts.values()]:
-        same = f"{' and '.join(alike)} hold the same folders ({', '.join(classes[alike[0]])})"
+        if part is not None and (name in alike or len(words) == 1):
+            if part in names:
+                both = f"{names[part]} and {name}"
+                raise ValueError(f"{path} holds {both}, which mean the same; keep one")
+            names[part] = name
+    if unknown := [name for name in alike if name not in names.values()]:
         raise ValueError(
-            f"{path}: {same}, so they are no classes; name them train, val and test, and take away "
-            f"what is none of these ({', '.join(unnamed)})"
+            f"{path}: {' and '.join(alike)} hold the same folders, so they are no classes; name "
+            f"them train, val and test, and take away what is none of these ({', '.join(unknown)})"
         )
-    if len(parts) < 2:
+    if len(names) < 2:
         return {"train": path}
-    if "train" not in parts:
-        named = " and ".join(parts.values())
-        raise ValueError(f"{path} holds {named}, but no train; name the pictures to learn from so")
-    parts = {part: parts[part] for part in PARTS if part in parts}
-    for name in inside:
-        if name not in parts.values():
-            beside = " and ".join(parts.values())
-            warnings.warn(f"{path / name} stands beside {beside}; skipped", stacklevel=3)
-    return {part: inside[name] for part, name in parts.items()}
+    names = {part: names[part] for part in PARTS if part in names}
+    listed = " and ".join(names.values())
+    if "train" not in names:
+        raise ValueError(f"{path} holds {listed}, but no train; name the pictures to learn from so")
+    for name in inside.keys() - {*names.values()}:
+        warnings.warn(f"{path / name} stands beside {listed}; skipped", stacklevel=3)
+    return {part: inside[name] for part, name in names.items()}
 
 
 def _inner(path: Path) -> Path:
