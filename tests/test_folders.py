@@ -173,7 +173,7 @@ def test_without_a_test_folder_there_is_none(tmp_path):
 @pytest.mark.parametrize(
     ("names", "message"),
     [
-        (["test", "valid"], "holds test and valid, but no train"),
+        (["test", "valid"], "holds valid and test, but no train"),
         (["train", "test", "val", "valid"], "holds val and valid, which mean the same"),
         (["old", "new"], "new and old hold the same folders, so they are no classes"),
         (["train", "test", "extra"], r"take away what is none of these \(extra\)"),
