@@ -1,10 +1,14 @@
 """The engine behind the checks, on checks made for it, and `difference`."""
 
+import sys
+
+import numpy as np
 import pytest
 import torch
 from torch import nn
 
 from vit_course import checks
+from vit_course.checks.compare import kind_of
 from vit_course.checks.engine import Check
 from vit_course.checks.trials import Trial, call, module, trust
 
@@ -92,6 +96,41 @@ def test_a_fault_of_the_result_is_not_called_a_fault_of_the_code():
     said = check.judge(learners["three"])
     assert said.startswith("it: what it gives cannot be used here (RuntimeError: ")
     assert "your code" not in said
+
+
+def test_an_attempt_that_ends_the_program_is_told_so():
+    def leaving(*_):
+        raise SystemExit
+
+    assert tripled.judge(leaving) == (
+        "2: your code raises SystemExit in the line `raise SystemExit`"
+    )
+    with_a_reason = tripled.judge(lambda n: sys.exit("no more"))
+    assert with_a_reason.startswith("2: your code raises SystemExit in the line `")
+    assert with_a_reason.endswith("`: no more")
+    row = Check(Doubling, [module("a row", (3,), torch.ones(2, 3))], {})
+    assert "your code raises SystemExit" in row.judge(doubling(leaving))
+    assert "your code raises SystemExit" in row.judge(leaving)
+    with pytest.raises(KeyboardInterrupt):  # the learner's own hand
+        tripled.judge(lambda n: (_ for _ in ()).throw(KeyboardInterrupt))
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        (np.zeros(2), "an ndarray"),
+        (frozenset(), "a frozenset"),
+        (OSError(), "an OSError"),
+        (UserWarning(), "a UserWarning"),
+        (np.uint8(3), "a uint8"),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_a_kind_has_its_article(value, words):
+    assert kind_of(value) == words
+    assert tripled.judge(value) == (
+        f"this is {words}: give the function or class itself, by its name, not called"
+    )
 
 
 def test_a_learners_own_test_is_told_which_candidate_it_got_wrong():

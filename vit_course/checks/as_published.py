@@ -21,7 +21,7 @@ class Embedding(nn.Module):
         self.cls_token = nn.Parameter(torch.randn(1, 1, embed_dim))
         self.pos_embed = nn.Parameter(torch.randn((image_size // patch_size) ** 2 + 1, embed_dim))
 
-    def forward(self, images: Tensor) -> Tensor:
+    def forward(self, images: Tensor) -> Tensor:  # noqa: D102
         patches = rearrange(self.proj(images), "b d h w -> b (h w) d")
         x = torch.cat([self.cls_token.expand(len(patches), -1, -1), patches], dim=1)
         x += self.pos_embed
@@ -37,7 +37,7 @@ class Attention(nn.Module):
         self.qkv = nn.Linear(embed_dim, 3 * embed_dim)
         self.proj = nn.Linear(embed_dim, embed_dim)
 
-    def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
+    def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:  # noqa: D102
         rows = self.qkv(x)
         q, k, v = rearrange(rows, "b n (h d qkv) -> qkv b h n d", h=self.num_heads, qkv=3)
         scores = torch.einsum("bhqd,bhkd->bhqk", q, k)
@@ -55,13 +55,14 @@ class Add(nn.Module):
         super().__init__()
         self.branch = nn.Sequential(*branch)
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, x: Tensor) -> Tensor:  # noqa: D102
         change = self.branch(x)
         change += x
         return change
 
 
 def block(embed_dim: int, num_heads: int) -> nn.Sequential:
+    """Make a pre-norm block of these two branches."""
     mlp = nn.Linear(embed_dim, 4 * embed_dim), nn.GELU(), nn.Linear(4 * embed_dim, embed_dim)
     return nn.Sequential(
         Add(nn.LayerNorm(embed_dim), Attention(embed_dim, num_heads)),
@@ -77,7 +78,7 @@ def vit(
     depth: int = 12,
     num_heads: int = 8,
 ) -> nn.Sequential:
-    """Images (B, 3, H, W) to logits (B, num_classes)."""
+    """Make the whole model, which turns images (B, 3, H, W) into logits (B, num_classes)."""
     return nn.Sequential(
         Embedding(image_size, patch_size, embed_dim),
         nn.Sequential(*(block(embed_dim, num_heads) for _ in range(depth))),
