@@ -4,7 +4,7 @@ Lesson 12 gives it to the doctor. `vit_steps.variants.einops_vit` is the same, r
 """
 
 # pyright: reportAttributeAccessIssue=false
-# `mask_fill`, which no tensor has, is one of the mistakes.
+# ruff: noqa: D102 (above: no tensor has a `mask_fill`, which is one of the mistakes)
 
 import torch
 from einops import rearrange
@@ -21,7 +21,7 @@ class Embedding(nn.Module):
         self.cls_token = nn.Parameter(torch.randn(1, 1, embed_dim))
         self.pos_embed = nn.Parameter(torch.randn((image_size // patch_size) ** 2 + 1, embed_dim))
 
-    def forward(self, images: Tensor) -> Tensor:  # noqa: D102
+    def forward(self, images: Tensor) -> Tensor:
         patches = rearrange(self.proj(images), "b d h w -> b (h w) d")
         x = torch.cat([self.cls_token.expand(len(patches), -1, -1), patches], dim=1)
         x += self.pos_embed
@@ -37,7 +37,7 @@ class Attention(nn.Module):
         self.qkv = nn.Linear(embed_dim, 3 * embed_dim)
         self.proj = nn.Linear(embed_dim, embed_dim)
 
-    def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:  # noqa: D102
+    def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         rows = self.qkv(x)
         q, k, v = rearrange(rows, "b n (h d qkv) -> qkv b h n d", h=self.num_heads, qkv=3)
         scores = torch.einsum("bhqd,bhkd->bhqk", q, k)
@@ -55,7 +55,7 @@ class Add(nn.Module):
         super().__init__()
         self.branch = nn.Sequential(*branch)
 
-    def forward(self, x: Tensor) -> Tensor:  # noqa: D102
+    def forward(self, x: Tensor) -> Tensor:
         change = self.branch(x)
         change += x
         return change
