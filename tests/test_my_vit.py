@@ -17,15 +17,12 @@ import pytest
 import torch
 from nbclient import NotebookClient
 from nbformat.v4 import new_code_cell, new_notebook
-from safetensors.torch import load_file
 
 import vit_steps
 from vit_course import checks, explorer, lessons
 from vit_course.checks import keeping
 from vit_course.checks.keeping import HEADER, PIECES
 from vit_steps import ViT, ViTConfig
-from vit_steps.training import load_model
-from vit_steps.training.data import scattered
 
 MODEL = list(PIECES)[: list(PIECES).index("ViT") + 1]
 LESSONS = ("01_patches", "02_tokens", "03_heads", "04_attention", "05_encoder", "06_vit")
@@ -176,13 +173,7 @@ def module_of(path: Path):
 
 def imports_of(path: Path) -> set[str]:
     """The packages that a file imports from."""
-    found = set()
-    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-        if isinstance(node, ast.Import):
-            found |= {alias.name.split(".")[0] for alias in node.names}
-        elif isinstance(node, ast.ImportFrom):
-            found.add((node.module or "").split(".")[0])
-    return found
+    return set(re.findall(r"(?m)^(?:from|import) (\w+)", path.read_text("utf-8")))
 
 
 def defined_in(path: Path) -> list[str]:
@@ -200,11 +191,6 @@ def alone(folder: Path, source: str) -> str:
 
 
 # The whole file ----------------------------------------------------------------------------------
-
-
-def test_every_piece_has_a_build_cell_in_the_solutions():
-    given = [name for path in LESSONS for cell in lesson(path) for name in kept_by(cell)]
-    assert sorted(given) == sorted(MODEL)
 
 
 def test_every_piece_is_right_and_kept(session):
@@ -225,29 +211,13 @@ def test_the_files_import_nothing_of_the_course(session):
 def test_it_is_plain_and_readable(session):
     text = (session[0] / "whole" / "my_vit.py").read_text("utf-8")
     assert text.startswith(HEADER)
-    assert "..." not in text
-    assert "checks." not in text
-    tree = ast.parse(text)
+    assert not re.search(r"\.\.\.|checks\.", text)
     names = defined_in(session[0] / "whole" / "my_vit.py")
     assert len(names) == len(set(names))  # nothing stands twice
-    assert {"ViTConfig", "init_weights"} <= set(names)
+    assert "init_weights" in names
     assert names.index("ViTConfig") < names.index("ViT")
-    last_import = max(n.lineno for n in tree.body if isinstance(n, (ast.Import, ast.ImportFrom)))
-    first_piece = min(n.lineno for n in tree.body if isinstance(n, (ast.FunctionDef, ast.ClassDef)))
-    assert last_import < first_piece
-
-
-def test_it_runs_by_itself(session):
-    source = """
-import torch
-from my_vit import ViT, ViTConfig
-
-sizes = dict(image_size=12, patch_size=4, in_channels=2, num_classes=7)
-model = ViT(ViTConfig(**sizes, embed_dim=24, depth=3, num_heads=4, mlp_ratio=2.5))
-logits, attention = model(torch.randn(5, 2, 12, 12), return_attention=True)
-print(tuple(logits.shape), len(attention), tuple(attention[0].shape))
-"""
-    assert alone(session[0] / "whole", source) == "(5, 7) 3 (5, 4, 10, 10)\n"
+    tops = re.findall(r"(?m)^(from|import|def|class|@)", text)
+    assert tops == sorted(tops, key=lambda word: word not in ("from", "import"))  # imports first
 
 
 def test_the_lines_of_the_lesson_read_a_digit(session, tmp_path):
@@ -279,18 +249,6 @@ def test_its_own_configuration_will_do_as_well(mine):
     model, same = mine.ViT(mine.ViTConfig(**{f: getattr(CONFIG, f) for f in fields})), ViT(CONFIG)
     same.load_state_dict(model.state_dict())
     assert explorer.page(model) == explorer.page(same)
-
-
-def test_it_reads_digits_as_well_as_the_package(mine):
-    canvases = scattered(300, seed=5, held_out=True)
-    config = load_model(WEIGHTS).config
-    answers = []
-    for made in (mine.ViT(config).eval(), ViT(config).eval()):
-        made.load_state_dict(load_file(WEIGHTS))
-        with torch.no_grad():
-            answers.append(made(canvases.images).argmax(dim=-1))
-    assert (answers[0] == canvases.labels).float().mean() > 0.96
-    assert torch.equal(*answers)
 
 
 def test_the_course_takes_it_up_again(session, capsys, monkeypatch):

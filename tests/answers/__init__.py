@@ -6,6 +6,8 @@ somebody wrote, whole or as an edit of the course's answer.
 
 from pathlib import Path
 
+import pytest
+
 from vit_course.checks.exercise import table
 
 ROWS = [  # the task, what is said, the answer
@@ -13,3 +15,10 @@ ROWS = [  # the task, what is said, the answer
     for file in sorted(Path(__file__).parent.glob("*.txt"))
     for said, source in table(file.read_text(encoding="utf-8"))
 ]
+# Exercises whose trials train, or run a trained model on hundreds of pictures.
+HEAVY = ("beat_the_bar", "likeness", "needed", "shared_position", "templates")
+
+
+def marked(name: str, *others: str):
+    """The values of a test on this exercise, which is slow where its trials are."""
+    return pytest.param(name, *others, marks=[pytest.mark.slow] if name in HEAVY else [])

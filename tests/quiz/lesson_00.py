@@ -4,7 +4,6 @@ import torch
 
 from vit_course import checks
 from vit_steps import normalize, weights
-from vit_steps.predict import predict
 from vit_steps.training.data import scattered
 
 from . import near, only
@@ -20,22 +19,6 @@ def q2_way_back():
     assert moved.permute(2, 0, 1).permute(2, 0, 1).equal(x)
     orders = dict(a=(2, 0, 1), b=(1, 2, 0), c=(0, 2, 1))
     return only(**{letter: moved.permute(order).equal(x) for letter, order in orders.items()})
-
-
-def q3_shares_of_something_else():
-    torch.manual_seed(0)
-    total = sum(share for _, share in predict("photos", torch.rand(3, 40, 40))[0].shares)
-    return only(a=abs(total) < 1e-4, b=1e-4 < total < 1 - 1e-4, c=abs(total - 1) < 1e-4)
-
-
-def q4_what_grey_shows():
-    grey = torch.full((4, 4, 3), 100, dtype=torch.uint8)
-    right = grey.permute(2, 0, 1) / 255
-    return only(
-        a=not torch.equal(grey.flip(-1).permute(2, 0, 1) / 255, right),
-        b=not torch.equal(grey.reshape(3, 4, 4) / 255, right),
-        c=not torch.equal(grey.permute(2, 0, 1).float(), right),
-    )
 
 
 def q5_forgotten_std():

@@ -3,7 +3,7 @@
 import torch
 from einops import rearrange
 
-from vit_steps import PatchEmbedding, patchify, unpatchify, weights
+from vit_steps import patchify, unpatchify, weights
 from vit_steps.training.data import scattered
 
 from . import near, only
@@ -37,25 +37,3 @@ def q3_numbers_in_another_order():
 def q4_large_patch():
     a, b = torch.full((768,), -0.1), torch.full((768,), -1.0)
     return near((a @ b) / (a @ a), within=1e-3, a=10, b=1, c=0.1)
-
-
-def q5_pixels_as_tokens():
-    embeds = [PatchEmbedding(224, P, 3, 768) for P in (1, 16)]
-    tokens = [embed(torch.zeros(1, 3, 224, 224)) for embed in embeds]
-    learned = [sum(p.numel() for p in embed.parameters()) for embed in embeds]
-    times = tokens[0].shape[1] // tokens[1].shape[1]  # as many tokens
-    return only(
-        a=learned[0] == 256 * learned[1],
-        b=tokens[0].shape[2] != 768,
-        c=times**2 == 65_536,
-    )
-
-
-def q6_one_pixel():
-    torch.manual_seed(0)
-    embed, images = PatchEmbedding(64, 16, 3, 32).requires_grad_(False), torch.randn(1, 3, 64, 64)
-    changed = images.clone()
-    changed[0, 0, 20, 50] += 5
-    moved = (embed(changed) != embed(images)).sum(dim=-1)[0]  # numbers of each of 16 tokens
-    counts = moved[moved > 0].tolist()
-    return only(a=counts == [1], b=counts == [32], c=counts == [1] * 16)

@@ -3,10 +3,8 @@
 from math import isclose
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 from torch.nn import functional as F
-
-from vit_steps.training import train_step
 
 from . import only
 
@@ -46,28 +44,6 @@ def q3_val_or_test():
     return only(**{x: abs(said.mean().item() - 0.9) < 0.002 for x, said in reported.items()})
 
 
-def q4_caught_by_one_batch():
-    def learned(images: Tensor, labels: Tensor, of_another: bool = False) -> bool:
-        torch.manual_seed(0)
-        model, before = (
-            nn.Sequential(nn.Flatten(), nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 10))
-            for _ in "12"
-        )
-        optimizer = torch.optim.AdamW((before if of_another else model).parameters(), lr=0.02)
-        losses = [train_step(model, optimizer, images, labels).item() for _ in range(60)]
-        return losses[-1] < 0.1
-
-    torch.manual_seed(0)
-    images, labels = torch.randn(64, 1, 8, 8), torch.randint(10, (64,))
-    assert learned(images, labels)
-    twice = torch.arange(64) % 48  # a third of 48 pictures is there twice
-    return only(
-        a=not learned(images.flip(2), labels),
-        b=not learned(images[twice], labels[twice]),
-        c=not learned(images, labels, of_another=True),
-    )
-
-
 def q5_a_mode_that_is_left():
     model, at_work = nn.Dropout(0.5), 0
     model.train()
@@ -75,27 +51,3 @@ def q5_a_mode_that_is_left():
         at_work += (model(torch.ones(100)) == 0).any().item()
         model.eval()  # the report
     return only(a=at_work == 1, b=at_work == 7, c=at_work == 8)
-
-
-def q6_a_new_adamw():
-    def go_on(stops: bool, saved: bool = False) -> Tensor:
-        """A weight after five steps and five more."""
-        torch.manual_seed(0)
-        model = nn.Linear(4, 3)
-        optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
-        for step in range(10):
-            if step == 5 and stops:
-                state = optimizer.state_dict()
-                optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
-                if saved:
-                    optimizer.load_state_dict(state)
-            train_step(model, optimizer, torch.randn(8, 4), torch.randint(3, (8,)))
-        return model.weight.detach()
-
-    never = go_on(stops=False)
-    assert torch.equal(go_on(stops=True, saved=True), never)
-    try:
-        alike, error = torch.equal(go_on(stops=True), never), False
-    except (KeyError, RuntimeError, ValueError):
-        alike, error = False, True
-    return only(a=not error and not alike, b=alike, c=error)

@@ -64,12 +64,3 @@ def q5_always_right():
         return all(int(n * (1 - ratio)) == n * stays for n in whole)
 
     return only(a=right(0.9), b=right(0.75), c=right(0.8))
-
-
-def q6_more_patches():
-    def inputs(read) -> set[int]:
-        return {read(torch.zeros(2, patches, 8)).shape[1] for patches in (16, 25)}
-
-    a = len(inputs(lambda x: x.mean(dim=1))) == 1  # one Linear takes both
-    b = len(inputs(lambda x: x.flatten(1))) == 1
-    return only(a=a and not b, b=b and not a, c=a and b)

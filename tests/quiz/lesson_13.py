@@ -32,21 +32,6 @@ def q3_three_patches_and_one():
     return only(a=found == (15, 4), b=found == (20, 2), c=found == (20, 4))
 
 
-def q4_a_run_in_which_the_merging_alone_is_missing():
-    """The same tokens left out: what is left is B and the rest of A, as after merging."""
-    x, keys, sizes = torch.randn(1, 9, 3), torch.randn(1, 9, 4), torch.ones(1, 9)
-    merged = scale.merge_tokens(x, keys, sizes, 2)[0]
-    chosen, _ = scale.merge_tokens(x, keys, torch.tensor([[1e-6, 1] * 4 + [1e-6]]), 2)
-    twice = scale.merge_tokens(x, keys, sizes, 4)[0]
-    more = scale.merge_tokens(*(t.repeat(2, *[1] * (t.dim() - 1)) for t in (x, keys, sizes)), 2)[0]
-
-    def right(other):  # as many tokens, all of them old ones: none is a mean
-        old = torch.cdist(other[:1], x).amin(dim=2).max() < 1e-4
-        return other.shape[1] == merged.shape[1] and bool(old)
-
-    return only(a=right(twice), b=right(chosen), c=right(more))
-
-
 def q5_first_of_three():
     torch.manual_seed(0)
     model, images, labels = nn.Linear(4, 3), torch.randn(10, 4), torch.arange(10) % 3
