@@ -147,6 +147,50 @@ def first_wrong(check: Exercise, results: list) -> int:
     return wrong[0] if wrong else 0
 
 
+# What is no answer ------------------------------------------------------------------------------
+
+
+def unfilled(*_, **__):
+    return ...
+
+
+def without_body(*_, **__): ...
+
+
+def not_implemented(*_, **__):
+    raise NotImplementedError
+
+
+def raising(*_, **__):
+    return torch.zeros(2).no_such_method()
+
+
+def of_wrong_type(*_, **__):
+    return {"not": "this"}
+
+
+def returning_nothing(*arguments, **__):
+    list(arguments)
+
+
+@each_exercise
+def test_a_stub_is_not_attempted_yet(name):
+    for stub in (..., unfilled, without_body, not_implemented):
+        assert TASKS[name].judge(stub) == LEFT
+
+
+@each_exercise
+def test_code_that_raises_or_gives_nothing_gets_a_message(name, monkeypatch):
+    monkeypatch.setattr("vit_course.checks.exercise.PATIENCE", -1.0)  # no pair of mistakes does it
+    judge = TASKS[name].judge
+    line = "return torch.zeros(2).no_such_method"
+    assert f"raises AttributeError in the line `{line}" in judge(raising)
+    for answer in (of_wrong_type, returning_nothing, lambda: 1, 3, None, torch.zeros(1)):
+        message = judge(answer)
+        assert message not in ("right", LEFT)
+        assert len(message) > 20
+
+
 # The form itself ---------------------------------------------------------------------------------
 
 

@@ -16,7 +16,7 @@ ROWS = [  # the task, what is said, the answer
     for said, source in table(file.read_text(encoding="utf-8"))
 ]
 # Exercises whose trials train, or run a trained model on hundreds of pictures.
-HEAVY = ("beat_the_bar", "likeness", "needed", "shared_position", "templates")
+HEAVY = ("beat_the_bar", "likeness", "needed", "shared_position")
 
 
 def marked(name: str, *others: str):

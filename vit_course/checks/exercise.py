@@ -81,7 +81,11 @@ class Exercise(Check):
     @cached_property
     def mistakes(self) -> list[tuple[str, Callable]]:
         """What to tell, and the wrong answer that is told so."""
-        return [(message, self.made(edited(self.answer, edit))) for message, edit in self.edits]
+        return [(message, self.with_edit(edit)) for message, edit in self.edits]
+
+    def with_edit(self, edit: str) -> Callable:
+        """Make the answer with one edit."""
+        return self.made(edited(self.answer, edit))
 
     def made(self, source: str) -> Callable:
         """Make the answer that a source defines."""

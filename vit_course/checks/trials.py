@@ -145,11 +145,6 @@ def waves(*shape: int) -> Tensor:
     return torch.linspace(0, 9 + count / 7, count).sin().reshape(shape)
 
 
-def nothing(result: Any) -> bool:
-    """Tell whether an answer was left open, or returns nothing."""
-    return result is None or result is ...
-
-
 def learns(what: str, *inputs: Any) -> Trial:
     """Make a trial of whether gradients pass: what stands inside a model must hand them on."""
     return Trial(what, passing, inputs)
