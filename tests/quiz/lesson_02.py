@@ -3,17 +3,13 @@
 import torch
 from torch.nn import functional as F
 
-from vit_steps import ViT, weights
+from vit_steps import weights
 
 from . import only
 
 
-def reader() -> ViT:
-    return weights.load("scattered").model.requires_grad_(False)
-
-
 def q6_what_positions_learn():
-    positions = reader().tokens.pos_embed[0]
+    positions = weights.load("scattered").model.tokens.pos_embed[0].detach()
     like = F.cosine_similarity(positions[1:, None], positions[None], dim=-1)  # (16, 17)
     like[:, 1:].fill_diagonal_(-1)
     grid = torch.cartesian_prod(torch.arange(4.0), torch.arange(4.0))

@@ -1,10 +1,8 @@
 """Lesson 04: the equation, its scale, its cost."""
 
 import torch
-from torch import nn
-from torch.utils.flop_counter import FlopCounterMode
 
-from vit_steps import MultiHeadAttention, merge_heads, scaled_dot_product_attention
+from vit_steps import scaled_dot_product_attention
 
 from . import near, only, same
 
@@ -15,17 +13,6 @@ def q1_spread_of_scores():
     return near((q * k).sum(dim=-1).std(), within=1, a=8, b=16, c=256)
 
 
-def q2_without_proj():
-    torch.manual_seed(0)
-    v = torch.randn(1, 12, 1, 64)
-    changed = v.clone()
-    changed[:, 3] += 1
-    moved = (merge_heads(changed) != merge_heads(v)).sum().item()
-    proj = nn.Linear(768, 768)
-    assert (proj(merge_heads(changed)) != proj(merge_heads(v))).sum() == 768
-    return only(a=moved == 12, b=moved == 64, c=moved == 768)
-
-
 def q3_mean_of_row_sums():
     torch.manual_seed(0)
     weights = torch.randn(197, 197).softmax(dim=-2)
@@ -33,20 +20,6 @@ def q3_mean_of_row_sums():
     assert sums.std() > 0.05  # the single rows show it
     assert round(weights.mean().item(), 3) == 0.005
     return near(sums.mean(), within=1e-3, a=1, b=197, c=1 / 197)
-
-
-def q4_half_as_many_heads():
-    def measured(heads: int) -> tuple[int, int]:
-        """Attention weights, and operations of the two products."""
-        q, k, v = torch.zeros(3, 1, heads, 32, 96 // heads)
-        with FlopCounterMode(display=False) as counter:
-            scaled_dot_product_attention(q, k, v)
-        x = torch.zeros(1, 32, 96)
-        weights = MultiHeadAttention(96, heads)(x, return_attention=True)[1]
-        return weights.numel(), counter.get_total_flops()
-
-    weights, work = (six / twelve for six, twelve in zip(measured(6), measured(12), strict=True))
-    return only(a=weights == work == 0.5, b=weights == work == 1, c=(weights, work) == (0.5, 1))
 
 
 def q5_without_the_scale_but_started_smaller():

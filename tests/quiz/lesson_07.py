@@ -3,7 +3,6 @@
 from math import isclose
 
 import torch
-from torch import nn
 from torch.nn import functional as F
 
 from . import only
@@ -42,12 +41,3 @@ def q3_val_or_test():
     best = val.argmax(dim=1, keepdim=True)
     reported = dict(a=val.gather(1, best), b=test.gather(1, best), c=test.amax(dim=1))
     return only(**{x: abs(said.mean().item() - 0.9) < 0.002 for x, said in reported.items()})
-
-
-def q5_a_mode_that_is_left():
-    model, at_work = nn.Dropout(0.5), 0
-    model.train()
-    for _ in range(8):
-        at_work += (model(torch.ones(100)) == 0).any().item()
-        model.eval()  # the report
-    return only(a=at_work == 1, b=at_work == 7, c=at_work == 8)

@@ -6,25 +6,10 @@ import torch
 from torch import nn
 
 import vit_steps
-from vit_steps import ViT, ViTConfig
 from vit_steps.training import load_model
 from vit_steps.training.data import scattered
 
 from . import only
-
-
-def q1_in_the_shapes():
-    def shapes(**other) -> list[torch.Size]:
-        sizes = dict(image_size=16, patch_size=4, embed_dim=64, depth=2, num_heads=4)
-        with torch.device("meta"):
-            model = ViT(ViTConfig(**(sizes | other)))
-        return [p.shape for p in model.parameters()]
-
-    return only(
-        a=shapes() != shapes(mlp_ratio=2.0),
-        b=shapes() != shapes(num_heads=8),
-        c=shapes() != shapes(pool="mean"),
-    )
 
 
 @torch.no_grad()

@@ -39,16 +39,3 @@ def q5_first_of_three():
     losses = [F.cross_entropy(model(some), theirs) for some, theirs in pieces]
     whole, rest = F.cross_entropy(model(images), labels), 0.3 * (losses[1] + losses[2])
     return near((whole - rest) / losses[0], a=1 / 3, b=1 / 4, c=2 / 5)
-
-
-def q6_what_eight_pieces_save():
-    def held(batch: int) -> dict[str, int]:
-        return scale.training_memory(ViTConfig.preset("B/16"), batch)
-
-    few, many = held(8), held(64)
-    work = 8 * sum(scale.multiply_adds(ViTConfig.preset("B/16")).values())
-    return only(
-        a=few["activations"] == many["activations"] / 8,
-        b=few["optimizer"] < many["optimizer"],
-        c=8 * work < 64 * work / 8,
-    )
