@@ -254,6 +254,11 @@ def test_one_mistake_then_two_then_a_relation_then_a_number():
     assert check.judge(lambda x: (x**3).T).startswith("x0: all 6 numbers are wrong; the first")
 
 
+def test_the_last_definition_of_an_answer_is_the_answer():
+    check = Exercise("def g(x):\n    return 2 * x\n\n\ndef f(x):\n    return g(x)", [], "")
+    assert (check.name, check.reference(3)) == ("f", 6)
+
+
 def test_where_several_pairs_fit_it_says_so():
     check = exercise(SMALL + "this is twice and a bit\n    2 * x => x + x + x\n")
     said = check.judge(lambda x: 3 * x + 1)

@@ -16,7 +16,7 @@ from vit_course import checks, lessons
 from vit_course.checks import as_published, museum
 from vit_course.checks.exercise import COMMON
 from vit_course.checks.keeping import PIECES
-from vit_course.checks.lesson_12 import in_cell
+from vit_course.checks.lesson_12 import in_cell, report
 from vit_steps import MultiHeadAttention, ViT, variants, weights
 from vit_steps.training import train_step
 
@@ -350,6 +350,13 @@ def test_a_line_is_told_as_far_as_the_doctor_knows_it():
     told = in_cell("blocks.0 (forward at line 5 of a cell)")
     assert told == "blocks.0, in the forward that begins at line 5 of your cell"
     assert in_cell("blocks.0 (forward at encoder.py:12)") == "blocks.0"
+
+
+def test_a_patient_is_told_how_many_findings_there_are():
+    assert report(ViT) == "the doctor: 0 findings"
+    without_sum = checks.FirstPatient.with_edit("x = x + z => x = z")
+    assert report(without_sum).startswith("the doctor: 1 finding\n")
+    assert report(checks.FirstPatient.sick).startswith("the doctor: 3 findings\n")
 
 
 def test_17_and_18_are_the_same_lines():
