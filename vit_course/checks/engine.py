@@ -61,7 +61,7 @@ class Check:
         """Set what a check holds; `keeps` names the piece of `my_vit.py` that an answer is."""
         self.trials, self.keeps = trials, keeps
         self.slips = SLIPS | dict(slips or {})
-        self.known: dict[tuple[Callable, int], Any] = {}
+        self.outcomes: dict[tuple[Callable, int], Any] = {}
         if keeps:
             judges[keeps] = self.judge
 
@@ -134,9 +134,9 @@ class Check:
                 return message
         return None
 
-    def agrees(self, known: Callable, results: Sequence[Any], number: int) -> bool:
+    def agrees(self, answer: Callable, results: Sequence[Any], number: int) -> bool:
         """Tell whether an attempt gives in that trial what a known wrong answer gives."""
-        return compare(results[number], self.outcome_of(known, number)) is None
+        return compare(results[number], self.outcome_of(answer, number)) is None
 
     def gives_wrong(self, results: Sequence[Any], number: int) -> bool:
         """Tell whether what an attempt gives in that trial is wrong, and not merely an error."""
@@ -147,11 +147,11 @@ class Check:
         wrong = [part for part, right in pairs if compare(part, right)]
         return bool(wrong) and not isinstance(wrong[0], Raised)
 
-    def outcome_of(self, known: Callable, number: int) -> Any:
+    def outcome_of(self, answer: Callable, number: int) -> Any:
         """Give what the reference or a known wrong answer gives in that trial, from memory."""
-        if (known, number) not in self.known:
-            self.known[known, number] = outcome(self.trials[number], known, self.slips)
-        return self.known[known, number]
+        if (answer, number) not in self.outcomes:
+            self.outcomes[answer, number] = outcome(self.trials[number], answer, self.slips)
+        return self.outcomes[answer, number]
 
 
 def outcome(trial: Trial, answer: Callable, slips: Mapping[str, str]) -> Any:

@@ -62,21 +62,21 @@ def my_file(name: str = "") -> Path:
     return path.with_name(name) if name else path
 
 
-def keep(name: str, thing: Callable) -> str:
+def keep(name: str, piece: Callable) -> str:
     """Put a piece into the learner's file, in the place of an earlier one of that name.
 
     Returns:
         What became of it, in words. It does not raise: a right answer is right, kept or not.
     """
-    if (getattr(thing, "__module__", "") or "").startswith("vit_steps"):
+    if (getattr(piece, "__module__", "") or "").startswith("vit_steps"):
         return "but this is the course's own, so it is not kept as yours"
-    path, source = my_file(), source_of(thing)
+    path, source = my_file(), source_of(piece)
     if source is None:
         kind = "class" if name[0].isupper() else "def"
         return f"to keep it in {path.name}, write it in a cell as `{kind} {name}`"
     try:
         text = path.read_text(encoding="utf-8") if path.exists() else HEADER
-        text = with_piece(text, name, thing, source)
+        text = with_piece(text, name, piece, source)
         alone = judge(name, getattr(run(text, path), name))
         if alone != "right":  # a method that was hung on the class elsewhere, for example
             return f"but not kept: what stands in its cell alone is not right ({alone})"
@@ -93,7 +93,7 @@ def keep(name: str, thing: Callable) -> str:
     return f"`{name}` is kept in {path.name}{lost if 'google.colab' in sys.modules else ''}"
 
 
-def with_piece(text: str, name: str, thing: Callable, source: str) -> str:
+def with_piece(text: str, name: str, piece: Callable, source: str) -> str:
     """Give the text of the file with this piece, and what it needs, in it.
 
     Raises:
@@ -102,10 +102,10 @@ def with_piece(text: str, name: str, thing: Callable, source: str) -> str:
     """
     imports: list[str] = []
     definitions: dict[str, str] = {}
-    collect(thing, source, imports, definitions)
-    definitions[thing.__name__] = source
-    if thing.__name__ != name:
-        definitions[name] = f"{name} = {thing.__name__}"
+    collect(piece, source, imports, definitions)
+    definitions[piece.__name__] = source
+    if piece.__name__ != name:
+        definitions[name] = f"{name} = {piece.__name__}"
     for defined, its_source in definitions.items():
         text = with_definition(text, defined, its_source, before=name)
     return with_imports(text, imports)
@@ -116,18 +116,18 @@ def stand_in(name: str) -> str:
     return f"from {PIECES[name]} import {name}{STAND_IN}"
 
 
-def collect(thing: Callable, source: str, imports: list[str], definitions: dict[str, str]) -> None:
+def collect(piece: Callable, source: str, imports: list[str], definitions: dict[str, str]) -> None:
     """Gather what a source uses beside itself: imports, and the learner's own helpers.
 
     Raises:
         ValueError: it uses something that stands in the notebook alone, such as a tensor.
     """
-    around = globals_of(thing)
+    around = globals_of(piece)
     for name in used_names(source):
-        if name in PIECES and name != thing.__name__:
+        if name in PIECES and name != piece.__name__:
             imports.append(stand_in(name))
-        elif name in around and name not in definitions and around[name] is not thing:
-            write_down(name, around[name], thing.__module__, imports, definitions)
+        elif name in around and name not in definitions and around[name] is not piece:
+            write_down(name, around[name], piece.__module__, imports, definitions)
 
 
 def write_down(

@@ -99,9 +99,9 @@ it returns the positions; give the model back: return model
 # by_luck: how often a bag, dealt anew, gives as large a gap --------------------------------------
 
 
-def gap(left: Sequence[float], right: Sequence[float]) -> float:
+def gap(first: Sequence[float], second: Sequence[float]) -> float:
     """Give how far two means are apart."""
-    return abs(sum(left) / len(left) - sum(right) / len(right))
+    return abs(sum(first) / len(first) - sum(second) / len(second))
 
 
 def again(what: str, first: list[float], second: list[float]) -> Trial:

@@ -133,17 +133,17 @@ class Exhibit:
 class Hung:
     """An exhibit as the output of a cell: with buttons in a browser, as text elsewhere."""
 
-    def __init__(self, shown: Exhibit):
-        self.shown = shown
+    def __init__(self, item: Exhibit):
+        self.item = item
 
     def __repr__(self) -> str:
-        number, line = self.shown.number, len(self.shown.lines)
+        number, line = self.item.number, len(self.item.lines)
         call = f"checks.exhibit({number}, {line}) for line {line}"
-        return f'{self.shown!r}\n\n{ASK}\nTo answer: {call}, checks.exhibit({number}, "sound")'
+        return f'{self.item!r}\n\n{ASK}\nTo answer: {call}, checks.exhibit({number}, "sound")'
 
     def _repr_html_(self) -> str:
         return "\n".join(
-            [STYLE, LOOK, '<div class="vit-quiz vit-exhibit">', self.shown.html(), "</div>"]
+            [STYLE, LOOK, '<div class="vit-quiz vit-exhibit">', self.item.html(), "</div>"]
         )
 
 
@@ -219,10 +219,10 @@ def exhibit(number: int, answer: Any = None) -> Hung | None:
     Raises:
         ValueError: there is no such exhibit or line.
     """
-    shown = exhibit_of(number)
+    item = exhibit_of(number)
     if answer is None:
-        return Hung(shown)
-    print(f"{shown!r}\n\n{shown.judge(answer)}")
+        return Hung(item)
+    print(f"{item!r}\n\n{item.judge(answer)}")
     return None
 
 
@@ -258,29 +258,41 @@ def patient(number: int, mended: bool = False, config: ViTConfig = CONFIG) -> nn
         mended: whether the lines at fault are mended.
         config: its sizes; exhibit 2 has its own.
     """
-    shown = exhibit_of(number)
-    names = defined(shown, mended)
-    model = names["SmallViT"]() if shown.place == "SmallViT" else ViT(config)
-    if shown.place == "train_step":
+    item = exhibit_of(number)
+    names = defined(item, mended)
+    model = names["SmallViT"]() if item.place == "SmallViT" else ViT(config)
+    if item.place == "train_step":
         model.train_step = names["train_step"]
         return model
-    for module in list(model.modules()):
-        if type(module).__name__ == shown.place != "SmallViT":
-            # Not a copy with other weights: the same module, of another class.
-            module.__class__ = type(shown.place, (type(module),), names)
-        elif isinstance(module, EncoderBlock) and shown.place == "MultiHeadAttention":
-            module.__class__ = Block
-        elif isinstance(module, Encoder) and shown.place == "EncoderBlock":
-            module.__class__ = Row
+    for name, module in list(model.named_modules()):
+        if type(module).__name__ == item.place != "SmallViT":
+            kind = type(item.place, (type(module),), names)
+        elif isinstance(module, EncoderBlock) and item.place == "MultiHeadAttention":
+            kind = Block
+        elif isinstance(module, Encoder) and item.place == "EncoderBlock":
+            kind = Row
+        else:
+            continue
+        if name:
+            model.set_submodule(name, with_methods_of(kind, module))
+        else:
+            model = with_methods_of(kind, module)
     return model
 
 
-def defined(shown: Exhibit, mended: bool) -> dict[str, Any]:
+def with_methods_of(kind: type[nn.Module], module: nn.Module) -> nn.Module:
+    """Make a module of another class with the same parameters and parts, and no new weights."""
+    new = kind.__new__(kind)
+    vars(new).update(vars(module))
+    return new
+
+
+def defined(item: Exhibit, mended: bool) -> dict[str, Any]:
     """Run an exhibit's lines, and give what they define.
 
     Their file is called exhibit_1.py where something, such as the doctor, tells a line of it.
     """
-    source, module = shown.source(mended), f"exhibit_{shown.number}{'_mended' if mended else ''}"
+    source, module = item.source(mended), f"exhibit_{item.number}{'_mended' if mended else ''}"
     file = f"{module}.py"
     linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
     names = {"__name__": module, "F": F, "nn": nn, "torch": torch, "rearrange": rearrange}
