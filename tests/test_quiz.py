@@ -4,10 +4,10 @@ import re
 from collections import Counter
 from collections.abc import Callable
 from html.parser import HTMLParser
-from importlib import import_module
 
 import pytest
 import quiz
+from quiz import beyond, core
 
 from vit_course import checks, lessons
 from vit_course.checks import choosing
@@ -23,8 +23,8 @@ def questions_of(lesson: int) -> dict[int, Question]:
 
 
 def proofs_of(lesson: int) -> dict[int, Callable[[], str]]:
-    module = import_module(f"quiz.lesson_{lesson:02}")
-    return {int(name[1]): f for name, f in vars(module).items() if name[:1] == "q" and "_" in name}
+    proofs = vars(core) | vars(beyond)
+    return {int(n[5]): proof for n, proof in proofs.items() if n.startswith(f"l{lesson:02}_q")}
 
 
 # Form --------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Proofs of the quiz's right answers: `q3_...` of a lesson's module works out question 3's letter.
+"""Proofs of the quiz's right answers: `l05_q3_...` works out the letter of lesson 05's question 3.
 
 It computes what each answer says, and gives the letter of the one that holds. Proven are numbers,
 and what the trained weights or PyTorch could belie; of the others the letter stands in `KEY`.
