@@ -57,8 +57,8 @@ def test_the_packages_own_piece_is_right(name):
 def test_each_edit_is_refused_and_told_its_message(name):
     check = TASKS[name]
     assert len(check.edits) >= 3
-    for (said, edit), (_, wrong) in zip(check.edits, check.mistakes, strict=True):
-        assert said in check.told(results_of(check, wrong)).split("\nor: "), edit
+    for (expected, edit), (_, wrong) in zip(check.edits, check.mistakes, strict=True):
+        assert expected in check.told(results_of(check, wrong)).split("\nor: "), edit
 
 
 def told_apart(check: Exercise, number: int) -> bool:
@@ -83,9 +83,9 @@ def test_each_trial_is_needed_by_some_mistake(name):
 
 @each_exercise
 def test_each_exercise_has_answers_of_other_people(name):
-    said = [said for asked, said, _ in ROWS if asked == name]
-    assert said.count("right") >= 2
-    assert len(said) - said.count("right") >= 3
+    messages = [message for task, message, _ in ROWS if task == name]
+    assert messages.count("right") >= 2
+    assert len(messages) - messages.count("right") >= 3
 
 
 @cache
@@ -96,11 +96,11 @@ def message_for(name: str, source: str) -> str:
     return check.judge(check.made(edited(check.answer, source)))
 
 
-@pytest.mark.parametrize(("name", "said", "source"), [marked(*row) for row in ROWS])
-def test_an_answer_of_other_people_is_told_what_is_wrong_with_it(name, said, source):
+@pytest.mark.parametrize(("name", "expected", "source"), [marked(*row) for row in ROWS])
+def test_an_answer_of_other_people_is_told_what_is_wrong_with_it(name, expected, source):
     message = message_for(name, source)
-    assert (message == "right") is (said == "right"), message
-    assert said in message
+    assert (message == "right") is (expected == "right"), message
+    assert expected in message
     assert not message.startswith(LEFT)
 
 
@@ -115,8 +115,8 @@ def test_nine_in_ten_wrong_answers_are_named_not_only_told_a_symptom():
     wrong = [row for row in ROWS if row[1] != "right" and not is_slow(*row)]
     unnamed = []
     for name, _, source in wrong:
-        message, known = message_for(name, source), {said for said, _ in TASKS[name].edits}
-        if not set(message.split("\nor: ")) <= known and SYMPTOM.search(message):
+        message, edits = message_for(name, source), dict(TASKS[name].edits)
+        if not set(message.split("\nor: ")) <= set(edits) and SYMPTOM.search(message):
             unnamed.append((name, message))
     assert len(wrong) > 800
     assert len(unnamed) <= 0.1 * len(wrong), unnamed
@@ -128,15 +128,15 @@ def test_two_mistakes_at_once_are_both_named(name):
     """A few pairs, drawn; where several mistakes do the same, another pair may be named too."""
     check = TASKS[name]
     assert all(one != two for (one, two), _ in check.pairs)
-    drawn = random.Random(0).sample(check.pairs, min(6, len(check.pairs)))
-    for said, wrong in drawn:
+    sample = random.Random(0).sample(check.pairs, min(6, len(check.pairs)))
+    for expected, wrong in sample:
         results = results_of(check, wrong)
         if not any(check.tells(results, number) for number in range(len(results))):
             continue  # a yes or no has many causes
-        told = check.told(results)
+        message = check.told(results)
         one_hides_the_other = check.wholly(results, first_wrong(check, results))
         telling = any(check.tells(results, number) for number in range(len(results)))
-        both = all(one in told for one in said) or "other pairs" in told
+        both = all(one in message for one in expected) or "other pairs" in message
         assert one_hides_the_other or both or not telling
 
 
@@ -261,9 +261,11 @@ def test_the_last_definition_of_an_answer_is_the_answer():
 
 def test_where_several_pairs_fit_it_says_so():
     check = exercise(SMALL + "this is twice and a bit\n    2 * x => x + x + x\n")
-    said = check.judge(lambda x: 3 * x + 1)
-    assert said.startswith("two things at once, though more than one pair does this:\n1. this is")
-    assert "or these two:\n1. this is not turned\n2. this is twice and a bit" in said
+    message = check.judge(lambda x: 3 * x + 1)
+    assert message.startswith(
+        "two things at once, though more than one pair does this:\n1. this is"
+    )
+    assert "or these two:\n1. this is not turned\n2. this is twice and a bit" in message
 
 
 def test_a_pair_is_not_guessed_from_errors_alone():
@@ -296,7 +298,7 @@ NUMBERS = torch.arange(24.0).reshape(2, 3, 4) ** 2 + 1
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "expected"),
     [
         (lambda x: x.transpose(1, 2), "axes 1 and 2 are swapped"),
         (lambda x: x.permute(1, 2, 0), "as by permute(1, 2, 0)"),
@@ -315,8 +317,8 @@ NUMBERS = torch.arange(24.0).reshape(2, 3, 4) ** 2 + 1
         (lambda x: x.flatten()[torch.randperm(24)].view_as(x), "all the right numbers are there"),
     ],
 )
-def test_a_wrong_tensor_is_told_by_its_relation_to_the_right_one(change, said):
-    assert said in relation(change(NUMBERS), NUMBERS)
+def test_a_wrong_tensor_is_told_by_its_relation_to_the_right_one(change, expected):
+    assert expected in relation(change(NUMBERS), NUMBERS)
 
 
 def test_where_there_is_no_relation_none_is_told():

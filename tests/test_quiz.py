@@ -74,7 +74,7 @@ def test_a_file_is_read(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "said"),
+    ("old", "new", "message"),
     [
         ("1. ", "2. ", 'it must begin with "1. "'),
         ("  c z", "  d z", "its letters are"),
@@ -83,10 +83,10 @@ def test_a_file_is_read(tmp_path):
         ("      Why.\n", "", "an option has no reason"),
     ],
 )
-def test_a_file_of_wrong_form_is_refused(old, new, said, tmp_path):
+def test_a_file_of_wrong_form_is_refused(old, new, message, tmp_path):
     path = tmp_path / "some.txt"
     path.write_text(GOOD.replace(old, new), encoding="utf-8")
-    with pytest.raises(ValueError, match=re.escape(f"some.txt, question 1: {said}")):
+    with pytest.raises(ValueError, match=re.escape(f"some.txt, question 1: {message}")):
         choosing.read(path)
 
 
@@ -130,11 +130,11 @@ class Page(HTMLParser):
 
 
 def test_a_quiz_shows_its_questions_with_a_button_for_each_option():
-    shown = checks.quiz(4)
-    page = Page(shown._repr_html_())
+    output = checks.quiz(4)
+    page = Page(output._repr_html_())
     assert page.open == page.ids == []
     assert len(page.buttons) == 18
-    plain, text = repr(shown), " ".join(page.shown.replace("\u2002", "").split())
+    plain, text = repr(output), " ".join(page.shown.replace("\u2002", "").split())
     for q in questions_of(4).values():
         bare = q.text.replace("`", "").replace("*", "")
         assert f"{q.number}. {bare}" in text
@@ -160,8 +160,8 @@ def test_an_answer_prints_the_question_again_the_verdict_and_the_reason(letter, 
     q = questions_of(4)[2]
     assert checks.quiz(4, 2, f" {letter.upper()} ") is None
     verdict = "right" if letter == q.right else "not right"
-    told = f"{q} {letter} is {verdict}. {q.reasons[letter]}"
-    assert " ".join(told.split()) in " ".join(capsys.readouterr().out.split())
+    expected = f"{q} {letter} is {verdict}. {q.reasons[letter]}"
+    assert " ".join(expected.split()) in " ".join(capsys.readouterr().out.split())
 
 
 def test_one_question_alone_is_shown():

@@ -21,9 +21,9 @@ def only(**holds: bool) -> str:
     return true[0]
 
 
-def near(value: float, within: float = 1e-5, **said: float) -> str:
+def near(value: float, within: float = 1e-5, **numbers: float) -> str:
     """The letter of the one number that a value is near."""
-    return only(**{letter: abs(value - number) < within for letter, number in said.items()})
+    return only(**{letter: abs(value - number) < within for letter, number in numbers.items()})
 
 
 def same(a: torch.Tensor, b: torch.Tensor) -> bool:

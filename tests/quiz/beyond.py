@@ -32,14 +32,14 @@ def l08_q4_each_its_own_shuffle():
     torch.manual_seed(0)
     val, few, _ = load_data("digits", val_fraction=0.14)
 
-    def read(known: Tensor, asked: Tensor) -> float:
-        apart = torch.cdist(asked, known, compute_mode="donot_use_mm_for_euclid_dist")
+    def read(examples: Tensor, queries: Tensor) -> float:
+        apart = torch.cdist(queries, examples, compute_mode="donot_use_mm_for_euclid_dist")
         return (few.labels[apart.argmin(dim=1)] == val.labels).double().mean().item()
 
     images, order = (few.images.flatten(1), val.images.flatten(1)), torch.randperm(64)
     assert read(*images) == read(*(x[:, order] for x in images)) > 0.9
-    left = read(*(x.gather(1, torch.rand(x.shape).argsort(dim=1)) for x in images))
-    return only(a=left > 0.9, b=0.8 < left < 0.9, c=0.05 < left < 0.15)
+    share = read(*(x.gather(1, torch.rand(x.shape).argsort(dim=1)) for x in images))
+    return only(a=share > 0.9, b=0.8 < share < 0.9, c=0.05 < share < 0.15)
 
 
 def l08_q6_seeds_that_suffice():
@@ -82,11 +82,11 @@ def l09_q3_two_patches_hidden():
     middle = -(apart[:, 0, :, None] ** 2 + apart[:, 1, None, :] ** 2)
     chance = torch.rand(300, *GRID, generator=torch.Generator().manual_seed(0))
 
-    def lost(seen: Tensor) -> float:
-        best = seen.flatten(1).topk(2).indices
+    def lost(scores: Tensor) -> float:
+        best = scores.flatten(1).topk(2).indices
         hidden = torch.zeros(300, 16, dtype=torch.bool).scatter(1, best, True)
-        said = maps.blinded(model, data.images, hidden.unflatten(1, GRID)).argmax(dim=1)
-        return (said != data.labels).double().mean().item()
+        answers = maps.blinded(model, data.images, hidden.unflatten(1, GRID)).argmax(dim=1)
+        return (answers != data.labels).double().mean().item()
 
     of_map, of_guess, of_chance = map(lost, (marked, middle, chance))
     ahead = of_map > of_guess + 0.03
@@ -94,18 +94,18 @@ def l09_q3_two_patches_hidden():
 
 
 def l09_q4_a_map_of_another():
-    def share(seen: Tensor, touched: Tensor) -> float:
-        return ((seen * touched).sum((1, 2)) / seen.sum((1, 2))).mean().item()
+    def share(scores: Tensor, touched: Tensor) -> float:
+        return ((scores * touched).sum((1, 2)) / scores.sum((1, 2))).mean().item()
 
     gaps, middles, corners, alike = [], [], [], []
     for seed in (2, 3, 4):
-        drawn = scattered(500, seed=seed, held_out=True)
-        touched = maps.touched(drawn.places, 8, GRID, 4).float()
+        canvases = scattered(500, seed=seed, held_out=True)
+        touched = maps.touched(canvases.places, 8, GRID, 4).float()
         others, even = touched.roll(1, dims=0), torch.ones(500, *GRID)
         gaps.append(share(others, touched) - share(even, touched))
         middles.append(touched.mean(dim=0)[1:3, 1:3].mean().item())
         corners.append(touched.mean(dim=0)[::3, ::3].mean().item())
-        alike.append((drawn.labels == drawn.labels.roll(1)).double().mean().item())
+        alike.append((canvases.labels == canvases.labels.roll(1)).double().mean().item())
     return only(a=min(middles) > 2 * max(corners), b=max(alike) > 0.5, c=min(gaps) < 0)
 
 
@@ -116,9 +116,9 @@ def l09_q5_mixed_values():
 
 
 def l09_q6_divided_work():
-    rest = torch.eye(3)[1:]
-    apart = torch.stack([torch.cat([torch.eye(3)[n : n + 1], rest]) for n in (1, 2)])
-    together = torch.cat([torch.tensor([[0.0, 0.5, 0.5]]), rest]).expand(2, 3, 3)
+    others = torch.eye(3)[1:]
+    apart = torch.stack([torch.cat([torch.eye(3)[n : n + 1], others]) for n in (1, 2)])
+    together = torch.cat([torch.tensor([[0.0, 0.5, 0.5]]), others]).expand(2, 3, 3)
     first, second = (maps.rollout([w[None]])[0, 0, 1:].tolist() for w in (apart, together))
     return only(a=first == second, b=first > second, c=first < second)
 
@@ -142,16 +142,16 @@ def l10_q3_another_normalisation():
 
 
 def l10_q4_another_head():
-    mine, file = nn.Linear(8, 3), nn.Linear(8, 1000).state_dict()
-    before = mine.weight.clone()
+    head, file = nn.Linear(8, 3), nn.Linear(8, 1000).state_dict()
+    before = head.weight.clone()
     try:
-        mine.load_state_dict(file, strict=False)
+        head.load_state_dict(file, strict=False)
         refused = False
     except RuntimeError:
         refused = True
     return only(
-        a=not refused and torch.equal(mine.weight, before),
-        b=torch.equal(mine.weight, file["weight"][:3]),
+        a=not refused and torch.equal(head.weight, before),
+        b=torch.equal(head.weight, file["weight"][:3]),
         c=refused,
     )
 
@@ -189,15 +189,15 @@ def l11_q4_who_is_kept():
     noise = torch.tensor([[0.4, 0.8, 0.2, 0.7]])
     with patch("torch.rand", lambda *shape, **options: noise):
         _, _, mask = random_masking(torch.zeros(1, 4, 1), 0.5)
-    kept = (~mask[0]).nonzero().flatten().tolist()
-    return only(a=kept == [0, 2], b=kept == [0, 1], c=kept == [1, 3])
+    numbers = (~mask[0]).nonzero().flatten().tolist()
+    return only(a=numbers == [0, 2], b=numbers == [0, 1], c=numbers == [1, 3])
 
 
 def l11_q5_always_right():
     def right(ratio: float) -> bool:
         stays = 1 - Fraction(str(ratio))
-        whole = [n for n in range(1, 1001) if (n * stays).denominator == 1]
-        return all(int(n * (1 - ratio)) == n * stays for n in whole)
+        counts = [n for n in range(1, 1001) if (n * stays).denominator == 1]
+        return all(int(n * (1 - ratio)) == n * stays for n in counts)
 
     return only(a=right(0.9), b=right(0.75), c=right(0.8))
 
@@ -215,10 +215,11 @@ def l12_q1_two_numbers():
 
     def as_measured(weights: Tensor) -> bool:
         rows = weights / weights.sum(dim=-1, keepdim=True)
-        found = (weights.sum(dim=-1), rows.amax(dim=-1))
-        said = ((1, 5e-4), (0.006, 5e-4))
+        measured = (weights.sum(dim=-1), rows.amax(dim=-1))
+        expected = ((1, 5e-4), (0.006, 5e-4))
         return all(
-            abs(x.mean().item() - n) <= within for x, (n, within) in zip(found, said, strict=True)
+            abs(x.mean().item() - n) <= within
+            for x, (n, within) in zip(measured, expected, strict=True)
         )
 
     return only(
@@ -285,31 +286,31 @@ def l12_q6_a_softmax_too_many():
 
 def l13_q1_twice_as_wide():
     def mixing(width: int) -> int:
-        parts = scale.multiply_adds(ViTConfig.preset("B/16", embed_dim=width))
-        return parts["scores"] + parts["mixture"]
+        work = scale.multiply_adds(ViTConfig.preset("B/16", embed_dim=width))
+        return work["scores"] + work["mixture"]
 
     return near(mixing(1536) / mixing(768), a=1, b=2, c=4)
 
 
 def l13_q2_tokens_at_the_end():
     config = ViTConfig((16, 24), 4, 1, 10, embed_dim=64, depth=4, num_heads=4)
-    model, seen = scale.merging(ViT(config), 2), []
-    model.model.norm.register_forward_hook(lambda _, given, __: seen.append(given[0].shape[1]))
+    model, counts = scale.merging(ViT(config), 2), []
+    model.model.norm.register_forward_hook(lambda _, inputs, __: counts.append(inputs[0].shape[1]))
     model(torch.randn(1, 1, 16, 24))
-    return only(a=seen == [25], b=seen == [19], c=seen == [17])
+    return only(a=counts == [25], b=counts == [19], c=counts == [17])
 
 
 def l13_q3_three_patches_and_one():
     x, sizes = torch.tensor([[[0.0], [10], [30]]]), torch.tensor([[1.0, 3, 1]])
     new, size = scale.merge_tokens(x, torch.ones(1, 3, 2), sizes, 1)
-    found = new[0, 1].item(), size[0, 1].item()
-    return only(a=found == (15, 4), b=found == (20, 2), c=found == (20, 4))
+    result = new[0, 1].item(), size[0, 1].item()
+    return only(a=result == (15, 4), b=result == (20, 2), c=result == (20, 4))
 
 
 def l13_q5_first_of_three():
     torch.manual_seed(0)
     model, images, labels = nn.Linear(4, 3), torch.randn(10, 4), torch.arange(10) % 3
     pieces = zip(images.split([4, 3, 3]), labels.split([4, 3, 3]), strict=True)
-    losses = [F.cross_entropy(model(some), theirs) for some, theirs in pieces]
-    whole, rest = F.cross_entropy(model(images), labels), 0.3 * (losses[1] + losses[2])
-    return near((whole - rest) / losses[0], a=1 / 3, b=1 / 4, c=2 / 5)
+    losses = [F.cross_entropy(model(piece), own_labels) for piece, own_labels in pieces]
+    loss, others = F.cross_entropy(model(images), labels), 0.3 * (losses[1] + losses[2])
+    return near((loss - others) / losses[0], a=1 / 3, b=1 / 4, c=2 / 5)

@@ -39,18 +39,18 @@ def l00_q2_way_back():
 
 def l00_q5_forgotten_std():
     grey = torch.full((3, 2, 2), 0.5)
-    said = checks.difference(grey - 0.5, normalize(grey))
-    return only(a=said == "< 1e-5", b=said == "up to 0.5", c=said == "up to 1")
+    message = checks.difference(grey - 0.5, normalize(grey))
+    return only(a=message == "< 1e-5", b=message == "up to 0.5", c=message == "up to 1")
 
 
 def l00_q6_upside_down():
     test = scattered(2000, seed=1, held_out=True)
     with torch.no_grad():
-        said = weights.load("scattered").model(test.images.flip(2)).argmax(dim=1)
-    read = {d: (said[test.labels == d] == d).float().mean().item() for d in (2, 3, 7)}
-    assert round(read[3], 2) == 0.89
-    assert (said[test.labels == 2] == 5).float().mean() > 0.5
-    most = max(read, key=lambda digit: read[digit])
+        answers = weights.load("scattered").model(test.images.flip(2)).argmax(dim=1)
+    shares = {d: (answers[test.labels == d] == d).float().mean().item() for d in (2, 3, 7)}
+    assert round(shares[3], 2) == 0.89
+    assert (answers[test.labels == 2] == 5).float().mean() > 0.5
+    most = max(shares, key=lambda digit: shares[digit])
     return only(a=most == 2, b=most == 3, c=most == 7)
 
 
@@ -126,18 +126,18 @@ def l04_q5_without_the_scale_but_started_smaller():
     torch.manual_seed(0)
     x, wish, rows, later = *torch.randn(2, 1, 17, 64), *torch.randn(2, 64, 64) / 8
 
-    def read(to_q, smaller):  # times 8 undoes the division
+    def mixed(to_q, smaller):  # times 8 undoes the division
         return scaled_dot_product_attention(x @ to_q.T * smaller, x, x)[0]
 
     moved = []
     for smaller in (1, 8):
         to_q = (rows / smaller).requires_grad_()
-        (read(to_q, smaller) * wish).sum().backward()
+        (mixed(to_q, smaller) * wish).sum().backward()
         torch.optim.Adam([to_q], lr=0.001, eps=1e-16).step()
         moved.append((to_q * smaller - rows).norm().item())
     return only(
-        a=not same(read(rows, 1), read(rows / 8, 8)),
-        b=not same(read(later, 1), read(later / 8, 8)),
+        a=not same(mixed(rows, 1), mixed(rows / 8, 8)),
+        b=not same(mixed(later, 1), mixed(later / 8, 8)),
         c=7.9 < moved[1] / moved[0] < 8.1,
     )
 
@@ -159,8 +159,8 @@ def l04_q6_gradient_of_a_saturated_row():
 def l05_q2_a_shifted_token():
     first, second = nn.LayerNorm(2, eps=1e-6)(torch.tensor([[2.0, 4], [102, 104]])).tolist()
     assert [round(x, 3) for x in first] == [-1, 1]
-    found = [round(x, 1) for x in second]
-    return only(a=found == [0, 0], b=found == [-1, 1], c=found == [99, 101])
+    values = [round(x, 1) for x in second]
+    return only(a=values == [0, 0], b=values == [-1, 1], c=values == [99, 101])
 
 
 def l05_q6_one_large_number():
@@ -232,4 +232,4 @@ def l07_q3_val_or_test():
     val, test = accuracy
     best = val.argmax(dim=1, keepdim=True)
     reported = dict(a=val.gather(1, best), b=test.gather(1, best), c=test.amax(dim=1))
-    return only(**{x: abs(said.mean().item() - 0.9) < 0.002 for x, said in reported.items()})
+    return only(**{x: abs(share.mean().item() - 0.9) < 0.002 for x, share in reported.items()})
