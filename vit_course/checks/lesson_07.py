@@ -447,7 +447,7 @@ def looped(what: str, epochs: int, reports: bool = True, **options: Any) -> Tria
             model.eval()  # as a measurement does that never goes back
 
         with steps_of(model, data) as steps:
-            extra: Any = dict(report=report) if reports else {}
+            extra = {"report": report} if reports else {}
             losses = answer(model, data, epochs, **options, **extra)
         if losses is None or losses is ...:
             return losses
