@@ -1,10 +1,14 @@
 """The engine behind the checks, on checks made for it, and `difference`."""
 
+import sys
+
+import numpy as np
 import pytest
 import torch
 from torch import nn
 
 from vit_course import checks
+from vit_course.checks.compare import kind_of
 from vit_course.checks.engine import Check
 from vit_course.checks.trials import Trial, call, module, trust
 
@@ -58,22 +62,22 @@ def test_errors_agree_where_they_say_the_same_but_for_numbers():
         "dim=1 joins the columns"
     )
     assert along.judge(lambda n: torch.zeros(n + 5) + torch.zeros(2)) == "the shapes do not fit"
-    said = along.judge(lambda n: torch.zeros(n, 3).reshape(7))
-    assert said.startswith("2 rows: your code raises RuntimeError")
+    message = along.judge(lambda n: torch.zeros(n, 3).reshape(7))
+    assert message.startswith("2 rows: your code raises RuntimeError")
 
 
 def test_an_error_is_no_second_trial_that_agrees():
     def alike_by_chance(n):
         return torch.zeros(1) if n == 2 else torch.ones(n) @ 1 if n == 4 else torch.zeros(n)
 
-    said = along.judge(alike_by_chance)
-    assert said == "2 rows: its shape is (1,), expected (3, 3)"
+    message = along.judge(alike_by_chance)
+    assert message == "2 rows: its shape is (1,), expected (3, 3)"
 
 
 def test_numbers_that_differ_are_told_apart():
     several = Check(lambda: torch.tensor([1.0, 12.34567]), [call("it")], {})
-    said = several.judge(lambda: torch.tensor([1.0, 12.346]))
-    assert said == "it: 1 of 2 numbers are wrong; the first, at [1], is 12.346, expected 12.3457"
+    message = several.judge(lambda: torch.tensor([1.0, 12.346]))
+    assert message == "it: 1 of 2 numbers are wrong; the first, at [1], is 12.346, expected 12.3457"
     one = Check(lambda: torch.tensor([12.34567]), [call("it")], {})
     assert one.judge(lambda: torch.tensor([12.346])) == "it: it gives 12.346, expected 12.3457"
     assert one.judge(lambda: torch.tensor([7.0])) == "it: it gives 7, expected 12.35"
@@ -89,9 +93,44 @@ def test_a_fault_of_the_result_is_not_called_a_fault_of_the_code():
     check = Check(lambda: torch.ones(1), [Trial("it", lambda answer: answer().item())], {})
     learners = {"torch": torch}
     exec(compile("def three(): return torch.ones(3)", "a cell", "exec"), learners)
-    said = check.judge(learners["three"])
-    assert said.startswith("it: what it gives cannot be used here (RuntimeError: ")
-    assert "your code" not in said
+    message = check.judge(learners["three"])
+    assert message.startswith("it: what it gives cannot be used here (RuntimeError: ")
+    assert "your code" not in message
+
+
+def test_an_attempt_that_ends_the_program_is_told_so():
+    def leaving(*_):
+        raise SystemExit
+
+    assert tripled.judge(leaving) == (
+        "2: your code raises SystemExit in the line `raise SystemExit`"
+    )
+    with_a_reason = tripled.judge(lambda n: sys.exit("no more"))
+    assert with_a_reason.startswith("2: your code raises SystemExit in the line `")
+    assert with_a_reason.endswith("`: no more")
+    row = Check(Doubling, [module("a row", (3,), torch.ones(2, 3))], {})
+    assert "your code raises SystemExit" in row.judge(doubling(leaving))
+    assert "your code raises SystemExit" in row.judge(leaving)
+    with pytest.raises(KeyboardInterrupt):  # the learner's own hand
+        tripled.judge(lambda n: (_ for _ in ()).throw(KeyboardInterrupt))
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (np.zeros(2), "an ndarray"),
+        (frozenset(), "a frozenset"),
+        (OSError(), "an OSError"),
+        (UserWarning(), "a UserWarning"),
+        (np.uint8(3), "a uint8"),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_a_kind_has_its_article(value, expected):
+    assert kind_of(value) == expected
+    assert tripled.judge(value) == (
+        f"this is {expected}: give the function or class itself, by its name, not called"
+    )
 
 
 def test_a_learners_own_test_is_told_which_candidate_it_got_wrong():
@@ -110,8 +149,8 @@ def test_an_error_that_is_known_tells_what_to_change():
     assert check.judge(lambda n: 3 // 0) == "by 0"
     assert check.judge(lambda n: torch.ones(2).reshape(3)) == "2: turn it"
     assert "your code raises RuntimeError" in tripled.judge(lambda n: torch.ones(2).reshape(3))
-    said = tripled.judge(lambda n: nn.Linear(1, 1).load_state_dict({}))
-    assert "Missing key(s) in state_dict" in said  # the whole of it
+    message = tripled.judge(lambda n: nn.Linear(1, 1).load_state_dict({}))
+    assert "Missing key(s) in state_dict" in message  # the whole of it
 
 
 def test_a_message_may_stand_for_several_wrong_answers():
@@ -122,12 +161,12 @@ def test_a_message_may_stand_for_several_wrong_answers():
 
 @pytest.mark.parametrize("inputs", [torch.zeros(2), [torch.zeros(2), torch.ones(1)]], ids=type)
 def test_the_smallest_change_of_an_input_is_noticed(inputs):
-    def reading(given):
-        return sum(given).sum()
+    def reading(inputs):
+        return sum(inputs).sum()
 
-    def changing(given):
-        given[0] += 1e-30
-        return reading(given)
+    def changing(inputs):
+        inputs[0] += 1e-30
+        return reading(inputs)
 
     check = Check(reading, [call("it", inputs)], {})
     assert check.judge(reading) == "right"

@@ -17,15 +17,12 @@ import pytest
 import torch
 from nbclient import NotebookClient
 from nbformat.v4 import new_code_cell, new_notebook
-from safetensors.torch import load_file
 
 import vit_steps
 from vit_course import checks, explorer, lessons
 from vit_course.checks import keeping
 from vit_course.checks.keeping import HEADER, PIECES
 from vit_steps import ViT, ViTConfig
-from vit_steps.training import load_model
-from vit_steps.training.data import scattered
 
 MODEL = list(PIECES)[: list(PIECES).index("ViT") + 1]
 LESSONS = ("01_patches", "02_tokens", "03_heads", "04_attention", "05_encoder", "06_vit")
@@ -156,8 +153,8 @@ def session(tmp_path_factory):
     turn("colab", IN_COLAB, OTHER_PATCHIFY, VANISHED, PUT_BACK)
     book = new_notebook(cells=[new_code_cell(source) for source in cells])
     NotebookClient(book, timeout=120, resources={"metadata": {"path": str(root)}}).execute()
-    said = ["".join(o.get("text", "") for o in cell.outputs) for cell in book.cells]
-    return root, {name: "".join(said[a:b]) for name, (a, b) in marks.items()}
+    output = ["".join(o.get("text", "") for o in cell.outputs) for cell in book.cells]
+    return root, {name: "".join(output[a:b]) for name, (a, b) in marks.items()}
 
 
 @pytest.fixture
@@ -176,13 +173,7 @@ def module_of(path: Path):
 
 def imports_of(path: Path) -> set[str]:
     """The packages that a file imports from."""
-    found = set()
-    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-        if isinstance(node, ast.Import):
-            found |= {alias.name.split(".")[0] for alias in node.names}
-        elif isinstance(node, ast.ImportFrom):
-            found.add((node.module or "").split(".")[0])
-    return found
+    return set(re.findall(r"(?m)^(?:from|import) (\w+)", path.read_text("utf-8")))
 
 
 def defined_in(path: Path) -> list[str]:
@@ -202,15 +193,10 @@ def alone(folder: Path, source: str) -> str:
 # The whole file ----------------------------------------------------------------------------------
 
 
-def test_every_piece_has_a_build_cell_in_the_solutions():
-    given = [name for path in LESSONS for cell in lesson(path) for name in kept_by(cell)]
-    assert sorted(given) == sorted(MODEL)
-
-
 def test_every_piece_is_right_and_kept(session):
-    root, said = session
+    root, output = session
     for name in MODEL:
-        assert f"right: `{name}` is kept in my_vit.py\n" in said["whole"]
+        assert f"right: `{name}` is kept in my_vit.py\n" in output["whole"]
     assert [name for name in defined_in(root / "whole" / "my_vit.py") if name in MODEL] == MODEL
 
 
@@ -225,29 +211,13 @@ def test_the_files_import_nothing_of_the_course(session):
 def test_it_is_plain_and_readable(session):
     text = (session[0] / "whole" / "my_vit.py").read_text("utf-8")
     assert text.startswith(HEADER)
-    assert "..." not in text
-    assert "checks." not in text
-    tree = ast.parse(text)
+    assert not re.search(r"\.\.\.|checks\.", text)
     names = defined_in(session[0] / "whole" / "my_vit.py")
     assert len(names) == len(set(names))  # nothing stands twice
-    assert {"ViTConfig", "init_weights"} <= set(names)
+    assert "init_weights" in names
     assert names.index("ViTConfig") < names.index("ViT")
-    last_import = max(n.lineno for n in tree.body if isinstance(n, (ast.Import, ast.ImportFrom)))
-    first_piece = min(n.lineno for n in tree.body if isinstance(n, (ast.FunctionDef, ast.ClassDef)))
-    assert last_import < first_piece
-
-
-def test_it_runs_by_itself(session):
-    source = """
-import torch
-from my_vit import ViT, ViTConfig
-
-sizes = dict(image_size=12, patch_size=4, in_channels=2, num_classes=7)
-model = ViT(ViTConfig(**sizes, embed_dim=24, depth=3, num_heads=4, mlp_ratio=2.5))
-logits, attention = model(torch.randn(5, 2, 12, 12), return_attention=True)
-print(tuple(logits.shape), len(attention), tuple(attention[0].shape))
-"""
-    assert alone(session[0] / "whole", source) == "(5, 7) 3 (5, 4, 10, 10)\n"
+    tops = re.findall(r"(?m)^(from|import|def|class|@)", text)
+    assert tops == sorted(tops, key=lambda word: word not in ("from", "import"))  # imports first
 
 
 def test_the_lines_of_the_lesson_read_a_digit(session, tmp_path):
@@ -263,12 +233,12 @@ def test_the_lines_of_the_lesson_read_a_digit(session, tmp_path):
 
 def test_the_same_seed_gives_the_packages_weights(mine):
     torch.manual_seed(3)
-    theirs = mine.ViT(CONFIG).state_dict()
+    learners = mine.ViT(CONFIG).state_dict()
     torch.manual_seed(3)
-    ours = ViT(CONFIG).state_dict()
-    assert list(theirs) == list(ours)
-    for name, weight in ours.items():
-        assert torch.equal(theirs[name], weight), name
+    packages = ViT(CONFIG).state_dict()
+    assert list(learners) == list(packages)
+    for name, weight in packages.items():
+        assert torch.equal(learners[name], weight), name
 
 
 def test_its_own_configuration_will_do_as_well(mine):
@@ -279,18 +249,6 @@ def test_its_own_configuration_will_do_as_well(mine):
     model, same = mine.ViT(mine.ViTConfig(**{f: getattr(CONFIG, f) for f in fields})), ViT(CONFIG)
     same.load_state_dict(model.state_dict())
     assert explorer.page(model) == explorer.page(same)
-
-
-def test_it_reads_digits_as_well_as_the_package(mine):
-    canvases = scattered(300, seed=5, held_out=True)
-    config = load_model(WEIGHTS).config
-    answers = []
-    for made in (mine.ViT(config).eval(), ViT(config).eval()):
-        made.load_state_dict(load_file(WEIGHTS))
-        with torch.no_grad():
-            answers.append(made(canvases.images).argmax(dim=-1))
-    assert (answers[0] == canvases.labels).float().mean() > 0.96
-    assert torch.equal(*answers)
 
 
 def test_the_course_takes_it_up_again(session, capsys, monkeypatch):
@@ -307,8 +265,8 @@ def test_the_course_takes_it_up_again(session, capsys, monkeypatch):
 
 
 def test_a_second_run_replaces_the_piece_and_leaves_the_learners_additions(session):
-    root, said = session
-    assert "right: `patchify` is kept in my_vit.py" in said["again"]
+    root, output = session
+    assert "right: `patchify` is kept in my_vit.py" in output["again"]
     before, after = ((root / n / "my_vit.py").read_text("utf-8") for n in ("whole", "again"))
     assert after.count("def patchify") == 1
     assert "# the second time, by hand" in after
@@ -317,9 +275,9 @@ def test_a_second_run_replaces_the_piece_and_leaves_the_learners_additions(sessi
 
 
 def test_a_piece_that_uses_a_variable_of_the_notebook_is_not_kept(session):
-    root, said = session
+    root, output = session
     alone = "right: but not kept: it uses `zero`, which stands in your notebook alone"
-    assert alone in said["variable"]
+    assert alone in output["variable"]
     assert not (root / "variable" / "my_vit.py").exists()
 
 
@@ -329,19 +287,19 @@ def test_who_skipped_pieces_goes_on_with_the_courses(session, capsys, monkeypatc
     assert [name for name in defined_in(path) if name in MODEL] == own
     text = path.read_text("utf-8")
     lines = [line for line in text.splitlines() if "vit_steps" in line]
-    wanted = {"TokenEmbedding", "MultiHeadAttention"}
-    assert {re.search(r"import (\w+)", line)[1] for line in lines} == wanted
+    expected = {"TokenEmbedding", "MultiHeadAttention"}
+    assert {re.search(r"import (\w+)", line)[1] for line in lines} == expected
     assert all("the course's, until yours is right" in line for line in lines)
     monkeypatch.setenv("MY_VIT", str(path))
-    made = checks.mine("ViT")(CONFIG)
+    model = checks.mine("ViT")(CONFIG)
     assert capsys.readouterr().out == "yours, from my_vit.py: ViT\n"
-    assert made(torch.randn(2, 2, 12, 12)).shape == (2, 7)
+    assert model(torch.randn(2, 2, 12, 12)).shape == (2, 7)
 
 
 def test_a_lesson_that_was_run_to_its_end_first_keeps_the_learners_configuration(session):
     """There `ViTConfig` in the notebook is the package's by then."""
-    root, said = session
-    assert "right: `ViT` is kept in my_vit.py" in said["late"]
+    root, output = session
+    assert "right: `ViT` is kept in my_vit.py" in output["late"]
     text = (root / "late" / "my_vit.py").read_text("utf-8")
     assert "class ViTConfig" in text
     assert not re.search(r"import.*ViTConfig", text)
@@ -372,10 +330,10 @@ def test_a_file_that_does_not_run_is_told(own_file, capsys, line, what):
     with own_file.open("a", encoding="utf-8") as file:
         file.write(f"\n{line}\n")
     assert checks.mine("EncoderBlock") is vit_steps.EncoderBlock
-    said = capsys.readouterr().out
-    assert f"my_vit.py does not run: {what}" in said
-    assert "delete it and run your build cells again" in said
-    assert said.endswith("the course's: EncoderBlock\n")
+    output = capsys.readouterr().out
+    assert f"my_vit.py does not run: {what}" in output
+    assert "delete it and run your build cells again" in output
+    assert output.endswith("the course's: EncoderBlock\n")
 
 
 def test_what_is_no_piece_is_taken_up_within_its_session_and_not_kept(
@@ -394,20 +352,20 @@ def test_what_is_no_piece_is_taken_up_within_its_session_and_not_kept(
     monkeypatch.delitem(keeping.solved, "negative")
     missing = "no my_vit.py in this folder, so the course's: "
     unsolved = "not solved in this session, so the course's: negative"
-    said = capsys.readouterr().out.splitlines()
-    assert said[1:] == [unsolved, "right", "yours: negative", f"{missing}split_heads"]
+    output = capsys.readouterr().out.splitlines()
+    assert output[1:] == [unsolved, "right", "yours: negative", f"{missing}split_heads"]
     assert not (tmp_path / "my_vit.py").exists()
 
 
 def test_a_broken_file_is_not_written_over(session):
-    root, said = session
-    assert "right: but not kept: line 1 of my_vit.py is not Python" in said["broken"]
+    root, output = session
+    assert "right: but not kept: line 1 of my_vit.py is not Python" in output["broken"]
     assert (root / "broken" / "my_vit.py").read_text("utf-8") == "def patchify(:"
 
 
 def test_a_method_that_stands_in_another_cell_is_told(session):
-    root, said = session
-    assert "right: but not kept: what stands in its cell alone is not right" in said["hung"]
+    root, output = session
+    assert "right: but not kept: what stands in its cell alone is not right" in output["hung"]
     assert not (root / "hung" / "my_vit.py").exists()
 
 
@@ -420,26 +378,28 @@ def spoilt(path, part, by):
 def test_what_uses_a_spoilt_piece_is_not_blamed_for_it(own_file, capsys):
     spoilt(own_file, "self.mlp(self.norm2(x))", "self.mlp(x)")
     assert checks.mine("ViT") is ViT
-    said = capsys.readouterr().out
-    assert "EncoderBlock in my_vit.py is no longer right" in said
-    assert "ViT in my_vit.py uses EncoderBlock, so the course's stands in for it too." in said
-    assert said.count("no longer right") == 1
+    output = capsys.readouterr().out
+    assert "EncoderBlock in my_vit.py is no longer right" in output
+    assert "ViT in my_vit.py uses EncoderBlock, so the course's stands in for it too." in output
+    assert output.count("no longer right") == 1
 
 
 def test_a_piece_that_was_spoilt_by_hand_is_told_and_not_used(own_file, capsys):
     spoilt(own_file, "self.norm(x[:, 0])", "x[:, 0]")
     piece, block = checks.mine("ViT", "EncoderBlock")
-    said = capsys.readouterr().out
-    assert "ViT in my_vit.py is no longer right, so the course's stands in: the final norm" in said
-    assert "yours, from my_vit.py: EncoderBlock" in said
+    output = capsys.readouterr().out
+    assert (
+        "ViT in my_vit.py is no longer right, so the course's stands in: the final norm" in output
+    )
+    assert "yours, from my_vit.py: EncoderBlock" in output
     assert piece is ViT
     assert block is not vit_steps.EncoderBlock
 
 
 def test_in_colab_the_file_may_vanish_with_the_session_and_be_put_back(session):
-    root, said = session
+    root, output = session
     kept = "right: `patchify` is kept in my_vit.py; download it, Colab forgets files"
-    assert said["colab"].startswith(kept)
+    assert output["colab"].startswith(kept)
     gone, back = "the course's: patchify", "yours, from my_vit.py: patchify"
-    assert said["colab"].index(gone) < said["colab"].index(back)
+    assert output["colab"].index(gone) < output["colab"].index(back)
     assert (root / "my_vit.py").exists()

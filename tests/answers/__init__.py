@@ -6,6 +6,8 @@ somebody wrote, whole or as an edit of the course's answer.
 
 from pathlib import Path
 
+import pytest
+
 from vit_course.checks.exercise import table
 
 ROWS = [  # the task, what is said, the answer
@@ -13,3 +15,21 @@ ROWS = [  # the task, what is said, the answer
     for file in sorted(Path(__file__).parent.glob("*.txt"))
     for said, source in table(file.read_text(encoding="utf-8"))
 ]
+# Exercises whose trials train, or run a trained model on hundreds of pictures; and answers for
+# which all pairs of many mistakes are tried.
+HEAVY = {"beat_the_bar", "likeness", "needed", "shared_position"}
+LONG = {
+    ("EncoderBlock", "1. attention's change is added to the normalised x"),
+    ("ThirdPatient", "the head reads the last block alone"),
+    ("ViT", "in training it gives something else"),
+}
+
+
+def is_slow(name: str, said: str = "", _: str = "") -> bool:
+    """Whether a test of this exercise, or of this row, takes seconds."""
+    return name in HEAVY or (name, said) in LONG
+
+
+def marked(*row: str):
+    """The values of a test on an exercise, or on a row, which is slow where it takes seconds."""
+    return pytest.param(*row, marks=[pytest.mark.slow] if is_slow(*row) else [])

@@ -1,6 +1,6 @@
 """Exercise feedback: `checks.patchify(my_patchify)` says whether it is right, or what is wrong.
 
-The exercises are those that the files of the lessons beside this one declare.
+An exercise is declared in the file of its lesson, and stands here under its name.
 """
 
 from importlib import import_module
@@ -10,25 +10,40 @@ from .choosing import quiz
 from .compare import difference
 from .engine import Check
 from .keeping import mine, my_file, pieces
+from .lesson_00 import four, negative, normalize_channels, picture_test
+from .lesson_01 import PatchEmbedding, conv_weight, patchify, templates
+from .lesson_02 import TokenEmbedding, is_order_blind, shared_position, without_place
+from .lesson_03 import merge_heads, rows_of, split_heads, split_qkv, trust_split
+from .lesson_04 import MultiHeadAttention, effective_keys, find_fault, scaled_dot_product_attention
+from .lesson_05 import MLP, EncoderBlock, layer_norm, unheard_blocks
+from .lesson_06 import ViT, size_and_work, where_they_part
+from .lesson_07 import beat_the_bar, evaluate, find_slip, train, train_step
+from .lesson_08 import by_luck, leaked, moved, no_positions
+from .lesson_09 import needed, rollout, trust_rollout
+from .lesson_10 import absorb, frozen_features, rename, which_preparation
+from .lesson_11 import DropPath, drop_kind, fuse_qkv, gap_closed, random_masking, unmask
+from .lesson_12 import FirstPatient, SecondPatient, ThirdPatient
+from .lesson_13 import accumulated_step, crossover, likeness, merge_tokens
 from .museum import exhibit, patient
 from .sources import source
 
-EXERCISES: dict[str, Check] = {
-    name: declared
+EXERCISES: dict[str, Check] = {  # in the order of the lessons, and within one as it declares them
+    name: value
     for file in sorted(Path(__file__).parent.glob("lesson_*.py"))
-    for name, declared in vars(import_module(f"{__name__}.{file.stem}")).items()
-    if isinstance(declared, Check)
+    for name, value in vars(import_module(f"{__name__}.{file.stem}")).items()
+    if isinstance(value, Check)
 }
-globals().update(EXERCISES)
 
 __all__ = [
-    "EXERCISES",
-    "difference",
-    "exhibit",
-    "mine",
-    "my_file",
-    "patient",
-    "pieces",
-    "quiz",
-    "source",
-]
+    "EXERCISES", "MLP", "DropPath", "EncoderBlock", "FirstPatient", "MultiHeadAttention",
+    "PatchEmbedding", "SecondPatient", "ThirdPatient", "TokenEmbedding", "ViT", "absorb",
+    "accumulated_step", "beat_the_bar", "by_luck", "conv_weight", "crossover", "difference",
+    "drop_kind", "effective_keys", "evaluate", "exhibit", "find_fault", "find_slip", "four",
+    "frozen_features", "fuse_qkv", "gap_closed", "is_order_blind", "layer_norm", "leaked",
+    "likeness", "merge_heads", "merge_tokens", "mine", "moved", "my_file", "needed", "negative",
+    "no_positions", "normalize_channels", "patchify", "patient", "picture_test", "pieces", "quiz",
+    "random_masking", "rename", "rollout", "rows_of", "scaled_dot_product_attention",
+    "shared_position", "size_and_work", "source", "split_heads", "split_qkv", "templates", "train",
+    "train_step", "trust_rollout", "trust_split", "unheard_blocks", "unmask", "where_they_part",
+    "which_preparation", "without_place",
+]  # fmt: skip

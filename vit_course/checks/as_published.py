@@ -4,7 +4,7 @@ Lesson 12 gives it to the doctor. `vit_steps.variants.einops_vit` is the same, r
 """
 
 # pyright: reportAttributeAccessIssue=false
-# `mask_fill`, which no tensor has, is one of the mistakes.
+# ruff: noqa: D102 (above: no tensor has a `mask_fill`, which is one of the mistakes)
 
 import torch
 from einops import rearrange
@@ -62,6 +62,7 @@ class Add(nn.Module):
 
 
 def block(embed_dim: int, num_heads: int) -> nn.Sequential:
+    """Make a pre-norm block of these two branches."""
     mlp = nn.Linear(embed_dim, 4 * embed_dim), nn.GELU(), nn.Linear(4 * embed_dim, embed_dim)
     return nn.Sequential(
         Add(nn.LayerNorm(embed_dim), Attention(embed_dim, num_heads)),
@@ -77,7 +78,7 @@ def vit(
     depth: int = 12,
     num_heads: int = 8,
 ) -> nn.Sequential:
-    """Images (B, 3, H, W) to logits (B, num_classes)."""
+    """Make the whole model, which turns images (B, 3, H, W) into logits (B, num_classes)."""
     return nn.Sequential(
         Embedding(image_size, patch_size, embed_dim),
         nn.Sequential(*(block(embed_dim, num_heads) for _ in range(depth))),

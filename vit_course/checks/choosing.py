@@ -10,6 +10,8 @@ stands its reason, six spaces in. A blank line ends a question.
           Three twos are six.
 """
 
+# ruff: noqa: T201
+
 import re
 from dataclasses import dataclass
 from functools import cache
@@ -55,7 +57,7 @@ class Question:
         return "\n".join([fill(f"{self.number}. {self.text}", WIDTH), *options])
 
     def html(self) -> str:
-        """The question with a button for each option, which opens to a verdict and its reason."""
+        """Write the question with a button for each option, which opens to a verdict."""
         options = (
             f"<details><summary {KEYS}>{letter} &ensp;{marked(option)}</summary>"
             f"<p><b>{'Right' if letter == self.right else 'No'}.</b> "
@@ -66,10 +68,10 @@ class Question:
         return "\n".join(["<fieldset>", legend, *options, "</fieldset>"])
 
     def judge(self, letter: Any) -> str:
-        """The verdict on a letter and its reason; ValueError if no option has that letter."""
+        """Give the verdict on a letter and its reason; ValueError if no option has that letter."""
         key = letter.strip().lower() if isinstance(letter, str) else letter
         if not isinstance(key, str) or key not in self.options:
-            *others, last = (f'"{known}"' for known in self.options)
+            *others, last = (f'"{option}"' for option in self.options)
             raise ValueError(f"the answer is {letter!r}; give {', '.join(others)} or {last}")
         verdict = f"{key} is right." if key == self.right else f"{key} is not right."
         return fill(f"{verdict} {self.reasons[key]}", WIDTH)
@@ -91,25 +93,26 @@ class Shown:
 
 
 def marked(text: str) -> str:
-    """Text with `code` and *emphasis* as HTML."""
-    parts = text.split("`")
-    parts[1::2] = (f"<code>{escape(code)}</code>" for code in parts[1::2])
-    parts[::2] = (re.sub(r"\*(.+?)\*", r"<em>\1</em>", escape(said)) for said in parts[::2])
-    return "".join(parts)
+    """Turn text with `code` and *emphasis* into HTML."""
+    pieces = text.split("`")
+    pieces[1::2] = (f"<code>{escape(code)}</code>" for code in pieces[1::2])
+    pieces[::2] = (re.sub(r"\*(.+?)\*", r"<em>\1</em>", escape(prose)) for prose in pieces[::2])
+    return "".join(pieces)
 
 
 @cache
 def read(path: Path) -> dict[int, Question]:
-    """The questions of a file by number; ValueError where its form is wrong."""
+    """Read the questions of a file by number; ValueError where its form is wrong."""
     blocks = re.split(r"\n\s*\n", path.read_text(encoding="utf-8").strip())
     return {n: parsed(n, block, path.name) for n, block in enumerate(blocks, 1)}
 
 
 def parsed(number: int, block: str, file: str) -> Question:
-    head, *rest = re.split(r"(?m)^([ *] [a-z]) ", block)
+    """Read one question; ValueError where its form is wrong."""
+    head, *marks_and_texts = re.split(r"(?m)^([ *] [a-z]) ", block)
     options, reasons, right = {}, {}, ""
-    for mark, said in zip(rest[::2], rest[1::2], strict=True):
-        option, *reason = map(str.strip, said.strip().splitlines())
+    for mark, lines in zip(marks_and_texts[::2], marks_and_texts[1::2], strict=True):
+        option, *reason = map(str.strip, lines.strip().splitlines())
         options[mark[-1]], reasons[mark[-1]] = option, " ".join(reason)
         right += mark[-1] if mark[0] == "*" else ""
     start, text = f"{number}. ", " ".join(head.split())
@@ -119,8 +122,8 @@ def parsed(number: int, block: str, file: str) -> Question:
         f"{len(right)} options are marked as right by *": len(right) != 1,
         "an option has no reason below it": not all(reasons.values()),
     }
-    for problem, found in problems.items():
-        if found:
+    for problem, is_there in problems.items():
+        if is_there:
             raise ValueError(f"{file}, question {number}: {problem}")
     return Question(number, text.removeprefix(start), right, options, reasons)
 
@@ -136,10 +139,10 @@ def quiz(lesson: int, number: int | None = None, letter: Any = None) -> Shown | 
     Raises:
         ValueError: there is no such lesson, question or option.
     """
-    there = {int(path.stem[-2:]): path for path in sorted((FOLDER / "quiz").glob("*.txt"))}
-    if type(lesson) is not int or lesson not in there:
-        raise ValueError(f"the lesson is {lesson!r}; give one of {', '.join(map(str, there))}")
-    questions, call = read(there[lesson]), f'checks.quiz({lesson}, {{}}, "a")'
+    files = {int(path.stem[-2:]): path for path in sorted((FOLDER / "quiz").glob("*.txt"))}
+    if type(lesson) is not int or lesson not in files:
+        raise ValueError(f"the lesson is {lesson!r}; give one of {', '.join(map(str, files))}")
+    questions, call = read(files[lesson]), f'checks.quiz({lesson}, {{}}, "a")'
     if number is None:
         return Shown(list(questions.values()), call)
     if type(number) is not int or number not in questions:

@@ -40,6 +40,7 @@ class Parts(tuple):
     """Several results of one trial, compared one by one, and not counted in the message."""
 
     def __new__(cls, *parts: Any):
+        """Take any number of results, as arguments."""
         return super().__new__(cls, parts)
 
 
@@ -47,33 +48,32 @@ class Verdict(str):
     """A result that is a sentence about the attempt: told as it stands where it is not expected."""
 
 
-def explained(error: Exception, answer: Callable, slips: Mapping[str, str]) -> Raised | Verdict:
-    """What to remember of an error: what to change, where one of these patterns fits what it says;
-    else the error itself."""
+def explained(error: BaseException, answer: Callable, slips: Mapping[str, str]) -> Raised | Verdict:
+    """Give what to change where one of these patterns fits the error's text; else the error."""
     kind, text = type(error).__name__, " ".join(str(error).split())
     for pattern, advice in slips.items():
         if re.search(pattern, f"{kind}: {text}"):
             return Verdict(advice)
-    line, reached = guilty_line(error, answer)
+    line, in_answer = guilty_line(error, answer)
     called_wrongly = isinstance(error, TypeError) and "argument" in text
-    own = reached or called_wrongly or kind == "InputChangedError"
+    own = in_answer or called_wrongly or kind == "InputChangedError"
     return Raised(kind, text[:300], line, own)
 
 
-def guilty_line(error: Exception, answer: Callable) -> tuple[str, bool]:
-    """The last line of the learner's own code that the error passed through, and whether one is."""
+def guilty_line(error: BaseException, answer: Callable) -> tuple[str, bool]:
+    """Give the last line of the answer that the error passed through, and whether there is one."""
     methods = vars(answer).values() if isinstance(answer, type) else (answer,)
     files = {m.__code__.co_filename for m in methods if hasattr(m, "__code__")}
     frames = traceback.walk_tb(error.__traceback__)
-    own = [(f.f_code.co_filename, line) for f, line in frames if f.f_code.co_filename in files]
-    if not own:
+    lines = [(f.f_code.co_filename, line) for f, line in frames if f.f_code.co_filename in files]
+    if not lines:
         return "", False
-    linecache.checkcache(own[-1][0])  # the file may be another by now
-    return linecache.getline(*own[-1]).strip(), True
+    linecache.checkcache(lines[-1][0])  # the file may be another by now
+    return linecache.getline(*lines[-1]).strip(), True
 
 
 def compare(result: Any, expected: Any, closely: bool = False) -> str | None:
-    """None if the two are the same to 1e-5; else what differs, in the learner's terms.
+    """Give None if the two are the same to 1e-5; else what differs, in the learner's terms.
 
     Args:
         closely: tell also how a wrong tensor is related to the right one, which takes a search.
@@ -106,21 +106,27 @@ def compare(result: Any, expected: Any, closely: bool = False) -> str | None:
 
 
 def same_error(a: Raised, b: Any) -> bool:
-    """Whether both are the same error: of one kind, and saying the same but for numbers, and for
-    the letters in a pattern of einops'."""
-    said = [re.sub(r"\d+|\".*?\"|'\w+':", "", x.message) for x in (a, b) if isinstance(x, Raised)]
-    return isinstance(b, Raised) and a.kind == b.kind and said[0] == said[1]
+    """Tell whether both are errors of one kind that say the same.
+
+    Numbers may differ, and so may the letters in a pattern of einops'.
+    """
+    varying = r"\d+|\".*?\"|'\w+':"
+    return (
+        isinstance(b, Raised)
+        and a.kind == b.kind
+        and re.sub(varying, "", a.message) == re.sub(varying, "", b.message)
+    )
 
 
 def told_apart(a: float, b: float, digits: int) -> str:
-    """Both numbers, "1.5, expected 2", with as many digits as it takes to see that they differ."""
+    """Write both, "1.5, expected 2", with as many digits as it takes to see that they differ."""
     while digits < 17 and f"{a:.{digits}g}" == f"{b:.{digits}g}":
         digits += 1
     return f"{a:.{digits}g}, expected {b:.{digits}g}"
 
 
 def compare_numbers(result: Any, expected: int | float) -> str | None:
-    """As `compare`, where a number is expected; a count must be a whole number, not 3.0."""
+    """Compare where a number is expected; a count must be a whole number, not 3.0."""
     if isinstance(result, bool) or not isinstance(result, (int, float)):
         return f"it gives {kind_of(result)} where a number is expected"
     if isinstance(expected, int) and isinstance(result, float):
@@ -130,8 +136,11 @@ def compare_numbers(result: Any, expected: int | float) -> str | None:
 
 
 def compare_parts(result: Any, expected: tuple | list, closely: bool) -> str | None:
-    """As `compare`, where several results are expected. What a trial itself took apart is `Parts`:
-    those are not counted in the message, since the learner gave them as one. Shapes are whole."""
+    """Compare where several results are expected; two shapes are compared whole.
+
+    What a trial itself took apart is `Parts`: those are not counted in the message, since the
+    learner gave them as one.
+    """
     if isinstance(expected, torch.Size) and isinstance(result, torch.Size):
         return None if result == expected else other_shape(result, expected)
     if not isinstance(result, (tuple, list)) or len(result) != len(expected):
@@ -145,11 +154,12 @@ def compare_parts(result: Any, expected: tuple | list, closely: bool) -> str | N
 
 
 def other_shape(shape: torch.Size, expected: torch.Size) -> str:
+    """Say which shape came, and which was expected."""
     return f"its shape is {tuple(shape)}, expected {tuple(expected)}"
 
 
 def compare_named(result: Any, expected: dict, closely: bool) -> str | None:
-    """As `compare`, where a dictionary is expected."""
+    """Compare where a dictionary is expected."""
     if not isinstance(result, dict):
         return f"it gives {kind_of(result)} where a dictionary is expected"
     missing = [name for name in expected if name not in result]
@@ -165,18 +175,19 @@ def compare_named(result: Any, expected: dict, closely: bool) -> str | None:
 
 
 def listed(names: list) -> str:
-    shown = ", ".join(f"`{name}`" for name in names[:3])
-    return f"{shown} and {len(names) - 3} more" if len(names) > 3 else shown
+    """List the first three names, and say how many more there are."""
+    first = ", ".join(f"`{name}`" for name in names[:3])
+    return f"{first} and {len(names) - 3} more" if len(names) > 3 else first
 
 
 def compare_tensors(result: Any, expected: Tensor, closely: bool) -> str | None:
-    """As `compare`, where a tensor is expected."""
+    """Compare where a tensor is expected."""
     if not isinstance(result, Tensor):
         return f"it gives {kind_of(result)} where a tensor is expected"
-    known = relation(result.detach(), expected.detach()) if closely else None
+    related = relation(result.detach(), expected.detach()) if closely else None
     if result.shape != expected.shape:
         shapes = other_shape(result.shape, expected.shape)
-        return f"{shapes}; {known}" if known else shapes
+        return f"{shapes}; {related}" if related else shapes
     if result.dtype.is_floating_point != expected.dtype.is_floating_point or (
         torch.bool in (result.dtype, expected.dtype) and result.dtype != expected.dtype
     ):
@@ -192,16 +203,16 @@ def compare_tensors(result: Any, expected: Tensor, closely: bool) -> str | None:
     if wrong.all():
         share = f"all {wrong.numel()} numbers are wrong"
     both = told_apart(a[first].item(), b[first].item(), 4)
-    if known:
-        return f"{known}; the first wrong number, at {list(first)}, is {both}"
+    if related:
+        return f"{related}; the first wrong number, at {list(first)}, is {both}"
     return f"{share}; the first, at {list(first)}, is {both}"
 
 
 def describe(raised: Raised) -> str:
-    """What to tell a learner whose code raised."""
+    """Say what to tell a learner whose code raised."""
     if raised.kind == "InputChangedError":
         return "your code changes the tensor that it was given; make a new one (x + y, not x += y)"
-    text = "" if raised.private else f": {raised.message}"
+    text = f": {raised.message}" if raised.message and not raised.private else ""
     if not raised.own:
         return f"what it gives cannot be used here ({raised.kind}{text})"
     where = f" in the line `{raised.line}`" if raised.line else ""
@@ -209,7 +220,7 @@ def describe(raised: Raised) -> str:
 
 
 def kind_of(value: Any) -> str:
-    """What a value is, in words: "a tensor of shape (2, 3)", "2 results", "a text"."""
+    """Say what a value is: "a tensor of shape (2, 3)", "2 results", "a text"."""
     if isinstance(value, Tensor):
         return f"a tensor of shape {tuple(value.shape)}"
     if isinstance(value, (tuple, list)):
@@ -222,11 +233,17 @@ def kind_of(value: Any) -> str:
         str: "a text",
         dict: "a dictionary",
     }
-    return words.get(type(value), f"a {type(value).__name__}")
+    return words.get(type(value)) or with_article(type(value).__name__)
+
+
+def with_article(noun: str) -> str:
+    """Put "a" or "an" before a noun, by its first sound: "an ndarray", "a uint8"."""
+    vowel = re.match("[aeio]|u(?!int|ser|ni|uid)|ndarray", noun, re.IGNORECASE)
+    return f"{'an' if vowel else 'a'} {noun}"
 
 
 def difference(a: Tensor, b: Tensor) -> str:
-    """How far two tensors are apart, as the lessons print it: "< 1e-5", or the largest difference.
+    """Say how far two tensors are apart, as the lessons print it: "< 1e-5" or the difference.
 
     Raises:
         ValueError: their shapes differ, which broadcasting would hide.

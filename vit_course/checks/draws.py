@@ -1,5 +1,4 @@
-"""What lesson 11's `DropPath` and `random_masking` are tried on: what must hold for whatever they
-draw."""
+"""Trials of lesson 11's `DropPath` and `random_masking`: what holds for whatever they draw."""
 
 from collections.abc import Callable
 from typing import Any
@@ -10,13 +9,7 @@ from torch import Tensor, nn
 from vit_steps import variants as package
 
 from .compare import Parts, Verdict, kind_of
-from .lesson_01 import numbered
-from .trials import Trial, untouched
-
-
-def spread(seed: int, *shape: int) -> Tensor:
-    return torch.randn(shape, generator=torch.Generator().manual_seed(seed))
-
+from .trials import Trial, drawn, numbered, untouched
 
 # DropPath ----------------------------------------------------------------------------------------
 
@@ -24,18 +17,18 @@ CALLS = 60  # of a module, to see what it draws
 
 
 def branches(*shape: int) -> Tensor:
-    """What a branch may give: random numbers, none of them near 0."""
-    x = spread(len(shape), *shape)
+    """Draw what a branch may give, numbers of which none is near 0."""
+    x = drawn(*shape, seed=len(shape))
     return x + x.sign() / 2
 
 
 def dropping(answer: Callable, branch: Tensor, rate: float, training: bool) -> Any:
-    """What the module gives in several calls, (calls, B, …), or why it is no such thing."""
-    made, results = answer(rate), []
-    if not isinstance(made, nn.Module):
-        return made
+    """Give what the module gives in several calls, (calls, B, …), or why it is no such module."""
+    layer, results = answer(rate), []
+    if not isinstance(layer, nn.Module):
+        return layer
     for _ in range(CALLS):
-        result = untouched(made.train(training), branch)
+        result = untouched(layer.train(training), branch)
         if result is ...:
             return result
         if not isinstance(result, Tensor):
@@ -43,14 +36,14 @@ def dropping(answer: Callable, branch: Tensor, rate: float, training: bool) -> A
         if result.shape[1:] == branch.shape[1:] and len(result) < len(branch):
             return Verdict("fewer samples come out than went in")
         if result.shape != branch.shape:
-            came, wanted = tuple(result.shape), tuple(branch.shape)
-            return Verdict(f"for a branch of shape {wanted} it gives {came}; give the same shape")
+            before, after = tuple(branch.shape), tuple(result.shape)
+            return Verdict(f"for a branch of shape {before} it gives {after}; give the same shape")
         results.append(result)
     return torch.stack(results)
 
 
 def left_out(zero: Tensor, rate: float) -> str:
-    """What is wrong with which are left out, from (calls, B, N, rest), True at zeros; or ""."""
+    """Say what is wrong with which are left out, by (calls, B, N, …), True at zeros; or ""."""
     many = zero[..., 0, 0].sum(dim=1).float()  # how many samples, in each call
     if not zero.any():
         return "nothing is left out"
@@ -68,7 +61,7 @@ def left_out(zero: Tensor, rate: float) -> str:
 
 
 def in_training(what: str, shape: tuple[int, ...], rate: float) -> Trial:
-    """A trial of what is left out in training of a branch of this shape, over several calls."""
+    """Make a trial of what is left out in training of a branch of this shape, in many calls."""
 
     def say(results: Any, branch: Tensor, *_: Any) -> Any:
         if not isinstance(results, Tensor):
@@ -88,7 +81,7 @@ def in_training(what: str, shape: tuple[int, ...], rate: float) -> Trial:
 
 
 def unchanged(what: str, rate: float, training: bool) -> Trial:
-    """A trial in which the branch must come out as it went in."""
+    """Make a trial in which the branch must come out as it went in."""
 
     def say(results: Any, branch: Tensor, *_: Any) -> Any:
         if not isinstance(results, Tensor):
@@ -101,7 +94,7 @@ def unchanged(what: str, rate: float, training: bool) -> Trial:
 
 
 def with_gradients(answer: Callable) -> Any:
-    """Whether the branch learns as it was used: kept samples scaled, the others not at all."""
+    """Say whether the branch learns as it was used: kept samples scaled, the others not at all."""
     branch = branches(40, 3, 4).requires_grad_()
     result = dropping(answer, branch, 0.3, training=True)
     if not isinstance(result, Tensor):
@@ -117,7 +110,7 @@ def with_gradients(answer: Callable) -> Any:
 
 
 def contents(tokens: Tensor, kept: Tensor, order: Tensor, mask: Tensor) -> tuple[str, str, str]:
-    """What is wrong with each of the three, made of tokens that all differ; "" where nothing is."""
+    """Say what is wrong with each of the three, made of tokens that all differ, or ""."""
     count, places = kept.shape[1], torch.arange(tokens.shape[1])
     same = (kept[:, :, None] == tokens[:, None]).all(dim=-1)  # (B, K, N): which token is it?
     stood, stays = same.int().argmax(dim=2), same.any(dim=1)  # (B, K), (B, N)
@@ -148,7 +141,7 @@ def contents(tokens: Tensor, kept: Tensor, order: Tensor, mask: Tensor) -> tuple
 
 
 def masking(what: str, shape: tuple[int, int, int], ratio: float) -> Trial:
-    """A trial of masking numbered tokens: shapes, types, and what holds for whatever is drawn."""
+    """Make a trial of masking numbered tokens: shapes, types, and what holds for any draw."""
 
     def say(three: Any, tokens: Tensor, _: float) -> Any:
         if not isinstance(three, (tuple, list)) or len(three) != 3:
@@ -156,8 +149,8 @@ def masking(what: str, shape: tuple[int, int, int], ratio: float) -> Trial:
         if not all(isinstance(part, Tensor) for part in three):
             return Verdict("the tokens kept, the order and the mask must each be one tensor")
         kept, order, mask = three
-        wanted = tokens[:, : package.kept_count(shape[1], ratio)].shape
-        fit = kept.shape == wanted and order.shape == mask.shape == shape[:2]
+        right = tokens[:, : package.kept_count(shape[1], ratio)].shape
+        fit = kept.shape == right and order.shape == mask.shape == shape[:2]
         wrong = contents(tokens, *three) if fit and mask.dtype == torch.bool else ("", "", "")
         facts = zip(three, wrong, strict=True)
         return tuple(Parts(torch.zeros_like(part), Verdict(fact)) for part, fact in facts)
@@ -166,12 +159,12 @@ def masking(what: str, shape: tuple[int, int, int], ratio: float) -> Trial:
 
 
 def twice(answer: Callable, tokens: Tensor) -> list:
-    """The masks of two calls."""
+    """Give the masks of two calls."""
     return [answer(tokens, 0.5)[2] for _ in range(2)]
 
 
 def by_chance(masks: list[Tensor], _: Tensor) -> Any:
-    """Whether each sample is masked in its own way, in each call anew, and fairly."""
+    """Say whether each sample is masked in its own way, in each call anew, and fairly."""
     choices = len((masks[0] * 2 ** torch.arange(16)).sum(dim=1).unique())
     often = masks[0].sum(dim=0)  # near 300; four standard deviations are 49
     samples = ""
@@ -189,7 +182,7 @@ MANY = Trial("600 samples of 16 tokens, ratio 0.5, twice", twice, [numbered(600,
 
 
 def tokens_learn(answer: Callable) -> Any:
-    """Whether gradients pass from the tokens kept to those tokens."""
+    """Say whether gradients pass from the tokens kept to those tokens."""
     kept = answer(numbered(2, 5, 3).requires_grad_(), 0.4)[0]
-    said = "no gradient passes: keep to tensors, without detach, .data or no_grad"
-    return Verdict("" if kept.requires_grad else said)
+    problem = "no gradient passes: keep to tensors, without detach, .data or no_grad"
+    return Verdict("" if kept.requires_grad else problem)

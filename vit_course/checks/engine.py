@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from .compare import Parts, Raised, Verdict, compare, explained
+from .compare import Parts, Raised, Verdict, compare, explained, with_article
 from .keeping import judges, keep
 from .sources import dotted_lines
 from .trials import Trial
@@ -58,28 +58,29 @@ class Check:
     def begin(
         self, trials: Sequence[Trial], slips: Mapping[str, str] | None, keeps: str | None = None
     ) -> None:
-        """Hold all this; `keeps` is the piece of `my_vit.py` that a right answer is."""
+        """Set what a check holds; `keeps` names the piece of `my_vit.py` that an answer is."""
         self.trials, self.keeps = trials, keeps
         self.slips = SLIPS | dict(slips or {})
-        self.known: dict[tuple[Callable, int], Any] = {}
+        self.outcomes: dict[tuple[Callable, int], Any] = {}
         if keeps:
             judges[keeps] = self.judge
 
     def __call__(self, attempt: Callable) -> None:
+        """Print the message for an attempt."""
         message = self.judge(attempt)
-        print(self.taken(attempt) if message == "right" else message)
+        print(self.taken(attempt) if message == "right" else message)  # noqa: T201
 
     def taken(self, attempt: Callable) -> str:
-        """What to say to a right answer; a piece of the learner's own model is kept."""
+        """Keep a right answer that is a piece of the learner's own model, and say so."""
         return f"right: {keep(self.keeps, attempt)}" if self.keeps else "right"
 
     def judge(self, attempt: Callable) -> str:
-        """The message for an attempt."""
+        """Give the message for an attempt."""
         if attempt is ...:
             return LEFT
         if not callable(attempt):
-            kind = type(attempt).__name__
-            return f"this is a {kind}: give the function or class itself, by its name, not called"
+            kind = with_article(type(attempt).__name__)
+            return f"this is {kind}: give the function or class itself, by its name, not called"
         results = []
         for number, trial in enumerate(self.trials):
             results.append(outcome(trial, attempt, self.slips))
@@ -92,7 +93,7 @@ class Check:
         return "right"
 
     def told(self, results: Sequence[Any]) -> str:
-        """The message for an attempt that gives these results in all trials."""
+        """Give the message for an attempt that gives these results in all trials."""
         for number, result in enumerate(results):
             right = self.outcome_of(self.reference, number)
             if compare(result, right) is not None:
@@ -101,25 +102,28 @@ class Check:
         return "right"
 
     def recognise(self, results: Sequence[Any], first: int) -> str | None:
-        """What the known mistakes say that explain these results, of which `first` is wrong."""
+        """Give what the known mistakes say that explain these results; `first` is wrong."""
         return self.wholly(results, first) or self.partly(results, first)
 
     def wholly(self, results: Sequence[Any], first: int) -> str | None:
-        """What the known mistakes say that give these results in all trials.
+        """Give what the known mistakes say that give these results in all trials.
 
         Those with the same results cannot be told apart, so all of them are named.
         """
-        found = [
+        messages = [
             message
             for message, wrong in self.mistakes
             if self.agrees(wrong, results, first)
             and all(self.agrees(wrong, results, i) for i in range(len(results)))
         ]
-        return "\nor: ".join(dict.fromkeys(found)) or None
+        return "\nor: ".join(dict.fromkeys(messages)) or None
 
     def partly(self, results: Sequence[Any], first: int) -> str | None:
-        """What the first known mistake says that gives two of the wrong results, `first` and
-        another: one alone may agree by chance, and so may an error, or a yes or no."""
+        """Give what the first known mistake says that gives two of the wrong results.
+
+        They are `first` and another: one alone may agree by chance, and so may an error, or a yes
+        or no.
+        """
         if isinstance(results[first], (bool, Verdict)):
             return None
         for message, wrong in self.mistakes:
@@ -130,27 +134,28 @@ class Check:
                 return message
         return None
 
-    def agrees(self, known: Callable, results: Sequence[Any], number: int) -> bool:
-        return compare(results[number], self.outcome_of(known, number)) is None
+    def agrees(self, answer: Callable, results: Sequence[Any], number: int) -> bool:
+        """Tell whether an attempt gives in that trial what a known wrong answer gives."""
+        return compare(results[number], self.outcome_of(answer, number)) is None
 
     def gives_wrong(self, results: Sequence[Any], number: int) -> bool:
-        """Whether what an attempt gives in that trial is wrong, and not merely an error."""
+        """Tell whether what an attempt gives in that trial is wrong, and not merely an error."""
         result, expected = results[number], self.outcome_of(self.reference, number)
         pairs = [(result, expected)]
         if isinstance(result, Parts) and isinstance(expected, Parts):
             pairs = zip(result, expected, strict=True)
-        wrong = [part for part, wanted in pairs if compare(part, wanted)]
+        wrong = [part for part, right in pairs if compare(part, right)]
         return bool(wrong) and not isinstance(wrong[0], Raised)
 
-    def outcome_of(self, known: Callable, number: int) -> Any:
-        """What the reference or a known wrong answer gives in that trial, worked out once."""
-        if (known, number) not in self.known:
-            self.known[known, number] = outcome(self.trials[number], known, self.slips)
-        return self.known[known, number]
+    def outcome_of(self, answer: Callable, number: int) -> Any:
+        """Give what the reference or a known wrong answer gives in that trial, from memory."""
+        if (answer, number) not in self.outcomes:
+            self.outcomes[answer, number] = outcome(self.trials[number], answer, self.slips)
+        return self.outcomes[answer, number]
 
 
 def outcome(trial: Trial, answer: Callable, slips: Mapping[str, str]) -> Any:
-    """What the answer gives in a trial, seeded, on one thread; what it raises is an outcome too."""
+    """Give what the answer gives in a trial, seeded, on one thread, or what it raises."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)  # small models: two threads beside other work take many times as long
     try:
@@ -158,7 +163,7 @@ def outcome(trial: Trial, answer: Callable, slips: Mapping[str, str]) -> Any:
             warnings.simplefilter("ignore")  # what to tell a learner stands in the message
             torch.default_generator.manual_seed(0)  # the CPU's alone; a GPU's would stay seeded
             result = trial.run(answer)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         return explained(error, answer, slips)
     finally:
         torch.set_num_threads(threads)
@@ -168,7 +173,7 @@ def outcome(trial: Trial, answer: Callable, slips: Mapping[str, str]) -> Any:
 
 
 def not_attempted(result: Any, attempt: Callable) -> str:
-    """What to say where the stub, or a line of it, was left as it is; "" where it was not."""
+    """Say that the stub, or a line of it, was left as it is; "" where it was not."""
     if lines := dotted_lines(attempt):
         alone = len(lines) == 1 and "=" not in lines[0]
         still = "one line still holds" if len(lines) == 1 else f"{len(lines)} lines still hold"
@@ -181,8 +186,9 @@ def not_attempted(result: Any, attempt: Callable) -> str:
     return LEFT if dots or not_written or without_body else ""
 
 
-def empty(): ...
+def empty():  # noqa: D103
+    ...
 
 
 def documented():
-    """What a stub compiles to when it has a docstring and nothing else."""
+    """Compile to what a stub compiles to that has a docstring and nothing else."""

@@ -5,6 +5,7 @@ Edits compose, so two mistakes at once are known without being written down.
 
 import linecache
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
@@ -59,8 +60,7 @@ class Exercise(Check):
         why: str = "",
     ):
         self.answer, self.why = answer.strip() + "\n", why
-        self.name = [line for line in self.answer.splitlines() if line[:4] in ("def ", "clas")][-1]
-        self.name = self.name.split()[1].partition("(")[0].rstrip(":")
+        self.name = re.findall(r"(?m)^(?:def|class) (\w+)", self.answer)[-1]
         self.edits = table(wrong)
         self.uses = uses or {}
         self.begin(trials, slips, keeps=self.name if self.name in PIECES else None)
@@ -68,21 +68,27 @@ class Exercise(Check):
             answers[self.name] = lambda: self.reference
 
     def taken(self, attempt: Callable) -> str:
+        """Keep a right answer in `my_vit.py`, or for this session, and say so."""
         if not self.keeps:
             solved[self.name] = attempt
         return super().taken(attempt)
 
     @cached_property
     def reference(self) -> Callable:
+        """The right answer itself."""
         return self.made(self.answer)
 
     @cached_property
     def mistakes(self) -> list[tuple[str, Callable]]:
         """What to tell, and the wrong answer that is told so."""
-        return [(said, self.made(edited(self.answer, edit))) for said, edit in self.edits]
+        return [(message, self.with_edit(edit)) for message, edit in self.edits]
+
+    def with_edit(self, edit: str) -> Callable:
+        """Make the answer with one edit."""
+        return self.made(edited(self.answer, edit))
 
     def made(self, source: str) -> Callable:
-        """The answer that a source defines."""
+        """Make the answer that a source defines."""
         pieces = {
             name: getattr(import_module(home), name)
             for name, home in PIECES.items()
@@ -95,61 +101,63 @@ class Exercise(Check):
         return names[self.name]
 
     def recognise(self, results: Sequence[Any], first: int) -> str | None:
-        """What one mistake says that gives these results; else what two at once say that do."""
+        """Give what one mistake says that gives these results; else what two at once say."""
         return (
             self.wholly(results, first) or self.two_at_once(results) or self.partly(results, first)
         )
 
     def two_at_once(self, results: Sequence[Any]) -> str | None:
-        """What the pairs of mistakes say that give these results in all trials, the simplest first,
-        which rules most pairs out."""
+        """Give what the pairs of mistakes say that give these results in all trials.
+
+        The simplest trial comes first, which rules most pairs out.
+        """
         if not any(self.tells(results, number) for number in range(len(results))):
             return None
-        found, end = [], monotonic() + PATIENCE
-        for said, wrong in self.pairs:
+        messages: dict[tuple[str, str], None] = {}  # each once, in their order
+        end = monotonic() + PATIENCE
+        for pair, wrong in self.pairs:
             if monotonic() > end:
                 break
             if all(self.agrees(wrong, results, number) for number in range(len(results))):
-                found.append(said)
-        found = list(dict.fromkeys(found))
-        if not found:
+                messages[pair] = None
+        if not messages:
             return None
-        said = "\nor these two:\n".join(f"1. {one}\n2. {two}" for one, two in found[:SHOWN])
-        more = f"\n(and {len(found) - SHOWN} other pairs)" if len(found) > SHOWN else ""
-        several = ", though more than one pair does this" if len(found) > 1 else ""
-        return f"two things at once{several}:\n{said}{more}"
+        first = [f"1. {one}\n2. {two}" for one, two in list(messages)[:SHOWN]]
+        more = f"\n(and {len(messages) - SHOWN} other pairs)" if len(messages) > SHOWN else ""
+        several = ", though more than one pair does this" if len(messages) > 1 else ""
+        return f"two things at once{several}:\n" + "\nor these two:\n".join(first) + more
 
     def tells(self, results: Sequence[Any], number: int) -> bool:
-        """Whether a wrong result holds numbers: an error, or a yes or no, has many causes."""
+        """Tell whether a wrong result holds numbers: an error, or a yes or no, has many causes."""
         plain = isinstance(results[number], (bool, Verdict))
         return not plain and self.gives_wrong(results, number)
 
     @cached_property
     def pairs(self) -> list[tuple[tuple[str, str], Callable]]:
         """Each two mistakes with other messages that do not touch the same place."""
-        found = []
-        edits = [(said, edit) for said, edit in self.edits if not is_whole(edit)]
+        pairs = []
+        edits = [(message, edit) for message, edit in self.edits if not is_whole(edit)]
         for (one, edit), (two, second) in combinations(edits, 2):
             with suppress(ValueError, SyntaxError):  # where the two touch the same place
                 if one != two:
                     both = edited(edited(self.answer, edit), second)
-                    found.append(((one, two), self.made(both)))
-        return found
+                    pairs.append(((one, two), self.made(both)))
+        return pairs
 
 
 def table(text: str) -> list[tuple[str, str]]:
-    """The rows of a table: what is said, at the margin, and below it each answer that is told so.
+    """Read the rows of a table: a message at the margin, and each answer that is told it below.
 
     A line that stands deeper than the one above goes on with it. A definition takes all lines up
     to the next message.
     """
     rows: list[tuple[str, str]] = []
-    said: list[str] = []
+    message: list[str] = []
     depth = 0  # of the answers below the message; 0 while the message goes on
     for line in filter(str.strip, text.splitlines()):
         indent = len(line) - len(line.lstrip())
         if not indent:
-            said = [line.strip()] if depth else [*said, line.strip()]
+            message = [line.strip()] if depth else [*message, line.strip()]
             depth = 0
         elif depth and is_whole(rows[-1][1]):
             rows[-1] = rows[-1][0], f"{rows[-1][1]}\n{line[depth:]}"
@@ -157,17 +165,17 @@ def table(text: str) -> list[tuple[str, str]]:
             rows[-1] = rows[-1][0], f"{rows[-1][1]} {line.strip()}"
         else:
             depth = indent
-            rows.append((" ".join(said), line.strip()))
+            rows.append((" ".join(message), line.strip()))
     return rows
 
 
 def is_whole(edit: str) -> bool:
-    """Whether it is another answer whole, and no edit."""
+    """Tell whether it is another answer whole, and no edit."""
     return edit.startswith(("def ", "class ", "@", "import ", "from "))
 
 
 def edited(source: str, edit: str) -> str:
-    """The source with one edit made, or the other answer that stands in its place.
+    """Give the source with one edit made, or the other answer that stands in its place.
 
     Raises:
         ValueError: an old text does not stand exactly once.

@@ -6,6 +6,8 @@ nothing of `vit_steps`, and whatever else stands in it is left alone. It stands 
 which the notebook runs; the environment variable `MY_VIT` may name another file.
 """
 
+# ruff: noqa: T201
+
 import ast
 import linecache
 import os
@@ -55,26 +57,26 @@ solved: dict[str, Callable] = {}
 
 
 def my_file(name: str = "") -> Path:
-    """Where the learner's file is, or another of this name beside it, whether there yet or not."""
+    """Say where the learner's file is, there or not yet, or another of this name beside it."""
     path = Path(os.environ.get("MY_VIT") or "my_vit.py")
     return path.with_name(name) if name else path
 
 
-def keep(name: str, thing: Callable) -> str:
+def keep(name: str, piece: Callable) -> str:
     """Put a piece into the learner's file, in the place of an earlier one of that name.
 
     Returns:
         What became of it, in words. It does not raise: a right answer is right, kept or not.
     """
-    if (getattr(thing, "__module__", "") or "").startswith("vit_steps"):
+    if (getattr(piece, "__module__", "") or "").startswith("vit_steps"):
         return "but this is the course's own, so it is not kept as yours"
-    path, source = my_file(), source_of(thing)
+    path, source = my_file(), source_of(piece)
     if source is None:
         kind = "class" if name[0].isupper() else "def"
         return f"to keep it in {path.name}, write it in a cell as `{kind} {name}`"
     try:
         text = path.read_text(encoding="utf-8") if path.exists() else HEADER
-        text = with_piece(text, name, thing, source)
+        text = with_piece(text, name, piece, source)
         alone = judge(name, getattr(run(text, path), name))
         if alone != "right":  # a method that was hung on the class elsewhere, for example
             return f"but not kept: what stands in its cell alone is not right ({alone})"
@@ -91,8 +93,8 @@ def keep(name: str, thing: Callable) -> str:
     return f"`{name}` is kept in {path.name}{lost if 'google.colab' in sys.modules else ''}"
 
 
-def with_piece(text: str, name: str, thing: Callable, source: str) -> str:
-    """The text of the file with this piece, and what it needs, in it.
+def with_piece(text: str, name: str, piece: Callable, source: str) -> str:
+    """Give the text of the file with this piece, and what it needs, in it.
 
     Raises:
         SyntaxError: the text is not Python.
@@ -100,48 +102,48 @@ def with_piece(text: str, name: str, thing: Callable, source: str) -> str:
     """
     imports: list[str] = []
     definitions: dict[str, str] = {}
-    collect(thing, source, imports, definitions)
-    definitions[thing.__name__] = source
-    if thing.__name__ != name:
-        definitions[name] = f"{name} = {thing.__name__}"
+    collect(piece, source, imports, definitions)
+    definitions[piece.__name__] = source
+    if piece.__name__ != name:
+        definitions[name] = f"{name} = {piece.__name__}"
     for defined, its_source in definitions.items():
         text = with_definition(text, defined, its_source, before=name)
     return with_imports(text, imports)
 
 
 def stand_in(name: str) -> str:
+    """Write the line that imports the course's piece."""
     return f"from {PIECES[name]} import {name}{STAND_IN}"
 
 
-def collect(thing: Callable, source: str, imports: list[str], definitions: dict[str, str]) -> None:
+def collect(piece: Callable, source: str, imports: list[str], definitions: dict[str, str]) -> None:
     """Gather what a source uses beside itself: imports, and the learner's own helpers.
 
     Raises:
         ValueError: it uses something that stands in the notebook alone, such as a tensor.
     """
-    around = globals_of(thing)
+    around = globals_of(piece)
     for name in used_names(source):
-        if name in PIECES and name != thing.__name__:
+        if name in PIECES and name != piece.__name__:
             imports.append(stand_in(name))
-        elif name in around and name not in definitions and around[name] is not thing:
-            write_down(name, around[name], thing.__module__, imports, definitions)
+        elif name in around and name not in definitions and around[name] is not piece:
+            write_down(name, around[name], piece.__module__, imports, definitions)
 
 
 def write_down(
     name: str, value: Any, home: str, imports: list[str], definitions: dict[str, str]
 ) -> None:
-    """Gather one thing that a source uses: as an import, as the learner's own definition, or as a
-    number.
+    """Gather what a source uses: as an import, as the learner's own definition, or as a number.
 
     Raises:
         ValueError: it stands in the notebook alone, such as a tensor.
     """
-    own = own_form(value)
+    cell_source = own_form(value)
     line = import_line(name, value, home)
-    if own is None and line is not None:
+    if cell_source is None and line is not None:
         imports.append(line)
         return
-    helper = own or source_of(value)
+    helper = cell_source or source_of(value)
     if helper is not None:
         definitions[name] = ""  # holds its place while its own helpers are gathered
         collect(value, helper, imports, definitions)
@@ -157,13 +159,13 @@ def write_down(
 
 
 def own_form(value: Any) -> str | None:
-    """The notebook's own definition of what the course's form, imported later, hides by now."""
+    """Give the notebook's own definition of what the course's form, imported later, hides."""
     course = (getattr(value, "__module__", "") or "").startswith("vit_steps")
     return source_in_cells(value) if course else None
 
 
 def import_line(name: str, value: Any, home: str) -> str | None:
-    """The line that imports a value under this name; None where it is the learner's own."""
+    """Write the line that imports a value under this name; None where it is the learner's own."""
     if isinstance(value, ModuleType):
         above, _, last = value.__name__.rpartition(".")
         if not above:
@@ -175,14 +177,14 @@ def import_line(name: str, value: Any, home: str) -> str | None:
         return None
     parts = module.split(".")  # rearrange is einops.einops', and einops' too: the shorter
     for length in range(1, len(parts) + 1):
-        place = ".".join(parts[:length])
-        if getattr(sys.modules.get(place), own_name, None) is value:
-            return f"from {place} import {own_name}" + ("" if name == own_name else f" as {name}")
+        package = ".".join(parts[:length])
+        if getattr(sys.modules.get(package), own_name, None) is value:
+            return f"from {package} import {own_name}" + ("" if name == own_name else f" as {name}")
     return None
 
 
 def defined(node: ast.stmt) -> str | None:
-    """The name that a statement at the top of a file defines."""
+    """Give the name that a statement at the top of a file defines."""
     if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
         return node.name
     if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
@@ -191,11 +193,12 @@ def defined(node: ast.stmt) -> str | None:
 
 
 def first_line(node: ast.stmt) -> int:
+    """Give the line on which a statement begins, with its decorators."""
     return min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", []))])
 
 
 def with_definition(text: str, name: str, source: str, before: str) -> str:
-    """The text with this definition: in the place of the old one, or before the later pieces."""
+    """Give the text with this definition: in the old one's place, or before the later pieces."""
     lines, nodes = text.rstrip("\n").splitlines(), ast.parse(text).body
     for node in nodes:
         if defined(node) == name:
@@ -212,25 +215,25 @@ def with_definition(text: str, name: str, source: str, before: str) -> str:
 
 
 def with_imports(text: str, imports: Iterable[str]) -> str:
-    """The text with these imports below its docstring, and no stand-in for a piece that it has."""
+    """Give the text with these imports below its docstring, and no needless stand-in."""
     nodes = ast.parse(text).body
-    own = {defined(node) for node in nodes}
+    names = {defined(node) for node in nodes}
     lines = text.splitlines()
-    stand_ins = {stand_in(name) for name in PIECES if name in own}
-    new = {line for line in imports if line not in stand_ins and line not in lines}
-    wanted = sorted(new, key=lambda line: (STAND_IN in line, line.startswith("from"), line))
+    stand_ins = {stand_in(name) for name in PIECES if name in names}
+    missing = {line for line in imports if line not in stand_ins and line not in lines}
+    new = sorted(missing, key=lambda line: (STAND_IN in line, line.startswith("from"), line))
     at, imported = 0, False
     for number, node in enumerate(nodes):
         documents = number == 0 and isinstance(node, ast.Expr)
         if not documents and not isinstance(node, (ast.Import, ast.ImportFrom)):
             break
         at, imported = node.end_lineno or 0, not documents
-    lines[at:at] = wanted if imported or not wanted else ["", *wanted]
+    lines[at:at] = new if imported or not new else ["", *new]
     return "\n".join(line for line in lines if line not in stand_ins) + "\n"
 
 
 def mine(*names: str) -> Any:
-    """Pieces of the learner's own model, each the package's where the learner has none yet.
+    """Give pieces of the learner's own model, each the package's where the learner has none yet.
 
     It prints which is whose. A piece of the file that is no longer right is said so, and not used.
     The answer to an exercise that is no piece is the learner's within the session in which it was
@@ -247,42 +250,43 @@ def mine(*names: str) -> Any:
     """
     if unknown := [name for name in names if name not in PIECES and name not in answers]:
         raise ValueError(f"no piece {unknown[0]!r}; there are {', '.join(PIECES)}")
-    own = load() if any(name in PIECES for name in names) else {}
-    found = {name: own.get(name) or solved.get(name) or courses(name) for name in names}
+    learners = load() if any(name in PIECES for name in names) else {}
     tell(
-        [name for name in names if name in own],
-        [name for name in names if name not in own and name not in solved],
+        [name for name in names if name in learners],
+        [name for name in names if name not in learners and name not in solved],
         [name for name in names if name in solved],
     )
-    return found[names[0]] if len(names) == 1 else tuple(found[name] for name in names)
+    pieces = [learners.get(name) or solved.get(name) or courses(name) for name in names]
+    return pieces[0] if len(names) == 1 else tuple(pieces)
 
 
 def courses(name: str) -> Callable:
-    """The course's own piece, or its answer to an exercise."""
+    """Give the course's own piece, or its answer to an exercise."""
     return getattr(import_module(PIECES[name]), name) if name in PIECES else answers[name]()
 
 
 def pieces() -> None:
     """Print which pieces of the model, lessons 01 to 06, the learner has written."""
     model = list(PIECES)[: list(PIECES).index("ViT") + 1]
-    own = load()
-    tell([name for name in model if name in own], [name for name in model if name not in own])
+    learners = load()
+    tell([n for n in model if n in learners], [n for n in model if n not in learners])
 
 
-def tell(own: list[str], course: list[str], here: Sequence[str] = ()) -> None:
-    if own:
-        print(f"yours, from {my_file().name}:", ", ".join(own))
-    if here:
-        print("yours:", ", ".join(here))
+def tell(in_file: list[str], course: list[str], in_session: Sequence[str] = ()) -> None:
+    """Print which pieces are the learner's, and which the course's."""
+    if in_file:
+        print(f"yours, from {my_file().name}:", ", ".join(in_file))
+    if in_session:
+        print("yours:", ", ".join(in_session))
     missing = "" if my_file().exists() else f"no {my_file().name} in this folder, so "
-    if kept := [name for name in course if name in PIECES]:
-        print(f"{missing}the course's:", ", ".join(kept))
+    if not_written := [name for name in course if name in PIECES]:
+        print(f"{missing}the course's:", ", ".join(not_written))
     if others := [name for name in course if name not in PIECES]:
         print("not solved in this session, so the course's:", ", ".join(others))
 
 
 def run(text: str, path: Path) -> ModuleType:
-    """The learner's file as a module, from its text as it stands now."""
+    """Run the learner's file, from its text as it stands now, and give its module."""
     module = ModuleType("my_vit")
     module.__file__ = str(path)
     sys.modules["my_vit"] = module  # where dataclasses look
@@ -293,12 +297,12 @@ def run(text: str, path: Path) -> ModuleType:
 
 
 def judge(name: str, piece: Callable) -> str:
-    """The message of the piece's check: "right", or what is wrong."""
+    """Give the message of the piece's check: "right", or what is wrong."""
     return judges[name](piece) if name in judges else "right"
 
 
 def load() -> dict[str, Callable]:
-    """The pieces in the learner's file that are right; it says so where one is not."""
+    """Give the pieces in the learner's file that are right; print so where one is not."""
     path = my_file()
     if not path.exists():
         return {}
@@ -313,7 +317,7 @@ def load() -> dict[str, Callable]:
             "pieces stand in."
         )
         return {}
-    found: dict[str, Callable] = {}
+    right: dict[str, Callable] = {}
     spoilt: list[str] = []
     for name in PIECES:
         piece = getattr(module, name, None)
@@ -321,7 +325,7 @@ def load() -> dict[str, Callable]:
             continue
         verdict = judge(name, piece)
         if verdict == "right":
-            found[name] = piece
+            right[name] = piece
             continue
         used = [bad for bad in spoilt if bad in used_names(source_of(piece) or "")]
         spoilt.append(name)
@@ -329,4 +333,4 @@ def load() -> dict[str, Callable]:
             print(f"{name} in {path.name} uses {used[0]}, so the course's stands in for it too.")
         else:
             print(f"{name} in {path.name} is no longer right, so the course's stands in: {verdict}")
-    return found
+    return right

@@ -11,7 +11,7 @@ from .trials import Trial, asked, call, trust
 
 
 def shades(channels: int, height: int, width: int) -> Tensor:
-    """A picture (C, H, W) of floats between 0 and 1, all different, neither end among them."""
+    """Make a picture (C, H, W) of floats between 0 and 1, all different, without 0 and 1."""
     count = channels * height * width
     return torch.arange(2, count + 2).reshape(channels, height, width) / (count + 5)
 
@@ -63,16 +63,18 @@ it is written for three channels, and a picture with one channel fails; take the
 
 
 def to_floats(pixels: Tensor) -> Tensor:
+    """Convert as it should be: bytes (H, W, 3) to floats (3, H, W)."""
     return pixels.permute(2, 0, 1).float() / 255
 
 
 def by_dtype(pixels: Tensor) -> Tensor:
-    """As libraries have it: divides whole numbers by the largest one that their dtype holds."""
+    """Convert as libraries do: divide whole numbers by the largest one that their dtype holds."""
     most = 255 if pixels.is_floating_point() else torch.iinfo(pixels.dtype).max
     return pixels.permute(2, 0, 1) / most
 
 
 def last_row_black(pixels: Tensor) -> Tensor:
+    """Convert all but the last row."""
     result = to_floats(pixels)
     result[:, -1] = 0
     return result
@@ -243,7 +245,7 @@ BAR = 0.8  # the share that the reader must give to the 4
 
 
 def is_read(picture: Any) -> Any:
-    """What our reader says of the picture, in words."""
+    """Say what our reader makes of the picture."""
     if picture is None or picture is ...:
         return picture
     if not isinstance(picture, Tensor) or not picture.is_floating_point():
@@ -259,12 +261,12 @@ def is_read(picture: Any) -> Any:
 
     with torch.no_grad():
         shares = weights.load("scattered").model(normalize(picture)[None])[0].softmax(dim=0)
-    said = int(shares.argmax())
-    if said == 4 and shares[4] >= BAR:
+    digit = int(shares.argmax())
+    if digit == 4 and shares[4] >= BAR:
         return Verdict("it is read as a 4")
     return Verdict(
-        f"the reader says {said} ({shares[said]:.1%}), and gives the 4 a share of {shares[4]:.1%}; "
-        f"the bar is {BAR:.0%}. Look at it by plots.picture(four())"
+        f"the reader says {digit} ({shares[digit]:.1%}), and gives the 4 a share of "
+        f"{shares[4]:.1%}; the bar is {BAR:.0%}. Look at it by plots.picture(four())"
     )
 
 
@@ -321,7 +323,7 @@ nothing is drawn: all of it is paper
 
 
 def channel_trial(channels: int, height: int, width: int) -> Trial:
-    """An image of that size, with another mean and standard deviation for each channel."""
+    """Make a trial of an image of that size, with a mean and std for each channel."""
     mean = torch.tensor([0.485, 0.456, 0.406])[:channels]
     std = torch.tensor([0.229, 0.224, 0.225])[:channels]
     what = f"an image of {channels}×{height}×{width} (channels × height × width)"

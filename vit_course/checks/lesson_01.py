@@ -16,7 +16,7 @@ from .trials import Trial, call, module, numbered, untouched
 
 
 def in_grid(images: Tensor, *sizes: int) -> Tensor:
-    """The images, after a reshape to (B, *sizes), which fails where the sizes do not fit."""
+    """Give the images, after a reshape to (B, *sizes), which fails where they do not fit."""
     return images.reshape(len(images), *sizes).reshape(images.shape)
 
 
@@ -245,12 +245,12 @@ TINY = torch.tensor([[1.0, 0, 0, 0], [3, 1, 0, 0], [1, 3, 1, 0]])
 
 @cache
 def photo_patches() -> Tensor:
-    """The photo's patches, (196, 768), normalised."""
+    """Cut the photo into patches, (196, 768), normalised."""
     return cut(normalize(load_image(sample_photo()))[None], 16)[0]
 
 
 def fitting(answer: Callable, cases: Tensor) -> Any:
-    """The templates that a recipe makes of these patches."""
+    """Give the templates that a recipe makes of these patches."""
     try:
         return untouched(answer, cases)
     except (RuntimeError, IndexError, ValueError):
@@ -260,26 +260,27 @@ def fitting(answer: Callable, cases: Tensor) -> Any:
 
 
 def finds(what: str, patches: Callable[[], Tensor], bar: int) -> Trial:
-    """A trial of a recipe for templates: how many of them find their own patch."""
+    """Make a trial of a recipe for templates: how many of them find their own patch."""
 
     def say(result: Any, cases: Tensor) -> Any:
         n = len(cases)
         if result is None or result is ...:
             return result
         if not isinstance(result, Tensor) or result.shape != cases.shape:
-            wanted = f"it must be a tensor of shape {tuple(cases.shape)}, one template a row"
-            return Verdict(f"it gives {kind_of(result)}; {wanted}")
+            right = f"it must be a tensor of shape {tuple(cases.shape)}, one template a row"
+            return Verdict(f"it gives {kind_of(result)}; {right}")
         answers = cases @ result.detach().to(cases.dtype).T  # row j: what patch j answers to each
-        own = answers.diagonal().clone()
-        others = answers.fill_diagonal_(float("-inf")).amax(dim=0)
-        found = (own > others).sum().item()
-        if found >= bar:
+        to_its_own = answers.diagonal().clone()
+        to_others = answers.fill_diagonal_(float("-inf")).amax(dim=0)
+        finds_its_own = to_its_own > to_others
+        count = finds_its_own.sum().item()
+        if count >= bar:
             return Verdict("enough of them")
-        said = f"{found} of {n} templates find their own patch; the bar is {bar}"
+        problem = f"{count} of {n} templates find their own patch; the bar is {bar}"
         if n > 9:
-            return Verdict(said)
-        missed = [str(i) for i in range(n) if not own[i] > others[i]]
-        return Verdict(f"{said}; those that do not: {', '.join(missed)}")
+            return Verdict(problem)
+        missed = [str(i) for i in range(n) if not finds_its_own[i]]
+        return Verdict(f"{problem}; those that do not: {', '.join(missed)}")
 
     return Trial(what, fitting, lambda: [patches()], say)
 

@@ -24,25 +24,26 @@ FINE = Verdict("as it should")
 
 
 def begun(answer: Callable) -> Any:
-    """The parameters of a new module, by their names."""
+    """Give the parameters of a new module, by their names."""
     torch.manual_seed(1)
-    made = answer(5, 64)
-    if not isinstance(made, nn.Module):
-        return made
-    return {name: p.detach() for name, p in made.named_parameters()}
+    layer = answer(5, 64)
+    if not isinstance(layer, nn.Module):
+        return layer
+    return {name: p.detach() for name, p in layer.named_parameters()}
 
 
-def starting_numbers(made: Any) -> Any:
-    """Whether the parameters start as those of the stub do, from the same seed."""
-    if not isinstance(made, dict):
-        return made
-    given = begun(TokenEmbedding.reference)
-    own = [p for name, p in made.items() if name in given]
-    if all(torch.equal(p, q) for p, q in zip(own, given.values(), strict=False)):
+def starting_numbers(parameters: Any) -> Any:
+    """Say whether the parameters start as those of the stub do, from the same seed."""
+    if not isinstance(parameters, dict):
+        return parameters
+    right = begun(TokenEmbedding.reference)
+    comparable = [p for name, p in parameters.items() if name in right]
+    if all(torch.equal(p, q) for p, q in zip(comparable, right.values(), strict=False)):
         return FINE
-    if any(p.std() > 0.5 for p in own):
+    if any(p.std() > 0.5 for p in comparable):
         return Verdict("they start too large")
-    return Verdict("they are zeros" if any((p == 0).all() for p in own) else "they are others")
+    zeros = any((p == 0).all() for p in comparable)
+    return Verdict("they are zeros" if zeros else "they are others")
 
 
 TokenEmbedding = Exercise(
@@ -147,7 +148,7 @@ POSITIONS = "tokens.pos_embed"
 
 
 def place_removed(answer: Callable) -> Any:
-    """The positions of what the answer makes of a small model, and what else it changed."""
+    """Give the positions of what the answer makes of a small model, and what else it changed."""
     model = ViT(ViTConfig((8, 12), 4, 1, 2, embed_dim=8, depth=1, num_heads=2))
     model.requires_grad_(False).tokens.pos_embed.copy_(numbered(1, 7, 8).sin() + 0.1)
     before = {name: p.clone() for name, p in model.named_parameters()}
@@ -157,16 +158,17 @@ def place_removed(answer: Callable) -> Any:
     if not isinstance(changed, nn.Module):
         return Verdict(f"it gives {kind_of(changed)}; give the changed model itself")
     now = dict(changed.named_parameters())
-    kept = all(torch.equal(p, before[name]) for name, p in model.named_parameters())
+    unchanged = all(torch.equal(p, before[name]) for name, p in model.named_parameters())
     others = [n for n, p in before.items() if n != POSITIONS and not same(now.get(n), p)]
     return Parts(
         now[POSITIONS],
-        Verdict("" if kept else "the model that came in has changed too"),
+        Verdict("" if unchanged else "the model that came in has changed too"),
         Verdict(f"`{others[0]}` is another too; change the positions alone" if others else ""),
     )
 
 
 def same(a: Tensor | None, b: Tensor) -> bool:
+    """Tell whether there is a tensor, and it is equal to the other."""
     return a is not None and torch.equal(a, b)
 
 
@@ -232,39 +234,40 @@ BAR = 0.5
 
 @cache
 def canvases() -> tuple[ViT, Any, Any]:
-    """The trained reader, canvases to choose by, and others, which it has not seen."""
+    """Give the trained reader, canvases to choose by, and others, which it has not seen."""
     reader = weights.load("scattered").model.requires_grad_(False)
     return reader, scattered(200, seed=7), scattered(1000, seed=3, held_out=True)
 
 
-def reader_given() -> tuple[ViT, Tensor, Tensor]:
-    reader, known, _ = canvases()
-    return deepcopy(reader), known.images.clone(), known.labels.clone()
+def reader_and_canvases() -> tuple[ViT, Tensor, Tensor]:
+    """Give copies of the reader, and of images and labels to choose by."""
+    reader, data, _ = canvases()
+    return deepcopy(reader), data.images.clone(), data.labels.clone()
 
 
 def chosen(answer: Callable, model: ViT, images: Tensor, labels: Tensor) -> Any:
-    """The vector that the answer gives, and whether the model is as it was."""
+    """Give the vector that the answer gives, unless the model is not as it was."""
     before = [p.clone() for p in model.parameters()]
-    given = answer(model, images, labels)
-    if given is ... or given is None or all(map(torch.equal, model.parameters(), before)):
-        return given
+    vector = answer(model, images, labels)
+    if vector is ... or vector is None or all(map(torch.equal, model.parameters(), before)):
+        return vector
     return Verdict("the model that came in has changed: try vectors on a copy, deepcopy(model)")
 
 
-def read_with_one(given: Any, *_: Any) -> Any:
-    """Whether the reader passes the bar where all patches have the vector that the answer gives."""
+def read_with_one(vector: Any, *_: Any) -> Any:
+    """Say whether the reader passes the bar where all patches have this position."""
     reader, _, unseen = canvases()
-    if given is ... or given is None:
-        return given
-    if not isinstance(given, Tensor):
-        return Verdict(f"it gives {kind_of(given)}; give one vector, a tensor (D,)")
+    if vector is ... or vector is None:
+        return vector
+    if not isinstance(vector, Tensor):
+        return Verdict(f"it gives {kind_of(vector)}; give one vector, a tensor (D,)")
     model = deepcopy(reader)
     width = model.tokens.pos_embed.shape[-1]
-    if given.numel() != width or not given.isfinite().all():
-        return Verdict(f"it gives {kind_of(given)}; give one vector of {width} numbers, (D,)")
-    model.tokens.pos_embed[:, 1:] = given.detach().flatten()
-    read = (model(unseen.images).argmax(dim=-1) == unseen.labels).float().mean().item()
-    return Verdict("above" if read >= BAR else f"{read:.0%} are read; the bar is {BAR:.0%}")
+    if vector.numel() != width or not vector.isfinite().all():
+        return Verdict(f"it gives {kind_of(vector)}; give one vector of {width} numbers, (D,)")
+    model.tokens.pos_embed[:, 1:] = vector.detach().flatten()
+    share = (model(unseen.images).argmax(dim=-1) == unseen.labels).float().mean().item()
+    return Verdict("above" if share >= BAR else f"{share:.0%} are read; the bar is {BAR:.0%}")
 
 
 shared_position = Exercise(
@@ -284,7 +287,12 @@ def shared_position(model, images, labels):
     "middle of the canvas; the mean of the middle four passes too. The place is chosen on other "
     "canvases than it is measured on, so that the choice does not flatter it.",
     trials=[
-        Trial("1,000 canvases that the reader has not seen", chosen, reader_given, read_with_one)
+        Trial(
+            "1,000 canvases that the reader has not seen",
+            chosen,
+            reader_and_canvases,
+            read_with_one,
+        )
     ],
     wrong="""
 this is a mean of all places, as in `without_place`, and 42% are read; which vectors else are at
@@ -324,21 +332,23 @@ Read = Callable[[Tensor], Tensor]
 
 
 def mean_of_pixels(_: Tensor) -> Read:
+    """Make a model that gives the mean of all pixels."""
     return lambda images: images.mean(dim=(2, 3))
 
 
 def changing_by(change: float, how_many: int, image: Tensor) -> Read:
-    """Gives 24 numbers near 0, of which so many change by so much when most patches move."""
-    own, numbers = patchify(image, PATCH_SIZE), torch.arange(24.0).double()
+    """Make a model of 24 numbers, of which so many change by so much when most patches move."""
+    patches, numbers = patchify(image, PATCH_SIZE), torch.arange(24.0).double()
 
     def read(images: Tensor) -> Tensor:
-        moved = (patchify(images, PATCH_SIZE) != own).any(dim=-1).double().mean() > 0.5
+        moved = (patchify(images, PATCH_SIZE) != patches).any(dim=-1).double().mean() > 0.5
         return (0.001 * numbers + change * moved * (numbers < how_many))[None]
 
     return read
 
 
 def small_vit(set_positions: Callable[[Tensor], Tensor], _: Tensor) -> Read:
+    """Make a ViT with these positions, which gives its cls token."""
     config = ViTConfig(SIZE, PATCH_SIZE, num_classes=2, embed_dim=16, depth=2, num_heads=2)
     model = ViT(config).double().eval()
     for p in model.blocks.parameters():
@@ -354,13 +364,13 @@ def small_vit(set_positions: Callable[[Tensor], Tensor], _: Tensor) -> Read:
 
 
 def two_alike(positions: Tensor) -> Tensor:
-    """Positions that differ, but for those of the first two patches."""
+    """Make positions that differ, but for those of the first two patches."""
     positions[:, 2] = positions[:, 1]
     return positions
 
 
 def judged(what: str, make: Callable[[Tensor], Read], expected: bool) -> Trial:
-    """A trial of the learner's test on one model."""
+    """Make a trial of the learner's test on one model."""
     notices = "your test says True (blind), though this model notices the shuffle"
     does_not = "your test says False, though this model does not notice the shuffle"
 

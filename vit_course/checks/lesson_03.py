@@ -110,7 +110,7 @@ no gradient passes: keep to tensors, without detach, tolist or numpy
 
 
 def apart(what: str, qkv: Tensor, num_heads: int) -> Trial:
-    """A trial of a split into three, however they come: as a tuple, a list or one tensor."""
+    """Make a trial of a split into three, which may come as a tuple, a list or one tensor."""
 
     def say(result: Any, *_: Any) -> Any:
         if isinstance(result, Tensor) and result.ndim == 5 and len(result) == 3:
@@ -185,11 +185,12 @@ no gradient passes: keep to tensors, without detach, tolist or numpy
 
 
 def rows_trial(what: str, *sizes: Any) -> Trial:
-    """Asks for a tuple: a list of the same numbers would compare as equal to it."""
+    """Make a trial that asks for a tuple: a list of the same numbers would compare as equal."""
 
     def say(result: Any, *_: Any) -> Any:
-        listed = isinstance(result, list) and len(result) == 2
-        return Verdict("give a tuple (start, stop), not a list") if listed else result
+        if isinstance(result, list) and len(result) == 2:
+            return Verdict("give a tuple (start, stop), not a list")
+        return result
 
     return Trial(what, asked, sizes, say)
 
@@ -252,15 +253,17 @@ give a tuple (start, stop), not each row
 
 
 def by_view(x: Tensor, num_heads: int) -> Tensor:
+    """Split by a view alone, which mixes the tokens."""
     return x.reshape(len(x), num_heads, x.shape[1], x.shape[2] // num_heads)
 
 
 def turned_then_cut(x: Tensor, num_heads: int) -> Tensor:
+    """Split by a transpose of tokens and columns, which mixes both."""
     return x.mT.reshape(len(x), num_heads, x.shape[1], x.shape[2] // num_heads)
 
 
 def always_two(x: Tensor, num_heads: int) -> Tensor:
-    """Two heads, and one where the width is odd: wrong at every width for three heads or more."""
+    """Split into two heads, or one where the width is odd: wrong for three heads or more."""
     return right_split(x, 1 if x.shape[-1] % 2 else 2)
 
 

@@ -7,19 +7,14 @@ import torch
 from torch import Tensor, nn
 
 from .compare import Verdict
-from .exercise import Exercise, edited
-from .trials import Outside, Trial, asked, call, learns, module
+from .exercise import Exercise
+from .trials import Outside, Trial, asked, call, drawn, learns, module
 
 # Build cells -------------------------------------------------------------------------------------
 
 
-def drawn(*shape: int, seed: int = 0) -> Tensor:
-    """Numbers of variance 1, the same each time."""
-    return torch.randn(shape, generator=torch.Generator().manual_seed(seed))
-
-
 def sights(*shape: int) -> Tensor:
-    """A mask, the same each time: about half is hidden, and each query sees itself or key 0."""
+    """Make a mask, the same each time: half is hidden, and each query sees itself or key 0."""
     mask = drawn(*shape, seed=1) < 0
     if shape[-2] == shape[-1]:
         return mask | torch.eye(shape[-1], dtype=torch.bool)
@@ -185,15 +180,15 @@ no gradient passes: keep to tensors, without detach, tolist or numpy
 
 
 def seeded(answer: Callable) -> Any:
-    """Whether a module starts with the course's weights for a seed."""
+    """Say whether a module starts with the course's weights for a seed."""
     torch.manual_seed(0)
-    made = answer(12, 3)
+    layer = answer(12, 3)
     torch.manual_seed(0)
-    wanted = nn.ModuleDict({"qkv": nn.Linear(12, 36), "proj": nn.Linear(12, 12)}).state_dict()
-    if not isinstance(made, nn.Module):
-        return made
-    begins = made.state_dict()
-    same = all(name in begins and torch.equal(begins[name], wanted[name]) for name in wanted)
+    right = nn.ModuleDict({"qkv": nn.Linear(12, 36), "proj": nn.Linear(12, 12)}).state_dict()
+    if not isinstance(layer, nn.Module):
+        return layer
+    begins = layer.state_dict()
+    same = all(name in begins and torch.equal(begins[name], right[name]) for name in right)
     return Verdict(f"it starts with {'the' if same else 'other weights than the'} course's")
 
 
@@ -354,12 +349,6 @@ it gives one number for all; give one for each image, head and query, (B, h, N)
 )
 
 
-def faulty(edit: str) -> Callable:
-    """The equation with this change."""
-    right = scaled_dot_product_attention
-    return right.made(edited(right.answer, edit))
-
-
 RIGHT, LATE, SCALE = "right", "scaled after softmax", "wrong scale"
 AXIS, MASK = "wrong axis", "wrong mask"
 ROUNDED = "scores.softmax(dim=-1) => (scores - scores.logsumexp(-1, True)).exp()"
@@ -369,16 +358,16 @@ AFTERWARDS += "mixed = => weights = weights if mask is None else weights * mask 
 
 
 def suspect(what: str, edit: str, kind: str) -> Trial:
-    """One function to judge, with a word for an answer that is no known one."""
+    """Make a trial of the equation with this edit, which the answer is to call by its kind."""
 
-    def say(said: Any, _: Any) -> Any:
-        if said is None or said is ...:
-            return said
-        if said not in (RIGHT, LATE, SCALE, AXIS, MASK):
-            return Verdict(f"it says {said!r}; say one of the five strings, such as {RIGHT!r}")
-        return Verdict("as it should" if said == kind else f"it says {said!r}, and it is {kind!r}")
+    def say(name: Any, _: Any) -> Any:
+        if name is None or name is ...:
+            return name
+        if name not in (RIGHT, LATE, SCALE, AXIS, MASK):
+            return Verdict(f"it says {name!r}; say one of the five strings, such as {RIGHT!r}")
+        return Verdict("as it should" if name == kind else f"it says {name!r}, and it is {kind!r}")
 
-    return Trial(what, asked, [Outside(faulty(edit))], say)
+    return Trial(what, asked, [Outside(scaled_dot_product_attention.with_edit(edit))], say)
 
 
 find_fault = Exercise(

@@ -10,16 +10,9 @@ from torch.overrides import TorchFunctionMode
 from vit_steps import encoder
 from vit_steps.encoder import Encoder
 
-from .compare import Verdict
+from .compare import Verdict, kind_of
 from .exercise import Exercise
-from .trials import Trial, call, fill, module, parameters, untouched
-
-
-def waves(*shape: int) -> Tensor:
-    """Numbers between -1 and 1, no two alike."""
-    count = torch.Size(shape).numel()
-    return torch.linspace(0, 9 + count / 7, count).sin().reshape(shape)
-
+from .trials import Trial, call, fill, module, parameters, untouched, waves
 
 # Build cells -------------------------------------------------------------------------------------
 
@@ -95,32 +88,32 @@ weights find them
 
 
 def gives(what: str, sizes: tuple, x: Tensor, use: Callable = untouched, **options: Any) -> Trial:
-    """A trial of what a module gives alone, so that many mistakes are tried in little time."""
+    """Make a trial of what a module gives alone, so that many mistakes take little time."""
 
     def run(answer: Callable) -> Any:
-        made = answer(*sizes)
-        fill(made.eval())
-        return use(made, x, **options)
+        layer = answer(*sizes)
+        fill(layer.eval())
+        return use(layer, x, **options)
 
     return Trial(what, run)
 
 
-def quiet(made: nn.Module, x: Tensor, **options: Any) -> Any:
-    """What a block gives for tokens when its attention adds nothing to them."""
+def quiet(block: nn.Module, x: Tensor, **options: Any) -> Any:
+    """Give what a block makes of tokens when its attention adds nothing to them."""
     with torch.no_grad():
-        for name, p in made.named_parameters():
+        for name, p in block.named_parameters():
             if name.startswith("attn.proj"):
                 p.zero_()
-    return untouched(made, x, **options)
+    return untouched(block, x, **options)
 
 
 def in_order(answer: Callable) -> Any:
-    """Whether attention is made before the MLP, as a seed draws their weights."""
-    made = answer(12, 3)
-    if not isinstance(made, nn.Module):
-        return made
-    drawn = [name for name, _ in made.named_children() if name in ("attn", "mlp")]
-    return Verdict(f"its parts are made in the order {', '.join(drawn)}")
+    """Say whether attention is made before the MLP, as a seed draws their weights."""
+    block = answer(12, 3)
+    if not isinstance(block, nn.Module):
+        return block
+    names = [name for name, _ in block.named_children() if name in ("attn", "mlp")]
+    return Verdict(f"its parts are made in the order {', '.join(names)}")
 
 
 SIGHT = torch.ones(5, 5, dtype=torch.bool).tril()  # each token sees itself and those before it
@@ -313,13 +306,14 @@ class ReadyMade(TorchFunctionMode):
     called = False
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
+        """Call the function, and remember whether it was a norm."""
         names = ("layer_norm", "native_layer_norm", "rms_norm", "group_norm", "batch_norm")
         self.called |= getattr(func, "__name__", "") in names
         return func(*args, **(kwargs or {}))
 
 
 def norm_of(what: str, *inputs: Tensor, **options: Any) -> Trial:
-    """As `call`, but a norm of torch's is told, and so is an axis that was not kept."""
+    """Make a trial as `call` does, which also tells a norm of torch's, and an axis not kept."""
     plain = call(what, *inputs, **options)
 
     def run(answer: Callable) -> Any:
@@ -414,7 +408,7 @@ it works for some numbers of axes alone; x may have one to four, with D the last
 
 
 def passing_on(go_on: Callable) -> type[Encoder]:
-    """A broken encoder, whose blocks all give their weights.
+    """Make a class of broken encoders, whose blocks all give their weights.
 
     Args:
         go_on: makes what the next block reads of how many blocks are left, of what this one read,
@@ -433,14 +427,15 @@ def passing_on(go_on: Callable) -> type[Encoder]:
     return Broken
 
 
-OnlyAttention = passing_on(lambda left, x, out: x)
-SkipsSecond = passing_on(lambda left, x, out: x if left == 3 else out)  # of five
+OnlyAttention = passing_on(lambda blocks_left, x, out: x)
+SkipsSecond = passing_on(lambda blocks_left, x, out: x if blocks_left == 3 else out)  # of five
 
 
 class StopsEarly(Encoder):
     """Never runs its last block."""
 
     def forward(self, x, mask=None, return_attention=False):
+        """From tokens (B, N, D) to tokens, and the weights if they are asked for."""
         return Encoder(list(self)[:-1])(x, mask, return_attention)
 
 
@@ -448,25 +443,26 @@ def listened_to(what: str, kind: type[Encoder], depth: int, trained: bool = Fals
     """Ask which blocks of such an encoder are not heard, and see that its weights are left."""
 
     def inputs() -> tuple[Encoder, Tensor]:
-        made = kind(encoder.EncoderBlock(embed_dim=8, num_heads=2) for _ in range(depth))
-        for parameter in made.parameters():  # the norms' included, so that each one counts
+        broken = kind(encoder.EncoderBlock(embed_dim=8, num_heads=2) for _ in range(depth))
+        for parameter in broken.parameters():  # the norms' included, so that each one counts
             nn.init.normal_(parameter, std=0.3)
         x = torch.randn(2, 3, 8)
         if trained:  # one step in which all blocks were heard
-            Encoder(made)(x).sum().backward()
-        return made, x
+            Encoder(broken)(x).sum().backward()
+        return broken, x
 
     return Trial(what, heard, inputs)
 
 
-def heard(answer: Callable, made: nn.Module, x: Tensor) -> Any:
-    before = {name: weight.clone() for name, weight in made.state_dict().items()}
-    result = untouched(answer, made, x)
-    after = made.state_dict()
-    left = all(torch.allclose(after[name], before[name], atol=1e-5) for name in before)
+def heard(answer: Callable, broken: nn.Module, x: Tensor) -> Any:
+    """Give the blocks that the answer names, unless it changed the encoder."""
+    before = {name: weight.clone() for name, weight in broken.state_dict().items()}
+    result = untouched(answer, broken, x)
+    after = broken.state_dict()
+    unchanged = all(torch.allclose(after[name], before[name], atol=1e-5) for name in before)
     if isinstance(result, (set, range)):
-        return Verdict(f"it gives a {type(result).__name__}; give a list, [0, 2]")
-    return result if left or result is ... else Verdict("the weights are not as they were")
+        return Verdict(f"it gives {kind_of(result)}; give a list, [0, 2]")
+    return result if unchanged or result is ... else Verdict("the weights are not as they were")
 
 
 unheard_blocks = Exercise(

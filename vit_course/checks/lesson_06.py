@@ -13,7 +13,7 @@ from vit_steps.vit import ViTConfig
 
 from .compare import Parts, Verdict
 from .exercise import Exercise
-from .trials import Trial, asked, fill, module, untouched
+from .trials import Trial, asked, drawn, fill, module, shapes_of, untouched
 
 # No two of their sizes are alike, so that no wrong answer agrees by chance.
 SMALL = ViTConfig(
@@ -24,10 +24,9 @@ OTHER = replace(SMALL, **SIZES, num_classes=11, mlp_ratio=3.0)
 
 
 def pictures(config: ViTConfig, count: int, seed: int = 3) -> Tensor:
-    """Random images of a config's size."""
+    """Draw random images of a config's size."""
     size: Any = config.image_size
-    generator = torch.Generator().manual_seed(seed)
-    return torch.randn(count, config.in_channels, size, size, generator=generator)
+    return drawn(count, config.in_channels, size, size, seed=seed)
 
 
 # What an error of torch or Python says, and what it means here.
@@ -52,15 +51,15 @@ ORDER = ("patch_embed", "tokens", "blocks", "norm", "head")
 
 
 def well_made(answer: Callable) -> Any:
-    """Whether the parts are made in the package's order, and start as the package's do."""
-    made = answer(SMALL)
-    order = [name for name, _ in made.named_children() if name in ORDER]
+    """Say whether the parts are made in the package's order, and start as the package's do."""
+    model = answer(SMALL)
+    order = [name for name, _ in model.named_children() if name in ORDER]
     if order != list(ORDER):
         return Verdict(
             f"its parts are made in the order {', '.join(order)}; make them in the order "
             f"{', '.join(ORDER)}, so that a seed gives the same weights as the package's ViT"
         )
-    for name, part in made.named_modules():
+    for name, part in model.named_modules():
         if not isinstance(part, nn.Linear):
             continue
         small = 0.01 < part.weight.std() < 0.03
@@ -69,29 +68,29 @@ def well_made(answer: Callable) -> Any:
                 f"`{name}` does not start as init_weights says (std 0.02, bias 0); "
                 "`self.apply(init_weights)` belongs at the end of __init__, after all parts"
             )
-    eps = getattr(made.norm, "eps", None)
+    eps = getattr(model.norm, "eps", None)
     if eps != 1e-6:
         return Verdict(f"`norm` has eps {eps}; ViTs are trained with 1e-6: LayerNorm(…, eps=1e-6)")
     return Verdict("well made")
 
 
 def logits(what: str, config: ViTConfig) -> Trial:
-    """A trial of a ViT of this size: the names and shapes of its parameters, and its logits.
+    """Make a trial of a ViT of this size: its parameters' names and shapes, and its logits.
 
     It is quicker than `module`: some hundred pairs of mistakes are held against the first trial.
     """
 
     def run(answer: Callable) -> Any:
-        made = answer(config)
-        if not isinstance(made, nn.Module):
-            return made
-        fill(made.eval())
+        model = answer(config)
+        if not isinstance(model, nn.Module):
+            return model
+        fill(model.eval())
         try:
             with torch.no_grad():
-                result = untouched(made, pictures(config, 3))
+                result = untouched(model, pictures(config, 3))
         except Exception as error:  # wrong names, if there are any, are told first
             result = error
-        return Parts({name: p.shape for name, p in made.named_parameters()}, result)
+        return Parts(shapes_of(model), result)
 
     return Trial(what, run)
 
@@ -265,7 +264,7 @@ ODD = replace(TWO, embed_dim=56, num_heads=7, mlp_ratio=61 / 56)
 
 
 def counted(what: str, config: ViTConfig, place: int) -> Trial:
-    """One of the two counts, to the last unit; the engine's tolerance would forgive some."""
+    """Make a trial of one of the two counts, to the last unit, which `compare` would forgive."""
     name = ("parameters", "multiply-adds")[place]
 
     def say(result: Any, _: Any) -> Any:
@@ -389,7 +388,7 @@ only one for which no parameter is needed.""",
 
 @cache
 def two(config: ViTConfig, change: Callable[[nn.Module], None] | None) -> Any:
-    """Two ViTs of equal weights, the second of another config, or changed; and images."""
+    """Make two ViTs of equal weights, the second of another config, or changed; and images."""
     with torch.random.fork_rng(devices=[]), torch.no_grad():
         torch.manual_seed(0)
         first, second = (package.ViT(replace(c, image_size=8)) for c in (TINY, config))
@@ -403,7 +402,7 @@ def two(config: ViTConfig, change: Callable[[nn.Module], None] | None) -> Any:
 def pair(
     what: str, config: ViTConfig = TINY, change: Callable | None = None, why: str = ""
 ) -> Trial:
-    """A trial of two models.
+    """Make a trial of two models.
 
     Args:
         config, change: what the second has otherwise.
@@ -422,6 +421,8 @@ COUNTS = "; every difference over 1e-5 counts, even of one number"
 
 
 def shaken(name: str) -> Callable:
+    """Make a change of all numbers of one parameter."""
+
     def change(model: nn.Module) -> None:
         p = model.get_parameter(name)
         p.add_(torch.randn_like(p))
@@ -430,7 +431,7 @@ def shaken(name: str) -> Callable:
 
 
 def larger(by: float) -> Callable:
-    """A change of one number of the positions."""
+    """Make a change of one number of the positions."""
 
     def change(model: Any) -> None:
         model.tokens.pos_embed[0, 3, 7] += by
@@ -441,7 +442,7 @@ def larger(by: float) -> Callable:
 def shifted(model: Any) -> None:
     """Make `norm` give other numbers in the patch tokens alone."""
     model.norm.register_forward_hook(
-        lambda module, given, y: torch.cat((y[:, :1], y[:, 1:] + 0.5), 1) if y.dim() == 3 else y
+        lambda module, inputs, y: torch.cat((y[:, :1], y[:, 1:] + 0.5), 1) if y.dim() == 3 else y
     )
 
 

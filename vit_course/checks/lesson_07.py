@@ -21,7 +21,7 @@ from vit_steps.training.dataset import ImageDataset
 from vit_steps.vit import ViT, ViTConfig
 
 from .compare import Parts, Verdict, kind_of
-from .exercise import Exercise, edited
+from .exercise import Exercise
 from .trials import Trial, asked, untouched
 
 # One training step --------------------------------------------------------------------------------
@@ -39,20 +39,25 @@ class WatchedSGD(torch.optim.SGD):
     moves = 0
 
     def step(self, *arguments: Any, **options: Any) -> Any:
+        """Count, and step."""
         self.moves += 1
         return super().step(*arguments, **options)
 
 
 def batch(number: int, size: int) -> tuple[Tensor, Tensor]:
-    """Images of three numbers each, and labels of four classes, the same at every call."""
+    """Draw images of three numbers each, and labels of four classes, by the batch's number."""
     generator = torch.Generator().manual_seed(number)
     images = torch.randn(size, 3, generator=generator)
     return images, torch.randint(4, (size,), generator=generator)
 
 
 def taught(what: str, *sizes: int, mode: bool, scale: float = 1.0) -> Trial:
-    """A trial of a training step: batches of these sizes, their images larger by this factor, one
-    after another, on a small model with dropout that is in training mode, or in evaluation mode."""
+    """Make a trial of training steps, on batches of these sizes, one after another.
+
+    Args:
+        mode: whether the small model with dropout is in training mode.
+        scale: a factor of the images.
+    """
 
     def run(step: Callable) -> Any:
         linear = nn.Linear(3, 4)
@@ -72,7 +77,7 @@ def taught(what: str, *sizes: int, mode: bool, scale: float = 1.0) -> Trial:
                 return Verdict(problem)
             losses[f"loss of step {number + 1}"] = loss
         holds = any(isinstance(x, Tensor) and x.requires_grad for x in losses.values())
-        now = "training" if model.training else "evaluation"
+        now = name_of(model.training)
         return Parts(
             Verdict(problem),
             losses | {"weight": linear.weight.detach(), "bias": linear.bias.detach()},
@@ -87,11 +92,12 @@ FOREIGN = "the weights have moved, but not by the optimizer"
 
 
 def wrongly_moved(before: Tensor, weight: Tensor, optimizer: WatchedSGD) -> str:
-    """Why the weights have not moved, or not by the optimizer; "" where they have."""
+    """Say why the weights have not moved, or not by the optimizer; "" where they have."""
     still = torch.equal(before, weight)
     if still and optimizer.moves:
-        found = "none is there" if weight.grad is None or not weight.grad.any() else "it came later"
-        return f"the optimizer was asked to step, but had no gradient; {found}"
+        none = weight.grad is None or not weight.grad.any()
+        gradient = "none is there" if none else "it came later"
+        return f"the optimizer was asked to step, but had no gradient; {gradient}"
     if still:
         return "the weights have not moved, and the optimizer was never asked to step"
     return "" if optimizer.moves else FOREIGN
@@ -186,7 +192,7 @@ return the loss before the step, not a second one after it
 
 
 def numbered_pictures(count: int, seed: int = 0) -> ImageDataset:
-    """Pictures (count, 1, 2, 2) that all differ, in three classes."""
+    """Draw pictures (count, 1, 2, 2) that all differ, in three classes."""
     generator = torch.Generator().manual_seed(seed)
     labels = torch.randint(3, (count,), generator=generator)
     pixels = torch.randn(count, 1, 2, 2, generator=generator)
@@ -203,33 +209,35 @@ class Watched(nn.Module):
         with torch.no_grad():
             self.fc.weight.copy_(torch.linspace(-1, 1, 12).sin().view(3, 4))
             self.fc.bias.zero_()
-        self.given: list[Tensor] = []
+        self.inputs: list[Tensor] = []
         self.logits: list[Tensor] = []
         self.trained: list[bool] = []
         self.with_graph: list[bool] = []
 
     def forward(self, images: Tensor) -> Tensor:
+        """From images (B, 1, 2, 2) to logits (B, 3)."""
         logits = self.fc(self.drop(images.flatten(1)))
-        self.given.append(images.detach().clone())
+        self.inputs.append(images.detach().clone())
         self.logits.append(logits.detach())
         self.trained.append(self.training)
         self.with_graph.append(torch.is_grad_enabled())
         return logits
 
 
-def mode_of(model: nn.Module) -> str:
-    return "training" if model.training else "evaluation"
+def name_of(training: bool) -> str:
+    """Say which mode it is."""
+    return "training" if training else "evaluation"
 
 
 def measurement(what: str, mode: bool) -> Trial:
-    """A trial of `evaluate` on a model with dropout in this mode; the count has no divisor."""
+    """Make a trial of `evaluate` on a model with dropout in this mode, on 523 pictures, a prime."""
 
     def run(answer: Callable) -> Any:
         model, data = Watched(0.5).train(mode), numbered_pictures(523)
         result = answer(model, data)
         if result is None or result is ...:
             return result
-        before, now = ("training" if mode else "evaluation"), mode_of(model)
+        before, now = name_of(mode), name_of(model.training)
         return Parts(
             result,
             Verdict("" if now == before else f"it leaves a model of {before} mode in {now} mode"),
@@ -321,7 +329,7 @@ PICTURES = 11  # in batches of 3 they are 4 steps an epoch
 
 @contextmanager
 def steps_of(model: Watched, data: ImageDataset) -> Iterator[list[dict[str, Any]]]:
-    """Within, a list that grows by a dictionary with each step of any optimizer.
+    """Give a list that grows, within, by a dictionary with each step of any optimizer.
 
     "kind" is the optimizer's, "lr" and "decay" are those of each parameter; the others are of the
     model's last call: which pictures it was given, in which mode, and their loss.
@@ -330,11 +338,11 @@ def steps_of(model: Watched, data: ImageDataset) -> Iterator[list[dict[str, Any]
 
     def note(optimizer: torch.optim.Optimizer, *_: Any) -> None:
         groups = {id(p): group for group in optimizer.param_groups for p in group["params"]}
-        found = [groups.get(id(p), dict(lr=0, weight_decay=0)) for p in model.parameters()]
-        step = dict(kind=type(optimizer).__name__, lr=[group["lr"] for group in found])
-        step["decay"] = [group["weight_decay"] for group in found]
-        if model.given:
-            pictures = model.given[-1].flatten(1)[:, None]  # (B, 1, 4)
+        in_order = [groups.get(id(p), dict(lr=0, weight_decay=0)) for p in model.parameters()]
+        step = dict(kind=type(optimizer).__name__, lr=[group["lr"] for group in in_order])
+        step["decay"] = [group["weight_decay"] for group in in_order]
+        if model.inputs:
+            pictures = model.inputs[-1].flatten(1)[:, None]  # (B, 1, 4)
             same = (pictures == data.images.flatten(1)).all(dim=2)  # (B, n)
             numbers = same.int().argmax(dim=1)
             loss = F.cross_entropy(model.logits[-1], data.labels[numbers]).item()
@@ -348,8 +356,8 @@ def steps_of(model: Watched, data: ImageDataset) -> Iterator[list[dict[str, Any]
         hook.remove()
 
 
-def shown(steps: list, count: int, epochs: int, batch: int) -> str:
-    """What is wrong with the pictures that the steps were made with; "" where all is as asked."""
+def wrong_pictures(steps: list, count: int, epochs: int, batch: int) -> str:
+    """Say what is wrong with the pictures that the steps were made with, or ""."""
     sizes = [len(part) for part in torch.arange(count).split(batch)]
     if not steps:
         return "no optimizer was asked to step: each batch goes through train_step"
@@ -362,15 +370,15 @@ def shown(steps: list, count: int, epochs: int, batch: int) -> str:
     orders = []
     for epoch in range(epochs):
         batches = [step["pictures"] for step in steps[epoch * len(sizes) :][: len(sizes)]]
-        order = [number for one in batches for number in one]
+        order = [number for pictures in batches for number in pictures]
         if sorted(order) != list(range(count)):
             often = max(map(order.count, order))
             return (
                 f"in epoch {epoch + 1} not every picture is shown once: of {count} it sees "
                 f"{len(set(order))}, one of them {often} times"
             )
-        if [len(one) for one in batches] != sizes:
-            return f"the batches hold {[len(one) for one in batches]} pictures, expected {sizes}"
+        if list(map(len, batches)) != sizes:
+            return f"the batches hold {list(map(len, batches))} pictures, expected {sizes}"
         orders.append(order)
     if list(range(count)) in orders:
         return "the pictures come in the order in which they stand; shuffle them in each epoch"
@@ -379,21 +387,23 @@ def shown(steps: list, count: int, epochs: int, batch: int) -> str:
     return ""
 
 
-def moved(steps: list, peak: float) -> str:
-    """What is wrong with the optimizer, its rates and its decay; "" where all is as asked."""
+def wrong_optimizer(steps: list, peak: float) -> str:
+    """Say what is wrong with the optimizer, its rates and its decay, or ""."""
     if others := [step["kind"] for step in steps if step["kind"] != "AdamW"]:
         return f"the optimizer is {others[0]}; take torch.optim.AdamW"
+    expected = [peak * warmup_cosine(number, len(steps), 0.1) for number in range(len(steps))]
     for group in (0, 1):
         rates = [step["lr"][group] for step in steps]
-        wanted = [peak * warmup_cosine(number, len(steps), 0.1) for number in range(len(steps))]
-        wrong = [i for i, (a, b) in enumerate(zip(rates, wanted, strict=True)) if abs(a - b) > 1e-9]
-        if wrong:
-            some = slice(wrong[0], wrong[0] + 4)
-            given, right = (", ".join(f"{x:.4g}" for x in all_[some]) for all_ in (rates, wanted))
-            return (
-                f"from step {wrong[0]}, counted from 0, group {group} has the rates {given} …; "
-                f"expected, by lr * warmup_cosine(step, {len(steps)}, 0.1), {right} …"
-            )
+        for number, (rate, right) in enumerate(zip(rates, expected, strict=True)):
+            if abs(rate - right) > 1e-9:
+                actual, correct = (
+                    ", ".join(f"{x:.4g}" for x in row[number : number + 4])
+                    for row in (rates, expected)
+                )
+                return (
+                    f"from step {number}, counted from 0, group {group} has the rates {actual} …; "
+                    f"expected, by lr * warmup_cosine(step, {len(steps)}, 0.1), {correct} …"
+                )
     if any(step["decay"] != [0.05, 0.0] for step in steps):
         return "the optimizer has another weight decay; give it decay_groups(model, 0.05)"
     return ""
@@ -402,17 +412,17 @@ def moved(steps: list, peak: float) -> str:
 TENSORS = "a loss in the list is a tensor; append a plain number, its .item()"
 
 
-def ended(steps: list, data: ImageDataset, losses: Any, weights: Tensor, peak: float) -> str:
-    """What is wrong with the losses, or with the weights at the end; "" where all is as asked."""
+def wrong_end(steps: list, data: ImageDataset, losses: Any, weights: Tensor, peak: float) -> str:
+    """Say what is wrong with the losses, or with the weights at the end, or ""."""
     try:
-        found = torch.tensor([float(loss) for loss in losses])
+        numbers = torch.tensor([float(loss) for loss in losses])
         if any(isinstance(loss, Tensor) for loss in losses):
             return TENSORS
     except (TypeError, ValueError):
         return "give the losses as a list of numbers, one a step"
-    if len(found) != len(steps):
-        return f"it gives {len(found)} losses for {len(steps)} steps; give one a step"
-    if not torch.allclose(found, torch.tensor([step["loss"] for step in steps]), atol=1e-5):
+    if len(numbers) != len(steps):
+        return f"it gives {len(numbers)} losses for {len(steps)} steps; give one a step"
+    if not torch.allclose(numbers, torch.tensor([step["loss"] for step in steps]), atol=1e-5):
         return "the losses are not those of the batches with their own labels"
     twin = Watched()
     optimizer = torch.optim.AdamW(decay_groups(twin, 0.05))
@@ -425,63 +435,62 @@ def ended(steps: list, data: ImageDataset, losses: Any, weights: Tensor, peak: f
     return ""
 
 
-def looped(what: str, *given: Any, reports: bool = True, **options: Any) -> Trial:
-    """A trial of `train`: who was shown when, what moved the weights, what is told."""
-    epochs, batch = given[0], options.get("batch_size", 64)
-    peak = options.get("lr", 2e-3)
+def looped(what: str, epochs: int, reports: bool = True, **options: Any) -> Trial:
+    """Make a trial of `train`: who was shown when, what moved the weights, what is reported."""
+    batch, peak = options.get("batch_size", 64), options.get("lr", 2e-3)
 
     def run(answer: Callable) -> Any:
-        model, data, told = Watched().eval(), numbered_pictures(PICTURES), []
+        model, data, calls = Watched().eval(), numbered_pictures(PICTURES), []
 
-        def report(*said: Any) -> None:
-            told.append([len(x) if isinstance(x, list) else x for x in said])
+        def report(*arguments: Any) -> None:
+            calls.append([len(x) if isinstance(x, list) else x for x in arguments])
             model.eval()  # as a measurement does that never goes back
 
         with steps_of(model, data) as steps:
-            extra: Any = dict(report=report) if reports else {}
-            losses = answer(model, data, *given, **options, **extra)
+            extra = {"report": report} if reports else {}
+            losses = answer(model, data, epochs, **options, **extra)
         if losses is None or losses is ...:
             return losses
-        return losses, steps, told, model.fc.weight.detach(), model.training
+        return losses, steps, calls, model.fc.weight.detach(), model.training
 
-    def say(seen: Any) -> Any:
-        if seen is None or seen is ...:
-            return seen
-        losses, steps, told, weights, training = seen
+    def say(results: Any) -> Any:
+        if results is None or results is ...:
+            return results
+        losses, steps, calls, weights, training = results
         data, each = numbered_pictures(PICTURES), ceil(PICTURES / batch)
-        wanted = [[epoch, epoch * each] for epoch in range(1, epochs + 1)] if reports else []
-        learned = [number for number, step in enumerate(steps) if not step.get("trained", True)]
+        expected = [[epoch, epoch * each] for epoch in range(1, epochs + 1)] if reports else []
+        idle = [number for number, step in enumerate(steps) if not step.get("trained", True)]
         return Parts(
-            Verdict(shown(steps, PICTURES, epochs, batch)),
+            Verdict(wrong_pictures(steps, PICTURES, epochs, batch)),
             Verdict(
-                f"step {learned[0]}, counted from 0, runs in evaluation mode: call model.train() "
+                f"step {idle[0]}, counted from 0, runs in evaluation mode: call model.train() "
                 "in each epoch, since a report may have left another mode"
-                if learned
+                if idle
                 else ""
             ),
-            Verdict(moved(steps, peak)),
-            Verdict(ended(steps, data, losses, weights, peak)),
+            Verdict(wrong_optimizer(steps, peak)),
+            Verdict(wrong_end(steps, data, losses, weights, peak)),
             Verdict("the model is in training mode afterwards" if training else ""),
-            Verdict(told_wrongly(told, wanted)),
+            Verdict(wrong_reports(calls, expected)),
         )
 
     return Trial(what, run, say=say)
 
 
-def told_wrongly(told: list, wanted: list) -> str:
-    """What is wrong with what was reported, (epoch, how many losses) each; "" where nothing is."""
-    if told == wanted:
+def wrong_reports(calls: list, expected: list) -> str:
+    """Say what is wrong with what was reported, (epoch, how many losses) each, or ""."""
+    if calls == expected:
         return ""
-    if len(told) != len(wanted):
-        return f"it reports {len(told)} times in {len(wanted)} epochs; report once after each"
+    if len(calls) != len(expected):
+        return f"it reports {len(calls)} times in {len(expected)} epochs; report once after each"
     return (
-        f"its reports say {told[0]} first, the epoch and the number of losses; expected "
-        f"{wanted[0]}: report(epoch + 1, losses), with all losses so far"
+        f"its reports say {calls[0]} first, the epoch and the number of losses; expected "
+        f"{expected[0]}: report(epoch + 1, losses), with all losses so far"
     )
 
 
 def orders_of(answer: Callable) -> Any:
-    """The orders in which pictures are shown, by the seeds 3, 3 and 4."""
+    """Give the orders in which pictures are shown, by the seeds 3, 3 and 4."""
     orders = []
     for seed in (3, 3, 4):
         model, data = Watched(), numbered_pictures(PICTURES)
@@ -494,7 +503,7 @@ def orders_of(answer: Callable) -> Any:
 
 
 def by_seeds(orders: Any) -> Any:
-    """Whether the seed, and nothing else, decides the order."""
+    """Say whether the seed, and nothing else, decides the order."""
     if orders is None or orders is ...:
         return orders
     if orders[0] != orders[1]:
@@ -609,32 +618,27 @@ give back the losses, a list: `return losses`
 # Exercise 1 ---------------------------------------------------------------------------------------
 
 
-def slip(edit: str) -> Callable:
-    """A training step with one thing wrong."""
-    return train_step.made(edited(train_step.answer, edit))
-
-
 SLIPS: dict[str | None, Callable] = {
     None: train_step.reference,
-    "softmax": slip("model(images) => model(images).softmax(dim=-1)"),
-    "zero_grad": slip("optimizer.zero_grad() =>"),
-    "eval": slip("loss = F => model.eval() ⏎ loss = F"),
-    "step": slip("optimizer.step() =>"),
+    "softmax": train_step.with_edit("model(images) => model(images).softmax(dim=-1)"),
+    "zero_grad": train_step.with_edit("optimizer.zero_grad() =>"),
+    "eval": train_step.with_edit("loss = F => model.eval() ⏎ loss = F"),
+    "step": train_step.with_edit("optimizer.step() =>"),
 }
 NAMES = ", ".join(repr(name) for name in SLIPS if name)
 
 
 def judged(what: str, slip: str | None) -> Trial:
-    """A trial of a learner's `find_slip` on one step."""
+    """Make a trial of a learner's `find_slip` on one step."""
 
-    def say(said: Any, _: Any) -> Any:
-        if said is ...:
+    def say(name: Any, _: Any) -> Any:
+        if name is ...:
             return ...
-        if said == slip and type(said) is type(slip):
+        if name == slip and type(name) is type(slip):
             return Verdict("as it should")
-        if said in SLIPS:
-            return Verdict(f"yours says {said!r}; right is {slip!r}")
-        return Verdict(f"yours says {said!r}, which is none of the five answers: {NAMES} or None")
+        if name in SLIPS:
+            return Verdict(f"yours says {name!r}; right is {slip!r}")
+        return Verdict(f"yours says {name!r}, which is none of the five answers: {NAMES} or None")
 
     return Trial(what, asked, lambda: [SLIPS[slip]], say)
 
@@ -731,7 +735,7 @@ BATCHES = "batch_size must be a whole number, and at least 4: smaller ones take 
 
 @cache
 def val_loss(lr: float, batch_size: int) -> float:
-    """The validation loss of the exercise's model after four epochs with these settings."""
+    """Train the exercise's model four epochs with these settings; give its validation loss."""
     digits, val, _ = load_data("digits", val_fraction=0.25)
     torch.manual_seed(0)
     model = ViT(TINY)
@@ -740,7 +744,7 @@ def val_loss(lr: float, batch_size: int) -> float:
 
 
 def tried(settings: Any) -> Any:
-    """What becomes of the settings, in words; `...` and nothing as they are."""
+    """Say what becomes of the settings; give `...` and nothing as they are."""
     if settings is ... or settings is None:
         return settings
     if not isinstance(settings, dict):
@@ -749,8 +753,10 @@ def tried(settings: Any) -> Any:
         if value is ...:
             return ...
         if name not in ("lr", "batch_size"):
-            why = " (the budget is the same for everybody)" * (name == "epochs")
-            why = why or " (a lucky seed does not hold for the next one)" * (name == "seed")
+            why = {
+                "epochs": " (the budget is the same for everybody)",
+                "seed": " (a lucky seed does not hold for the next one)",
+            }.get(name, "")
             return Verdict(f"{name!r} may not be set{why}; give lr, batch_size, or both")
         if isinstance(value, bool) or not isinstance(value, (int, float)):
             return Verdict(f"{name} is {value!r}; give a number")
@@ -763,10 +769,14 @@ def tried(settings: Any) -> Any:
     if loss < BAR:
         return Verdict("below the bar")
     steps = BUDGET * ceil(1079 / batch)
-    advice = "; so low a rate hardly moves the weights" * (lr < 3e-4)
-    advice += "; so high a rate throws the weights about" * (lr > 0.02)
-    said = f"{steps} steps end at a validation loss of {loss:.2f}; the bar is {BAR}"
-    return Verdict(said + advice)
+    advice = ""
+    if lr < 3e-4:
+        advice = "; so low a rate hardly moves the weights"
+    elif lr > 0.02:
+        advice = "; so high a rate throws the weights about"
+    return Verdict(
+        f"{steps} steps end at a validation loss of {loss:.2f}; the bar is {BAR}{advice}"
+    )
 
 
 beat_the_bar = Exercise(

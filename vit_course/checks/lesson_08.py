@@ -24,8 +24,10 @@ SMALL = ViTConfig(
 
 
 def taken_out(answer: Callable) -> Any:
-    """The positions of a small model after the answer, and after a step of training; and whether
-    all else is as it was, and learns."""
+    """Give the positions of a small model after the answer, and after a step of training.
+
+    Also say whether all else is as it was, and learns.
+    """
     model: Any = ViT(SMALL)
     fill(model)
     before = {name: p.detach().clone() for name, p in model.named_parameters()}
@@ -34,7 +36,7 @@ def taken_out(answer: Callable) -> Any:
         return Verdict("it returns a copy; change the model that you are given, and return that")
     if result is not model:
         return result
-    found, others = model.tokens.pos_embed.detach().clone(), ""
+    positions, others = model.tokens.pos_embed.detach().clone(), ""
     for name, p in model.named_parameters():
         if name != "tokens.pos_embed" and not p.equal(before[name]):
             others = f"it changes `{name}` too; take out the positions and nothing else"
@@ -46,7 +48,7 @@ def taken_out(answer: Callable) -> Any:
         images = torch.linspace(-2, 2, 120).sin().reshape(5, 1, 4, 6)
         F.cross_entropy(model(images), torch.tensor([0, 1, 2, 1, 0])).backward()
         torch.optim.SGD(learning, lr=0.5).step()
-    return Parts(found, Verdict(others), model.tokens.pos_embed.detach())
+    return Parts(positions, Verdict(others), model.tokens.pos_embed.detach())
 
 
 no_positions = Exercise(
@@ -97,12 +99,13 @@ it returns the positions; give the model back: return model
 # by_luck: how often a bag, dealt anew, gives as large a gap --------------------------------------
 
 
-def gap(left: Sequence[float], right: Sequence[float]) -> float:
-    return abs(sum(left) / len(left) - sum(right) / len(right))
+def gap(first: Sequence[float], second: Sequence[float]) -> float:
+    """Give how far two means are apart."""
+    return abs(sum(first) / len(first) - sum(second) / len(second))
 
 
 def again(what: str, first: list[float], second: list[float]) -> Trial:
-    """A trial that calls the answer several times: it must not depend on chance."""
+    """Make a trial that calls the answer several times: it must not depend on chance."""
 
     def run(answer: Callable) -> Any:
         results = [untouched(answer, list(first), list(second)) for _ in range(4)]
@@ -204,13 +207,13 @@ the way that was really seen counts too, above and below the line
 
 
 def some_pictures(count: int, *shape: int) -> Tensor:
-    """Pictures of a few grey levels, no two alike."""
+    """Draw pictures of a few grey levels, no two alike."""
     generator = torch.Generator().manual_seed(5)
     return torch.randint(0, 5, (count, *shape), generator=generator).float() / 2 - 1
 
 
 def a_split_with_leaks() -> tuple[Tensor, Tensor]:
-    """9 pictures to learn from, 8 to test on; of these 1, 5 and 6 are among the 9, 6 even twice.
+    """Make 9 pictures to learn from, 8 to test on; of these 1, 5 and 6 are among the 9, 6 twice.
 
     Number 3 differs in one pixel from one of the 9, by less than torch.allclose sees; number 4 is
     one of them, mirrored.
@@ -226,8 +229,10 @@ def a_split_with_leaks() -> tuple[Tensor, Tensor]:
 
 
 def differences_that_cancel() -> tuple[Tensor, Tensor]:
-    """2 pictures to learn from, the first brighter; of 2 to test on, number 1 is the second of
-    them, and number 0 holds its pixels in another order."""
+    """Make 2 pictures to learn from, the first brighter, and 2 to test on.
+
+    Of these number 1 is the second of the others, number 0 holds its pixels in another order.
+    """
     picture = some_pictures(1, 1, 4, 3)
     return torch.cat([picture + 1, picture]), torch.cat([picture.flip(2), picture])
 
@@ -306,14 +311,14 @@ PAPER = -1.0
 
 
 def cut(wide: Tensor, margin: int, down: int, right: int) -> Tensor:
-    """The window of padded pictures (…, H, W) that shows them moved down and right."""
+    """Cut the window of padded pictures (…, H, W) that shows them moved down and right."""
     height, width = wide.shape[-2] - 2 * margin, wide.shape[-1] - 2 * margin
     top, left = margin - down, margin - right
     return wide[..., top : top + height, left : left + width]
 
 
 def padded(images: Tensor, margin: int, edge: str | float) -> Tensor:
-    """Images (B, C, H, W) with a margin of a number, or of what a mode of F.pad brings in."""
+    """Pad images (B, C, H, W) by a number, or by what a mode of F.pad brings in."""
     around = (margin,) * 4
     if isinstance(edge, str):
         return F.pad(images, around, mode=edge)
@@ -328,14 +333,14 @@ OTHERWISE: dict[str | float, str] = {
 
 
 def fits(images: Tensor, result: Tensor, far: int, edge: str | float = PAPER) -> Tensor:
-    """(B, moves): which moves of up to `far` pixels each way make the result of the images."""
+    """Tell which moves of up to `far` pixels each way make the result of the images, (B, moves)."""
     wide, steps = padded(images, far, edge), range(-far, far + 1)
     windows = [cut(wide, far, down, right) for down in steps for right in steps]
     return torch.stack([(result == window).flatten(1).all(dim=1) for window in windows], dim=1)
 
 
 def checked(answer: Callable, images: Tensor, seed: int) -> Any:
-    """What the answer gives for these images, or a verdict where that are no such images."""
+    """Give what the answer gives for these images, or a verdict where that are no such images."""
     result = untouched(answer, images, torch.Generator().manual_seed(seed))
     if not isinstance(result, Tensor) or result is ...:
         return result if result is None or result is ... else Verdict(f"it gives {kind_of(result)}")
@@ -345,7 +350,7 @@ def checked(answer: Callable, images: Tensor, seed: int) -> Any:
 
 
 def each_moved(answer: Callable) -> Any:
-    """Whether each of some pictures, ink up to their edges, is moved by whole pixels."""
+    """Say whether each of some pictures, ink up to their edges, is moved by whole pixels."""
     images = torch.rand(40, 2, 7, 5, generator=torch.Generator().manual_seed(1))
     result = checked(answer, images, 11)
     if not isinstance(result, Tensor):
@@ -354,16 +359,16 @@ def each_moved(answer: Callable) -> Any:
         return Verdict("no picture is moved")
     if fits(images, result, 1).any(dim=1).all():
         return Verdict("as it should")
-    for edge, words in OTHERWISE.items():
+    for edge, problem in OTHERWISE.items():
         if fits(images, result, 1, edge).any(dim=1).all():
-            return Verdict(words)
+            return Verdict(problem)
     if fits(images, result, 4).any(dim=1).all():
         return Verdict("a picture is moved by more than one pixel")
     return Verdict("a picture holds numbers that moving it by whole pixels does not give")
 
 
 def all_moves(answer: Callable) -> Any:
-    """Whether the nine moves come about equally often, each picture's own."""
+    """Say whether the nine moves come about equally often, each picture's own."""
     images = torch.rand(1, 6, 6, generator=torch.Generator().manual_seed(2)).repeat(450, 1, 1, 1)
     result = checked(answer, images, 12)
     if not isinstance(result, Tensor):
@@ -380,7 +385,7 @@ def all_moves(answer: Callable) -> Any:
 
 
 def by_generator(answer: Callable) -> Any:
-    """Whether the moves come from the generator that it is given, and from nothing else."""
+    """Say whether the moves come from the generator that it is given, and from nothing else."""
     images = torch.rand(60, 1, 5, 5, generator=torch.Generator().manual_seed(3))
     results = []
     for seed, world in ((1, 5), (1, 6), (2, 7)):

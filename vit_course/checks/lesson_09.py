@@ -14,15 +14,14 @@ from vit_steps.training.dataset import ImageDataset
 from vit_steps.vit import ViT
 
 from .compare import Verdict, kind_of
-from .exercise import Exercise, edited
-from .trials import Trial, call, trust, untouched
+from .exercise import Exercise
+from .trials import Trial, call, drawn, trust, untouched
 
 
 def some_weights(blocks: int, batch: int, heads: int, tokens: int) -> list[Tensor]:
-    """Weights of some blocks: numbers above 0 whose rows sum to 1, the same each time."""
-    generator = torch.Generator().manual_seed(10 * blocks)
-    shape = (blocks, batch, heads, tokens, tokens)
-    return list((2 * torch.randn(shape, generator=generator)).softmax(dim=-1))
+    """Draw weights of some blocks, numbers above 0 whose rows sum to 1, the same each time."""
+    scores = 2 * drawn(blocks, batch, heads, tokens, tokens, seed=10 * blocks)
+    return list(scores.softmax(dim=-1))
 
 
 rollout = Exercise(
@@ -108,20 +107,14 @@ this is the row of cls alone: give all rows, (B, N, N)
 # Exercise 1: the test that a wrong rollout does not pass -----------------------------------------
 
 
-def faulty(edit: str) -> Callable:
-    """The lesson's rollout with this change."""
-    return rollout.made(edited(rollout.answer, edit))
-
-
 def right_for_cls(attention: list[Tensor]) -> Tensor:
-    """The row of cls is right, and the others lack the identity."""
-    others = faulty("0.5 * weights => weights ;; + 0.5 * torch.eye(N) =>")(attention)
+    """Give a right row for cls, and others that lack the identity."""
+    others = rollout.with_edit("0.5 * weights => weights ;; + 0.5 * torch.eye(N) =>")(attention)
     return torch.cat([rollout.reference(attention)[:, :1], others[:, 1:]], dim=1)
 
 
 def nearly_right(attention: list[Tensor]) -> Tensor:
-    """Right but for 5e-6, now more and now less: torch.allclose by itself refuses it, the text does
-    not."""
+    """Be off by 5e-6, now more and now less: torch.allclose by itself refuses it, the text not."""
     flow = rollout.reference(attention)
     return flow + 5e-6 * (-1) ** torch.arange(flow.shape[-1])
 
@@ -154,25 +147,25 @@ def trust_rollout(candidate):  # candidate(attention): (B, N, N), perhaps a roll
         ),
         trust(
             "a rollout with the first block leftmost",
-            faulty("step @ flow => flow @ step"),
+            rollout.with_edit("step @ flow => flow @ step"),
             False,
             OTHER_BLOCKS,
         ),
         trust(
             "a rollout whose rows sum to 2 for each block",
-            faulty("0.5 * weights => weights ;; 0.5 * torch => torch"),
+            rollout.with_edit("0.5 * weights => weights ;; 0.5 * torch => torch"),
             False,
             "compare the numbers, not their order or ratios",
         ),
         trust(
             "a rollout with queries and keys swapped",
-            faulty("weights.mean => weights.mT.mean"),
+            rollout.with_edit("weights.mean => weights.mT.mean"),
             False,
             "give it weights that are not their own transpose",
         ),
         trust(
             "a rollout of the largest head",
-            faulty("weights.mean(dim=1) => F.normalize(weights.amax(dim=1), p=1, dim=-1)"),
+            rollout.with_edit("weights.mean(dim=1) => F.normalize(weights.amax(1), p=1, dim=-1)"),
             False,
             "give it at least two heads that differ",
         ),
@@ -226,34 +219,38 @@ BAR = 0.05  # so far the answers must fall below those without rollout's patches
 
 @cache
 def other_canvases() -> tuple[ViT, ImageDataset, float]:
-    """The reader, canvases that the lesson does not use, and the share of them that it still reads
-    blind to rollout's patch."""
+    """Give the reader, canvases that the lesson does not use, and how many it reads, a share.
+
+    It reads them blind to rollout's patch.
+    """
     reader = weights.load("scattered").model.requires_grad_(False)
     data = scattered(100, seed=9, held_out=True)
-    return reader, data, left_right(by_rollout(reader, data.images), reader, data)
+    return reader, data, blind_to_best(by_rollout(reader, data.images), reader, data)
 
 
 def by_rollout(model: ViT, images: Tensor) -> Tensor:
+    """Score patches by rollout, (B, 4, 4)."""
     return maps.cls_map(maps.rollout(model(images, return_attention=True)[1]), 4)
 
 
 def by_last_block(model: ViT, images: Tensor) -> Tensor:
+    """Score patches by the last block's weights, (B, 4, 4)."""
     return maps.cls_map(model(images, return_attention=True)[1][-1].mean(dim=1), 4)
 
 
 def best_of(scores: Tensor) -> Tensor:
-    """(B, 4, 4) → (B,): the number of each canvas's best patch."""
+    """Give the number of each canvas's best patch, (B,), of scores (B, 4, 4)."""
     return scores.flatten(1).argmax(dim=1)
 
 
-def one_by_one(model: ViT, images: Tensor, rest: bool = False) -> Tensor:
-    """(16, B, classes): the logits with one patch hidden, or with all but this one."""
-    hidden = (torch.eye(16) != rest).view(16, 1, 4, 4).expand(-1, len(images), -1, -1)
-    return torch.stack([maps.blinded(model, images, one) for one in hidden])
+def one_by_one(model: ViT, images: Tensor, alone: bool = False) -> Tensor:
+    """Give the logits with one patch hidden, or with all but this one, (16, B, classes)."""
+    hidden = (torch.eye(16) != alone).view(16, 1, 4, 4).expand(-1, len(images), -1, -1)
+    return torch.stack([maps.blinded(model, images, patches) for patches in hidden])
 
 
-def left_right(scores: Tensor, model: ViT, data: ImageDataset) -> float:
-    """The share of answers that are right when cls is blind to the best patches."""
+def blind_to_best(scores: Tensor, model: ViT, data: ImageDataset) -> float:
+    """Give the share of answers that are right when cls is blind to the best patches."""
     hidden = F.one_hot(best_of(scores), 16).bool().unflatten(1, (4, 4))
     logits = maps.blinded(model, data.images, hidden)
     return (logits.argmax(dim=1) == data.labels).float().mean().item()
@@ -261,15 +258,17 @@ def left_right(scores: Tensor, model: ViT, data: ImageDataset) -> float:
 
 @cache
 def known_patches() -> list[tuple[str, Tensor]]:
-    """What the best patches of some answers are, to know an answer by them: a share of right
-    answers in 100 is soon the same by chance."""
+    """Give the best patches of some answers, to know an answer by them.
+
+    A share of right answers in 100 is soon the same by chance.
+    """
     model, data, _ = other_canvases()
     images = data.images
-    said = model(images).argmax(dim=1)
+    answers = model(images).argmax(dim=1)
     every = torch.arange(len(images))
     falls = -one_by_one(model, images)  # (16, B, classes), but for what is the same for all patches
-    alone = -one_by_one(model, images, rest=True)
-    own = falls[:, every, said].T  # (B, 16)
+    alone = -one_by_one(model, images, alone=True)
+    of_answer = falls[:, every, answers].T  # (B, 16)
     return [
         ("your best patches are those of rollout", best_of(by_rollout(model, images))),
         ("your best patches are the last block's", best_of(by_last_block(model, images))),
@@ -279,19 +278,19 @@ def known_patches() -> list[tuple[str, Tensor]]:
             ("your scores follow the logit of one class", falls[..., c].T.argmax(1))
             for c in range(10)
         ),
-        ("rows and columns are swapped", best_of(own.unflatten(1, (4, 4)).mT)),
-        ("cls sees one patch and no other", alone[:, every, said].T.argmax(dim=1)),
+        ("rows and columns are swapped", best_of(of_answer.unflatten(1, (4, 4)).mT)),
+        ("cls sees one patch and no other", alone[:, every, answers].T.argmax(dim=1)),
     ]
 
 
 def scored(answer: Callable, model: ViT, images: Tensor) -> Any:
-    """The scores that the answer gives, which must leave the images as they are."""
+    """Give the scores that the answer gives, which must leave the images as they are."""
     return untouched(partial(answer, model), images)
 
 
 def beat(scores: Any, *_: Any) -> Any:
-    """Blind cls to the patch of each canvas that is scored highest."""
-    model, data, theirs = other_canvases()
+    """Say how the reader does, blind to the patch of each canvas that is scored highest."""
+    model, data, by_rollouts_patches = other_canvases()
     if scores is ... or scores is None:
         return scores
     if not isinstance(scores, Tensor) or scores.shape != (100, 4, 4):
@@ -299,8 +298,8 @@ def beat(scores: Any, *_: Any) -> Any:
             f"it gives {kind_of(scores)} for 100 canvases; give a tensor (100, 4, 4), a score for "
             "each of the 4×4 patches"
         )
-    mine = left_right(scores, model, data)
-    if mine <= theirs - BAR:
+    share = blind_to_best(scores, model, data)
+    if share <= by_rollouts_patches - BAR:
         return Verdict("it beats rollout")
     if (scores == scores[:, :1, :1]).all():
         return Verdict("the scores are the same for all patches")
@@ -313,8 +312,8 @@ def beat(scores: Any, *_: Any) -> Any:
     if F.cosine_similarity(pairs[:, 0], pairs[:, 1]).mean() < -0.8:
         return Verdict("the scores are largest for the patches that are needed least")
     return Verdict(
-        f"blind to your patches, {mine:.1%} are still read correctly; blind to rollout's, "
-        f"{theirs:.1%}; be at least 5 points below"
+        f"blind to your patches, {share:.1%} are still read correctly; blind to rollout's, "
+        f"{by_rollouts_patches:.1%}; be at least 5 points below"
     )
 
 

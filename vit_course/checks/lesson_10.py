@@ -11,7 +11,7 @@ from vit_steps.vit import ViT, ViTConfig
 
 from .compare import Parts, Verdict
 from .exercise import Exercise
-from .trials import Trial, call, fill, untouched
+from .trials import Trial, call, drawn, fill, untouched
 
 # rename -------------------------------------------------------------------------------------------
 
@@ -31,29 +31,34 @@ SHAPES = {
 
 
 def renaming(what: str, kind: torch.dtype) -> Trial:
-    """A trial with a file of this kind of numbers: is the result right, all of it float32, and no
-    tensor of the file's, and is the file as it was?"""
+    """Make a trial with a file of this kind of numbers.
+
+    Is the result right, all of it float32, and no tensor of the file's, and is the file as it was?
+    """
 
     def run(answer: Callable) -> Any:
         generator = torch.Generator().manual_seed(0)
         before = {n: torch.randn(s, generator=generator).to(kind) for n, s in SHAPES.items()}
-        given = {name: tensor.clone() for name, tensor in before.items()}
-        theirs = {tensor.untyped_storage().data_ptr() for tensor in given.values()}
-        held, asked = dict(given), dict(NAMES)
-        result = answer(given, asked)
+        tensors = {name: tensor.clone() for name, tensor in before.items()}
+        storages = {tensor.untyped_storage().data_ptr() for tensor in tensors.values()}
+        in_file, names = dict(tensors), dict(NAMES)
+        result = answer(tensors, names)
         if result is None or result is ...:
             return result
         if not isinstance(result, dict) or not all(isinstance(t, Tensor) for t in result.values()):
             return Parts(result, Verdict(""), Verdict(""), Verdict(""))
         kinds = {t.dtype for t in result.values()} - {torch.float32}
-        same = [n for n, t in result.items() if t.untyped_storage().data_ptr() in theirs]
-        kept = list(given) == list(before) and asked == NAMES
-        kept = kept and all(given[n] is t and t.equal(before[n]) for n, t in held.items())
+        same = [n for n, t in result.items() if t.untyped_storage().data_ptr() in storages]
+        unchanged = (
+            list(tensors) == list(before)
+            and names == NAMES
+            and all(tensors[n] is t and t.equal(before[n]) for n, t in in_file.items())
+        )
         return Parts(
             result,
             Verdict(f"it holds {kinds.pop()}; all must be torch.float32" if kinds else ""),
             Verdict(f"`{same[0]}` is the tensor of the file itself, and no copy" if same else ""),
-            Verdict("" if kept else "your code changes the dictionary that it was given"),
+            Verdict("" if unchanged else "your code changes the dictionary that it was given"),
         )
 
     return Trial(what, run)
@@ -163,21 +168,23 @@ class Stranger(nn.Module):
         self.embed, self.act, self.head = nn.Linear(48, 6), nn.Tanh(), nn.Linear(6, 3)
 
     def forward(self, images: Tensor) -> Tensor:
+        """From images (B, 3, 4, 4) to logits (B, 3)."""
         return self.head(self.act(self.embed(images.flatten(1))))
 
 
 def plain_vit() -> ViT:
+    """Make a small ViT with dropout."""
     return ViT(ViTConfig(4, 2, 3, 5, embed_dim=8, depth=2, num_heads=2, dropout=0.5))
 
 
 def features_of(what: str, make: Callable[[], nn.Module]) -> Trial:
-    """A trial with a model in training mode: its features, and whether it is as it was."""
+    """Make a trial with a model in training mode: its features, and whether it is as it was."""
 
     def run(answer: Callable) -> Any:
         model = make()
         fill(model)
         model.train()
-        images = torch.randn(3, 3, 4, 4, generator=torch.Generator().manual_seed(1))
+        images = drawn(3, 3, 4, 4, seed=1)
         head, state = model.head, {n: t.clone() for n, t in model.state_dict().items()}
         result: Any
         try:
@@ -274,9 +281,8 @@ a softmax makes shares of the features; give them as they are
 
 
 def published(what: str, *changes: float | Tensor, agrees: int | None) -> Trial:
-    """A trial with as many ways as changes, each of which moves the logits by so much."""
-    generator = torch.Generator().manual_seed(0)
-    images = torch.randn(40, 1, 2, 2, generator=generator).double()
+    """Make a trial with as many ways as changes, each of which moves the logits by so much."""
+    images = drawn(40, 1, 2, 2).double()
     model = nn.Sequential(nn.Flatten(), nn.Linear(4, 4)).double()
     with torch.no_grad():
         for p in model.parameters():
@@ -285,30 +291,30 @@ def published(what: str, *changes: float | Tensor, agrees: int | None) -> Trial:
     names = ("first", "second", "third")
     ways = {n: images + change for n, change in zip(names, changes, strict=False)}
 
-    def say(found: Any, *_: Any) -> Any:
-        wanted = None if agrees is None else names[agrees]
-        if found is None or isinstance(found, str):
-            said = "as it should" if found == wanted else f"it says {found!r}, not {wanted!r}"
-            return Verdict(said)
-        return found
+    def say(result: Any, *_: Any) -> Any:
+        right = None if agrees is None else names[agrees]
+        if result is None or isinstance(result, str):
+            fine = result == right
+            return Verdict("as it should" if fine else f"it says {result!r}, not {right!r}")
+        return result
 
     return Trial(what, only_read, [model, ways, right], say)
 
 
 def only_read(answer: Callable, model: nn.Module, ways: dict[str, Tensor], right: Tensor) -> Any:
-    """What the answer gives, which must leave the pictures as they are."""
-    given = {name: batch.clone() for name, batch in ways.items()}
-    found = answer(model, given, right.clone())
-    kept = list(given) == list(ways) and all(given[n].equal(ways[n]) for n in ways)
-    if found is ... or kept:
-        return found
+    """Give what the answer gives, which must leave the pictures as they are."""
+    copies = {name: batch.clone() for name, batch in ways.items()}
+    result = answer(model, copies, right.clone())
+    unchanged = list(copies) == list(ways) and all(copies[n].equal(ways[n]) for n in ways)
+    if result is ... or unchanged:
+        return result
     return Verdict("your code changes the pictures that it was given; only read them")
 
 
-def at(place: int, much: float) -> Tensor:
-    """A change of one number of one picture alone."""
+def at(number: int, much: float) -> Tensor:
+    """Make a change of one number of one picture alone."""
     change = torch.zeros(40, 1, 2, 2).double()
-    change.view(-1)[place] = much
+    change.view(-1)[number] = much
     return change
 
 
@@ -365,11 +371,8 @@ only the first way is looked at: `return None` stands inside the loop; move it b
 # absorb -------------------------------------------------------------------------------------------
 
 
-def drawn(*shape: int, seed: int) -> Tensor:
-    return torch.randn(shape, generator=torch.Generator().manual_seed(seed))
-
-
 def embedding(what: str, width: int, channels: int, side: int) -> Trial:
+    """Make a trial of templates of this number and size, which are to absorb mean and std."""
     mean, std = torch.linspace(0.2, 0.6, channels), torch.linspace(0.2, 0.35, channels)
     weight, bias = drawn(width, channels, side, side, seed=0), drawn(width, seed=1)
     return call(what, weight, bias, mean, std)

@@ -9,18 +9,16 @@ from torch import Tensor, nn
 from vit_steps import variants as package
 
 from .compare import Verdict
-from .draws import MANY, in_training, masking, spread, tokens_learn, unchanged, with_gradients
+from .draws import MANY, in_training, masking, tokens_learn, unchanged, with_gradients
 from .engine import SLIPS
 from .exercise import Exercise
-from .lesson_01 import numbered
-from .trials import InputChangedError, Trial, call, untouched
+from .trials import InputChangedError, Trial, call, drawn, numbered, untouched
 
 # Three Linears in one ----------------------------------------------------------------------------
 
 
 def fusing(inputs: int, heads: int, width: int, bias: bool, order: str) -> Trial:
-    """A trial of fusing three Linears, from `inputs` numbers to heads of this width each, whose
-    numbers all differ."""
+    """Make a trial of fusing three Linears, from `inputs` numbers to heads of this width each."""
     weights, biases = numbered(3, heads * width, inputs), 1000 + numbered(3, heads * width)
     both = zip(weights, biases, strict=True)
     states = [{"weight": w, "bias": b} if bias else {"weight": w} for w, b in both]
@@ -35,8 +33,8 @@ def fusing(inputs: int, heads: int, width: int, bias: bool, order: str) -> Trial
                 raise InputChangedError
         return result
 
-    known = "with" if bias else "without"
-    return Trial(f'Linears {known} biases, {heads} heads of {width} rows, order "{order}"', run)
+    biased = "with" if bias else "without"
+    return Trial(f'Linears {biased} biases, {heads} heads of {width} rows, order "{order}"', run)
 
 
 fuse_qkv = Exercise(
@@ -352,24 +350,24 @@ no gradient passes: keep to tensors, without detach, .data or no_grad
 # Back to their places ----------------------------------------------------------------------------
 
 
-def rest(batch: int, length: int, count: int, width: int) -> tuple[Tensor, ...]:
-    """What `unmask` is given: tokens kept, their order and the mask token."""
-    order = spread(length, batch, length).argsort(dim=1)
-    return spread(1, batch, count, width), order, spread(2, 1, 1, width)
+def masked(batch: int, length: int, count: int, width: int) -> tuple[Tensor, ...]:
+    """Draw what `unmask` is given: tokens kept, their order and the mask token."""
+    order = drawn(batch, length, seed=length).argsort(dim=1)
+    return drawn(batch, count, width, seed=1), order, drawn(1, 1, width, seed=2)
 
 
 def all_learn(answer: Callable) -> Any:
-    """Whether gradients reach the tokens kept and the mask token."""
-    kept, order, mask_token = rest(2, 7, 3, 4)
+    """Say whether gradients reach the tokens kept and the mask token."""
+    kept, order, mask_token = masked(2, 7, 3, 4)
     floats = {"kept": kept.requires_grad_(), "mask_token": mask_token.requires_grad_()}
     result = answer(kept, order, mask_token)
     if not isinstance(result, Tensor):
         return result
     if result.requires_grad:
-        (result * spread(4, *result.shape)).sum().backward()
-    cut = [name for name, given in floats.items() if given.grad is None]
-    said = f"no gradient reaches {', '.join(cut)}: leave out detach and .data"
-    return Verdict(said if cut else "")
+        (result * drawn(*result.shape, seed=4)).sum().backward()
+    cut = [name for name, tensor in floats.items() if tensor.grad is None]
+    problem = f"no gradient reaches {', '.join(cut)}: leave out detach and .data"
+    return Verdict(problem if cut else "")
 
 
 unmask = Exercise(
@@ -382,8 +380,8 @@ def unmask(kept, order, mask_token):
     return row.take_along_dim(order[:, :, None], dim=1)
 """,
     trials=[
-        call("one sample of 4 tokens, 2 of them kept", *rest(1, 4, 2, 3)),
-        call("3 samples of 9 tokens, 4 of them kept", *rest(3, 9, 4, 5)),
+        call("one sample of 4 tokens, 2 of them kept", *masked(1, 4, 2, 3)),
+        call("3 samples of 9 tokens, 4 of them kept", *masked(3, 9, 4, 5)),
         Trial("tokens and mask token whose gradient is asked for", all_learn),
     ],
     slips={
@@ -515,15 +513,18 @@ KINDS = ("sample", "token", "number")
 
 
 def stays_of(kind: str, shape: tuple[int, int, int], rate: float, seed: int) -> Tensor:
-    """True where something stays, (B, N, D), drawn for each sample, token or number."""
+    """Draw for each sample, token or number whether it stays; True where it does, (B, N, D)."""
     count = KINDS.index(kind) + 1
-    drawn = torch.rand(shape[:count], generator=torch.Generator().manual_seed(seed)) >= rate
-    return drawn.reshape(*drawn.shape, *[1] * (3 - count)).expand(shape).clone()
+    stays = torch.rand(shape[:count], generator=torch.Generator().manual_seed(seed)) >= rate
+    return stays.reshape(*stays.shape, *[1] * (3 - count)).expand(shape).clone()
 
 
 def lucky(stays: Tensor, kind: str, luck: str) -> None:
-    """Put in by hand what a draw may bring: "first", whose first sample or token is kept whole, or
-    "pair", whose first two tokens of each sample, or numbers of each token, look alike."""
+    """Put in by hand what a draw may bring.
+
+    It is "first", whose first sample or token is kept whole, or "pair", whose first two tokens of
+    each sample, or numbers of each token, look alike.
+    """
     if luck == "first":
         stays[(0,) * KINDS.index(kind)] = True
     elif luck == "pair":
@@ -532,17 +533,17 @@ def lucky(stays: Tensor, kind: str, luck: str) -> None:
 
 
 def kind_of_drop(kind: str, shape: tuple[int, int, int], rate: float, luck: str = "") -> Trial:
-    """A trial of what the answer says of ones that were dropped in this way."""
+    """Make a trial of what the answer says of ones that were dropped in this way."""
     stays = stays_of(kind, shape, rate, seed=sum(shape))
     lucky(stays, kind, luck)
     outputs = stays / (1 - rate)
 
-    def say(said: Any, _: Any) -> Any:
-        if said is None or said is ...:
-            return said
-        if not isinstance(said, str) or said not in KINDS:
-            return Verdict(f'it gives {said!r}; give one of "sample", "token", "number"')
-        return Verdict("" if said == kind else f'it says "{said}", and a {kind} was drawn')
+    def say(name: Any, _: Any) -> Any:
+        if name is None or name is ...:
+            return name
+        if not isinstance(name, str) or name not in KINDS:
+            return Verdict(f'it gives {name!r}; give one of "sample", "token", "number"')
+        return Verdict("" if name == kind else f'it says "{name}", and a {kind} was drawn')
 
     share = 1 - stays.float().mean().item()
     return Trial(

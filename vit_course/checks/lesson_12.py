@@ -10,7 +10,6 @@ from dataclasses import replace
 from textwrap import fill
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from vit_doctor import examine
@@ -22,7 +21,7 @@ from vit_steps.vit import ViT, ViTConfig
 from .choosing import WIDTH
 from .engine import LEFT, outcome
 from .exercise import Exercise, edited
-from .trials import Trial, module
+from .trials import Trial, module, waves
 
 SMALL = ViTConfig(image_size=32, patch_size=8, num_classes=10, embed_dim=48, depth=2, num_heads=4)
 TINY = ViTConfig(
@@ -37,8 +36,9 @@ SLIPS = {
 
 
 class Patient(Exercise):
-    """The repair of a class. Who changed nothing, or made a mistake that is not known, is told what
-    the doctor finds.
+    """The repair of a class.
+
+    Who changed nothing, or made a mistake that is not known, is told what the doctor finds.
 
     Args:
         sick: the edit that makes of the answer the class as it came.
@@ -49,37 +49,39 @@ class Patient(Exercise):
         self.sick = self.made(edited(self.answer, sick))
 
     def judge(self, attempt: Callable) -> str:
-        """The message for an attempt."""
+        """Give the message for an attempt."""
         message = super().judge(attempt)
         if message.startswith((AS_IT_CAME, *(trial.what for trial in self.trials))):
             return f"{message}\n{outcome(Trial('the doctor', report), attempt, {})}"
         return message
 
     def told(self, results: Sequence[Any]) -> str:
-        """The message for an attempt that gives these results in all trials."""
+        """Give the message for an attempt that gives these results in all trials."""
         if all(self.agrees(self.sick, results, number) for number in range(len(results))):
             return AS_IT_CAME
         return super().told(results)
 
 
 def report(answer: Callable) -> str:
-    """What the doctor finds in a small ViT with the learner's class in it, in words."""
+    """Say what the doctor finds in a small ViT with the learner's class in it."""
     if isinstance(answer, type) and issubclass(answer, ViT):
         model = answer(SMALL)
     else:
         model = ViT(SMALL)
         for block in range(SMALL.depth):
             part = answer(SMALL.embed_dim, SMALL.num_heads)
-            place = model.blocks if isinstance(part, EncoderBlock) else model.blocks[block]
-            setattr(place, str(block) if place is model.blocks else "attn", part)
-    findings = [replace(one, where=in_cell(one.where)) for one in examine(model, image_size=32)]
-    count = f"the doctor: {len(findings)} finding{'s' * (len(findings) != 1)}"
-    lines = "\n".join(map(str, findings)).splitlines()
-    return "\n".join([count, *(fill(line, WIDTH, subsequent_indent="    ") for line in lines)])
+            if isinstance(part, EncoderBlock):
+                model.blocks[block] = part
+            else:
+                model.blocks[block].attn = part
+    findings = [replace(f, where=in_cell(f.where)) for f in examine(model, image_size=32)]
+    count = "1 finding" if len(findings) == 1 else f"{len(findings)} findings"
+    lines = [f"the doctor: {count}", *"\n".join(map(str, findings)).splitlines()]
+    return "\n".join(fill(line, WIDTH, subsequent_indent="    ") for line in lines)
 
 
 def in_cell(where: str) -> str:
-    """The place of a finding as a learner can find it: the lines of other files are not theirs."""
+    """Say where a finding is, as a learner can find it: lines of other files are not theirs."""
     path, _, line = where.rstrip(")").rpartition(" (")
     cell = re.fullmatch(r"(forward at )?line (\d+) of a cell", line)
     if not cell:
@@ -88,15 +90,9 @@ def in_cell(where: str) -> str:
     return f"{path}, {begins}line {cell[2]} of your cell".removeprefix(", ")
 
 
-def waves(*shape: int) -> Tensor:
-    """Numbers between -1 and 1, no two alike."""
-    count = torch.Size(shape).numel()
-    return torch.linspace(0, 9 + count / 7, count).sin().reshape(shape)
-
-
-def beside(sound: str, sizes: tuple, inputs: Tensor) -> list[Trial]:
-    """Trials of a repaired class beside the sound one: what they give, with weights and without."""
-    what = f"beside a sound {sound} with the same weights"
+def beside(kind: str, sizes: tuple, inputs: Tensor) -> list[Trial]:
+    """Make trials of a repaired class beside the sound one, with weights and without."""
+    what = f"beside a sound {kind} with the same weights"
     return [
         module(what, sizes, inputs),
         module(f"{what}, with return_attention=True", sizes, inputs, return_attention=True),

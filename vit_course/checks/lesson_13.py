@@ -10,7 +10,9 @@ from torch.nn import functional as F
 
 from vit_steps import weights
 from vit_steps.heads import merge_heads, split_qkv
-from vit_steps.training.data import photo_crops, scattered
+from vit_steps.images import load_image, sample_photo
+from vit_steps.inputs import check_sizes
+from vit_steps.training.data import scattered
 from vit_steps.vit import ViT
 
 from .compare import Parts, Verdict, kind_of
@@ -29,10 +31,12 @@ class Watched(nn.Module):
         self.forget()
 
     def forget(self) -> None:
+        """Begin anew, as if it had seen nothing."""
         self.seen: list[Tensor] = []
         self.waiting = self.most = 0
 
     def forward(self, images: Tensor) -> Tensor:
+        """From images (B, 3, 1, 1) to logits (B, 4)."""
         logits = self.fc(images.flatten(1))
         self.seen.append(images.detach().clone())
         if logits.requires_grad:
@@ -42,11 +46,12 @@ class Watched(nn.Module):
         return logits
 
     def came_back(self, _: Tensor) -> None:
+        """Count the backward pass of one forward pass."""
         self.waiting -= 1
 
 
 def cutting(model: Watched, images: Tensor, parts: int) -> str:
-    """What is wrong with the pieces that the model saw; "" where nothing is."""
+    """Say what is wrong with the pieces that the model saw; "" where nothing is."""
     sizes = [len(piece) for piece in model.seen]
     if sizes == [len(images)] and parts > 1:
         return "the whole batch goes through the model at once; that is what does not fit"
@@ -70,7 +75,7 @@ def cutting(model: Watched, images: Tensor, parts: int) -> str:
 
 
 def stepping(what: str, *steps: tuple[int, int], mode: bool = True) -> Trial:
-    """A trial of steps, one after another: each on so many images, in so many parts."""
+    """Make a trial of steps, one after another: each on so many images, in so many parts."""
 
     def run(step: Callable) -> Any:
         model = Watched().train(mode)
@@ -236,13 +241,15 @@ def tokens_of(seed: int, batch: int, count: int, sized: bool) -> tuple[Tensor, T
 
 
 def merging(seed: int, batch: int, count: int, r: int, sized: bool = True) -> Trial:
-    what = f"{batch} images of {count} tokens" if batch > 1 else f"one image of {count} tokens"
-    known = "of several sizes" if sized else "all of size 1"
-    return call(f"{what}, {known}, r = {r}", *tokens_of(seed, batch, count, sized), r)
+    """Make a trial of merging r tokens of each image."""
+    images = f"{batch} images" if batch > 1 else "one image"
+    sizes = "of several sizes" if sized else "all of size 1"
+    what = f"{images} of {count} tokens, {sizes}, r = {r}"
+    return call(what, *tokens_of(seed, batch, count, sized), r)
 
 
 def tokens_learn(answer: Callable) -> Any:
-    """The gradient that reaches the tokens from those that come out."""
+    """Give the gradient that reaches the tokens from those that come out."""
     x, keys, sizes = tokens_of(8, 2, 7, True)
     result = answer(x.requires_grad_(), keys, sizes, 2)
     new = result[0] if isinstance(result, (tuple, list)) else result
@@ -402,6 +409,8 @@ no gradient passes from the new tokens to x: leave out detach, .data and no_grad
 
 
 def equal(width: int, ratio: float) -> Trial:
+    """Make a trial of the number of tokens for one width and one ratio of the MLP."""
+
     def say(result: Any, *_: Any) -> Any:
         if isinstance(result, (tuple, list)):
             return Verdict(f"it gives {kind_of(result)}; give one number, how many tokens")
@@ -475,16 +484,44 @@ mlp_ratio loses its fraction: use it as it comes
 READ, SAME = 92.0, 85.0  # what is asked for, in %
 
 
+CROP = 96  # pixels of a crop's side, three of which become one
+
+
+def photo_crops(count: int, seed: int = 0) -> dict[str, Tensor]:
+    """Cut small parts of three photos, without labels: scikit-learn's two, and Grace Hopper.
+
+    Returns:
+        For each photo `count` crops of 96×96 pixels at random places, which may overlap, made
+        smaller: (count, 3, 32, 32), from -1 to 1. The same seed draws the same.
+    """
+    from sklearn.datasets import load_sample_images
+
+    check_sizes(count=count)
+    names, stored = ("temple", "flower"), load_sample_images().images
+    photos = {n: torch.tensor(p).movedim(2, 0) / 255 for n, p in zip(names, stored, strict=True)}
+    photos["Grace Hopper"] = load_image(sample_photo())
+    generator, by_photo = torch.Generator().manual_seed(seed), {}
+    for name, photo in photos.items():
+        cut = []
+        for _ in range(count):
+            top, left = (
+                int(torch.randint(side - CROP, (), generator=generator)) for side in photo.shape[1:]
+            )
+            cut.append(photo[:, top : top + CROP, left : left + CROP])
+        by_photo[name] = 2 * F.avg_pool2d(torch.stack(cut), CROP // 32) - 1
+    return by_photo
+
+
 @cache
 def canvases() -> tuple[ViT, Tensor, Tensor, int]:
-    """The reader, canvases that the lesson does not use, their digits, and how many to merge."""
+    """Give the reader, canvases that the lesson does not use, their digits, and r."""
     data = scattered(1000, seed=7, held_out=True)
     return weights.load("scattered").model.requires_grad_(False).eval(), data.images, data.labels, 3
 
 
 @cache
 def crops() -> tuple[ViT, Tensor, Tensor, int]:
-    """The model for photos, crops of three photos, what it says of them, and how many to merge."""
+    """Give the model for photos, crops of three photos, what it says of them, and r."""
     images = torch.cat([*photo_crops(100, seed=7).values()])
     model = weights.load("photos").model.requires_grad_(False).eval()
     return model, images, model(images).argmax(dim=1), 8
@@ -504,8 +541,10 @@ def merged_by(table: Tensor, x: Tensor, sizes: Tensor, r: int) -> tuple[Tensor, 
 
 
 def blocks_of(model: ViT, images: Tensor, r: int) -> Generator[tuple[Tensor, Tensor], Tensor, Any]:
-    """Runs the model and merges in each block: gives keys and looks, and wants a table for them.
-    It returns the answers, or what came in the place of a table.
+    """Run the model and merge in each block: yield keys and looks, and be sent a table for them.
+
+    Returns:
+        The answers, or what came in the place of a table.
 
     Raises:
         ValueError: a table has another shape, or holds nan.
@@ -536,19 +575,23 @@ def blocks_of(model: ViT, images: Tensor, r: int) -> Generator[tuple[Tensor, Ten
 
 
 class Merging:
-    """A model that merges by somebody's tables: called with each, it gives what the next is for,
-    and at the end None; `result` is then the share of answers that are as wanted, in %."""
+    """A model that merges by somebody's tables.
 
-    def __init__(self, model: ViT, images: Tensor, wanted: Tensor, r: int):
-        self.blocks, self.wanted, self.result = blocks_of(model, images, r), wanted, None
+    Called with each table, it gives what the next is for, and at the end None; `result` is then
+    the share of answers that are as expected, in %.
+    """
+
+    def __init__(self, model: ViT, images: Tensor, expected: Tensor, r: int):
+        self.blocks, self.expected, self.result = blocks_of(model, images, r), expected, None
 
     def __call__(self, table: Any = None) -> Any:
+        """Merge by this table, the first time by none."""
         try:
             return self.blocks.send(table)
         except StopIteration as end:
             self.result = end.value
-            if isinstance(end.value, Tensor) and end.value.shape == self.wanted.shape:
-                self.result = 100 * (end.value == self.wanted).float().mean().item()
+            if isinstance(end.value, Tensor) and end.value.shape == self.expected.shape:
+                self.result = 100 * (end.value == self.expected).float().mean().item()
         except ValueError as error:
             self.result = Verdict(str(error))
         return None
@@ -556,31 +599,31 @@ class Merging:
 
 def merge_all(likeness: Callable, model: Callable) -> Any:
     """Let a model merge by what `likeness` gives, until it asks no more."""
-    given = model()
-    while given is not None:
-        given = model(untouched(likeness, *given))
+    keys_and_looks = model()
+    while keys_and_looks is not None:
+        keys_and_looks = model(untouched(likeness, *keys_and_looks))
 
 
 def kept_answers(likeness: Callable, data: Callable) -> Any:
-    """In % of the images, how often the merging model says what is wanted."""
+    """Give in % of the images how often the merging model says what is expected."""
     merge_all(likeness, model := Merging(*data()))
     return model.result
 
 
 def cosines(keys: Tensor, _: Tensor) -> Tensor:
-    """The table of `merge_tokens`, which does not ask where cls looks."""
+    """Give the table of `merge_tokens`, which does not ask where cls looks."""
     keys = F.normalize(keys, dim=-1)
     return keys[:, 0::2] @ keys[:, 1::2].mT
 
 
 @cache
 def without_looks(data: Callable) -> float:
-    """What the cosine alone keeps, in %."""
+    """Give what the cosine alone keeps, in %."""
     return kept_answers(cosines, data)
 
 
-def keeping(what: str, data: Callable, bar: float, said: str) -> Trial:
-    """A trial of whether merging by the learner's table keeps enough answers."""
+def keeping(what: str, data: Callable, bar: float, measured: str) -> Trial:
+    """Make a trial of whether merging by the learner's table keeps enough answers."""
 
     def say(_: Any, model: Outside) -> Any:
         share = model.function.result  # type: ignore[attr-defined]
@@ -588,13 +631,13 @@ def keeping(what: str, data: Callable, bar: float, said: str) -> Trial:
             return share
         if share >= bar:
             return Verdict("enough")
-        found = f"{share:.1f}% {said}, asked for are {bar}%"
+        problem = f"{share:.1f}% {measured}, asked for are {bar}%"
         if data is canvases and share < (alone := without_looks(data)):
-            found += (
+            problem += (
                 f". That is below the cosine alone, {alone:.1f}%: should pairs that cls looks at "
                 "be merged more, or less?"
             )
-        return Verdict(found)
+        return Verdict(problem)
 
     return Trial(what, merge_all, lambda: [Outside(Merging(*data()))], say)
 
@@ -603,8 +646,10 @@ class Measured(Exercise):
     """An exercise that says of a right answer, too, what it measured."""
 
     def taken(self, attempt: Callable) -> str:
-        read, same = (kept_answers(attempt, data) for data in (canvases, crops))
-        return f"{super().taken(attempt)}: {read:.1f}% of the canvases, {same:.1f}% of the photos"
+        """Keep a right answer, and say what it measured."""
+        shares = [kept_answers(attempt, data) for data in (canvases, crops)]
+        measured = "{:.1f}% of the canvases, {:.1f}% of the photos".format(*shares)
+        return f"{super().taken(attempt)}: {measured}"
 
 
 likeness = Measured(

@@ -17,6 +17,8 @@ calls the whole sound. An exhibit without `!` is sound.
 The lines run: `patient` puts them into a small ViT.
 """
 
+# ruff: noqa: T201
+
 import linecache
 import re
 from dataclasses import dataclass
@@ -77,22 +79,23 @@ class Exhibit:
 
     @property
     def sound(self) -> bool:
+        """Whether no line is at fault."""
         return not self.mended
 
     def source(self, mended: bool = False) -> str:
-        """The code as it hangs, or mended."""
+        """Give the code as it hangs, or mended."""
         new = self.mended if mended else {}
         return "\n".join(new.get(n, line) for n, line in enumerate(self.lines, 1)) + "\n"
 
     def verdict(self, choice: int | str) -> tuple[bool, str, str]:
-        """Whether a choice is right, what is said to it, and the lines that mend it, if any do."""
+        """Tell whether a choice is right, why, and by which lines it is mended, if any."""
         reason = self.reasons.get(choice, FINE)
         if choice == "sound":
             return self.sound, reason, ""
         return choice in self.mended, reason, self.mended.get(int(choice), "")
 
     def judge(self, answer: Any) -> str:
-        """The verdict on a line's number or "sound", as text; ValueError where it is neither."""
+        """Write the verdict on a line's number or "sound"; ValueError where it is neither."""
         last = len(self.lines)
         choice = answer.strip().lower() if isinstance(answer, str) else answer
         choice = int(choice) if isinstance(choice, str) and choice.isdecimal() else choice
@@ -100,8 +103,8 @@ class Exhibit:
         if choice != "sound" and not a_line:
             raise ValueError(f'the answer is {answer!r}; give a line, 1 to {last}, or "sound"')
         right, reason, mended = self.verdict(choice)
-        said = "sound" if choice == "sound" else f"line {choice}"
-        text = fill(f"{said} is {'right' if right else 'not right'}. {reason}", WIDTH)
+        answered = "sound" if choice == "sound" else f"line {choice}"
+        text = fill(f"{answered} is {'right' if right else 'not right'}. {reason}", WIDTH)
         return f"{text}\n\nMended:\n{mended}" if mended else text
 
     def __repr__(self) -> str:
@@ -110,55 +113,57 @@ class Exhibit:
         return "\n".join([f"{self.number}. {self.title} ({self.place})", story, "", *lines])
 
     def html(self) -> str:
-        """The exhibit, each line a button that opens to a verdict."""
-        shown = [f"<legend>{self.number}. {marked(self.title)} ({marked(self.place)})</legend>"]
-        shown += [f"<div>{marked(self.story)}</div>", '<div class="vit-lines">']
+        """Write the exhibit, each line a button that opens to a verdict."""
+        rows = [f"<legend>{self.number}. {marked(self.title)} ({marked(self.place)})</legend>"]
+        rows += [f"<div>{marked(self.story)}</div>", '<div class="vit-lines">']
         for number, line in enumerate(self.lines, 1):
             label = f"{number:3}  {escape(line)}"
-            shown.append(self.button(number, label) if line.strip() else "<br>")
-        shown += ["</div>", f"<div>{ASK}</div>", self.button("sound", "It is sound")]
-        return "\n".join(["<fieldset>", *shown, "</fieldset>"])
+            rows.append(self.button(number, label) if line.strip() else "<br>")
+        rows += ["</div>", f"<div>{ASK}</div>", self.button("sound", "It is sound")]
+        return "\n".join(["<fieldset>", *rows, "</fieldset>"])
 
     def button(self, choice: int | str, label: str) -> str:
+        """Write the button of a choice, which opens to its verdict."""
         right, reason, mended = self.verdict(choice)
-        said = f"<p><b>{'Right' if right else 'No'}.</b> {marked(reason)}</p>"
-        said += f"<p>Mended:</p><pre>{escape(mended)}</pre>" if mended else ""
-        return f"<details><summary {KEYS}>{label}</summary>{said}</details>"
+        verdict = f"<p><b>{'Right' if right else 'No'}.</b> {marked(reason)}</p>"
+        verdict += f"<p>Mended:</p><pre>{escape(mended)}</pre>" if mended else ""
+        return f"<details><summary {KEYS}>{label}</summary>{verdict}</details>"
 
 
 class Hung:
     """An exhibit as the output of a cell: with buttons in a browser, as text elsewhere."""
 
-    def __init__(self, shown: Exhibit):
-        self.shown = shown
+    def __init__(self, item: Exhibit):
+        self.item = item
 
     def __repr__(self) -> str:
-        number, line = self.shown.number, len(self.shown.lines)
-        how = f'checks.exhibit({number}, {line}) for line {line}, checks.exhibit({number}, "sound")'
-        return f"{self.shown!r}\n\n{ASK}\nTo answer: {how}"
+        number, line = self.item.number, len(self.item.lines)
+        call = f"checks.exhibit({number}, {line}) for line {line}"
+        return f'{self.item!r}\n\n{ASK}\nTo answer: {call}, checks.exhibit({number}, "sound")'
 
     def _repr_html_(self) -> str:
         return "\n".join(
-            [STYLE, LOOK, '<div class="vit-quiz vit-exhibit">', self.shown.html(), "</div>"]
+            [STYLE, LOOK, '<div class="vit-quiz vit-exhibit">', self.item.html(), "</div>"]
         )
 
 
 @cache
 def read(path: Path = FILE) -> dict[int, Exhibit]:
-    """The exhibits of a file by number; ValueError where its form is wrong."""
+    """Read the exhibits of a file by number; ValueError where its form is wrong."""
     blocks = re.split(r"\n\s*\n", path.read_text(encoding="utf-8").strip())
     return {n: parsed(n, block) for n, block in enumerate(blocks, 1)}
 
 
 def parsed(number: int, block: str) -> Exhibit:
-    head, *rest = block.splitlines()
+    """Read one exhibit; ValueError where its form is wrong."""
+    head, *lines_below = block.splitlines()
     title = re.fullmatch(rf"{number}\. (.+) · (\w+)", head)
     story: list[str] = []
     lines: list[str] = []
     mended: dict[int, list[str]] = {}
     reasons: dict[int | str, list[str]] = {}
     place: int | str = ""
-    for line in rest:
+    for line in lines_below:
         mark, text = line[:1], line[2:]
         if mark in ("|", "!"):
             lines.append(text)
@@ -181,8 +186,8 @@ def parsed(number: int, block: str) -> Exhibit:
         "a line at fault has no reason": not set(mended) <= set(reasons),
         "a line at fault is not mended": not all(mended.values()),
     }
-    for problem, found in problems.items():
-        if found:
+    for problem, is_there in problems.items():
+        if is_there:
             raise ValueError(f"exhibit {number}: {problem}")
     return Exhibit(
         number,
@@ -191,12 +196,12 @@ def parsed(number: int, block: str) -> Exhibit:
         " ".join(story),
         tuple(lines),
         {n: "\n".join(new) for n, new in mended.items()},
-        {choice: " ".join(said) for choice, said in reasons.items()},
+        {choice: " ".join(reason) for choice, reason in reasons.items()},
     )
 
 
 def exhibit_of(number: Any) -> Exhibit:
-    """ValueError where there is none of that number."""
+    """Give the exhibit of that number; ValueError where there is none."""
     exhibits = read()
     if type(number) is not int or number not in exhibits:
         raise ValueError(f"the number is {number!r}; give one from 1 to {len(exhibits)}")
@@ -214,10 +219,10 @@ def exhibit(number: int, answer: Any = None) -> Hung | None:
     Raises:
         ValueError: there is no such exhibit or line.
     """
-    shown = exhibit_of(number)
+    item = exhibit_of(number)
     if answer is None:
-        return Hung(shown)
-    print(f"{shown!r}\n\n{shown.judge(answer)}")
+        return Hung(item)
+    print(f"{item!r}\n\n{item.judge(answer)}")
     return None
 
 
@@ -228,6 +233,7 @@ class Block(EncoderBlock):
     """A block that hands its attention the tokens alone, as the exhibits take them."""
 
     def forward(self, x: Tensor, mask: Any = None, return_attention: bool = False) -> Tensor:
+        """From tokens (B, N, D) to tokens, whatever else is given."""
         x = x + self.attn(self.norm1(x))
         return x + self.mlp(self.norm2(x))
 
@@ -236,13 +242,14 @@ class Row(Encoder):
     """Blocks that are handed the tokens alone."""
 
     def forward(self, x: Tensor, mask: Any = None, return_attention: bool = False) -> Tensor:
+        """From tokens (B, N, D) to tokens, whatever else is given."""
         for block in self:
             x = block(x)
         return x
 
 
 def patient(number: int, mended: bool = False, config: ViTConfig = CONFIG) -> nn.Module:
-    """A ViT, new, with an exhibit's lines in it; by default of the reader's sizes.
+    """Make a ViT, new, with an exhibit's lines in it; by default of the reader's sizes.
 
     Of an exhibit that is a training step it is a sound ViT which holds that step, `train_step`.
 
@@ -251,32 +258,46 @@ def patient(number: int, mended: bool = False, config: ViTConfig = CONFIG) -> nn
         mended: whether the lines at fault are mended.
         config: its sizes; exhibit 2 has its own.
     """
-    shown = exhibit_of(number)
-    names = defined(shown, mended)
-    model = names["SmallViT"]() if shown.place == "SmallViT" else ViT(config)
-    if shown.place == "train_step":
+    item = exhibit_of(number)
+    names = defined(item, mended)
+    model = names["SmallViT"]() if item.place == "SmallViT" else ViT(config)
+    if item.place == "train_step":
         model.train_step = names["train_step"]
         return model
-    for module in list(model.modules()):
-        if type(module).__name__ == shown.place != "SmallViT":
-            # Not a copy with other weights: the same module, of another class.
-            module.__class__ = type(shown.place, (type(module),), names)
-        elif isinstance(module, EncoderBlock) and shown.place == "MultiHeadAttention":
-            module.__class__ = Block
-        elif isinstance(module, Encoder) and shown.place == "EncoderBlock":
-            module.__class__ = Row
+    for name, module in list(model.named_modules()):
+        if type(module).__name__ == item.place != "SmallViT":
+            kind = type(item.place, (type(module),), names)
+        elif isinstance(module, EncoderBlock) and item.place == "MultiHeadAttention":
+            kind = Block
+        elif isinstance(module, Encoder) and item.place == "EncoderBlock":
+            kind = Row
+        else:
+            continue
+        if name:
+            model.set_submodule(name, with_methods_of(kind, module))
+        else:
+            model = with_methods_of(kind, module)
     return model
 
 
-def defined(shown: Exhibit, mended: bool) -> dict[str, Any]:
-    """What an exhibit's lines define. Their file is called exhibit_1.py where something, such as
-    the doctor, tells a line of it."""
-    source, file = shown.source(mended), f"exhibit_{shown.number}{'_mended' * mended}.py"
+def with_methods_of(kind: type[nn.Module], module: nn.Module) -> nn.Module:
+    """Make a module of another class with the same parameters and parts, and no new weights."""
+    new = kind.__new__(kind)
+    vars(new).update(vars(module))
+    return new
+
+
+def defined(item: Exhibit, mended: bool) -> dict[str, Any]:
+    """Run an exhibit's lines, and give what they define.
+
+    Their file is called exhibit_1.py where something, such as the doctor, tells a line of it.
+    """
+    source, module = item.source(mended), f"exhibit_{item.number}{'_mended' if mended else ''}"
+    file = f"{module}.py"
     linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
-    known = {"F": F, "nn": nn, "torch": torch, "rearrange": rearrange}
-    known |= {n: t for n, t in vars(vit_steps).items() if callable(t)}
-    known |= {n: t for n, t in vars(inputs).items() if n.startswith("check_")}
-    names = {"__name__": file.removesuffix(".py")} | known
+    names = {"__name__": module, "F": F, "nn": nn, "torch": torch, "rearrange": rearrange}
+    names |= {n: value for n, value in vars(vit_steps).items() if callable(value)}
+    names |= {n: value for n, value in vars(inputs).items() if n.startswith("check_")}
     before = set(names) | {"__builtins__"}
     exec(compile(source, file, "exec"), names)
-    return {name: thing for name, thing in names.items() if name not in before}
+    return {name: value for name, value in names.items() if name not in before}

@@ -1,4 +1,4 @@
-"""How a wrong tensor is related to the right one, where it is: turned, flipped, scaled, …"""
+"""How a wrong tensor is related to the right one, where it is: turned, flipped, scaled."""
 
 from itertools import permutations
 
@@ -9,11 +9,12 @@ MOST_AXES = 5  # whose orders are all tried
 
 
 def close(a: Tensor, b: Tensor) -> bool:
+    """Tell whether two tensors are the same up to rounding."""
     return a.shape == b.shape and torch.allclose(a, b, rtol=1e-4, atol=1e-6)
 
 
 def relation(result: Tensor, right: Tensor) -> str | None:
-    """What is done to the right tensor in this one, in words; None where nothing is known.
+    """Say what is done to the right tensor in this one; None where nothing is known.
 
     Args:
         result: numbers of any shape, without a gradient.
@@ -37,7 +38,7 @@ def relation(result: Tensor, right: Tensor) -> str | None:
 
 
 def other_order(result: Tensor, right: Tensor) -> str | None:
-    """Whether its axes are the right ones in another order."""
+    """Say so where its axes are the right ones in another order."""
     if not 2 <= right.ndim <= MOST_AXES or result.ndim != right.ndim:
         return None
     for order in permutations(range(right.ndim)):
@@ -50,25 +51,23 @@ def other_order(result: Tensor, right: Tensor) -> str | None:
 
 
 def moved_along_an_axis(result: Tensor, right: Tensor) -> str | None:
-    """Whether along one axis the right parts stand in another order."""
+    """Say so where along one axis the right parts stand in another order."""
     for axis, size in enumerate(right.shape):
         if size < 2:
             continue
         if close(result, right.flip(axis)):
             return f"axis {axis} runs backwards"
-        found, wanted = (x.movedim(axis, 0).reshape(size, -1) for x in (result, right))
-        order = [
-            [number for number in range(size) if close(part, wanted[number])] for part in found
-        ]
-        places = [numbers[0] for numbers in order if numbers]
-        if sorted(places) == list(range(size)):
-            shown = ", ".join(map(str, places[:8])) + (", …" if size > 8 else "")
-            return f"along axis {axis} the right parts stand in another order: {shown}"
+        slices, right_slices = (x.movedim(axis, 0).reshape(size, -1) for x in (result, right))
+        matches = [[i for i in range(size) if close(one, right_slices[i])] for one in slices]
+        order = [numbers[0] for numbers in matches if numbers]
+        if sorted(order) == list(range(size)):
+            first = ", ".join(map(str, order[:8])) + (", …" if size > 8 else "")
+            return f"along axis {axis} the right parts stand in another order: {first}"
     return None
 
 
 def factor_or_offset(result: Tensor, right: Tensor) -> str | None:
-    """Whether each number is the right one times, or plus, one and the same number."""
+    """Say so where each number is the right one times, or plus, one and the same number."""
     if not result.any():
         return "all numbers are 0"
     largest = right.abs().flatten().argmax()
@@ -82,7 +81,7 @@ def factor_or_offset(result: Tensor, right: Tensor) -> str | None:
 
 
 def partly_right(result: Tensor, right: Tensor) -> str | None:
-    """Whether the first of several along an axis alone is right, or one alone wrong."""
+    """Say so where the first of several along an axis alone is right, or one alone wrong."""
     wrong = ~torch.isclose(result, right, rtol=1e-4, atol=1e-6)
     for axis, size in enumerate(right.shape):
         others = [other for other in range(right.ndim) if other != axis]
@@ -95,6 +94,7 @@ def partly_right(result: Tensor, right: Tensor) -> str | None:
 
 
 def same_numbers(result: Tensor, right: Tensor) -> str | None:
+    """Say so where all the right numbers are there."""
     if close(result.flatten().sort().values, right.flatten().sort().values):
         return "all the right numbers are there, but in other places"
     return None

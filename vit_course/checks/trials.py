@@ -33,26 +33,29 @@ class Trial:
     say: Callable[..., Any] | None = None
 
     def given(self) -> Sequence[Any]:
-        """The inputs."""
+        """Give the inputs, made anew where a function makes them."""
         return self.inputs() if callable(self.inputs) else self.inputs
 
     def run(self, answer: Callable) -> Any:
-        """What is compared."""
-        given = self.given()
-        result = self.use(answer, *given)
+        """Try an answer, and give what is compared."""
+        inputs = self.given()
+        result = self.use(answer, *inputs)
         if self.say is None or isinstance(result, Verdict):
             return result
-        return self.say(result, *given)
+        return self.say(result, *inputs)
 
 
 @dataclass(frozen=True)
 class Outside:
-    """A function among a trial's inputs that stays outside of the sandbox: the learner's code may
-    call it, with tensors and numbers, and not look into it."""
+    """A function among a trial's inputs that stays outside of the sandbox.
+
+    The learner's code may call it, with tensors and numbers, and not look into it.
+    """
 
     function: Callable
 
     def __call__(self, *inputs: Any, **options: Any) -> Any:
+        """Call the function."""
         return self.function(*inputs, **options)
 
 
@@ -61,26 +64,27 @@ class InputChangedError(Exception):
 
 
 def untouched(use: Callable, *inputs: Any, **options: Any) -> Any:
-    """What `use` gives for copies of these inputs: tensors, lists of them, and others.
+    """Call `use` with copies of these inputs, tensors, lists of them, and others.
 
     Raises:
         InputChangedError: it wrote into one of them.
     """
-    given = [copied(x) for x in inputs]
-    result = use(*given, **options)
-    if not all(map(unchanged, given, inputs)):
+    copies = [copied(x) for x in inputs]
+    result = use(*copies, **options)
+    if not all(map(unchanged, copies, inputs)):
         raise InputChangedError
     return result
 
 
 def copied(x: Any) -> Any:
+    """Copy a tensor, or a list of them; give others as they are."""
     if isinstance(x, list):
         return [copied(part) for part in x]
     return x.clone() if isinstance(x, Tensor) else x
 
 
 def unchanged(after: Any, before: Any) -> bool:
-    """Whether tensors are as they were, to the last bit: a 0 made 1e-30 is a change."""
+    """Tell whether tensors are as they were, to the last bit: a 0 made 1e-30 is a change."""
     if isinstance(before, list):
         return len(after) == len(before) and all(map(unchanged, after, before))
     if isinstance(before, Tensor):
@@ -89,12 +93,12 @@ def unchanged(after: Any, before: Any) -> bool:
 
 
 def call(what: str, *inputs: Any, **options: Any) -> Trial:
-    """A trial that calls the answer with these inputs, and makes sure that it leaves them alone."""
+    """Make a trial that calls the answer with these inputs, which it must leave alone."""
     return Trial(what, partial(untouched, **options), inputs)
 
 
 def trust(what: str, candidate: Any, right: bool, why: str = "") -> Trial:
-    """A trial of a learner's own test: does it trust what is right, and refuse what is not?
+    """Make a trial of a learner's own test, which is to trust what is right and refuse the rest.
 
     Args:
         what: the candidate in words, "a split by view(B, h, N, d)".
@@ -102,18 +106,20 @@ def trust(what: str, candidate: Any, right: bool, why: str = "") -> Trial:
         right: whether the test should say True.
         why: what is wrong with the candidate, or what the test should see, for the message.
     """
-    said = "refuses it, though it is right" if right else "trusts it, though it is wrong"
-    otherwise = f"your test {said}{'; ' if why else ''}{why}"
-    return Trial(what, asked, [Outside(candidate)], lambda said, _: decided(said, right, otherwise))
+    problem = "refuses it, though it is right" if right else "trusts it, though it is wrong"
+    otherwise = f"your test {problem}{'; ' if why else ''}{why}"
+    return Trial(
+        what, asked, [Outside(candidate)], lambda verdict, _: decided(verdict, right, otherwise)
+    )
 
 
 def asked(answer: Callable, *inputs: Any) -> Any:
-    """What the answer gives for these inputs, which it may change."""
+    """Call the answer with these inputs, which it may change."""
     return answer(*inputs)
 
 
 def decided(verdict: Any, wanted: bool, otherwise: str) -> Any:
-    """What to compare of a learner's own test: whether it said what it should, in words."""
+    """Say whether a learner's own test gave the verdict that it should, to compare that."""
     if isinstance(verdict, Tensor) and verdict.numel() == 1:
         verdict = verdict.item()
     if isinstance(verdict, bool) or type(verdict).__name__ == "bool":  # NumPy's too
@@ -124,43 +130,58 @@ def decided(verdict: Any, wanted: bool, otherwise: str) -> Any:
 
 
 def numbered(*shape: int) -> Tensor:
-    """A tensor that holds 0, 1, 2, …, so that each number tells where it came from."""
+    """Make a tensor of 0, 1, 2, …, so that each number tells where it came from."""
     return torch.arange(torch.Size(shape).numel(), dtype=torch.float32).reshape(shape)
 
 
+def drawn(*shape: int, seed: int = 0) -> Tensor:
+    """Draw numbers of variance 1, the same each time."""
+    return torch.randn(shape, generator=torch.Generator().manual_seed(seed))
+
+
+def waves(*shape: int) -> Tensor:
+    """Make numbers between -1 and 1, no two alike."""
+    count = torch.Size(shape).numel()
+    return torch.linspace(0, 9 + count / 7, count).sin().reshape(shape)
+
+
 def learns(what: str, *inputs: Any) -> Trial:
-    """A trial of whether gradients pass: what stands inside a model must hand them on."""
+    """Make a trial of whether gradients pass: what stands inside a model must hand them on."""
     return Trial(what, passing, inputs)
 
 
 def passing(answer: Callable, *inputs: Any) -> Verdict:
-    given = [
+    """Say whether all that the answer gives depends on the tensors that it got."""
+    copies = [
         x.clone().requires_grad_(x.is_floating_point()) if isinstance(x, Tensor) else x
         for x in inputs
     ]
-    result = answer(*given)
-    parts = [result] if isinstance(result, Tensor) else result
-    if all(isinstance(part, Tensor) and part.requires_grad for part in parts):
+    result = answer(*copies)
+    results = [result] if isinstance(result, Tensor) else result
+    if all(isinstance(x, Tensor) and x.requires_grad for x in results):
         return Verdict("gradients pass")
     return Verdict("no gradient passes: keep to tensors, without detach, tolist or numpy")
 
 
 def parameters(what: str, *sizes: Any) -> Trial:
-    """A trial of which parameters a module made with these sizes has, and of which shapes."""
+    """Make a trial of which parameters a module of these sizes has, and of which shapes."""
 
     def run(answer: Callable) -> Any:
-        made = answer(*sizes)
-        if not isinstance(made, nn.Module):
-            return made
-        return {name: p.shape for name, p in made.named_parameters()}
+        layer = answer(*sizes)
+        return shapes_of(layer) if isinstance(layer, nn.Module) else layer
 
     return Trial(what, run)
+
+
+def shapes_of(layer: nn.Module) -> dict[str, torch.Size]:
+    """Give the shapes of a module's parameters by name."""
+    return {name: p.shape for name, p in layer.named_parameters()}
 
 
 def module(
     what: str, sizes: Sequence[Any], *inputs: Any, use: Callable = untouched, **options: Any
 ) -> Trial:
-    """A trial of a module: made with these sizes, given known weights by their names, and used.
+    """Make a trial of a module, which is given known weights by their names, and used.
 
     Compared are the names and shapes of its parameters, what it gives, which parameters would
     learn from it, and whether it gives the same again, in evaluation and in training.
@@ -172,28 +193,27 @@ def module(
     """
 
     def run(answer: Callable, *inputs: Any) -> Any:
-        made = answer(*sizes)
-        if not isinstance(made, nn.Module):
-            return made
-        fill(made.eval())
-        shapes = {name: p.shape for name, p in made.named_parameters()}
+        layer = answer(*sizes)
+        if not isinstance(layer, nn.Module):
+            return layer
+        fill(layer.eval())
         try:
-            result = use(made, *inputs, **options)
-            idle = Verdict(unlearned(made, result[0] if isinstance(result, tuple) else result))
-            other = Verdict(changing(lambda: use(made, *inputs, **options), made, result))
+            result = use(layer, *inputs, **options)
+            idle = Verdict(unlearned(layer, result[0] if isinstance(result, tuple) else result))
+            other = Verdict(changing(lambda: use(layer, *inputs, **options), layer, result))
         except Exception as error:  # wrong names, if there are any, are told first
             result, idle, other = error, Verdict(""), Verdict("")
         # A dropout makes all numbers wrong, so it is told before them.
-        return Parts(shapes, other, result, idle)
+        return Parts(shapes_of(layer), other, result, idle)
 
     return Trial(what, run, inputs)
 
 
-def changing(call: Callable, made: nn.Module, result: Any) -> str:
-    """What another call gives that the first one did not, in words; "" where it gives the same."""
+def changing(call: Callable, layer: nn.Module, result: Any) -> str:
+    """Say what another call gives that the first one did not; "" where it gives the same."""
     if problem := compare(call(), result):
         return f"called a second time with the same input, it gives something else: {problem}"
-    made.train()
+    layer.train()
     if problem := compare(call(), result):
         return (
             "in evaluation it is right, in training it gives something else; is there a dropout, "
@@ -202,23 +222,22 @@ def changing(call: Callable, made: nn.Module, result: Any) -> str:
     return ""
 
 
-def fill(made: nn.Module) -> None:
+def fill(layer: nn.Module) -> None:
     """Give each parameter numbers that depend on its name and shape alone."""
     with torch.no_grad():
-        for name, p in made.named_parameters():
-            generator = torch.Generator().manual_seed(crc32(name.encode()))
-            p.copy_(torch.randn(p.shape, generator=generator) * 0.4)
+        for name, p in layer.named_parameters():
+            p.copy_(0.4 * drawn(*p.shape, seed=crc32(name.encode())))
 
 
-def unlearned(made: nn.Module, result: Any) -> str:
-    """Which parameters would get no gradient from this result, in words; "" where all get one."""
+def unlearned(layer: nn.Module, result: Any) -> str:
+    """Say which parameters would get no gradient from this result; "" where all get one."""
     if not isinstance(result, Tensor) or not result.is_floating_point():
         return ""
     with torch.enable_grad():
         pull = torch.randn(result.shape, generator=torch.Generator().manual_seed(1))
         if result.requires_grad:
             (result * pull).sum().backward()
-    idle = [name for name, p in made.named_parameters() if p.grad is None]
+    idle = [name for name, p in layer.named_parameters() if p.grad is None]
     if not idle:
         return ""
     return f"no gradient reaches `{'`, `'.join(idle[:3])}`: is the result cut off from it?"
