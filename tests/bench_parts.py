@@ -19,8 +19,8 @@ from torch import Tensor, nn
 from vit_course.plots.scores import FILE
 from vit_steps import EncoderBlock, ViT, ViTConfig
 from vit_steps.training import evaluate, train
-from vit_steps.training.data import digits, split
-from vit_steps.training.dataset import ImageDataset
+from vit_steps.training.data import digits
+from vit_steps.training.dataset import ImageDataset, split
 
 SEEDS = range(8)
 EPOCHS, BATCH, RATE = 40, 20, 2e-3

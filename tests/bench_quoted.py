@@ -15,6 +15,7 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
+from vit_course.canvases import drawn, hands, scattered
 from vit_course.checks import museum
 from vit_course.plots.scores import FILE
 from vit_steps import ViT, ViTConfig
@@ -28,7 +29,8 @@ from vit_steps.training import (
     train_step,
     warmup_cosine,
 )
-from vit_steps.training.data import ImageDataset, digits, drawn, hands, scattered
+from vit_steps.training.data import digits
+from vit_steps.training.dataset import ImageDataset
 
 CANVAS = dict(image_size=16, patch_size=4, in_channels=1, num_classes=10, embed_dim=64)
 

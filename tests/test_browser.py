@@ -34,7 +34,7 @@ LIVE = """from pathlib import Path
 import vit_steps
 from vit_course import explorer
 from vit_steps import training
-from vit_steps.training.data import scattered
+from vit_course.canvases import scattered
 
 weights = Path(vit_steps.__file__).parent / "weights" / "scattered.safetensors"
 explorer.show(training.load_model(weights), scattered(24, seed=1, held_out=True))"""

@@ -12,12 +12,12 @@ import torch
 from torch import nn
 
 from vit_course import explorer
+from vit_course.canvases import scattered
 from vit_course.explorer import __main__ as command
 from vit_course.explorer import packing, pages
 from vit_steps import ViT, ViTConfig
 from vit_steps.images import Preprocess
 from vit_steps.training import Weights, load_weights, save_model
-from vit_steps.training.data import scattered
 from vit_steps.training.dataset import ImageDataset
 from vit_steps.weights import SCATTERED
 

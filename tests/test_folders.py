@@ -12,9 +12,8 @@ from PIL import Image
 
 from vit_steps.images import Preprocess, load_image, normalize
 from vit_steps.training import folders
-from vit_steps.training.data import folder
 from vit_steps.training.dataset import split
-from vit_steps.training.folders import list_files, read_all
+from vit_steps.training.folders import folder, list_files, read_all
 
 
 def same(a, b):
@@ -303,7 +302,7 @@ def test_a_file_that_is_no_picture_or_a_bomb_is_left_out_before_the_split(tmp_pa
 READER = """
 import sys
 from pathlib import Path
-from vit_steps.training.data import folder
+from vit_steps.training.folders import folder
 
 def peak():
     lines = Path("/proc/self/status").read_text().splitlines()

@@ -17,10 +17,11 @@ from torch.utils.flop_counter import FlopCounterMode
 
 import vit_steps
 from vit_course import checks
+from vit_course.canvases import scattered
 from vit_steps import EncoderBlock, ViT, ViTConfig, scale
 from vit_steps.inputs import as_pair
 from vit_steps.training import evaluate, load_model
-from vit_steps.training.data import digits, scattered
+from vit_steps.training.data import digits
 from vit_steps.training.loop import decay_groups, train_step
 from vit_steps.variants import EinopsViT, Float32Attention, separate_qkv
 

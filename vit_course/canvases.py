@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import torch
 from torch import Tensor
+
 from vit_steps.inputs import check_choice, check_sizes
 from vit_steps.training.data import DIGITS, INK, as_stored, digits
 from vit_steps.training.dataset import ImageDataset

@@ -12,10 +12,11 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 import vit_doctor
+from vit_course.canvases import scattered
 from vit_course.plots import stored
 from vit_steps import ViT, ViTConfig, maps, merge_heads, scale, variants, weights
 from vit_steps.dropping import random_masking
-from vit_steps.training.data import load_data, scattered
+from vit_steps.training.data import load_data
 
 from . import near, only
 

@@ -9,6 +9,7 @@ from torch.nn import functional as F
 from torch.utils.flop_counter import FlopCounterMode
 
 from vit_course import checks
+from vit_course.canvases import scattered
 from vit_steps import (
     ViT,
     ViTConfig,
@@ -18,7 +19,6 @@ from vit_steps import (
     split_qkv,
     weights,
 )
-from vit_steps.training.data import scattered
 
 from . import near, only, same
 

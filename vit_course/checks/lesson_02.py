@@ -8,9 +8,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from vit_course.canvases import scattered
 from vit_steps import weights
 from vit_steps.patches import patchify, unpatchify
-from vit_steps.training.data import scattered
 from vit_steps.vit import ViT, ViTConfig
 
 from .compare import Parts, Verdict, kind_of

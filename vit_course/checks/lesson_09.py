@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from vit_course.canvases import scattered
 from vit_steps import maps, weights
-from vit_steps.training.data import scattered
 from vit_steps.training.dataset import ImageDataset
 from vit_steps.vit import ViT
 

@@ -8,11 +8,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from vit_course.canvases import scattered
 from vit_steps import weights
 from vit_steps.heads import merge_heads, split_qkv
 from vit_steps.images import load_image, sample_photo
 from vit_steps.inputs import check_sizes
-from vit_steps.training.data import scattered
 from vit_steps.vit import ViT
 
 from .compare import Parts, Verdict, kind_of
