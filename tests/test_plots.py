@@ -60,9 +60,9 @@ def test_the_map_shows_the_shapes_of_b16():
     assert {"3×224×224", "12×197×197", "1000"} <= set(texts(plt.gca()))
 
 
-@pytest.mark.parametrize("lesson", [14, -1])
-def test_the_map_refuses_lessons_that_it_has_not(lesson):
-    with pytest.raises(ValueError, match=f"lesson is {lesson}"):
+@pytest.mark.parametrize("lesson", [-1, "03"])
+def test_the_map_refuses_what_is_no_lessons_number(lesson):
+    with pytest.raises(ValueError, match=f"lesson is {lesson!r}"):
         plots.course_map(lesson)
 
 
