@@ -70,14 +70,20 @@ def test_reading_the_command_line_needs_nothing_but_python():
 # Addresses ---------------------------------------------------------------------------------------
 
 
+def files_with_the_address() -> list[str]:
+    """Name all files of the repository in which its address stands, not only those known to it."""
+    name = address.current().removeprefix("https://github.com/")
+    git = ["git", "-C", str(lessons.ROOT), "grep", "-l", "--untracked", "--fixed-strings", name]
+    return subprocess.run(git, check=True, capture_output=True, text=True).stdout.splitlines()
+
+
 @pytest.fixture
 def copy(tmp_path, monkeypatch):
     """The files that hold the address, in a copy on which this process's `address` works."""
     books = [tmp_path / path.relative_to(lessons.ROOT) for path in lessons.NOTEBOOKS]
-    (tmp_path / "notebooks" / "solutions").mkdir(parents=True)
-    pages = [tmp_path / "notebooks" / path.name for path in lessons.ROOT.glob("notebooks/*.md")]
-    for path in [*books, *pages, tmp_path / "README.md", tmp_path / "pyproject.toml"]:
-        shutil.copy(lessons.ROOT / path.relative_to(tmp_path), path)
+    for path in files_with_the_address():
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(lessons.ROOT / path, tmp_path / path)
     monkeypatch.setattr(address, "NOTEBOOKS", books)
     monkeypatch.setattr(address, "ROOT", tmp_path)
     return tmp_path

@@ -22,7 +22,7 @@ ORDER = {
     "vit_steps": [*CORE, "__init__", "scale", "dropping", "variants", "files", "maps", "training",
         "pretrained", "weights", "predict"],
     "vit_course": ["__init__", "lessons", "address", "lab", "plots", "explorer", "checks",
-        "folding", "minutes", "moved", "run", "start", "teaching", "__main__"],
+        "folding", "minutes", "run", "start", "teaching", "__main__"],
     "vit_doctor": ["watching", "report", "patient", "findings", "__init__", "command", "__main__"],
 }  # fmt: skip
 ALONE = {"scale": CORE, "dropping": CORE, "variants": [*CORE, "dropping"]}

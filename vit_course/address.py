@@ -5,15 +5,18 @@ import tomllib
 
 from .lessons import NOTEBOOKS, ROOT, write
 
+# The texts beside the notebooks that may name the repository.
+PAGES = ("*.md", "notebooks/*.md", "CITATION.cff", ".github/ISSUE_TEMPLATE/*.yml")
+
 
 def current() -> str:
-    """The repository's public address, which stands in pyproject.toml alone."""
+    """Give the repository's public address, as pyproject.toml has it."""
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     return settings["project"]["urls"]["Repository"]
 
 
 def change(new: str, tag: str | None = None) -> None:
-    """Point the README, every link to Colab and every setup cell at a repository, and at one tag.
+    """Point all pages, every link to Colab and every setup cell at a repository, and at one tag.
 
     All new texts are made before the first is written; git takes back what was written.
 
@@ -38,9 +41,9 @@ def change(new: str, tag: str | None = None) -> None:
     pin = f"@{tag}" if tag else ""
     link = f"colab.research.google.com/github/{new_name}/blob/"
     texts = {}
+    pages = [path for pattern in PAGES for path in sorted(ROOT.glob(pattern))]
     # pyproject.toml last: until all others are done, the old address is still known.
-    pages = sorted(ROOT.glob("notebooks/*.md"))
-    for path in (*NOTEBOOKS, *pages, ROOT / "README.md", ROOT / "pyproject.toml"):
+    for path in (*NOTEBOOKS, *pages, ROOT / "pyproject.toml"):
         before = path.read_text(encoding="utf-8")
         text = old.sub(rf"\g<1>{new_name}", before)
         text = re.sub(rf"{re.escape(install)}(@[\w.-]+)?", install + pin, text)

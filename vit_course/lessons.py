@@ -10,7 +10,7 @@ NOTEBOOKS = LESSONS + SOLUTIONS
 
 
 def without_answers(text: str) -> str:
-    """A text without the answers that it folds, and without where the solutions are."""
+    """Take the folded answers out of a text, and the sentences that say where the solutions are."""
     fold = r"\n*<details>\s*<summary>One way to write it</summary>.*?</details>"
     text = re.sub(fold, "", text, flags=re.DOTALL)
     text = re.sub(r"Solutions are in \[[^]]*\]\([^)]*\); t", "T", text)
@@ -18,15 +18,18 @@ def without_answers(text: str) -> str:
 
 
 def chosen(names: list[str]) -> list[Path]:
-    """The lessons of which these are the names, or how they begin: "03"; all, if there are none.
+    """Choose lessons by name.
+
+    Args:
+        names: whole names, or how they begin, such as "03"; none choose all lessons.
 
     Raises:
         ValueError: there is no such lesson.
     """
     for name in names:
         if not any(path.stem.startswith(name) for path in LESSONS):
-            known = ", ".join(path.stem for path in LESSONS)
-            raise ValueError(f"there is no lesson {name!r}; there are {known}")
+            stems = ", ".join(path.stem for path in LESSONS)
+            raise ValueError(f"there is no lesson {name!r}; there are {stems}")
     return [path for path in LESSONS if path.stem.startswith(tuple(names) or "")]
 
 

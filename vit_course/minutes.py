@@ -36,33 +36,33 @@ class Minutes:
 
 
 def read_part(text: str) -> str:
-    """A text without the folds that nobody must read: hints and answers."""
-    open_ = text.replace(AFTER, "").split("<details>")
-    return open_[0] + "".join(fold.partition("</details>")[2] for fold in open_[1:])
+    """Take out of a text the folds that nobody must read: hints and answers."""
+    before, *folds = text.replace(AFTER, "").split("<details>")
+    return before + "".join(fold.partition("</details>")[2] for fold in folds)
 
 
 def count(book: Any) -> Minutes:
-    """What a lesson takes: 150 words or 7 lines of code a minute, and one for each prediction.
+    """Count what a lesson takes: 150 words or 7 lines of code a minute, and one a prediction.
 
     Build cells, exercises and the quiz state their own minutes. The title, the setup and the
     learner's own cells are not counted.
     """
-    read = {"": 0.0, "Exercises": 0.0, "Further": 0.0}
-    stated = dict.fromkeys(read, 0)
+    reading = {"": 0.0, "Exercises": 0.0, "Further": 0.0}  # minutes by section; "": all others
+    working = dict.fromkeys(reading, 0)
     section = ""
     for number, cell in enumerate(book["cells"]):
         if cell["cell_type"] == "markdown" and number:
             for part in re.split(r"(?m)^(?=## )", cell["source"]):
                 if heading := re.match(r"## (.+)", part):
-                    section = heading[1] if heading[1] in read else ""
+                    section = heading[1] if heading[1] in reading else ""
                 text = read_part(part)
-                read[section] += len(text.split()) / 150 + text.count("**Predict")
-                stated[section] += sum(map(int, STATED.findall(part)))
+                reading[section] += len(text.split()) / 150 + text.count("**Predict")
+                working[section] += sum(map(int, STATED.findall(part)))
         elif cell["cell_type"] == "code" and not is_given(cell):
             lines = [line for line in cell["source"].splitlines() if line.strip()]
-            read[section] += len(lines) / 7
-    further = round(read["Further"]) + stated["Further"]
-    return Minutes(round(read[""]), stated[""], stated["Exercises"], further)
+            reading[section] += len(lines) / 7
+    further = round(reading["Further"]) + working["Further"]
+    return Minutes(round(reading[""]), working[""], working["Exercises"], further)
 
 
 def is_given(cell: Any) -> bool:
@@ -73,30 +73,33 @@ def is_given(cell: Any) -> bool:
 
 
 def stated(title: str) -> Minutes | None:
-    """The minutes that a lesson's title says; None where it says none."""
-    found = TITLE.search(title)
-    return Minutes(*map(int, found.groups())) if found else None
+    """Read the minutes that a lesson's title states; None where it states none."""
+    match = TITLE.search(title)
+    return Minutes(*map(int, match.groups())) if match else None
 
 
-def filled(text: str, all_: dict[str, Minutes]) -> str:
-    """A text of the course with the minutes of the lessons where it says them.
+def filled(text: str, minutes: dict[str, Minutes]) -> str:
+    """Bring the lessons' minutes into a text of the course, wherever it states them.
 
     A row of a table that links a lesson ends with `| 35 + 30 |`, reading and building; the hours
     stand as "lessons 00 to 07 take 10 hours" and "whole course takes 19 hours".
+
+    Args:
+        text: a page, or a cell of text.
+        minutes: of each lesson, by the name of its notebook: "01_patches".
     """
 
     def row(match: re.Match) -> str:
-        own = all_.get(match[2])
-        return f"{match[1]}{own.read} + {own.build} |" if own else match[0]
+        lesson = minutes.get(match[2])
+        return f"{match[1]}{lesson.read} + {lesson.build} |" if lesson else match[0]
 
     def hours(lessons: list[Minutes]) -> str:
-        return f"{sum(one.read + one.build for one in lessons) / 60:.0f}"
+        return f"{sum(lesson.read + lesson.build for lesson in lessons) / 60:.0f}"
 
     text = re.sub(r"(?m)^(\|.*\b(\d\d_\w+)\.ipynb\).*\| )\d+ \+ \d+ \|", row, text)
-    ordered = [all_[name] for name in sorted(all_)]
-    core, whole = hours(ordered[:CORE]), hours(ordered)
-    text = re.sub(r"(lessons 00 to 07 take )\d+( hours)", rf"\g<1>{core}\2", text)
-    return re.sub(r"(whole course takes )\d+( hours)", rf"\g<1>{whole}\2", text)
+    course = [minutes[name] for name in sorted(minutes)]
+    text = re.sub(r"(lessons 00 to 07 take )\d+( hours)", rf"\g<1>{hours(course[:CORE])}\2", text)
+    return re.sub(r"(whole course takes )\d+( hours)", rf"\g<1>{hours(course)}\2", text)
 
 
 def fill_in() -> None:
@@ -104,16 +107,16 @@ def fill_in() -> None:
     import nbformat
 
     books = {path: nbformat.read(path, as_version=4) for path in LESSONS}
-    said = {path.stem: stated(book.cells[0].source) for path, book in books.items()}
-    all_ = {name: own for name, own in said.items() if own}
+    titles = {path.stem: stated(book.cells[0].source) for path, book in books.items()}
+    minutes = {name: of_title for name, of_title in titles.items() if of_title}
     for path in (ROOT / "README.md", ROOT / "notebooks" / "TEACHING.md"):
         text = path.read_text(encoding="utf-8")
-        if text != (new := filled(text, all_)):
+        if text != (new := filled(text, minutes)):
             write(path, new)
     first, book = LESSONS[0], books[LESSONS[0]]
     before = [cell.source for cell in book.cells]
     for cell in book.cells:
         if cell.cell_type == "markdown":
-            cell.source = filled(cell.source, all_)
+            cell.source = filled(cell.source, minutes)
     if before != [cell.source for cell in book.cells]:
         write(first, nbformat.writes(book) + "\n")

@@ -7,7 +7,6 @@ from hashlib import sha256
 from pathlib import Path
 
 from .lessons import LESSONS, NOTEBOOKS, ROOT, without_answers
-from .moved import advice
 
 COPY = ROOT / "my_course"
 
@@ -62,8 +61,7 @@ def lay(folder: Path, solutions: bool | None = None) -> list[str]:
     if kept:
         told.append("As you changed them, these were left alone: " + ", ".join(kept))
         told.append("To see the course's version again, rename yours and start once more.")
-    own = [path.name for path in sorted(folder.glob("*.py"))]
-    return told + advice({name: text_of(folder / name) for name in [*kept, *own]})
+    return told
 
 
 def standing(folder: Path) -> list[str]:
@@ -90,18 +88,6 @@ def standing(folder: Path) -> list[str]:
         f"You were last in {last}; {middle}." if last else "Begin with 00_start_here.ipynb.",
         "Each start is a new kernel: an output below a cell without a number is an old one.",
     ]
-
-
-def text_of(path: Path) -> str:
-    """What stands in a file of Python, or in a notebook's code."""
-    text = path.read_bytes().decode("utf-8", errors="replace")
-    if path.suffix != ".ipynb":
-        return text
-    try:
-        cells = json.loads(text)["cells"]
-        return "\n".join("".join(c["source"]) for c in cells if c["cell_type"] == "code")
-    except (ValueError, LookupError, TypeError):
-        return ""  # no longer a notebook
 
 
 def copy_name(path: Path) -> str:

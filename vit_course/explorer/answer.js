@@ -46,7 +46,8 @@ const vitAnswer = (() => {
       headline.textContent = empty
         ? `There is ${ink ? "too little on it" : "nothing on it"} to say anything.`
         : `It says ${classes[top]} (${percent(data[top])}).`;
-      if (out) doubted.textContent = `Whole (see the marks), it says ${classes[before]} (${share}).`;
+      if (out)
+        doubted.textContent = `Whole (see the marks), it says ${classes[before]} (${share}).`;
       else doubted.textContent = empty ? "" : why;
       list.classList.toggle("faint", empty);
       const classesShown = likeliest(whole.probabilities.data);

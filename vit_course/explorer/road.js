@@ -224,7 +224,10 @@ const vitRoad = (() => {
   /* A matrix as coloured cells. */
   function numbers(canvas, { rows, cols, data }) {
     const shade = shading(data);
-    enlarge(cells(rows, cols, (i, j) => shade.of(data[i * cols + j])), canvas);
+    enlarge(
+      cells(rows, cols, (i, j) => shade.of(data[i * cols + j])),
+      canvas,
+    );
   }
 
   /* Of each block what the asking token takes from each patch, on one scale. */

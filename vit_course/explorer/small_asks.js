@@ -9,7 +9,9 @@ looks, and a column beside it, who looks at that patch. Both on one scale.
   const given = JSON.parse(document.getElementById("given").textContent);
   const { height, width, patchSize, cls, names } = given;
   const config = { height, width, in_channels: 1, patch_size: patchSize };
-  const rows = height / patchSize, cols = width / patchSize, n = rows * cols;
+  const rows = height / patchSize,
+    cols = width / patchSize,
+    n = rows * cols;
   const weights = await table();
   const pixels = await pixelsOf(given.photo);
   let asks = given.start; // a patch, from 0; −1 is cls
@@ -27,7 +29,8 @@ looks, and a column beside it, who looks at that patch. Both on one scale.
     const most = new Float32Array(await bytes(given.most));
     const Steps = given.bits === 16 ? Uint16Array : Uint8Array;
     const steps = new Steps(await bytes(given.weights));
-    const N = most.length, top = 2 ** given.bits - 1;
+    const N = most.length,
+      top = 2 ** given.bits - 1;
     const data = Float32Array.from(steps, (step, i) => (step / top) * most[Math.floor(i / N)]);
     return matrix(N, N, data);
   }
@@ -54,7 +57,10 @@ looks, and a column beside it, who looks at that patch. Both on one scale.
   function map(name) {
     const sharp = Math.ceil(400 / Math.max(height, width)); // canvas pixels for one of the picture
     const canvas = make("canvas", {
-      className: name, width: width * sharp, height: height * sharp, tabIndex: 0,
+      className: name,
+      width: width * sharp,
+      height: height * sharp,
+      tabIndex: 0,
       role: "application",
     });
     const title = make("figcaption");
@@ -79,7 +85,8 @@ looks, and a column beside it, who looks at that patch. Both on one scale.
     return { canvas, title, words, figure: make("figure", {}, title, canvas, words) };
   }
 
-  const gives = map("gives"), gets = map("gets");
+  const gives = map("gives"),
+    gets = map("gets");
   const button = make("button", { type: "button", textContent: "cls asks", hidden: !cls });
   button.addEventListener("click", () => {
     asks = asks < 0 ? given.start : -1;
@@ -95,7 +102,10 @@ looks, and a column beside it, who looks at that patch. Both on one scale.
 
   /* The three largest, in words. */
   function largest(values) {
-    const order = values.map((_, i) => i).sort((a, b) => values[b] - values[a]).slice(0, 3);
+    const order = values
+      .map((_, i) => i)
+      .sort((a, b) => values[b] - values[a])
+      .slice(0, 3);
     return order.map((i) => `${named(i - cls)} ${share(values[i])}`).join(", ");
   }
 
@@ -112,8 +122,10 @@ looks, and a column beside it, who looks at that patch. Both on one scale.
       drawMap(side.canvas, pixels, config, values.slice(cls), shade.far, asks);
       side.title.textContent = title;
       side.words.textContent = `${start} ${largest(values)}.`;
-      side.canvas.setAttribute("aria-label",
-        `${title}: ${rows} by ${cols} patches. Arrow keys choose the patch that asks.`);
+      side.canvas.setAttribute(
+        "aria-label",
+        `${title}: ${rows} by ${cols} patches. Arrow keys choose the patch that asks.`,
+      );
     }
     scale.replaceChildren("0%", key(shade).querySelector("canvas"), share(shade.far));
     sum.textContent =
@@ -125,8 +137,13 @@ looks, and a column beside it, who looks at that patch. Both on one scale.
   const sum = make("p", { className: "sum" });
   const scale = make("span", { className: "key" });
   document.body.append(
-    make("div", { className: "row small" },
-      "Point at a patch, in either picture. One scale:", scale, button),
+    make(
+      "div",
+      { className: "row small" },
+      "Point at a patch, in either picture. One scale:",
+      scale,
+      button,
+    ),
     make("div", { className: "columns maps" }, gives.figure, gets.figure),
     sum,
   );

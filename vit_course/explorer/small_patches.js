@@ -15,7 +15,10 @@ where the reader points, enlarged. The point stays when the size changes.
   let size = sizes.includes(16) ? 16 : sizes[0];
 
   const canvas = make("canvas", {
-    width: width * sharp, height: height * sharp, tabIndex: 0, role: "application",
+    width: width * sharp,
+    height: height * sharp,
+    tabIndex: 0,
+    role: "application",
   });
   const zoom = make("canvas", { className: "zoom", width: 240, height: 240, role: "img" });
   const words = make("p", { className: "words", "aria-live": "polite" });
@@ -35,9 +38,12 @@ where the reader points, enlarged. The point stays when the size changes.
   const written = (number) => number.toLocaleString("en");
 
   function show() {
-    const rows = height / size, cols = width / size;
-    const n = rows * cols, numbers = size * size * channels;
-    const r = Math.floor(row / size), c = Math.floor(col / size);
+    const rows = height / size,
+      cols = width / size;
+    const n = rows * cols,
+      numbers = size * size * channels;
+    const r = Math.floor(row / size),
+      c = Math.floor(col / size);
     draw(canvas.getContext("2d"), r, c);
     const pen = zoom.getContext("2d");
     pen.imageSmoothingEnabled = false;
@@ -52,8 +58,10 @@ where the reader points, enlarged. The point stays when the size changes.
       `P = ${size}: ${written(n)} patches. This is patch ${r * cols + c}, row ${r}, column ${c}, ` +
       "counted from 0.";
     zoom.setAttribute("aria-label", `patch ${r * cols + c}, enlarged`);
-    canvas.setAttribute("aria-label",
-      `The picture, cut into ${rows} by ${cols} patches. Arrow keys go from patch to patch.`);
+    canvas.setAttribute(
+      "aria-label",
+      `The picture, cut into ${rows} by ${cols} patches. Arrow keys go from patch to patch.`,
+    );
   }
 
   function line(name, what, how, value) {
@@ -67,7 +75,10 @@ where the reader points, enlarged. The point stays when the size changes.
     pen.drawImage(photo, 0, 0, canvas.width, canvas.height);
     const side = size * sharp;
     // A line is light beside dark, so that it is seen on every ground.
-    const pair = [["rgba(0, 0, 0, 0.4)", 0.5], ["rgba(255, 255, 255, 0.9)", -0.5]];
+    const pair = [
+      ["rgba(0, 0, 0, 0.4)", 0.5],
+      ["rgba(255, 255, 255, 0.9)", -0.5],
+    ];
     for (const [colour, away] of pair) {
       pen.strokeStyle = colour;
       pen.lineWidth = 1;
@@ -110,14 +121,23 @@ where the reader points, enlarged. The point stays when the size changes.
   });
 
   document.body.append(
-    make("div", { className: "columns photo" },
+    make(
+      "div",
+      { className: "columns photo" },
       make("figure", {}, make("figcaption", {}, "Point at a patch"), canvas),
-      make("div", {},
+      make(
+        "div",
+        {},
         choice,
         make("table", { className: "sums" }, sums),
-        make("p", { className: "small" },
-          "The table is lesson 04's. The one token more is cls, of lesson 02."),
-        make("div", { className: "patch" }, zoom, words))),
+        make(
+          "p",
+          { className: "small" },
+          "The table is lesson 04's. The one token more is cls, of lesson 02.",
+        ),
+        make("div", { className: "patch" }, zoom, words),
+      ),
+    ),
   );
   show();
   document.documentElement.classList.add("live");

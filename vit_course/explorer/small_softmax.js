@@ -9,7 +9,8 @@ the scores are divided by √d.
   const given = JSON.parse(document.getElementById("given").textContent);
   const { widths, count } = given;
   const widest = widths[widths.length - 1];
-  const queries = numbers(given.queries), keys = numbers(given.keys); // (24, d) and (8, d)
+  const queries = numbers(given.queries),
+    keys = numbers(given.keys); // (24, d) and (8, d)
   const state = { width: 0, divide: false, query: 0 };
 
   function numbers(text) {
@@ -30,7 +31,11 @@ the scores are divided by √d.
   function scoresOf(d, divide) {
     const products = linear(first(queries, d), first(keys, d));
     const divisor = divide ? Math.sqrt(d) : 1;
-    return matrix(products.rows, count, products.data.map((value) => value / divisor));
+    return matrix(
+      products.rows,
+      count,
+      products.data.map((value) => value / divisor),
+    );
   }
 
   const slider = make("input", { type: "range", min: 0, max: widths.length - 1, value: 0 });
@@ -53,25 +58,33 @@ the scores are divided by √d.
 
   function show() {
     const d = widths[state.width];
-    const scores = scoresOf(d, state.divide), weights = softmax(scores);
-    const mine = Array.from(row(weights, state.query)), its = Array.from(row(scores, state.query));
+    const scores = scoresOf(d, state.divide),
+      weights = softmax(scores);
+    const mine = Array.from(row(weights, state.query)),
+      its = Array.from(row(scores, state.query));
     const best = mine.indexOf(Math.max(...mine));
     // One scale for all widths, divided or not, so that growth is seen.
-    const far = Math.max(...widths.flatMap((each) =>
-      Array.from(row(scoresOf(each, false), state.query), Math.abs)));
-    body.replaceChildren(...mine.map((weight, j) =>
-      make("tr", { className: j === best ? "largest" : "" },
-        make("th", { scope: "row" }, `key ${j}`),
-        make("td", { className: "track" }, bar(its[j] / far, true)),
-        make("td", { className: "number score" }, said(its[j])),
-        make("td", { className: "track" }, bar(weight, false)),
-        make("td", { className: "number weight" }, weight.toFixed(3)))));
+    const far = Math.max(
+      ...widths.flatMap((each) => Array.from(row(scoresOf(each, false), state.query), Math.abs)),
+    );
+    body.replaceChildren(
+      ...mine.map((weight, j) =>
+        make(
+          "tr",
+          { className: j === best ? "largest" : "" },
+          make("th", { scope: "row" }, `key ${j}`),
+          make("td", { className: "track" }, bar(its[j] / far, true)),
+          make("td", { className: "number score" }, said(its[j])),
+          make("td", { className: "track" }, bar(weight, false)),
+          make("td", { className: "number weight" }, weight.toFixed(3)),
+        ),
+      ),
+    );
     width.textContent = `d = ${d}`;
     slider.setAttribute("aria-valuetext", `d = ${d}`);
     which.textContent = `query ${state.query + 1} of ${queries.rows}`;
     const how = state.divide ? `divided by √${d} = ${said(Math.sqrt(d))}` : "not divided";
-    words.textContent =
-      `d = ${d}, ${how}: the largest weight is ${mine[best].toFixed(3)}, at key ${best}.`;
+    words.textContent = `d = ${d}, ${how}: the largest weight is ${mine[best].toFixed(3)}, at key ${best}.`;
     mean.textContent =
       `The mean of the largest weight over all ${queries.rows} queries is ` +
       `${meanLargest(weights).toFixed(3)}; if all keys shared evenly, it would be ` +
@@ -88,11 +101,15 @@ the scores are divided by √d.
   function bar(share, signed) {
     const box = { viewBox: "0 0 100 18", preserveAspectRatio: "none", "aria-hidden": "true" };
     const svg = part("svg", box);
-    const zero = signed ? 50 : 0, far = signed ? 50 : 100;
+    const zero = signed ? 50 : 0,
+      far = signed ? 50 : 100;
     const end = zero + share * far;
     svg.append(
       part("rect", {
-        x: Math.min(zero, end), y: 2, width: Math.abs(end - zero), height: 14,
+        x: Math.min(zero, end),
+        y: 2,
+        width: Math.abs(end - zero),
+        height: 14,
         "vector-effect": "non-scaling-stroke",
       }),
       part("line", { x1: zero, y1: 0, x2: zero, y2: 18, "vector-effect": "non-scaling-stroke" }),
@@ -107,15 +124,20 @@ the scores are divided by √d.
   }
 
   const head = ["", "score q·k", "", "weight", ""].map((name) =>
-    (name ? make("th", { scope: "col" }, name) : make("td")));
+    name ? make("th", { scope: "col" }, name) : make("td"),
+  );
   document.body.append(
-    make("div", { className: "row" },
+    make(
+      "div",
+      { className: "row" },
       make("label", {}, "width", slider, width),
       make("label", {}, tick, "divide by √d"),
-      next, which),
-    make("table", { className: "bars" },
-      make("thead", {}, make("tr", {}, ...head)), body),
-    words, mean,
+      next,
+      which,
+    ),
+    make("table", { className: "bars" }, make("thead", {}, make("tr", {}, ...head)), body),
+    words,
+    mean,
   );
   show();
   document.documentElement.classList.add("live");

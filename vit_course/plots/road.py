@@ -36,14 +36,14 @@ def course_map(lesson: int | None = None) -> None:
     """Draw the road of a picture through the ViT, with one lesson's piece lit.
 
     Args:
-        lesson: 0 to 13; the piece that it builds is drawn in colour, the others in grey. Lesson 0,
-            the lessons from 7 on, which use the whole, and None light everything.
+        lesson: its number; the piece that it builds is drawn in colour, the others in grey.
+            Lesson 0, the lessons from 7 on, which use the whole, and None light everything.
 
     Raises:
-        ValueError: no such lesson.
+        ValueError: `lesson` is no number of a lesson.
     """
-    if lesson not in (None, *range(14)):
-        raise ValueError(f"lesson is {lesson}; the map has lessons 0 to 13")
+    if lesson is not None and (type(lesson) is not int or lesson < 0):
+        raise ValueError(f"lesson is {lesson!r}; give its number, 0 or more, or None for the whole")
     ax = new_axes(9.6, 2.5)
     ax.set(xlim=(-0.1, 13.9), ylim=(-1.0, 2.65), aspect="equal")
     ax.axis("off")
