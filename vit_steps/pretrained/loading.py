@@ -4,6 +4,7 @@ import json
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from textwrap import shorten
 
 from safetensors.torch import save
 
@@ -14,11 +15,12 @@ from ..training import Weights, load_weights
 from ..training.checkpoints import build, check_plain, weights_of
 from ..vit import ViT
 from . import layouts
-from .reading import SETTINGS, find, read, read_settings
-from .settings import read_classes, read_config, read_preprocess, to_hugging_face
+from .reading import OWN, SETTINGS, find, read, read_settings
+from .settings import read_config, read_preprocess, to_hugging_face
 
-# The course's own, by name; the README there tells of them.
-OWN = {n: Path(__file__).parents[1] / f"weights/{n}.safetensors" for n in ("photos", "scattered")}
+__all__ = ["OWN", "Loaded", "load", "save_hugging_face"]
+# How the names of a head begin in every layout, and of what older files of Google's have before it.
+HEADS = ("head", "classifier", "pre_logits")
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,9 +38,10 @@ class Loaded(Weights):
     unused: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        left = f"{len(self.unused)} left over"
-        left += f" ({layouts.listed(self.unused)})" if self.unused else ""
-        return f"{self.layout} layout: {len(self.used)} tensors used, {left}"
+        """Say it in one line, with the names of those left over."""
+        names = f" ({shorten(', '.join(self.unused), 200)})" if self.unused else ""
+        used, unused = len(self.used), len(self.unused)
+        return f"{self.layout} layout: {used} tensors used, {unused} left over{names}"
 
 
 def load(
@@ -52,19 +55,17 @@ def load(
 
     Args:
         source: a file (.safetensors, of this package's too; Google's .npz; .pth, .pt or .bin, of
-            which only tensors are read), a folder with config.json and model.safetensors, that
-            model.safetensors itself, or the id of a model on huggingface.co, such as
-            "google/vit-base-patch16-224", which is kept in huggingface_hub's cache. Where no
-            weights of that name are there, "photos" and "scattered" are the course's own.
+            which only tensors are read), a folder with config.json and model.safetensors, or the
+            id of a model on huggingface.co, such as "google/vit-base-patch16-224", which is kept
+            in huggingface_hub's cache. "photos" and "scattered" are the course's own.
         num_classes: for a new, untrained head of so many classes, or none with 0; None keeps the
             checkpoint's own.
         num_heads: h, where neither the tensors (Google's do) nor a config.json say it. No shape
             tells it: known are B, L and H as they were published.
         revision: of a model on the hub: a branch, a tag or a commit hash; None takes its main one.
-        preprocess: how it wants its pictures, where you know better than the files beside it. The
-            hub's files of some DeiT and DINO do not say how these were trained; a file alone says
-            nothing, and what its layout usually wants is taken (`settings.read_preprocess`), so
-            compare with its publisher's page.
+        preprocess: how it wants its pictures, where you know better than the files beside it. A
+            file alone says nothing, and some DeiT's and DINO's say it wrongly: compare with the
+            publisher's page what `settings.read_preprocess` took.
 
     Returns:
         `Loaded`. LayerNorm's eps is config.json's, else Hugging Face's 1e-12 or the others' 1e-6.
@@ -74,59 +75,52 @@ def load(
         ValueError: no such file or model, no network, a file that is broken or holds more than
             weights, a model that is not ours, or heads that nothing tells. The message says which.
     """
-    if num_classes is not None:
-        check_sizes(0, num_classes=num_classes)
-    if num_heads is not None:
-        check_sizes(num_heads=num_heads)
-    try:
-        path = find(source, revision)
-    except ValueError:
-        if source not in OWN or revision is not None:
-            raise
-        path = find(OWN[str(source)])  # a Path: what is missing is named by its place
-    tensors = read(path)
+    check_sizes(0, num_classes=0 if num_classes is None else num_classes)
+    check_sizes(num_heads=1 if num_heads is None else num_heads)
+    path = find(source, revision)
+    tensors, new_head = read(path), num_classes is not None
+    unused = [n for n in tensors if "pooler." in n or (new_head and n.startswith(HEADS))]
     if "tokens.cls_token" in tensors:
-        return load_ours(path, num_classes, preprocess)
-    try:
-        settings, pictures = read_settings(path)
-        layout, names = layouts.recognise(tensors)
-        head = {*names["head.weight"], *names["head.bias"]}
-        unused = [name for name in tensors if "pooler." in name]
-        if num_classes is not None:
-            unused += [name for name in tensors if name in head or "pre_logits" in name]
-            del names["head.weight"], names["head.bias"]
-        elif not head & {*tensors}:
-            raise ValueError("it has no head; give num_classes for a new, untrained one, or 0")
-        used = {name: tensor for name, tensor in tensors.items() if name not in unused}
-        layouts.check_names(used, names)
-        turn = layouts.from_flax if layout == "Google" else layouts.unchanged
-        weights = layouts.rename(used, names, turn)
-        if layout == "Google":  # its heads have an axis of their own
-            shapes = (tensor.shape for name, tensor in used.items() if "/query/kernel" in name)
-            settings["num_attention_heads"] = next(shapes, (0, None))[1]
-        config = read_config(weights, layout, settings, num_heads)
-        model = build(config, weights)
-        how = preprocess or read_preprocess(layout, config, settings, pictures)
-    except (TypeError, ValueError, LookupError, RuntimeError) as error:
-        raise ValueError(f"{path}: {' '.join(str(error).split())}") from error
-    classes = read_classes(settings, config.num_classes)
+        layout, weights = "vit_steps", load_weights(path)
+        tensors = weights.model.state_dict()
+    else:
+        tensors = {name: tensor for name, tensor in tensors.items() if name not in unused}
+        try:
+            layout, weights = _convert(path, tensors, new_head, num_heads, preprocess)
+        except (TypeError, ValueError, LookupError, RuntimeError, AttributeError) as error:
+            raise ValueError(f"{path}: {' '.join(str(error).split())}") from error
+    model, classes, measured = weights.model.eval(), weights.classes, weights.measured
     if num_classes is not None:
         model, classes = model.with_classes(num_classes), ()
-    return Loaded(model.eval(), classes, how, {}, layout, tuple(used), tuple(unused))
+        measured = {name: value for name, value in measured.items() if name != "result"}
+    used = tuple(name for name in tensors if name not in unused)
+    preprocess = preprocess or weights.preprocess
+    return Loaded(model, classes, preprocess, measured, layout, used, tuple(unused))
 
 
-def load_ours(path: Path, num_classes: int | None, preprocess: Preprocess | None) -> Loaded:
-    """What `load` gives for a file of this package."""
-    found = load_weights(path)
-    model, classes, measured = found.model, found.classes, found.measured
-    used, unused = tuple(model.state_dict()), ()
-    if num_classes is not None:
-        model, classes = model.with_classes(num_classes), ()
-        measured = {name: said for name, said in measured.items() if name != "result"}
-        unused = tuple(name for name in used if name.startswith("head."))
-        used = tuple(name for name in used if name not in unused)
-    how = preprocess or found.preprocess
-    return Loaded(model, classes, how, measured, "vit_steps", used, unused)
+def _convert(
+    path: Path, tensors: dict, new_head: bool, num_heads: int | None, preprocess: Preprocess | None
+) -> tuple[str, Weights]:
+    """Give the layout of published tensors, and our ViT with them; without a head for a new one."""
+    settings, pictures = (read_settings(path, name) for name in SETTINGS)
+    layout, names = layouts.recognise(tensors)
+    if new_head:
+        del names["head.weight"], names["head.bias"]
+    elif not {*names["head.weight"], *names["head.bias"]} & tensors.keys():
+        raise ValueError("it has no head; give num_classes for a new, untrained one, or 0")
+    layouts.check_names(tensors, names)
+    turn = layouts.from_flax if layout == "Google" else layouts.unchanged
+    weights = layouts.rename(tensors, names, turn)
+    if layout == "Google":  # its heads have an axis of their own
+        shapes = (tensor.shape for name, tensor in tensors.items() if "/query/kernel" in name)
+        settings["num_attention_heads"] = next(shapes, (0, None))[1]
+    config = read_config(weights, layout, settings, num_heads)
+    preprocess = preprocess or read_preprocess(layout, config, settings, pictures)
+    classes, numbers = settings.get("id2label"), [str(i) for i in range(config.num_classes)]
+    if not isinstance(classes, dict) or classes.keys() != {*numbers}:
+        return layout, Weights(build(config, weights), (), preprocess)
+    names = tuple(str(classes[number]) for number in numbers)
+    return layout, Weights(build(config, weights), names, preprocess)
 
 
 def save_hugging_face(
@@ -158,29 +152,21 @@ def save_hugging_face(
     tensors = {}
     for ours, theirs in layouts.their_names(layouts.HUGGING_FACE, c.depth).items():
         if ours in weights:  # all but a qkv bias that the model may lack
-            parts = weights[ours].detach().cpu().chunk(len(theirs))
-            tensors |= {n: p.clone() for n, p in zip(theirs, parts, strict=True)}
+            thirds = weights[ours].detach().cpu().chunk(len(theirs))
+            tensors |= {name: t.clone() for name, t in zip(theirs, thirds, strict=True)}
     settings = dict(
-        architectures=["ViTForImageClassification"],
-        model_type="vit",
-        image_size=c.image_size,
-        patch_size=c.patch_size,
-        num_channels=c.in_channels,
-        hidden_size=c.embed_dim,
-        num_hidden_layers=c.depth,
-        num_attention_heads=c.num_heads,
-        intermediate_size=round(c.embed_dim * c.mlp_ratio),
-        hidden_act="gelu",
-        qkv_bias=c.qkv_bias,
-        layer_norm_eps=c.norm_eps,
-        id2label={str(number): name for number, name in enumerate(classes)},
+        architectures=["ViTForImageClassification"], model_type="vit", hidden_act="gelu",
+        image_size=c.image_size, patch_size=c.patch_size, num_channels=c.in_channels,
+        hidden_size=c.embed_dim, intermediate_size=round(c.embed_dim * c.mlp_ratio),
+        num_hidden_layers=c.depth, num_attention_heads=c.num_heads, qkv_bias=c.qkv_bias,
+        layer_norm_eps=c.norm_eps, id2label=dict(enumerate(classes)),
         label2id={name: number for number, name in enumerate(classes)},
-    )
+    )  # fmt: skip
     with suppress(OSError):  # `write_whole` says what is wrong
         Path(folder).mkdir(parents=True, exist_ok=True)
     write_whole(Path(folder, "model.safetensors"), save(tensors, metadata={"format": "pt"}))
-    for name, said in zip(SETTINGS, (settings, pictures), strict=True):
-        if said is None:
+    for name, content in zip(SETTINGS, (settings, pictures), strict=True):
+        if content is None:
             Path(folder, name).unlink(missing_ok=True)  # it was another model's
         else:
-            write_whole(Path(folder, name), json.dumps(said, indent=2).encode())
+            write_whole(Path(folder, name), json.dumps(content, indent=2).encode())
