@@ -728,7 +728,7 @@ def small_hub(tmp_path):
 
 VISITS = """
 import os, sys, time, urllib.request
-from vit_steps.pretrained import load, reading
+from vit_steps.pretrained import load, loading
 
 def visit(repo="vit", **options):
     try:
@@ -741,7 +741,7 @@ visit(revision="v2")
 visit(revision="v3")
 visit("old")
 urllib.request.urlopen(sys.argv[1] + "/mute").close()
-reading.WAIT, start = 0.5, time.monotonic()
+loading.WAIT, start = 0.5, time.monotonic()
 visit()
 visit(revision="b" * 40)
 visit(revision="v4")

@@ -13,33 +13,41 @@ from torch import Tensor
 # and {} is query, key and value, whose rows stand below one another in our qkv.
 with Path(__file__).with_name("layouts.csv").open(encoding="utf-8") as file:
     ROWS = list(csv.DictReader(file))
-COLUMNS = {column: {row["ours"]: row[column] for row in ROWS} for column in ROWS[0]}
-HUGGING_FACE, GOOGLES_AXES = COLUMNS["Hugging Face"], COLUMNS["Google's axes"]
-LAYOUTS = {name: COLUMNS[name] for name in COLUMNS if name not in ("ours", "Google's axes")}
+OURS, *COLUMNS, AXES = ROWS[0]  # the titles: our name, each layout, and how axes stand in Google's
+LAYOUTS = {column: {row[OURS]: row[column] for row in ROWS} for column in COLUMNS}
+HUGGING_FACE = LAYOUTS["Hugging Face"]
 
 
-def recognise(tensors: dict[str, Tensor]) -> tuple[str, dict[str, tuple[str, ...]]]:
+def recognise(tensors: dict[str, Tensor], head: bool) -> tuple[str, dict[str, tuple[str, ...]]]:
     """Tell whose names these are, and for each of our tensors the names of theirs that make it.
 
-    ValueError where they are nobody's.
+    ValueError where they are nobody's, or of a model with other pieces; a head counts if asked for.
     """
-
-    def matches(column: str) -> int:
-        names = (name.replace("#", "0").format("query") for name in LAYOUTS[column].values())
-        return sum(name in tensors for name in names)
-
-    column = max(LAYOUTS, key=matches)
-    table, layout = LAYOUTS[column], column.split(" (")[0]
+    firsts = {c: {*their_names(table, depth=1).values()} for c, table in LAYOUTS.items()}
+    column = max(LAYOUTS, key=lambda c: sum(names[0] in tensors for names in firsts[c]))
+    table = LAYOUTS[column]
     if not tensors.keys() & {table["patch_embed.proj.weight"], table["patch_embed.proj.bias"]}:
         names = shorten(", ".join(tensors), 200)
         raise ValueError(f"it is in no layout that is known ({', '.join(LAYOUTS)}): {names}")
+    if head and not tensors.keys() & {table["head.weight"], table["head.bias"]}:
+        raise ValueError("it has no head; give num_classes for a new, untrained one, or 0")
     block = re.escape(table["blocks.#.norm1.bias"].split("#")[0]) + r"(\d{1,4})[./]"
     numbers = [int(match[1]) for name in tensors if (match := re.match(block, name))]
     names = their_names(table, depth=1 + max(numbers, default=-1))
     biases = [ours for ours in names if ours.endswith("qkv.bias")]
+    absent = [] if head else ["head.weight", "head.bias"]
     if not any(theirs in tensors for ours in biases for theirs in names[ours]):
-        names = {ours: theirs for ours, theirs in names.items() if ours not in biases}
-    return layout, names
+        absent += biases
+    names = {ours: theirs for ours, theirs in names.items() if ours not in absent}
+    expected = {theirs for group in names.values() for theirs in group}
+    problems = {"missing": expected - tensors.keys(), "not ours": tensors.keys() - expected}
+    if texts := [f"{name}: {', '.join(sorted(some))}" for name, some in problems.items() if some]:
+        raise ValueError(
+            f"it does not fit our ViT; {shorten('; '.join(texts), 400)}. We have no place for a "
+            "distilled DeiT's second token, registers and LayerScale (DINOv2), relative positions "
+            "(BEiT, Swin), more norms (CLIP, a mean's fc_norm) and a decoder (MAE)"
+        )
+    return column.split(" (")[0], names
 
 
 def their_names(table: dict[str, str], depth: int) -> dict[str, tuple[str, ...]]:
@@ -63,33 +71,15 @@ def unchanged(name: str, tensor: Tensor) -> Tensor:
 
 def from_flax(name: str, tensor: Tensor) -> Tensor:
     """Turn one of Google's tensors, where heads have their own axis; the name is ours for it."""
-    axes = GOOGLES_AXES[re.sub(r"\.\d+\.", ".#.", name)]
-    if tensor.ndim == len(axes.split("->")[0].split()) > 0:
-        return rearrange(tensor, axes)
-    return tensor
-
-
-def check_names(tensors: dict[str, Tensor], names: dict[str, tuple[str, ...]]) -> None:
-    """Raise ValueError unless their names are those that we know, all of them and no others."""
-    expected = {theirs for group in names.values() for theirs in group}
-    problems = {"missing": expected - tensors.keys(), "not ours": tensors.keys() - expected}
-    if any(problems.values()):
-        texts = [f"{name}: {', '.join(sorted(some))}" for name, some in problems.items() if some]
-        raise ValueError(
-            f"it does not fit our ViT; {shorten('; '.join(texts), 400)}. We have no place for the "
-            "pieces of others: a distilled DeiT's second token, registers and LayerScale (DINOv2), "
-            "relative positions (BEiT, Swin), more norms (CLIP, fc_norm), a decoder (MAE)"
-        )
+    axes = {row[OURS]: row[AXES] for row in ROWS}[re.sub(r"\.\d+\.", ".#.", name)]
+    fits = axes and tensor.ndim == len(axes.split("->")[0].split())
+    return rearrange(tensor, axes) if fits else tensor
 
 
 def rename(
     tensors: dict[str, Tensor], names: dict[str, tuple[str, ...]], to_ours=unchanged
 ) -> dict[str, Tensor]:
-    """Put their tensors under our names, in 32 bits; query, key and value one below the other.
-
-    The names are as `their_names` gives them, and `to_ours` turns the axes of one of their tensors,
-    given our name for it. ValueError where three that belong together have different shapes.
-    """
+    """Put their tensors under our names, in 32 bits, by `their_names`; `to_ours` turns axes."""
     weights = {}
     for ours, theirs in names.items():
         parts = [to_ours(ours, tensors[name]) for name in theirs]
