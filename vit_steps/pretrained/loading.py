@@ -103,7 +103,7 @@ def find(source: str | Path, revision: str | None = None) -> Path:
     problem = f"holds no {' or '.join(HUB_FILES)}" if path.exists() else "is not there"
     raise ValueError(
         f"{source} {problem}; give a file, a folder, or a model's id on huggingface.co, such as "
-        '"google/vit-base-patch16-224". Several files (shards), TensorFlow, ONNX are not read'
+        '"google/vit-base-patch16-224". Weights in shards, of TensorFlow or ONNX are not read'
     )
 
 
