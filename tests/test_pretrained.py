@@ -284,39 +284,28 @@ def test_an_older_file_of_ours_says_less(tmp_path):
 
 # The other layouts: one model under the names, and with the axes, of each -------------------------
 
-HEADS = {"timm": 2, "torchvision": 2, "Google": 4}
-FILES = {"timm": "vit.safetensors", "torchvision": "vit.pth", "Google": "vit.npz"}
+# timm's name of each piece, torchvision's, and Google's, where a third stands for qkv.
+PIECES = [line.split() for line in """
+cls_token class_token cls
+pos_embed encoder.pos_embedding Transformer.posembed_input.pos_embedding
+patch_embed.proj conv_proj embedding
+blocks. encoder.layers.encoder_layer_ Transformer.encoderblock_
+norm1 ln_1 LayerNorm_0
+norm2 ln_2 LayerNorm_2
+attn.qkv. self_attention.in_proj_ MultiHeadDotProductAttention_1.qkv.
+attn.proj self_attention.out_proj MultiHeadDotProductAttention_1.out
+mlp.fc1 mlp.0 MlpBlock_3.Dense_0
+mlp.fc2 mlp.3 MlpBlock_3.Dense_1
+norm. encoder.ln. Transformer.encoder_norm.
+head. heads.head. head.
+""".strip().splitlines()]  # fmt: skip
 CUT = dict(size=(SIDE, SIDE), shorter_side=27, mean=IMAGENET[0], std=IMAGENET[1])
-PREPARED = {
-    "timm": Preprocess(**CUT, interpolation="bicubic"),
-    "torchvision": Preprocess(**CUT),
-    "Google": Preprocess((SIDE, SIDE)),
+FILES = {  # of each layout its name, its number of heads, and how it wants its pictures
+    "timm": ("vit.safetensors", 2, Preprocess(**CUT, interpolation="bicubic")),
+    "torchvision": ("vit.pth", 2, Preprocess(**CUT)),
+    "Google": ("vit.npz", 4, Preprocess((SIDE, SIDE))),
 }
 each_layout = pytest.mark.parametrize("layout", FILES)
-TORCHVISION = {
-    "cls_token": "class_token",
-    "pos_embed": "encoder.pos_embedding",
-    "patch_embed.proj": "conv_proj",
-    "blocks.": "encoder.layers.encoder_layer_",
-    "norm1": "ln_1",
-    "norm2": "ln_2",
-    "attn.qkv.": "self_attention.in_proj_",
-    "attn.proj": "self_attention.out_proj",
-    "mlp.fc1": "mlp.0",
-    "mlp.fc2": "mlp.3",
-}
-GOOGLE = {
-    "cls_token": "cls",
-    "pos_embed": "Transformer/posembed_input/pos_embedding",
-    "patch_embed.proj": "embedding",
-    "blocks.": "Transformer/encoderblock_",
-    "norm1": "LayerNorm_0",
-    "norm2": "LayerNorm_2",
-    "attn": "MultiHeadDotProductAttention_1",
-    "proj": "out",
-    "mlp.fc1": "MlpBlock_3/Dense_0",
-    "mlp.fc2": "MlpBlock_3/Dense_1",
-}
 
 
 def ours(heads):
@@ -325,83 +314,73 @@ def ours(heads):
     return shaken(ViT(config))
 
 
-def renamed(name, table):
-    for piece, theirs in table.items():
-        name = name.replace(piece, theirs)
-    return name
+def tensors_of(layout):
+    """The weights of `ours` as a file of this layout holds them."""
+    column, (_, heads, _) = [*FILES].index(layout), FILES[layout]
+    tensors = {}
+    for name, tensor in ours(heads).state_dict().items():
+        name = name.removeprefix("tokens.")
+        for row in PIECES:
+            name = name.replace(row[0], row[column])
+        tensors[name] = tensor.clone()
+    return as_flax_keeps(tensors, heads) if layout == "Google" else tensors
 
 
-def timm_file(heads=2):
-    return {n.removeprefix("tokens."): t.clone() for n, t in ours(heads).state_dict().items()}
-
-
-def torchvision_file():
-    ends = {"norm.weight": "encoder.ln.weight", "norm.bias": "encoder.ln.bias"}
-    ends |= {f"head.{kind}": f"heads.head.{kind}" for kind in ("weight", "bias")}
-    return {ends.get(n) or renamed(n, TORCHVISION): t for n, t in timm_file().items()}
-
-
-def google_file():
-    """Kernels map x by x @ kernel, and heads have an axis of their own, as Flax keeps them."""
-    h, d, tensors = HEADS["Google"], D // HEADS["Google"], {}
-    for name, t in timm_file(h).items():
-        is_norm = "norm" in name
-        name = renamed(name, {"norm.": "Transformer/encoder_norm."} if name[0] == "n" else GOOGLE)
-        name = name.replace("weight", "scale" if is_norm else "kernel").replace(".", "/")
+def as_flax_keeps(tensors, h):
+    """Kernels map x by x @ kernel, and heads have an axis of their own."""
+    arrays = {}
+    for name, t in tensors.items():
+        name = name.replace(
+            "weight", "scale" if "orm_" in name or "_norm" in name else "kernel"
+        ).replace(".", "/")
         t = t.T if t.ndim == 2 else t
         if "/qkv/" in name:
             for third, part in zip(("query", "key", "value"), t.chunk(3, dim=-1), strict=True):
-                tensors[name.replace("qkv", third)] = part.reshape(*part.shape[:-1], h, d)
+                arrays[name.replace("qkv", third)] = part.reshape(*part.shape[:-1], h, -1)
             continue
-        if name.endswith("out/kernel"):
-            t = t.reshape(h, d, D)
-        tensors[name] = t.permute(2, 3, 1, 0) if t.ndim == 4 else t
-    return tensors
-
-
-MAKE = {"timm": timm_file, "torchvision": torchvision_file, "Google": google_file}
+        t = t.reshape(h, -1, D) if name.endswith("out/kernel") else t
+        arrays[name] = t.permute(2, 3, 1, 0) if t.ndim == 4 else t
+    return arrays
 
 
 @each_layout
 def test_the_layout_is_recognised_and_gives_the_publishers_numbers(layout, tmp_path):
-    tensors, model = MAKE[layout](), ours(HEADS[layout])
+    tensors, (name, heads, preprocess) = tensors_of(layout), FILES[layout]
     num_heads = None if layout == "Google" else 2  # Google's tensors say it themselves
-    loaded = load(stored(tensors, tmp_path / FILES[layout]), num_heads=num_heads)
+    loaded, model = load(stored(tensors, tmp_path / name), num_heads=num_heads), ours(heads)
     images = torch.randn(2, 3, SIDE, SIDE, generator=torch.Generator().manual_seed(1))
-    assert loaded.layout == layout
     assert torch.equal(loaded.model(images), model(images))
-    assert set(loaded.used) == set(tensors)
-    assert loaded.config == model.config
-    assert loaded.preprocess == PREPARED[layout]
+    assert (loaded.layout, set(loaded.used)) == (layout, set(tensors))
+    assert (loaded.config, loaded.preprocess) == (model.config, preprocess)
 
 
 def test_other_names_wrappers_and_floats_of_the_same_model_load_too(tmp_path):
-    older = {"mlp.0": "mlp.linear_1", "mlp.3": "mlp.linear_2"}
-    small(tmp_path)
-    deit = {
-        n.replace("vit.", "deit."): t for n, t in load_file(tmp_path / "model.safetensors").items()
-    }
-    weights, images = timm_file(), torch.randn(1, 3, SIDE, SIDE)
-    for name, content in {
-        "torchvision": {renamed(name, older): t for name, t in torchvision_file().items()},
-        "timm": {"model": weights, "epoch": 300},  # as training scripts store them
-        "timm ": {"state_dict": weights},
-        "timm  ": {name: t.double() for name, t in weights.items()},
-        "Hugging Face": deit,
-    }.items():
-        loaded = load(stored(content, tmp_path / "vit.pth"), num_heads=2)
-        assert loaded.layout == name.strip()
-        assert {p.dtype for p in loaded.model.parameters()} == {torch.float32}
-        expected = load(tmp_path).model if content is deit else ours(2)
-        assert torch.equal(loaded.model(images), expected(images))
-    rounded = {name: t.bfloat16() for name, t in weights.items()}
+    weights, images = tensors_of("timm"), torch.randn(1, 3, SIDE, SIDE)
+    contents = [
+        {"model": weights, "epoch": 300},  # as training scripts store them
+        {"state_dict": weights},
+        {name: tensor.double() for name, tensor in weights.items()},
+        {  # as older files of torchvision name them
+            name.replace("mlp.0", "mlp.linear_1").replace("mlp.3", "mlp.linear_2"): tensor
+            for name, tensor in tensors_of("torchvision").items()
+        },
+    ]
+    for content in contents:
+        model = load(stored(content, tmp_path / "vit.pth"), num_heads=2).model
+        assert torch.equal(model(images), ours(2)(images))
+    rounded = {name: tensor.bfloat16() for name, tensor in weights.items()}
     model = load(stored(rounded, tmp_path / "vit.safetensors"), num_heads=2).model
     assert torch.equal(model.head.weight, rounded["head.weight"].float())
+    theirs, path = small(tmp_path), tmp_path / "model.safetensors"
+    deit = {name.replace("vit.", "deit."): tensor for name, tensor in load_file(path).items()}
+    loaded = load(stored(deit, path))
+    assert (loaded.model(images) - theirs(images).logits).abs().max() <= 1e-5
+    assert loaded.layout == "Hugging Face"
 
 
 def test_the_pre_logits_layer_of_older_google_files_goes_with_the_head(tmp_path):
     more = {"pre_logits/kernel": torch.ones(D, D), "pre_logits/bias": torch.ones(D)}
-    path = stored(google_file() | more, tmp_path / "vit.npz")
+    path = stored(tensors_of("Google") | more, tmp_path / "vit.npz")
     with pytest.raises(ValueError, match=r"not ours: pre_logits/bias, pre_logits/kernel\. We have"):
         load(path)
     loaded = load(path, num_classes=7)
@@ -414,14 +393,14 @@ def test_the_pre_logits_layer_of_older_google_files_goes_with_the_head(tmp_path)
 
 def test_heads_are_never_guessed(tmp_path):
     """128 would make two heads of 64, and 24 none: either way somebody has to say it."""
-    path = stored(timm_file(), tmp_path / "vit.safetensors")
+    path = stored(tensors_of("timm"), tmp_path / "vit.safetensors")
     with pytest.raises(ValueError, match="heads share the width 128; give num_heads"):
         load(path)
     assert load(path, num_heads=4).config.num_heads == 4
     with pytest.raises(ValueError, match="does not divide into 3 heads"):
         load(path, num_heads=3)
     save_hugging_face(little(), tmp_path)
-    for source in (stored(google_file(), tmp_path / "vit.npz"), tmp_path):
+    for source in (stored(tensors_of("Google"), tmp_path / "vit.npz"), tmp_path):
         assert load(source).config.num_heads == 4
         with pytest.raises(ValueError, match="num_heads is 2, but the checkpoint says 4"):
             load(source, num_heads=2)
@@ -474,7 +453,7 @@ def test_the_number_of_heads_is_published_stored_or_asked_for(size, config, head
 
 
 def test_timms_config_tells_its_pooling_and_its_preprocessing(tmp_path):
-    tensors, images = timm_file(), torch.randn(2, 3, SIDE, SIDE)
+    tensors, images = tensors_of("timm"), torch.randn(2, 3, SIDE, SIDE)
     stored(tensors, tmp_path / "model.safetensors")
     pictures = dict(crop_pct=0.9, interpolation="bicubic", mean=[0.5] * 3, std=[0.5] * 3)
     config = dict(model_args=dict(num_heads=2), pretrained_cfg=pictures)
@@ -531,7 +510,7 @@ def test_any_settings_give_a_model_or_a_message(config, pictures, tmp_path_facto
     folder = tmp_path_factory.getbasetemp() / "any"
     if not folder.exists():
         folder.mkdir()
-        stored(timm_file(), folder / "model.safetensors")
+        stored(tensors_of("timm"), folder / "model.safetensors")
     (folder / "config.json").write_text(json.dumps(config))
     (folder / "preprocessor_config.json").write_text(json.dumps(pictures))
     try:
@@ -550,12 +529,12 @@ def test_any_settings_give_a_model_or_a_message(config, pictures, tmp_path_facto
 
 @each_layout
 def test_missing_extra_and_misshapen_tensors_are_named(layout, tmp_path):
-    tensors, path = MAKE[layout](), tmp_path / FILES[layout]
+    tensors, path, heads = tensors_of(layout), tmp_path / FILES[layout][0], FILES[layout][1]
     _, names = layouts.recognise(tensors, head=True)
 
     def refusal(changed):
         with pytest.raises(ValueError, match=f"^{re.escape(str(path))}: ") as caught:
-            load(stored(changed, path), num_heads=HEADS[layout])
+            load(stored(changed, path), num_heads=heads)
         return str(caught.value)
 
     message = refusal(tensors | {"layer_scale": torch.ones(3)})
@@ -612,7 +591,9 @@ def test_an_npz_with_a_pickle_in_it_is_refused(tmp_path):
 
 @pytest.mark.parametrize("ending", [".safetensors", ".npz", ".pth"])
 def test_a_broken_file_is_refused_by_its_name(ending, tmp_path):
-    path = stored(google_file() if ending == ".npz" else timm_file(), tmp_path / f"vit{ending}")
+    path = stored(
+        tensors_of("Google") if ending == ".npz" else tensors_of("timm"), tmp_path / f"vit{ending}"
+    )
     data = path.read_bytes()
     for share in (0.0, 0.01, 0.5, 0.99):
         path.write_bytes(data[: int(len(data) * share)])
@@ -640,8 +621,8 @@ def test_other_mistakes_get_a_message(tmp_path):
         stored({"steps": torch.zeros(3).long()}, tmp_path / "c.pth"): "steps .* tensor of floats",
         stored(start, tmp_path / "d.safetensors"): "cannot be read as a file of this package",
         stored({}, tmp_path / "e.safetensors"): "in no layout",
-        stored(timm_file(), tmp_path / "model-00001-of-00002.safetensors"): "one of several",
-        stored(timm_file(), tmp_path / "model-00002-of-00002.bin"): "one of several",
+        stored(tensors_of("timm"), tmp_path / "model-00001-of-00002.safetensors"): "one of several",
+        stored(tensors_of("timm"), tmp_path / "model-00002-of-00002.bin"): "one of several",
     }
     for source, message in cases.items():
         with pytest.raises(ValueError, match=message):
@@ -680,25 +661,27 @@ class SmallHub(BaseHTTPRequestHandler):
 
     def do_GET(self):
         server, path = self.server, self.path.split("?")[0]
-        if path == "/mute":
-            server.mute = True
-            return self.answer(200)
         if server.mute:
             server.closing.wait()
-            return None
-        if match := re.fullmatch(r"/someone/(vit|old)/resolve/(\w+)/(.+)", path):
-            repo, sha, name = match.groups()
-            data = (server.folder / repo / name).read_bytes()
-            return self.answer(200, data, X_Repo_Commit=sha, ETag=f'"{repo}{name}{sha}"')
-        match = re.fullmatch(r"/api/models/someone/(vit|old)(?:/(revision|tree)/(\w+))?", path)
-        repo, what, revision = match[1], match[2], match[3] or "main"
+        server.mute = path == "/mute"
+        if match := re.fullmatch(r"/someone/(\w+/)resolve/(\w+)/(.+)", path):
+            data = (server.folder / match[1] / match[3]).read_bytes()
+            return self.answer(200, data, X_Repo_Commit=match[2], ETag=f'"{match[0]}"')
+        match = re.fullmatch(r"/api/models/someone/(\w+)(?:/(revision|tree)/(\w+))?", path)
+        revision = match[3] or "main" if match else "mute"
         if revision not in (*SHAS, *SHAS.values()):
             return self.answer(404, b"{}", X_Error_Code="RevisionNotFound")
-        files = {f.name: f.stat().st_size for f in (server.folder / repo).iterdir()}
-        content = [dict(type="file", path=n, size=s, oid="0" * 40) for n, s in files.items()]
-        if what != "tree":
-            names = [dict(rfilename=name) for name in files]
-            content = dict(id=f"someone/{repo}", sha=SHAS.get(revision, revision), siblings=names)
+        files = list((server.folder / match[1]).iterdir())
+        content = dict(
+            id=f"someone/{match[1]}",
+            sha=SHAS.get(revision, revision),
+            siblings=[dict(rfilename=file.name) for file in files],
+        )
+        if match[2] == "tree":
+            content = [
+                dict(type="file", path=file.name, size=file.stat().st_size, oid="0" * 40)
+                for file in files
+            ]
         return self.answer(200, json.dumps(content).encode(), Content_Type="application/json")
 
     do_HEAD = do_GET  # noqa: N815
@@ -706,17 +689,14 @@ class SmallHub(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def small_hub(tmp_path):
-    folder = tmp_path / "published"
-    for repo, names in dict(
-        vit=("model.safetensors", "pytorch_model.bin"), old=("pytorch_model.bin",)
-    ).items():
-        (folder / repo).mkdir(parents=True)
-        for name in names:
-            stored(timm_file(), folder / repo / name)
-        (folder / repo / "config.json").write_text('{"model_args": {"num_heads": 2}}')
-        (folder / repo / "tf_model.h5").write_text("not needed")
     server = ThreadingHTTPServer(("127.0.0.1", 0), SmallHub)
-    server.folder, server.mute, server.closing = folder, False, threading.Event()
+    server.folder, server.mute, server.closing = tmp_path, False, threading.Event()
+    for name in ("vit/model.safetensors", "vit/pytorch_model.bin", "old/pytorch_model.bin"):
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        stored(tensors_of("timm"), path)
+        path.with_name("config.json").write_text('{"model_args": {"num_heads": 2}}')
+        path.with_name("tf_model.h5").write_text("not needed")
     threading.Thread(target=server.serve_forever, daemon=True).start()
     yield f"http://127.0.0.1:{server.server_port}"
     server.closing.set()
@@ -726,6 +706,7 @@ def small_hub(tmp_path):
 
 VISITS = """
 import sys, time, urllib.request
+from contextlib import suppress
 from vit_steps.pretrained import load, loading
 
 def visit(repo="vit", **options):
@@ -738,7 +719,8 @@ visit()
 visit(revision="v2")
 visit(revision="v3")
 visit("old")
-urllib.request.urlopen(sys.argv[1] + "/mute").close()
+with suppress(OSError):
+    urllib.request.urlopen(sys.argv[1] + "/mute")
 loading.WAIT, start = 0.5, time.monotonic()
 visit()
 visit(revision="b" * 40)
