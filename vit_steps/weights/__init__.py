@@ -7,7 +7,7 @@ SCATTERED = OWN["scattered"]
 
 
 def load(name: str) -> Loaded:
-    """The course's own weights "photos" (of ten things) or "scattered" (digits among fragments).
+    """Load the course's weights "photos" (of ten things) or "scattered" (digits among fragments).
 
     With .model, .classes, .preprocess and .measured; ValueError for another name.
     """
