@@ -1,9 +1,7 @@
 """What is written down of a run: labels of tensors, attention, parameters that meet tokens."""
 
 from dataclasses import dataclass
-from typing import Any
 
-import torch
 from torch import Tensor
 
 
@@ -23,7 +21,7 @@ class Label:
         plain: whether both sides came from linear maps, normed or not, and no mask or bias met the
             scores: nothing that depends on where a token stands.
         where: the line of the softmax.
-        before: of weights, what they were before dropout.
+        undropped: of weights, what they were before dropout.
         scale: of weights, the factor of their scores.
     """
 
@@ -34,7 +32,7 @@ class Label:
     sure: bool = True
     plain: bool = True
     where: str = ""
-    before: Tensor | None = None
+    undropped: Tensor | None = None
     scale: float = 1.0
 
 
@@ -49,7 +47,7 @@ class Attention:
         width: of a head.
         sums: lowest and highest sum of what multiplies the values, over the keys.
         factor: what the weights were multiplied with after the softmax.
-        other: whether they sum to that factor over another axis instead, to rounding.
+        other_axis: whether they sum to that factor over another axis instead, to rounding.
         largest: mean of the largest weight of a row; None if not measured.
         spread: standard deviation of the weights, times the number of keys; None likewise.
         plain: whether nothing was seen by which it could depend on where a token stands.
@@ -62,7 +60,7 @@ class Attention:
     width: int = 0
     sums: tuple[float, float] = (1.0, 1.0)
     factor: float = 1.0
-    other: bool = False
+    other_axis: bool = False
     largest: float | None = None
     spread: float | None = None
     plain: bool = False
@@ -71,43 +69,15 @@ class Attention:
 
 @dataclass(frozen=True)
 class Meeting:
-    """A parameter that is added to tokens, or joins them: its size and theirs, as root of the
-    mean square, and whether all its rows are alike."""
+    """A parameter that is "added" to tokens, or "joined" with them.
+
+    Its size and theirs are the root of the mean square; its rows, where it has several, may be all
+    alike.
+    """
 
     name: str
-    how: str
-    own: float
-    content: float
+    kind: str
+    size: float
+    tokens_size: float
     where: str
-    alike: bool = False
-
-
-def whole(sums: Tensor, others: Tensor, to: float, dtype: torch.dtype) -> bool:
-    """Whether these sums are this number and the others are not, as a softmax leaves them.
-
-    It is exact to rounding: 1e-5 against 1e-4 off; 1% against 5% in half precision.
-    """
-    fine = dtype in (torch.float32, torch.float64)
-    near, far = (1e-5, 1e-4) if fine else (0.01, 0.05)
-    off, apart = (float((x - to).abs().max()) for x in (sums, others))
-    return off <= near * abs(to) and apart > far * abs(to)
-
-
-def summed(equation: Any, a: Tensor, b: Tensor) -> tuple[int, int] | None:
-    """The axes of two operands that an einsum sums over, if there is one such pair."""
-    if not isinstance(equation, str):
-        return None
-    inputs, _, result = equation.replace(" ", "").partition("->")
-    first, second = inputs.split(",")
-    if "->" not in equation:  # then what stands once is kept
-        result = "".join(c for c in first + second if inputs.count(c) == 1)
-    letters = [c for c in first if c.isalpha() and c in second and c not in result]
-    if len(letters) != 1:
-        return None
-
-    def axis(term: str) -> int:
-        head = term.partition("...")[0]
-        at = term.index(letters[0])
-        return at - len(term) if "..." not in term or at >= len(head) else at
-
-    return axis(first), axis(second)
+    rows_alike: bool = False
