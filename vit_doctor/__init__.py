@@ -15,7 +15,7 @@ import torch
 from torch import nn
 
 from .findings import CHECKS
-from .patient import Patient
+from .patient import Patient, SkipError
 from .report import Finding, Report, Skipped
 from .watching.answers import STDOUT
 from .watching.restore import unchanged
@@ -63,16 +63,18 @@ def examine(
         for check in CHECKS:
             name = check.__name__.replace("_", " ")
             try:
-                result = check(patient)
+                finding = check(patient)
+            except SkipError as error:
+                skipped.append(Skipped(str(error), name))
             except Exception as error:  # a model may surprise the doctor: then it knows nothing
-                result = Skipped(f"could not be measured: {type(error).__name__}: {error}")
-            if result is None:
-                passed.append(name)
-            elif isinstance(result, Skipped):
-                skipped.append(replace(result, name=name))
+                reason = f"could not be measured: {type(error).__name__}: {error}"
+                skipped.append(Skipped(reason, name))
             else:
-                where = result.where.replace("_orig_mod.", "")  # so torch.compile calls its inside
-                findings.append(replace(result, name=name, where=where))
+                if finding is None:
+                    passed.append(name)
+                    continue
+                where = finding.where.replace("_orig_mod.", "")  # torch.compile's own
+                findings.append(replace(finding, name=name, where=where))
                 patient.found_names.append(name)
     return Report(tuple(findings), tuple(skipped), tuple(passed))
 

@@ -2,6 +2,7 @@
 
 import math
 import random
+from typing import TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -16,6 +17,19 @@ from .watching.restore import stray_tensors, unchanged
 from .watching.watch import Watch
 
 SAME = 1e-4  # of the spread of the logits; float32 alone leaves 1e-6, an influence 1e-2 and more
+
+T = TypeVar("T")
+
+
+class SkipError(Exception):
+    """A check does not apply to a model, for the reason in the message."""
+
+
+def need(value: T | None, reason: str) -> T:
+    """Give a value back, or end a check for a reason if the value is None, False or empty."""
+    if value is None or not (isinstance(value, Tensor) or value):
+        raise SkipError(reason)
+    return value
 
 
 class Patient:

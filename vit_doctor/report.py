@@ -28,10 +28,10 @@ class Finding:
 
 @dataclass(frozen=True)
 class Skipped:
-    """The reason for which a check does not apply; `examine` fills in the check's name."""
+    """The reason for which a check does not apply, and the check's name."""
 
     reason: str
-    name: str = ""
+    name: str
 
 
 @dataclass(frozen=True)

@@ -2,23 +2,21 @@
 
 import math
 
-from ..patient import Patient
-from ..report import Finding, Skipped
+from ..patient import Patient, need
+from ..report import Finding
 from ..watching.records import Attention
 
-UNSEEN = Skipped("no softmax over a product of queries and keys was seen")
-NOT_RUN = Skipped("the model was not seen running")
-UNKNOWN_FACTORS = Skipped("no scores were seen of which each factor is known")
+UNSEEN = "no softmax over a product of queries and keys was seen"
+NOT_RUN = "the model was not seen running"
+UNKNOWN_FACTORS = "no scores were seen of which each factor is known"
 
 
-def scale_after_softmax(p: Patient) -> Finding | Skipped | None:
+def scale_after_softmax(p: Patient) -> Finding | None:
     """Look for a number that multiplies the weights after the softmax, 2% and more off 1.
 
     Only where the rows sum to just that number, so that nothing else made up for it.
     """
-    attentions = p.watch.attentions
-    if not attentions:
-        return UNSEEN
+    attentions = need(p.watch.attentions, UNSEEN)
     wrong = [
         a
         for a in attentions
@@ -36,14 +34,12 @@ def scale_after_softmax(p: Patient) -> Finding | Skipped | None:
     )
 
 
-def softmax_axis(p: Patient) -> Finding | Skipped | None:
+def softmax_axis(p: Patient) -> Finding | None:
     """Look for weights that do not sum to 1 over the keys, and do over another axis, exactly.
 
     A softmax leaves 1e-6; 1e-4 over the keys is a finding, so that flat weights are judged too.
     """
-    attentions = p.watch.attentions
-    if not attentions:
-        return UNSEEN
+    attentions = need(p.watch.attentions, UNSEEN)
     wrong = [a for a in attentions if a.other_axis]
     if not wrong:
         return None
@@ -57,14 +53,15 @@ def softmax_axis(p: Patient) -> Finding | Skipped | None:
     )
 
 
-def softmax_unused(p: Patient) -> Finding | Skipped | None:
+def softmax_unused(p: Patient) -> Finding | None:
     """Look for scores that mix values although a softmax was taken, or their logarithms that do.
 
     Without any softmax it is linear attention, and sound.
     """
     lines = p.watch.unsoftened
     if not lines:
-        return None if p.watch.attentions else UNSEEN
+        need(p.watch.attentions, UNSEEN)
+        return None
     return Finding(
         f"scores, and not their softmax, multiply the values, in {len(lines)} attentions",
         "the softmax is computed and thrown away, or its logarithm was taken: weights @ values",
@@ -72,11 +69,12 @@ def softmax_unused(p: Patient) -> Finding | Skipped | None:
     )
 
 
-def mask_unused(p: Patient) -> Finding | Skipped | None:
+def mask_unused(p: Patient) -> Finding | None:
     """Look for scores that were masked, or given a bias, in a new tensor that nothing takes up."""
     lines = [where for _, where in p.watch.unused_masks.values()]
     if not lines:
-        return None if p.watch.attentions else UNSEEN
+        need(p.watch.attentions, UNSEEN)
+        return None
     return Finding(
         f"what a mask or a bias makes of the scores is thrown away, {len(lines)} times",
         "masked_fill without _, torch.where and + give a new tensor: scores = "
@@ -85,14 +83,15 @@ def mask_unused(p: Patient) -> Finding | Skipped | None:
     )
 
 
-def activation_missing(p: Patient) -> Finding | Skipped | None:
+def activation_missing(p: Patient) -> Finding | None:
     """Look for a linear map that widens tokens, and one that narrows them, with nothing in between.
 
     Dropout counts as nothing. Narrow first, then wide, is a map of low rank, and sound.
     """
     lines = p.watch.linear_pairs
     if not lines:
-        return None if p.watch.used_tensors else NOT_RUN
+        need(p.watch.used_tensors, NOT_RUN)
+        return None
     return Finding(
         f"a linear map's output goes straight into another one, {len(lines)} times",
         "two linear maps in a row are one: put GELU in between",
@@ -100,11 +99,12 @@ def activation_missing(p: Patient) -> Finding | Skipped | None:
     )
 
 
-def activation_last(p: Patient) -> Finding | Skipped | None:
+def activation_last(p: Patient) -> Finding | None:
     """Look for an activation of a linear map's output, dropout or not, added to tokens as it is."""
     lines = p.watch.activated_sums
     if not lines:
-        return None if p.watch.used_tensors else NOT_RUN
+        need(p.watch.used_tensors, NOT_RUN)
+        return None
     return Finding(
         f"an activation's output is added to the tokens, {len(lines)} times",
         "ReLU gives nothing below 0, GELU nothing below -0.17, so that a branch can hardly take "
@@ -113,14 +113,13 @@ def activation_last(p: Patient) -> Finding | Skipped | None:
     )
 
 
-def scale_missing(p: Patient) -> Finding | Skipped | None:
+def scale_missing(p: Patient) -> Finding | None:
     """Look for scores of queries and keys that nothing scales, in heads of 4 numbers and more.
 
     Only where queries and keys come from linear maps.
     """
     measured = [a for a in p.watch.attentions if a.ratio is not None and a.width >= 4]
-    if not measured:
-        return UNKNOWN_FACTORS
+    need(measured, UNKNOWN_FACTORS)
     wrong = [a for a in measured if unscaled(a)]
     if not wrong:
         return None
@@ -133,15 +132,14 @@ def scale_missing(p: Patient) -> Finding | Skipped | None:
     )
 
 
-def scale_width(p: Patient) -> Finding | Skipped | None:
+def scale_width(p: Patient) -> Finding | None:
     """Look for a scale that is not 1/√(width of a head): 20% off is a finding, as no rounding is.
 
     Only where queries and keys come from linear maps and each factor is fixed: learned
     temperatures, and norms on queries or keys, follow other rules.
     """
     measured = [a for a in p.watch.attentions if a.ratio is not None and a.width >= 2]
-    if not measured:
-        return UNKNOWN_FACTORS
+    need(measured, UNKNOWN_FACTORS)
     wrong = [a for a in measured if not 0.8 < (a.ratio or 0) < 1.25 and not unscaled(a)]
     if not wrong:
         return None
@@ -160,14 +158,13 @@ def unscaled(a: Attention) -> bool:
     return abs((a.ratio or 0) - math.sqrt(a.width)) < 1e-3 and a.width >= 4
 
 
-def attention_uniform(p: Patient) -> Finding | Skipped | None:
+def attention_uniform(p: Patient) -> Finding | None:
     """Look for weights that differ by less than 1e-6 of their mean, in all attentions of 4 keys up.
 
     Scores that start small give flat weights, and are sound: at a width of 12 they differ by 1e-3.
     """
     measured = [a for a in p.watch.attentions if a.spread is not None and a.keys >= 4]
-    if not measured:
-        return UNSEEN
+    need(measured, UNSEEN)
     if any((a.spread or 0) > 1e-6 for a in measured):
         return None
     return Finding(
@@ -178,16 +175,14 @@ def attention_uniform(p: Patient) -> Finding | Skipped | None:
     )
 
 
-def attention_saturated(p: Patient) -> Finding | Skipped | None:
+def attention_saturated(p: Patient) -> Finding | None:
     """Measure the largest weight of a row, on average over an attention, before any training.
 
     With 8 keys and more, sound starts give less than 0.5; 0.9 is a finding.
     """
-    if not p.fresh:
-        return Skipped("only for a model that is not trained yet")
+    need(p.fresh, "only for a model that is not trained yet")
     measured = [a for a in p.watch.attentions if a.largest is not None and a.keys >= 8]
-    if not measured:
-        return UNSEEN
+    need(measured, UNSEEN)
     wrong = [a for a in measured if (a.largest or 0) > 0.9]
     if not wrong:
         return None

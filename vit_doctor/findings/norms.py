@@ -5,11 +5,11 @@ from typing import Any
 import torch
 from torch import nn
 
-from ..patient import Patient
-from ..report import Finding, Skipped
+from ..patient import Patient, need
+from ..report import Finding
 from ..watching.calls import LinearMaps, Runnable, rms, runnable, silenced
 
-NO_BLOCKS = Skipped("no list of blocks of tokens was seen")
+NO_BLOCKS = "no list of blocks of tokens was seen"
 
 
 def blocks(p: Patient) -> list[tuple[str, nn.Module, Runnable]]:
@@ -38,30 +38,28 @@ def adds_to_stream(p: Patient, path: str, block: Runnable) -> bool:
     return direction > 0.9 and 0.5 < rms(output) / rms(tokens) < 2
 
 
-def norm_missing(p: Patient) -> Finding | Skipped | None:
+def norm_missing(p: Patient) -> Finding | None:
     """Make tokens a hundred times larger: no linear map of a pre-norm block may get larger input.
 
     Behind a norm the ratio is 1, without it 100; 30 is a finding, if what the block adds grows ten
     times too. A norm behind the branch is sound, and so is one behind the sum (post-norm); batch
     norms do not scale in eval, and blocks without any norm but with a gate are left alone.
     """
-    if "random in eval" in p.found_names:
-        return Skipped("the same tokens give something else each time")
-    applies = False
-    for path, module, (tokens, run) in blocks(p):
+    need("random in eval" not in p.found_names, "the same tokens give something else each time")
+    pre_norm = []
+    for path, module, block in blocks(p):
         norms = any(name.startswith(f"{path}.") for name in p.norms)
         gates = any(x.numel() == 1 for x in module.parameters())
-        if (gates and not norms) or has_batch_norm(module):
-            continue
-        if not adds_to_stream(p, path, (tokens, run)):
-            continue
+        if not (gates and not norms) and not has_batch_norm(module):
+            pre_norm += [(path, block)] if adds_to_stream(p, path, block) else []
+    need(pre_norm, "no block without batch norms was seen to add to a stream")
+    for path, (tokens, run) in pre_norm:
         tokens = tokens / max(float(tokens.std()), 1e-30)
         inputs, additions = [], []
         for scale in (100, 10_000):
             with torch.no_grad(), LinearMaps(p.model) as maps:
                 additions.append(rms(run(tokens * scale) - tokens * scale))
             inputs.append(maps.input_sizes)
-        applies = True
         # Float32 leaves 1e-7 of the stream: an addition below 3e-5 of it is not compared.
         if additions[1] < 0.3 or additions[1] < 10 * additions[0]:
             continue
@@ -75,7 +73,7 @@ def norm_missing(p: Patient) -> Finding | Skipped | None:
                 "the stream grows from block to block, and the branch gets it raw: branch(norm(x))",
                 p.location(path),
             )
-    return None if applies else Skipped("no block without batch norms was seen to add to a stream")
+    return None
 
 
 def has_batch_norm(module: nn.Module) -> bool:
@@ -83,7 +81,7 @@ def has_batch_norm(module: nn.Module) -> bool:
     return any("BatchNorm" in type(m).__name__ for m in module.modules())
 
 
-def final_norm_missing(p: Patient) -> Finding | Skipped | None:
+def final_norm_missing(p: Patient) -> Finding | None:
     """Make the last block's output a hundred times larger: the next linear map's input must not be.
 
     Only for blocks that have norms and add to a stream (pre-norm), of a model without batch norms;
@@ -91,21 +89,17 @@ def final_norm_missing(p: Patient) -> Finding | Skipped | None:
     """
     last = next((path for path in reversed(p.calls.first) if path in p.blocks), "")
     block = p.model.get_submodule(last)
-    alone = runnable(block, p.calls.first.get(last)) if last else None
-    if alone is None:
-        return NO_BLOCKS
+    alone = need(runnable(block, p.calls.first.get(last)) if last else None, NO_BLOCKS)
     normed = any(name.startswith(f"{last}.") for name in p.norms) and not has_batch_norm(p.model)
-    if not normed or not adds_to_stream(p, last, alone) or "random in eval" in p.found_names:
-        return Skipped("the blocks are not pre-norm, or batch norms keep it from being told")
+    pre_norm = normed and adds_to_stream(p, last, alone) and "random in eval" not in p.found_names
+    need(pre_norm, "the blocks are not pre-norm, or batch norms keep it from being told")
     handle = block.register_forward_hook(lambda _, __, output: louder(output))
     with LinearMaps(p.model) as maps:
         p.ask(p.sample)
     handle.remove()
     order, inside = list(maps.input_sizes), maps_in(p, last)
     behind = order[order.index(inside[-1]) + 1 :] if inside else []
-    if not behind:
-        return Skipped("no linear map was seen behind the blocks")
-    name = behind[0]
+    name = need(behind, "no linear map was seen behind the blocks")[0]
     ratio = maps.input_sizes[name] / max(p.maps.input_sizes[name], 1e-30)
     if ratio < 30:
         return None
@@ -124,13 +118,13 @@ def louder(output: Any) -> Any:
     return output * 100
 
 
-def norm_unused(p: Patient) -> Finding | Skipped | None:
+def norm_unused(p: Patient) -> Finding | None:
     """Look for a norm whose output does not count for the logits, in a part that does; exactly.
 
     A norm that is used in training alone gets a gradient there, and is sound.
     """
-    if p.pixel_gradients is None or not p.norms:
-        return Skipped("no norm was seen, or no gradient reaches the images")
+    applies = p.norms and p.pixel_gradients is not None
+    need(applies, "no norm was seen, or no gradient reaches the images")
     counts = p.calls.has_influence
     for path in counts:
         if path not in p.norms or counts[path]:
@@ -149,7 +143,7 @@ def norm_unused(p: Patient) -> Finding | Skipped | None:
     return None
 
 
-def norm_twice(p: Patient) -> Finding | Skipped | None:
+def norm_twice(p: Patient) -> Finding | None:
     """Look for a norm that is given another's output, both in one block or one holder; exactly.
 
     A norm around the blocks may follow or precede one of theirs, as in torch's Transformer.
@@ -168,7 +162,8 @@ def norm_twice(p: Patient) -> Finding | Skipped | None:
                 "one out",
                 p.location(holders[1]),
             )
-    return None if p.calls.first else NO_BLOCKS
+    need(p.calls.first, NO_BLOCKS)
+    return None
 
 
 NORMS = (norm_missing, final_norm_missing, norm_unused, norm_twice)

@@ -1,14 +1,14 @@
-"""What can be seen of a model from the outside: images in, logits out."""
+"""What can be seen of a model from the outside: images in, logits out, in any dtype."""
 
 import torch
 
-from ..patient import SAME, Patient
-from ..report import Finding, Skipped
+from ..patient import SAME, Patient, need
+from ..report import Finding
 
-NO_LOGITS = Skipped("the model gave no logits")
+NO_LOGITS = "the model gave no logits"
 
 
-def forward_fails(p: Patient) -> Finding | Skipped | None:
+def forward_fails(p: Patient) -> Finding | None:
     """Run two images. No threshold: an error, or an output in which no logits can be found."""
     if p.logits is not None:
         return None
@@ -25,10 +25,9 @@ def forward_fails(p: Patient) -> Finding | Skipped | None:
     )
 
 
-def backward_fails(p: Patient) -> Finding | Skipped | None:
+def backward_fails(p: Patient) -> Finding | None:
     """Send a gradient back from the logits of two images. No threshold: an error is a finding."""
-    if p.logits is None:
-        return NO_LOGITS
+    need(p.logits, NO_LOGITS)
     if not p.backward_error:
         return None
     return Finding(
@@ -38,24 +37,22 @@ def backward_fails(p: Patient) -> Finding | Skipped | None:
     )
 
 
-def not_finite(p: Patient) -> Finding | Skipped | None:
+def not_finite(p: Patient) -> Finding | None:
     """Look for NaN and infinity in the logits of two images of noise; one is enough."""
-    if p.logits is None:
-        return NO_LOGITS
-    count = int((~p.logits.isfinite()).sum())
+    logits = need(p.logits, NO_LOGITS)
+    count = int((~logits.isfinite()).sum())
     if not count:
         return None
     return Finding(
-        f"{count} of {p.logits.numel()} logits are NaN or infinite",
+        f"{count} of {logits.numel()} logits are NaN or infinite",
         "one NaN makes the loss, and with it every weight, NaN: log, sqrt and / by what may be 0",
     )
 
 
-def images_mixed(p: Patient) -> Finding | Skipped | None:
+def images_mixed(p: Patient) -> Finding | None:
     """Measure the first image's logits' gradient at the second image; sound is zero, exactly."""
-    if p.logits is None or p.pixel_gradients is None:
-        return Skipped("no gradient reaches the images")
-    first, second = (float(p.pixel_gradients[i].abs().max()) for i in (0, 1))
+    gradients = need(p.pixel_gradients, "no gradient reaches the images")
+    first, second = (float(gradients[i].abs().max()) for i in (0, 1))
     if not second > 1e-6 * first:
         return None
     return Finding(
@@ -66,10 +63,9 @@ def images_mixed(p: Patient) -> Finding | Skipped | None:
     )
 
 
-def input_changed(p: Patient) -> Finding | Skipped | None:
+def input_changed(p: Patient) -> Finding | None:
     """Compare the images before and after forward, to the last bit."""
-    if p.logits is None:
-        return NO_LOGITS
+    need(p.logits, NO_LOGITS)
     if not p.input_changed:
         return None
     return Finding(
@@ -79,10 +75,9 @@ def input_changed(p: Patient) -> Finding | Skipped | None:
     )
 
 
-def parameters_changed(p: Patient) -> Finding | Skipped | None:
+def parameters_changed(p: Patient) -> Finding | None:
     """Compare every parameter before and after the runs in eval mode, to the last bit."""
-    if p.logits is None:
-        return NO_LOGITS
+    need(p.logits, NO_LOGITS)
     now = dict(p.model.named_parameters())
     names = [n for n, old in p.old_parameters.items() if n in now and not torch.equal(old, now[n])]
     if not names:
@@ -94,22 +89,23 @@ def parameters_changed(p: Patient) -> Finding | Skipped | None:
     )
 
 
-def random_in_eval(p: Patient) -> Finding | Skipped | None:
+def random_in_eval(p: Patient) -> Finding | None:
     """Run one image twice with different random states; logits may differ by SAME."""
-    if p.reference is None or {"parameters changed", "not finite"} & set(p.found_names):
-        return Skipped("an image cannot be compared with itself")
+    reason = "an image cannot be compared with itself"
+    reference = need(p.reference, reason)
+    need(not {"parameters changed", "not finite"} & set(p.found_names), reason)
     again = p.ask(p.sample, seed=1).logits
-    if again is None or p.difference(again, p.reference) <= SAME:
+    if again is None or p.difference(again, reference) <= SAME:
         return None
     return Finding(
         "the same image twice, in eval mode: logits differ by "
-        f"{p.difference(again, p.reference):.2g} of their spread",
+        f"{p.difference(again, reference):.2g} of their spread",
         "dropout that stays on in eval makes each prediction a draw; pass training=self.training, "
         "or use nn.Dropout",
     )
 
 
-def prints(p: Patient) -> Finding | Skipped | None:
+def prints(p: Patient) -> Finding | None:
     """Listen to stdout during forward; one character is enough."""
     text, where = p.answer.printed
     if not text.strip():
@@ -121,17 +117,15 @@ def prints(p: Patient) -> Finding | Skipped | None:
     )
 
 
-def probabilities(p: Patient) -> Finding | Skipped | None:
+def probabilities(p: Patient) -> Finding | None:
     """Tell whether the outputs are positive and each image's sum to 1, within 1e-3.
 
     Logits of two images do so by chance never.
     """
-    if p.logits is None:
-        return NO_LOGITS
-    if p.logits.shape[1] < 2:
-        return Skipped("there is one class")
-    sums = p.logits.float().sum(1)
-    if not (p.logits >= 0).all() or (sums - 1).abs().max() > 1e-3:
+    logits = need(p.logits, NO_LOGITS)
+    need(logits.shape[1] > 1, "there is one class")
+    sums = logits.float().sum(1)
+    if not (logits >= 0).all() or (sums - 1).abs().max() > 1e-3:
         return None
     return Finding(
         f"the outputs are not negative and sum to {float(sums[0]):.3f}: softmax was applied",
@@ -139,17 +133,51 @@ def probabilities(p: Patient) -> Finding | Skipped | None:
     )
 
 
-def batch_of_one(p: Patient) -> Finding | Skipped | None:
+def batch_of_one(p: Patient) -> Finding | None:
     """Run one image alone, in eval mode; an error, or logits of another shape, is a finding."""
-    if p.logits is None:
-        return NO_LOGITS
-    if p.single.logits is not None and p.single.logits.shape == p.logits[:1].shape:
+    logits = need(p.logits, NO_LOGITS)
+    if p.single.logits is not None and p.single.logits.shape == logits[:1].shape:
         return None
     return Finding(
         f"one image alone: {p.single.error or 'no logits (1, classes) in what came out'}",
         "the last batch of an epoch, and every use of the model, may hold one image; squeeze() "
         "without an axis takes the batch's away: squeeze(1)",
         p.single.where,
+    )
+
+
+def device_fixed(p: Patient) -> Finding | None:
+    """Look for tensors that were told no device, or plain attributes, that meet others in forward.
+
+    So is autocast for "cuda" by name, where nothing on its line asks whether there is one.
+    """
+    need(p.logits, NO_LOGITS)
+    why = "with the model on a GPU, or without one, it fails or does nothing: take x.device"
+    if p.devices.cuda_casts:
+        line, where = p.devices.cuda_casts[0]
+        return Finding(f"autocast is for cuda alone: {line}", f"{why}.type", where)
+    if p.devices.meetings:
+        meeting, where = p.devices.meetings[0]
+        source = "it was made without a device, or is no buffer, and stays on the CPU"
+        return Finding(f"{meeting}; {source}", why, where)
+    return None
+
+
+def another_dtype(p: Patient) -> Finding | None:
+    """Run the model and one image in float64; an error is a finding. The model stays in float64."""
+    need(p.reference, NO_LOGITS)
+    need(p.images.dtype == torch.float32, f"the model is in {p.images.dtype}")
+    p.model.double()
+    answer = p.ask(p.sample.double())
+    if not answer.error:
+        p.reference64 = answer.logits
+        return None
+    p.model.float()
+    return Finding(
+        f"model and image in float64: {answer.error}",
+        "a dtype written into the code keeps the model from float64, bfloat16 and half: take "
+        "x.dtype",
+        answer.where,
     )
 
 

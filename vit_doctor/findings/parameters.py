@@ -2,10 +2,10 @@
 
 from torch import Tensor
 
-from ..patient import Patient, in_one_line
-from ..report import Finding, Skipped
+from ..patient import Patient, in_one_line, need
+from ..report import Finding
 
-NO_GRADIENTS = Skipped("no gradients could be measured")
+NO_GRADIENTS = "no gradients could be measured"
 
 
 def owner(p: Patient, name: str) -> str:
@@ -13,15 +13,14 @@ def owner(p: Patient, name: str) -> str:
     return p.location(name.rpartition(".")[0])
 
 
-def no_gradient(p: Patient) -> Finding | Skipped | None:
+def no_gradient(p: Patient) -> Finding | None:
     """Look for parameters that the logits do not depend on: no gradient, or zeros, in eval.
 
     No threshold. What is used in training alone gets a second chance, in training mode. Also rows
     of a linear map, 8 and a quarter of all side by side, as of the keys where they are fused.
     """
     learns = any(x.requires_grad for x in p.model.parameters())
-    if p.logits is None or p.backward_error or not learns:
-        return NO_GRADIENTS
+    need(learns and p.logits is not None and not p.backward_error, NO_GRADIENTS)
     names = p.silent
     if names:
         total = sum(x.numel() for x in p.model.parameters())
@@ -42,17 +41,15 @@ def no_gradient(p: Patient) -> Finding | Skipped | None:
     return None
 
 
-def cls_unused(p: Patient) -> Finding | Skipped | None:
+def cls_unused(p: Patient) -> Finding | None:
     """Look for a token that joins the patches, or a parameter called cls, without a gradient.
 
     Mean pooling is sound: there cls still has an influence, through attention.
     """
     tokens = {meeting.name for meeting in p.watch.meetings if meeting.kind == "joined"}
     tokens |= {name for name, _ in p.model.named_parameters() if "cls" in name.split(".")[-1]}
-    if p.pixel_gradients is None:
-        return NO_GRADIENTS
-    if not tokens:
-        return Skipped("no token was seen to join the patches")
+    need(p.pixel_gradients, NO_GRADIENTS)
+    need(tokens, "no token was seen to join the patches")
     unused = sorted(tokens & set(p.silent))
     if not unused:
         return None
@@ -63,10 +60,9 @@ def cls_unused(p: Patient) -> Finding | Skipped | None:
     )
 
 
-def idle_block(p: Patient) -> Finding | Skipped | None:
+def idle_block(p: Patient) -> Finding | None:
     """Look for blocks of a list that hand on their input to the last bit, or reach no logits."""
-    if p.logits is None or not p.blocks:
-        return Skipped("no list of blocks was seen")
+    need(p.blocks, "no list of blocks was seen")
     idle = [path for path, has_influence in p.blocks.items() if not has_influence]
     if not idle:
         return None
@@ -78,7 +74,7 @@ def idle_block(p: Patient) -> Finding | Skipped | None:
     )
 
 
-def hidden(p: Patient) -> Finding | Skipped | None:
+def hidden(p: Patient) -> Finding | None:
     """Look for leaves that want a gradient, and are not among parameters(); no threshold."""
     names = [name for name, x in p.stray_tensors if x.is_leaf and x.requires_grad]
     if not names:
@@ -91,7 +87,7 @@ def hidden(p: Patient) -> Finding | Skipped | None:
     )
 
 
-def not_saved(p: Patient) -> Finding | Skipped | None:
+def not_saved(p: Patient) -> Finding | None:
     """Look for tensors that are used, look drawn at random, and are not in state_dict().
 
     Such are 64 and more floats whose neighbours have a correlation below 0.2 in every direction; a

@@ -3,9 +3,11 @@
 import torch
 from torch import Tensor, nn
 
-from ..patient import SAME, Patient
-from ..report import Finding, Skipped
+from ..patient import SAME, Patient, need
+from ..report import Finding
 from ..watching.calls import first_output
+
+UNKNOWN_SIDE = "no attention over patches of a known side was seen"
 
 
 def patch_side(p: Patient) -> int | None:
@@ -25,15 +27,13 @@ def patch_side(p: Patient) -> int | None:
     return sides.pop() if len(sides) == 1 else None
 
 
-def unseen_pixels(p: Patient) -> Finding | Skipped | None:
+def unseen_pixels(p: Patient) -> Finding | None:
     """Measure the share of pixels at which the gradient of the logits is zero, exactly.
 
     A transformer reads every patch whole: 0.2% and more is a finding. Where no attention was seen,
     strides and pooling may well leave out some: half.
     """
-    if p.pixel_gradients is None:
-        return Skipped("no gradient reaches the images")
-    unseen = p.pixel_gradients[0].abs().amax(0) == 0
+    unseen = need(p.pixel_gradients, "no gradient reaches the images")[0].abs().amax(0) == 0
     share, limit = float(unseen.float().mean()), 0.002 if p.watch.attentions else 0.5
     if not share > limit:
         return None
@@ -46,18 +46,16 @@ def unseen_pixels(p: Patient) -> Finding | Skipped | None:
     )
 
 
-def images_cropped(p: Patient) -> Finding | Skipped | None:
+def images_cropped(p: Patient) -> Finding | None:
     """Give images up to 7 pixels larger, less than a patch: their last pixels must count.
 
     That is the last rows and columns, 3 at most, if such images are accepted. Logits that move by
     less than SAME count as unmoved. A model that also takes a whole patch more fits its positions
     to the image, and is left alone.
     """
-    if p.logits is None or not p.watch.attentions:
-        return Skipped("no attention was seen: strides may leave out a border")
-    side = patch_side(p)
-    if side is None:
-        return Skipped("the side of a patch is not known, or is 1 pixel")
+    applies = p.logits is not None and p.watch.attentions
+    need(applies, "no attention was seen: strides may leave out a border")
+    side = need(patch_side(p), "the side of a patch is not known, or is 1 pixel")
     more, last = min(7, side - 1), min(3, side - 1)
     image = nn.functional.pad(p.images[:1], (0, more, 0, more), mode="replicate")
     before = p.ask(image).logits
@@ -70,8 +68,8 @@ def images_cropped(p: Patient) -> Finding | Skipped | None:
     if after is None or p.difference(after, before) > SAME:
         return None
     larger = nn.functional.pad(p.images[:1], (0, side, 0, side))
-    if p.ask(larger).logits is not None:
-        return Skipped("the model takes images of other sizes, and cuts off what is left over")
+    crops = p.ask(larger).logits is not None
+    need(not crops, "the model takes images of other sizes, and cuts off what is left over")
     height, width = image.shape[2:]
     return Finding(
         f"an image of {height}×{width} is accepted, and its last {last} rows and columns have no "
@@ -104,16 +102,14 @@ def tokens_entering(p: Patient, images: Tensor) -> Tensor | None:
     return tokens if isinstance(tokens, Tensor) and tokens.ndim == 3 else None
 
 
-def patches_scrambled(p: Patient) -> Finding | Skipped | None:
+def patches_scrambled(p: Patient) -> Finding | None:
     """Find by gradients the pixels of a token: as many as a patch has must lie in one patch.
 
     Four tokens of an image of the size given, and of one that is a patch wider, if the model takes
     it; no threshold. Tokens that see more than a patch, as behind overlapping convolutions, are
     left alone.
     """
-    side = patch_side(p)
-    if side is None:
-        return Skipped("no attention over patches of a known side was seen")
+    side = need(patch_side(p), UNKNOWN_SIDE)
     applies = False
     height, width = p.size
     for wide in (width, width + side):
@@ -148,7 +144,8 @@ def patches_scrambled(p: Patient) -> Finding | Skipped | None:
                     "and do not swap height and width",
                     p.location(token_makers(p)[0]),
                 )
-    return None if applies else Skipped("no token was seen that is a single patch")
+    need(applies, "no token was seen that is a single patch")
+    return None
 
 
 def token_makers(p: Patient) -> list[str]:
@@ -179,17 +176,15 @@ def tokens_of_maker(p: Patient, images: Tensor) -> Tensor | None:
     return tokens if isinstance(tokens, Tensor) and tokens.ndim == 3 else None
 
 
-def no_positions(p: Patient) -> Finding | Skipped | None:
+def no_positions(p: Patient) -> Finding | None:
     """Shuffle the patches of an image; logits that do not move have not seen it.
 
     In float64 rounding leaves 1e-13 of their spread, and 1e-9 counts as unmoved; a model that
     cannot do float64 is judged in float32, where rounding leaves 1e-6, by 1e-5. Positions of std
     0.02 move them by 1e-2, behind mean pooling and small layer scales by 5e-5.
     """
-    side = patch_side(p)
-    if p.reference is None or side is None:
-        return Skipped("no attention over patches of a known side was seen")
-    before, images, limit = p.reference, p.sample, 1e-5
+    side = need(patch_side(p), UNKNOWN_SIDE)
+    before, images, limit = need(p.reference, UNKNOWN_SIDE), p.sample, 1e-5
     if p.reference64 is not None:
         before, images, limit = p.reference64, p.sample.double(), 1e-9
     moved = shuffled(images, side)
@@ -199,8 +194,8 @@ def no_positions(p: Patient) -> Finding | Skipped | None:
     after = p.ask(moved).logits
     if before is None or after is None or p.difference(after[:1], before[:1]) > limit:
         return None
-    if "idle block" in p.found_names:
-        return Skipped("blocks change nothing, and without them no order could count")
+    idle = "idle block" in p.found_names
+    need(not idle, "blocks change nothing, and without them no order could count")
     added = next((meeting for meeting in p.watch.meetings if meeting.kind == "added"), None)
     why = "the model cannot tell where a patch stands; add positions to the tokens, a row for each"
     if added and added.rows_alike:

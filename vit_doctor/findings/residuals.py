@@ -5,21 +5,20 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-from ..patient import Patient
-from ..report import Finding, Skipped
+from ..patient import Patient, need
+from ..report import Finding
 from ..watching.calls import silenced
 from .norms import NO_BLOCKS, blocks, maps_in
 
 
-def residual_missing(p: Patient) -> Finding | Skipped | None:
+def residual_missing(p: Patient) -> Finding | None:
     """Silence the linear maps of attention, then the others: a block must still pass its input.
 
     By the gradient of the output at the input, which without a residual is zero, exactly. A block
     that passes nothing with all of them silent may be a branch, with its residual around it: then
     the logits still depend on the image.
     """
-    if p.backward_error:
-        return Skipped("no gradient comes back")
+    need(not p.backward_error, "no gradient comes back")
     applies = False
     for path, _, (tokens, run) in blocks(p):
         inside = [a.module for a in p.watch.attentions if f"{a.module}.".startswith(f"{path}.")]
@@ -46,7 +45,8 @@ def residual_missing(p: Patient) -> Finding | Skipped | None:
                 "gradients fade with depth",
                 p.location(path),
             )
-    return None if applies else Skipped("no block was seen that holds an attention and an MLP")
+    need(applies, "no block was seen that holds an attention and an MLP")
+    return None
 
 
 def depends(p: Patient, run: Callable, x: Tensor, silent: list[str]) -> bool:
@@ -61,7 +61,7 @@ def depends(p: Patient, run: Callable, x: Tensor, silent: list[str]) -> bool:
     return grad is not None and bool(grad.any())
 
 
-def shared_block(p: Patient) -> Finding | Skipped | None:
+def shared_block(p: Patient) -> Finding | None:
     """Count the places of a list that hold the same linear map; two are a finding.
 
     Sharing weights on purpose exists (ALBERT); `[Block()] * 12` shares them in silence.
@@ -71,7 +71,7 @@ def shared_block(p: Patient) -> Finding | Skipped | None:
         for path, holder in p.model.named_modules()
         if isinstance(holder, (nn.ModuleList, nn.Sequential)) and len(holder) > 1
     ]
-    for path, holder in lists:
+    for path, holder in need(lists, NO_BLOCKS):
         elements = [each for each in holder if each is not None]  # some lists have gaps
         linears = [{id(m) for m in each.modules() if isinstance(m, nn.Linear)} for each in elements]
         for linear in set().union(*linears):
@@ -84,7 +84,7 @@ def shared_block(p: Patient) -> Finding | Skipped | None:
                     "range(depth)), not [block] * depth",
                     path,
                 )
-    return None if lists else NO_BLOCKS
+    return None
 
 
 RESIDUALS = (residual_missing, shared_block)

@@ -6,25 +6,26 @@ import torch
 from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from ..patient import Patient
-from ..report import Finding, Skipped
+from ..patient import Patient, need
+from ..report import Finding
 from ..watching.calls import first_output, rms
 
 SMALL = "nn.init.trunc_normal_(x, std=0.02)"  # the usual start
-NOT_FRESH = Skipped("only for a model that is not trained yet")
+NOT_FRESH = "only for a model that is not trained yet"
 
 
-def initial_loss(p: Patient) -> Finding | Skipped | None:
+def initial_loss(p: Patient) -> Finding | None:
     """Compare cross-entropy over all labels with ln(classes), for a model that is not trained.
 
     Sound heads add 0 to 1 (half the variance of the logits); 3 and more is a finding.
     """
-    if p.logits is None or p.logits.shape[1] < 2 or not p.fresh:
-        return NOT_FRESH
-    if any(isinstance(module, _BatchNorm) for module in p.model.modules()):
-        return Skipped("batch norms make the first logits otherwise in training")
-    loss = float((p.logits.float().logsumexp(1) - p.logits.float().mean(1)).mean())
-    classes = p.logits.shape[1]
+    need(p.fresh, NOT_FRESH)
+    logits = need(p.logits, NOT_FRESH).float()
+    classes = logits.shape[1]
+    need(classes > 1, NOT_FRESH)
+    normed = any(isinstance(module, _BatchNorm) for module in p.model.modules())
+    need(not normed, "batch norms make the first logits otherwise in training")
+    loss = float((logits.logsumexp(1) - logits.mean(1)).mean())
     if not loss - math.log(classes) > 3:
         return None
     return Finding(
@@ -47,10 +48,9 @@ def gains(p: Patient) -> dict[str, float]:
     }
 
 
-def weights_large(p: Patient) -> Finding | Skipped | None:
+def weights_large(p: Patient) -> Finding | None:
     """Look for a Linear that makes its input 6 times as large, at the start; usual: 0.3 to 1.5."""
-    if not p.fresh:
-        return NOT_FRESH
+    need(p.fresh, NOT_FRESH)
     large = {name: gain for name, gain in gains(p).items() if gain > 6}
     if not large:
         return None
@@ -62,13 +62,12 @@ def weights_large(p: Patient) -> Finding | Skipped | None:
     )
 
 
-def weights_small(p: Patient) -> Finding | Skipped | None:
+def weights_small(p: Patient) -> Finding | None:
     """Look for a Linear, not the head, that starts by making its input 1/200 as large, yet not 0.
 
     Zero is a start that is meant; trunc_normal(0.02) at a width of 4 gives 0.04.
     """
-    if not p.fresh:
-        return NOT_FRESH
+    need(p.fresh, NOT_FRESH)
     small = {name: gain for name, gain in gains(p).items() if 0 < gain < 0.005}
     if not small:
         return None
@@ -80,7 +79,7 @@ def weights_small(p: Patient) -> Finding | Skipped | None:
     )
 
 
-def positions_large(p: Patient) -> Finding | Skipped | None:
+def positions_large(p: Patient) -> Finding | None:
     """Look for learned positions 1.4 times as large as the tokens, at the start, and above 0.4.
 
     Drawn with std 1 on patches of 0.58 (nn.Linear's) they are 1.7 times as large; std 1 behind a
@@ -89,7 +88,7 @@ def positions_large(p: Patient) -> Finding | Skipped | None:
     return out_of_size(p, "added", f"they drown the content: {SMALL}", above=1.4)
 
 
-def positions_small(p: Patient) -> Finding | Skipped | None:
+def positions_small(p: Patient) -> Finding | None:
     """Look for learned positions a thousandth of the tokens' size, at the start, yet not zero.
 
     Positions of std 0.02 on tokens of size 1, the usual, are twenty times as large.
@@ -98,23 +97,21 @@ def positions_small(p: Patient) -> Finding | Skipped | None:
     return out_of_size(p, "added", why, below=1e-3)
 
 
-def token_large(p: Patient) -> Finding | Skipped | None:
+def token_large(p: Patient) -> Finding | None:
     """Look for a token that joins the patches, 6 times their size at the start; 1.7 is in use."""
     return out_of_size(p, "joined", f"attention looks at it, and at little else: {SMALL}", above=6)
 
 
 def out_of_size(
     p: Patient, kind: str, why: str, above: float = math.inf, below: float = 0
-) -> Finding | Skipped | None:
+) -> Finding | None:
     """Look for a parameter whose size over that of the tokens it meets is above or below a limit.
 
     One that is not zero, and, to be too large, larger than 0.4.
     """
-    if not p.fresh:
-        return NOT_FRESH
+    need(p.fresh, NOT_FRESH)
     meetings = [meeting for meeting in p.watch.meetings if meeting.kind == kind]
-    if not meetings:
-        return Skipped(f"no parameter was seen to be {kind}")
+    need(meetings, f"no parameter was seen to be {kind}")
     for meeting in meetings:
         if kind == "added" and meeting.rows_alike:  # that is another fault: no positions
             continue
@@ -126,14 +123,14 @@ def out_of_size(
     return None
 
 
-def bias_large(p: Patient) -> Finding | Skipped | None:
+def bias_large(p: Patient) -> Finding | None:
     """Look for biases of linear maps, 0.9 and more in size in most, at the start; usual: 0 to 0.3.
 
     A single one may be meant, as of a head that starts at the classes' shares.
     """
     biased = [m for m in p.model.modules() if isinstance(m, nn.Linear) and m.bias is not None]
-    if not p.fresh or len(biased) < 4:
-        return Skipped("only for a model of four biases and more that is not trained yet")
+    applies = p.fresh and len(biased) >= 4
+    need(applies, "only for a model of four biases and more that is not trained yet")
     large = [m for m in biased if rms(m.bias) > 0.9]
     if len(large) <= len(biased) / 2:
         return None
@@ -144,16 +141,15 @@ def bias_large(p: Patient) -> Finding | Skipped | None:
     )
 
 
-def eps_large(p: Patient) -> Finding | Skipped | None:
+def eps_large(p: Patient) -> Finding | None:
     """Give a norm tokens of size 0.1 and of size 100: both must come out alike, to 30%.
 
     An eps of 1e-3 under the root leaves 5% between them, the usual 1e-5 nothing; 0.01 leaves 30%.
     """
-    applies = False
-    for path in sorted(p.norms):
-        norm, call = p.model.get_submodule(path), p.calls.first[path]
-        if isinstance(norm, _BatchNorm):
-            continue
+    norms = {path: p.model.get_submodule(path) for path in sorted(p.norms)}
+    norms = {path: norm for path, norm in norms.items() if not isinstance(norm, _BatchNorm)}
+    for path, norm in need(norms, "no norm of tokens was seen").items():
+        call = p.calls.first[path]
         generator = torch.Generator().manual_seed(8)
         tokens = torch.randn(call.args[0][:1].shape, generator=generator).to(call.args[0])
         with torch.no_grad():
@@ -161,7 +157,7 @@ def eps_large(p: Patient) -> Finding | Skipped | None:
                 first_output(norm(tokens * scale, *call.args[1:], **call.kwargs))
                 for scale in (0.1, 0, 100)
             )
-        applies, share = True, rms(small - zero) / max(rms(large - zero), 1e-30)
+        share = rms(small - zero) / max(rms(large - zero), 1e-30)
         if share < 0.7:
             return Finding(
                 f"{path} gives tokens of size 0.1 {share:.2f} times as large as tokens of size 100",
@@ -169,7 +165,7 @@ def eps_large(p: Patient) -> Finding | Skipped | None:
                 "usual are 1e-6 and 1e-5, and another number may stand in its place",
                 p.location(path),
             )
-    return None if applies else Skipped("no norm of tokens was seen")
+    return None
 
 
 STARTS = (

@@ -4,8 +4,8 @@ from typing import Any
 
 from torch import Tensor
 
-from ..patient import Answer, Patient
-from ..report import Finding, Skipped
+from ..patient import Answer, Patient, need
+from ..report import Finding
 from ..watching.restore import unchanged
 
 
@@ -31,19 +31,17 @@ def run(p: Patient, images: Tensor, train: bool) -> tuple[Answer, list[Tensor]]:
     return answer, weights
 
 
-def training_fails(p: Patient) -> Finding | Skipped | None:
+def training_fails(p: Patient) -> Finding | None:
     """Run one image in training mode, and two where that fails; an error is a finding.
 
     A batch of one that fails alone is not: a batch norm of one row has no spread.
     """
-    if p.reference is None:
-        return Skipped("the model gave no logits in eval mode")
+    need(p.reference, "the model gave no logits in eval mode")
     single, p.returned_weights = run(p, p.images[:1], train=True)
     if not single.error:
         return None
     answer, p.returned_weights = run(p, p.images, train=True)
-    if not answer.error:
-        return Skipped(f"one image cannot train it, two can (drop_last=True): {single.error}")
+    need(answer.error, f"one image cannot train it, two can (drop_last=True): {single.error}")
     return Finding(
         f"two images in training mode: {answer.error}",
         "in eval mode it runs, so that nothing is seen before training starts; batch norm over "
@@ -52,17 +50,16 @@ def training_fails(p: Patient) -> Finding | Skipped | None:
     )
 
 
-def returned_attention(p: Patient) -> Finding | Skipped | None:
+def returned_attention(p: Patient) -> Finding | None:
     """Compare the row sums of weights (B, h, N, N) in the output, in training and in eval.
 
     After dropout of 0.1 they sum to 0.87 to 1.12 in place of 1; 1% off is a finding.
     """
-    if not p.returned_weights:
-        return Skipped("the model returned no attention weights")
+    need(p.returned_weights, "the model returned no attention weights")
     _, in_eval = run(p, p.images[:1], train=False)
     ones = [x for x in in_eval if float((x.sum(-1) - 1).abs().max()) < 1e-3]
-    if not ones or len(ones) != len(p.returned_weights):
-        return Skipped("rows of what it returns do not sum to 1 in eval mode")
+    same = len(ones) == len(p.returned_weights)
+    need(same, "rows of what it returns do not sum to 1 in eval mode")
     sums = p.returned_weights[0].sum(-1)
     low, high = float(sums.min()), float(sums.max())
     if low > 0.99 and high < 1.01:
