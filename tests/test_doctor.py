@@ -17,7 +17,7 @@ from torch import nn
 
 import vit_doctor
 from vit_doctor import CHECKS, Finding, Report, Skipped, examine
-from vit_doctor.watching.places import line_of, of_module
+from vit_doctor.watching.locations import file_line, module_location
 from vit_doctor.watching.restore import Snapshot, unchanged
 from vit_steps import EncoderBlock, ViT, ViTConfig
 
@@ -615,11 +615,11 @@ def test_autocast_is_as_before_and_cells_have_no_numbers():
     for make in sick.SICK["device fixed"]:
         examine(make(), 32)
     assert torch.autocast.__init__ is kept
-    assert line_of("/tmp/ipykernel_41/1912399945.py", 2) == "line 2 of a cell"
-    assert line_of("<ipython-input-3-ab>", 2) == "line 2 of a cell"
-    assert line_of("/home/me/1912.py", 2) == "1912.py:2"
-    assert of_module(nn.LayerNorm(3), "norm") == "norm (LayerNorm)"
-    where = of_module(EncoderBlock(8, 2), "blocks.0")  # which of its lines, nobody knows
+    assert file_line("/tmp/ipykernel_41/1912399945.py", 2) == "line 2 of a cell"
+    assert file_line("<ipython-input-3-ab>", 2) == "line 2 of a cell"
+    assert file_line("/home/me/1912.py", 2) == "1912.py:2"
+    assert module_location(nn.LayerNorm(3), "norm") == "norm (LayerNorm)"
+    where = module_location(EncoderBlock(8, 2), "blocks.0")  # which of its lines, nobody knows
     assert where.startswith("blocks.0 (forward at encoder.py:")
 
 
@@ -713,7 +713,7 @@ def test_a_report_names_module_and_line_of_attention():
 
 
 def test_reports_escape_what_a_model_says():
-    report = Report((Finding("a", "<b>", "c & d"),), (Skipped("e < f", "g"),))
+    report = Report((Finding("<b>", "c & d", name="a"),), (Skipped("e < f", "g"),))
     assert "&lt;b&gt;" in report._repr_html_()
     assert "e &lt; f" in report._repr_html_()
     assert "does not apply" in str(report)

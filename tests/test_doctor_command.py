@@ -22,7 +22,7 @@ from vit_doctor import __main__ as command
 from vit_doctor.command.arguments import USUAL, Task, UnfitError, make
 from vit_doctor.command.each_file import Result, files_in
 from vit_doctor.command.one_file import find, load, look
-from vit_doctor.command.page import harmless, page, table, whole, write
+from vit_doctor.command.page import harmless, page, table, write, write_whole
 from vit_steps import ViT
 from vit_steps.training import load_model, save_model
 from vit_steps.weights import SCATTERED
@@ -138,7 +138,7 @@ def test_what_is_found_in_a_folder_stands_in_the_table_and_nothing_else(class_re
 
 
 def test_the_page_tells_all_of_a_finding_and_what_is_not_done_yet():
-    finding = Finding("a <fault>", "1 & 2", "because", "blocks.0 (a.py:3)")
+    finding = Finding("1 & 2", "because", "blocks.0 (a.py:3)", name="a <fault>")
     report = Report((finding,), (Skipped("no cls", "cls unused"),), ("prints",))
     results = [Result("a.py", "examined", "", report), Result("<i>.py", "ended itself", "code <3>")]
     text = page(results, "T <1>", 4)
@@ -159,7 +159,7 @@ def test_the_page_tells_all_of_a_finding_and_what_is_not_done_yet():
 def test_no_cell_is_a_formula(start):
     assert harmless(f"{start}HYPERLINK(1)") == f"'{start}HYPERLINK(1)"
     assert harmless(f"a{start}1") == f"a{start}1"
-    result = Result(f"{start}1", f"{start}2", f"{start}3", Report((Finding(f"{start}4", "", ""),)))
+    result = Result(f"{start}1", f"{start}2", f"{start}3", Report((Finding("", "", name=f"{start}4"),)))
     _, row = csv.reader(StringIO(table([result]), newline=""))
     assert row == [f"'{start}1", f"'{start}2", *"100", f"'{start}4", f"'{start}3", "0.0"]
 
@@ -173,7 +173,7 @@ def test_results_are_written_whole_or_not_at_all(tmp_path, monkeypatch):
 
     monkeypatch.setattr(os, "replace", broken)
     with pytest.raises(KeyboardInterrupt):
-        whole(tmp_path / "report.csv", b"after")
+        write_whole(tmp_path / "report.csv", b"after")
     assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
@@ -236,10 +236,10 @@ def test_a_file_of_weights_is_examined_as_the_model_in_it(tmp_path, capfd):
 
 
 def test_the_exit_code_is_that_of_the_worst():
-    clean, sick = Result("a", "", "", Report()), Result("b", "", "", Report((Finding("", "", ""),)))
-    assert command.code([clean]) == 0
-    assert command.code([clean, sick, clean]) == 1
-    assert command.code([sick, Result("c", "ended itself"), clean]) == 2
+    clean, sick = Result("a", "", "", Report()), Result("b", "", "", Report((Finding("", ""),)))
+    assert command.exit_code([clean]) == 0
+    assert command.exit_code([clean, sick, clean]) == 1
+    assert command.exit_code([sick, Result("c", "ended itself"), clean]) == 2
 
 
 def test_one_file_that_is_endless_gives_2_within_its_limit(tmp_path, capfd):
@@ -293,10 +293,10 @@ def test_an_empty_folder_is_said_so_and_nothing_is_written(tmp_path, capsys):
 def test_the_target_may_hold_colons(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     written(tmp_path, {"a:ViT": "", "b.py": ""})
-    assert command.place("a:ViT") == (Path("a:ViT"), "")
-    assert command.place("b.py:ViT") == (Path("b.py"), "ViT")
-    assert command.place("C:\\work\\b.py") == (Path("C:\\work\\b.py"), "")
-    assert command.place("C:\\b.py:ViT") == (Path("C:\\b.py"), "ViT")
+    assert command.path_and_name("a:ViT") == (Path("a:ViT"), "")
+    assert command.path_and_name("b.py:ViT") == (Path("b.py"), "ViT")
+    assert command.path_and_name("C:\\work\\b.py") == (Path("C:\\work\\b.py"), "")
+    assert command.path_and_name("C:\\b.py:ViT") == (Path("C:\\b.py"), "ViT")
 
 
 # The class and its arguments ---------------------------------------------------------------------

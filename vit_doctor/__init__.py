@@ -59,7 +59,6 @@ def examine(
     with ONE_AT_A_TIME, unchanged(model), uncompiled(), STDOUT.listen({}):
         torch.set_num_threads(1)  # beside other work two are slower than one
         patient = Patient(model.eval(), (size[0], size[1]), channels, fresh)
-        patient.observe()
         for check in CHECKS:
             name = check.__name__.replace("_", " ")
             try:

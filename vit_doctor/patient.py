@@ -54,26 +54,22 @@ class Patient:
         self.images = images.to(like.device, like.dtype)
         self.found_names: list[str] = []  # names of findings so far
         # What `observe` finds out.
-        self.watch, self.calls = Watch(model, self.module_paths), Calls(nn.Identity())
-        self.maps, self.norms = LinearMaps(model), set[str]()
-        self.devices = Devices(self.module_paths, ())
-        self.answer, self.single = Answer(), Answer()  # for two images, and for the first alone
-        self.logits: Tensor | None = None  # of both
+        self.single = Answer()  # for the first image alone
+        self.logits: Tensor | None = None  # of both images
         # One image (two where one fails), and its logits, in the model's dtype and in float64.
         self.sample = self.images[:1]
         self.reference: Tensor | None = None
         self.reference64: Tensor | None = None
         self.pixel_gradients: Tensor | None = None
-        self.input_changed = False
-        self.old_parameters: dict[str, Tensor] = {}
-        self.stds: dict[str, float] = {}  # of parameters, before they were woken
-        self.original_sizes: dict[str, float] = {}  # likewise, as root of the mean square
+        # Of parameters that were woken, their size before, as root of the mean square.
+        self.original_sizes: dict[str, float] = {}
         self.blocks: dict[str, bool] = {}  # by their paths, whether they have an influence
         self.tokens_read: dict[str, Tensor] = {}  # of each block, which tokens it gives count
         self.silent: list[str] = []  # the parameters without a gradient
         self.silent_rows: dict[str, tuple[int, int]] = {}  # of weights, where no gradient came
         self.backward_error = ""
         self.returned_weights: list[Tensor] = []  # of attention, as it gave them in training
+        self.observe()
 
     def location(self, path: str) -> str:
         """Give the path of a module, and the line at which its forward begins."""
@@ -118,7 +114,7 @@ class Patient:
     def observe(self) -> None:
         """Do the one run with gradients: two images, the loss a random mix of the first's logits.
 
-        It fills the attributes that the checks read.
+        It sets the attributes that the checks read.
         """
         numbers = {n: x.detach().float() for n, x in self.model.named_parameters()}
         self.stds = {n: float(x.std(correction=0)) for n, x in numbers.items() if x.numel()}
@@ -130,6 +126,7 @@ class Patient:
         copy = images.detach().clone()
         self.watch = Watch(self.model, self.module_paths)
         blocks, self.calls = Blocks(self.model), Calls(self.model)
+        self.maps = LinearMaps(self.model)
         self.devices = Devices(self.module_paths, (x for _, x in self.stray_tensors))
         with self.watch, self.devices, self.maps:
             self.answer = self.call(images, 0)
@@ -141,7 +138,7 @@ class Patient:
             self.learn_from(self.answer.logits, leaf, blocks)
         blocks.remove()
         self.calls.remove()
-        self.watch.forget()
+        self.watch.labels.clear()  # lets go of all tensors
         self.answer.logits, self.answer.heads = self.logits, []
         if self.silent or self.silent_rows:
             self.second_chance()

@@ -7,7 +7,6 @@ from ..report import Finding
 from ..watching.records import Attention
 
 UNSEEN = "no softmax over a product of queries and keys was seen"
-NOT_RUN = "the model was not seen running"
 UNKNOWN_FACTORS = "no scores were seen of which each factor is known"
 
 
@@ -17,12 +16,8 @@ def scale_after_softmax(p: Patient) -> Finding | None:
     Only where the rows sum to just that number, so that nothing else made up for it.
     """
     attentions = need(p.watch.attentions, UNSEEN)
-    wrong = [
-        a
-        for a in attentions
-        if abs(a.factor - 1) > 0.02
-        and all(abs(x - a.factor) <= 0.01 * abs(a.factor) for x in a.sums)
-    ]
+    scaled = [a for a in attentions if abs(a.factor - 1) > 0.02]
+    wrong = [a for a in scaled if all(abs(x - a.factor) <= abs(a.factor) / 100 for x in a.sums)]
     if not wrong:
         return None
     return Finding(
@@ -88,9 +83,9 @@ def activation_missing(p: Patient) -> Finding | None:
 
     Dropout counts as nothing. Narrow first, then wide, is a map of low rank, and sound.
     """
+    need(p.watch.used_tensors, "the model was not seen running")
     lines = p.watch.linear_pairs
     if not lines:
-        need(p.watch.used_tensors, NOT_RUN)
         return None
     return Finding(
         f"a linear map's output goes straight into another one, {len(lines)} times",
@@ -101,9 +96,9 @@ def activation_missing(p: Patient) -> Finding | None:
 
 def activation_last(p: Patient) -> Finding | None:
     """Look for an activation of a linear map's output, dropout or not, added to tokens as it is."""
+    need(p.watch.used_tensors, "the model was not seen running")
     lines = p.watch.activated_sums
     if not lines:
-        need(p.watch.used_tensors, NOT_RUN)
         return None
     return Finding(
         f"an activation's output is added to the tokens, {len(lines)} times",

@@ -70,18 +70,10 @@ STDOUT = Listener()
 
 @dataclass
 class Answer:
-    """What a model gave for a batch: the logits, or the error that it raised.
+    """What a model gave for a batch: the logits, or the error that it raised."""
 
-    Args:
-        logits: (B, classes), or None.
-        heads: all outputs of that shape, the logits first.
-        error: what was raised, as text, "" if nothing was.
-        where: the line that raised it.
-        printed: what the model printed, and where it did.
-    """
-
-    logits: Tensor | None = None
-    heads: list[Tensor] = field(default_factory=list)
-    error: str = ""
-    where: str = ""
-    printed: tuple[str, str] = ("", "")
+    logits: Tensor | None = None  # (B, classes)
+    heads: list[Tensor] = field(default_factory=list)  # all of that shape, the logits first
+    error: str = ""  # what was raised
+    where: str = ""  # the line that raised it
+    printed: tuple[str, str] = ("", "")  # what the model printed, and where

@@ -9,75 +9,50 @@ from torch import Tensor
 class Label:
     """What is known of a tensor.
 
-    Args:
-        kind: "linear", "activated" (by ReLU, GELU …), "scores", "weights" or "parameter"; of a
-            softmax by hand also "powers" (exp of scores), "total" (a sum of powers) and "logs"
-            (logarithms of weights).
-        factor: all numbers that it was multiplied with since it came to be.
-        name: of the parameter.
-        width: of what the product that gave the scores summed over; of what a linear map that
-            widens gave.
-        sure: whether both sides of that product came from linear maps, and each factor is fixed.
-        plain: whether both sides came from linear maps, normed or not, and no mask or bias met the
-            scores: nothing that depends on where a token stands.
-        where: the line of the softmax.
-        undropped: of weights, what they were before dropout.
-        scale: of weights, the factor of their scores.
+    Its kind is "linear", "activated" (by ReLU, GELU …), "scores", "weights" or "parameter"; of a
+    softmax by hand also "powers" (exp of scores), "total" (a sum of powers) and "logs" (logarithms
+    of weights).
     """
 
     kind: str
-    factor: float = 1.0
-    name: str = ""
+    factor: float = 1.0  # all numbers that it was multiplied with since it came to be
+    name: str = ""  # of the parameter
+    # Of scores, what their product summed over; of a linear map that widens, how wide it is.
     width: int = 0
+    # Whether both sides of the product of scores came from linear maps, and each factor is fixed.
     sure: bool = True
+    # Whether nothing depends on where a token stands: both sides came from linear maps, normed or
+    # not, and no mask or bias met the scores.
     plain: bool = True
-    where: str = ""
-    undropped: Tensor | None = None
-    scale: float = 1.0
+    where: str = ""  # the line of the softmax
+    undropped: Tensor | None = None  # of weights, what they were before dropout
+    scale: float = 1.0  # of weights, the factor of their scores
 
 
 @dataclass(frozen=True)
 class Attention:
-    """Attention, as one product with the values shows it.
+    """Attention, as one product with the values shows it; None is not known, or not measured."""
 
-    Args:
-        keys: how many tokens are looked at.
-        where: module path and line.
-        ratio: the scale of the scores times √width, 1 where it is right; None if not known.
-        width: of a head.
-        sums: lowest and highest sum of what multiplies the values, over the keys.
-        factor: what the weights were multiplied with after the softmax.
-        other_axis: whether they sum to that factor over another axis instead, to rounding.
-        largest: mean of the largest weight of a row; None if not measured.
-        spread: standard deviation of the weights, times the number of keys; None likewise.
-        plain: whether nothing was seen by which it could depend on where a token stands.
-        module: path of the innermost module in which it happened, torch's own too.
-    """
-
-    keys: int
-    where: str
-    ratio: float | None = None
-    width: int = 0
-    sums: tuple[float, float] = (1.0, 1.0)
-    factor: float = 1.0
-    other_axis: bool = False
-    largest: float | None = None
-    spread: float | None = None
-    plain: bool = False
-    module: str = ""
+    keys: int  # how many tokens are looked at
+    where: str  # module path and line
+    ratio: float | None = None  # the scale of the scores times √width: 1 where it is right
+    width: int = 0  # of a head
+    sums: tuple[float, float] = (1.0, 1.0)  # lowest and highest of what multiplies the values
+    factor: float = 1.0  # what the weights were multiplied with after the softmax
+    other_axis: bool = False  # whether they sum to that over another axis instead, to rounding
+    largest: float | None = None  # mean of the largest weight of a row
+    spread: float | None = None  # standard deviation of the weights, times the number of keys
+    plain: bool = False  # as of a `Label`
+    module: str = ""  # path of the innermost module in which it happened, torch's own too
 
 
 @dataclass(frozen=True)
 class Meeting:
-    """A parameter that is "added" to tokens, or "joined" with them.
-
-    Its size and theirs are the root of the mean square; its rows, where it has several, may be all
-    alike.
-    """
+    """A parameter that is "added" to tokens, or "joined" with them; sizes are root mean squares."""
 
     name: str
     kind: str
     size: float
     tokens_size: float
     where: str
-    rows_alike: bool = False
+    rows_alike: bool = False  # of several

@@ -41,10 +41,6 @@ class Watch(TorchFunctionMode):
         for name, parameter in self.model.named_parameters():
             self.put(parameter, Label("parameter", name=name))
 
-    def forget(self) -> None:
-        """Let go of all tensors."""
-        self.labels.clear()
-
     def put(self, x: Any, label: Label) -> None:
         """Label a tensor, or each of several."""
         for tensor in tensors_in([x], {}):
@@ -103,11 +99,9 @@ class Watch(TorchFunctionMode):
             self.mask(*scores[0], result)
         elif name in functions.NORMS and kind == "linear":
             self.put(result, Label("linear", sure=False))
-        elif name in functions.DROPOUT and old and kind == "weights":
-            undropped = first if old.undropped is None else old.undropped
-            self.put(result, replace(old, undropped=undropped))
-        elif name in functions.DROPOUT and old and kind in ("linear", "activated"):
-            self.put(result, old)
+        elif name in functions.DROPOUT and old and kind in ("weights", "linear", "activated"):
+            new = kind == "weights" and old.undropped is None
+            self.put(result, replace(old, undropped=first if new else old.undropped))
         elif name in functions.ACTIVATIONS and kind == "linear":
             self.put(result, Label("activated"))
         elif name == "linear":
@@ -120,9 +114,8 @@ class Watch(TorchFunctionMode):
             self.product(name, args, tensors, result)
         elif name == "scaled_dot_product_attention":
             labels = [self.label(x) for x in tensors[:2]]
-            self.attentions.append(
-                attention_fused(tensors[:3], labels, args, kwargs, self.module_paths)
-            )
+            fused = attention_fused(tensors[:3], labels, args, kwargs, self.module_paths)
+            self.attentions.append(fused)
         elif name == "multi_head_attention_forward":
             module = current_module(self.module_paths)
             self.attentions.append(Attention(tensors[1].shape[0], self.line(), module=module))
@@ -143,8 +136,8 @@ class Watch(TorchFunctionMode):
         if name in ("softmax", "log_softmax") and kind:
             self.softened.add(id(x if kind == "weights" else result))
         if kind == "weights":
-            new = Label(kind, width=old.width, sure=old.sure, scale=old.factor)
-            self.put(result, replace(new, plain=old.plain, where=self.line()))
+            line = self.line()
+            self.put(result, replace(old, kind=kind, factor=1.0, scale=old.factor, where=line))
         elif kind:
             self.put(result, replace(old, kind=kind))
         return bool(kind)
@@ -177,16 +170,13 @@ class Watch(TorchFunctionMode):
         factor = float(by) if name in functions.TIMES else 1 / float(by)
         undropped = None if old.undropped is None else old.undropped.detach() * factor
         sure = old.sure and not (learnt and old.kind != "weights")
-        new = replace(old, factor=old.factor * factor, sure=sure, undropped=undropped)
-        self.put(result, new)
+        factor *= old.factor
+        self.put(result, replace(old, factor=factor, sure=sure, undropped=undropped))
 
     def added(self, tensors: list[Tensor], result: Any, before: Tensor | None) -> None:
         """Keep the label of scores under a mask; note a parameter that is added to tokens.
 
-        Args:
-            tensors: of the sum.
-            result: the sum.
-            before: what the first tensor was, if the sum is written over it.
+        `before` is what the first tensor was, if the sum is written over it.
         """
         labels = [self.label(x) for x in tensors]
         kinds = [label.kind if label else "" for label in labels]
@@ -214,8 +204,9 @@ class Watch(TorchFunctionMode):
         """Note a parameter that is concatenated to tokens."""
         labels = [self.label(x) for x in tensors]
         names = [label.name if label and label.kind == "parameter" else "" for label in labels]
-        contents = [x for x, name in zip(tensors, names, strict=True) if not name]
-        for x, name in zip(tensors, names, strict=True):
+        pairs = list(zip(tensors, names, strict=True))
+        contents = [x for x, name in pairs if not name]
+        for x, name in pairs:
             if name and x.ndim == 3 and contents:
                 self.meet(name, "joined", x, max(contents, key=Tensor.numel))
 
@@ -254,5 +245,5 @@ class Watch(TorchFunctionMode):
             plain = bool(label and other and label.kind == other.kind == "linear")
             sure = plain and all(x.sure for x in (label, other) if x)
             factor = (label.factor if label else 1) * (other.factor if other else 1)
-            scores = Label("scores", factor, width=a.shape[axes[0]], sure=sure, plain=plain)
-            self.put(result, scores)
+            width = a.shape[axes[0]]
+            self.put(result, Label("scores", factor, width=width, sure=sure, plain=plain))
