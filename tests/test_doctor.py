@@ -1,6 +1,5 @@
 """The doctor: what it finds in sick models, that it is silent on sound ones, and restores all."""
 
-import ast
 import random
 import sys
 import threading
@@ -13,15 +12,15 @@ import sick
 import sound
 import torch
 from bench_peers import TorchViT
+from sick import WIDTH, Plain
 from torch import nn
+from torch.nn import functional as F
 
-import vit_doctor
 from vit_doctor import CHECKS, Finding, Report, Skipped, examine
 from vit_doctor.watching.locations import file_line, module_location
 from vit_doctor.watching.restore import Snapshot, unchanged
 from vit_steps import EncoderBlock, ViT, ViTConfig
 
-FOLDER = Path(vit_doctor.__file__).parent
 NAMES = [check.__name__.replace("_", " ") for check in CHECKS]
 CASES = [(name, make) for name, makes in sick.SICK.items() for make in makes]
 SMALL = dict(image_size=32, patch_size=8, num_classes=10, embed_dim=48, depth=2, num_heads=4)
@@ -64,9 +63,8 @@ def test_a_fault_is_found_by_name_and_taken_for_no_other(name, make):
     assert name in report.names, report
     assert set(report.names) <= {name} | FOLLOWS.get(name, set())
     assert not any("could not be measured" in each.reason for each in report.skipped), report
-    for finding in report:
-        assert min(len(finding.measured), len(finding.why)) > 15
-        assert "\n" not in str(finding.measured)
+    if make is sick.SICK[name][0]:
+        assert ADVICE[name] in next(finding.why for finding in report if finding.name == name)
 
 
 TEN = {
@@ -99,47 +97,78 @@ def test_positions_that_cannot_count_are_not_asked_for():
 
 # What it advises ---------------------------------------------------------------------------------
 
+ADVICE = {
+    "forward fails": "mend this line",
+    "backward fails": "write x = x + y",
+    "not finite": "log, sqrt and /",
+    "images mixed": "an axis is taken for another",
+    "input changed": "x = x + y",
+    "parameters changed": "for the optimizer alone",
+    "random in eval": "training=self.training",
+    "prints": "take the print out",
+    "probabilities": "give logits",
+    "batch of one": "squeeze(1)",
+    "unseen pixels": "it is cropped",
+    "images cropped": "raise a ValueError",
+    "another dtype": "take x.dtype",
+    "no positions": "add positions to the tokens, a row for each",
+    "no gradient": "hand it on",
+    "cls unused": "read x[:, 0]",
+    "idle block": "x = block(x)",
+    "hidden": "nn.ModuleList",
+    "not saved": "nn.Parameter",
+    **dict.fromkeys(
+        ("initial loss", "weights large", "weights small"), "trunc_normal_(x, std=0.02)"
+    ),
+    **dict.fromkeys(("positions large", "positions small"), "trunc_normal_(x, std=0.02)"),
+    "token large": "trunc_normal_(x, std=0.02)",
+    "scale after softmax": "scores by 1/√12 before the softmax",
+    "softmax axis": "over the axis of the keys",
+    "softmax unused": "weights @ values",
+    "mask unused": "scores = scores.masked_fill(~mask, -inf)",
+    "activation missing": "put GELU in between",
+    "activation last": "end it with a linear map",
+    "scale missing": "scale them by 1/√12",
+    "scale width": "scale them by 1/√12",
+    "attention uniform": "scaled by 1/√d",
+    "attention saturated": "scale the scores by 1/√d",
+    "heads mixed": "transpose first, then reshape",
+    "tokens apart": "(B, h, N, d), with the tokens next to last",
+    "patches scrambled": "then permute",
+    "tokens read": "x[:, 0], or the mean of all patches",
+    "norm missing": "branch(norm(x))",
+    "final norm missing": "head(norm(x))",
+    "norm unused": "hand it on",
+    "norm twice": "take one out",
+    "residual missing": "x = x + branch(x)",
+    "shared block": "ModuleList(Block() for _ in range(depth))",
+    "bias large": "nn.init.zeros_(bias)",
+    "eps large": "1e-6",
+    "training fails": "nn.LayerNorm can",
+    "returned attention": "the weights from before it",
+    "device fixed": "take x.device",
+}
 
-def repaired(more):
-    """The first sick model of a name, and then what its finding advises, on the model as it is."""
 
-    def make(name):
-        model = sick.SICK[name][0]()
-        more(model)
-        return model
+def encoding(change, **parts):
+    """The plain model with something done to the tokens before its blocks."""
 
-    return make
+    def encode(self, x):
+        return Plain.encode(self, change(self, x))
 
-
-def small(path):
-    return repaired(lambda model: nn.init.trunc_normal_(model.get_parameter(path), std=0.02))
-
-
-def otherwise(**changes):
-    """The plain model with the faulty function as the finding would have it."""
-    return lambda name: sick.otherwise(**changes)()
-
-
-def with_mix(mix):
-    return lambda name: sick.of_attention(mix=lambda self, q, k, v: mix(q, k, v))()
-
-
-def of_blocks(forward, **parts):
-    return lambda name: sick.of_blocks(forward, **parts)()
+    return sick.otherwise(encode=encode, more=sick.adding(**parts))
 
 
 def out_of_place(self, images):
     x = self.norm(self.encode(self.embed(images)))[:, 0]
-    y = x.relu()
-    y = y + x
-    return self.head(y)
+    return self.head(x.relu() + x)
 
 
-def scaled_before(q, k, v):
+def scaled_before(self, q, k, v):
     return (q @ k.mT * 12**-0.5).softmax(-1) @ v
 
 
-def mask_taken_up(q, k, v):
+def mask_taken_up(self, q, k, v):
     scores = q @ k.mT * 12**-0.5
     scores = scores.masked_fill(~sick.near(scores), -torch.inf)
     return scores.softmax(-1) @ v
@@ -147,37 +176,46 @@ def mask_taken_up(q, k, v):
 
 def norm_handed_on(self, x):
     x = x + self.attn(self.norm1(x))
-    return x + self.mlp(torch.nn.functional.gelu(self.norm2(x)))
+    return x + self.mlp(F.gelu(self.norm2(x)))
 
 
-def before_dropout(self, images):
-    x = self.norm(self.encode(self.embed(images)))
-    q, k, v = self.last.qkv(x).unflatten(-1, (3, sick.HEADS, -1)).permute(2, 0, 3, 1, 4)
-    weights = (q @ k.mT / 12**0.5).softmax(-1)
-    mixed = nn.functional.dropout(weights, 0.2, self.training) @ v
-    return self.head((x + self.last.proj(mixed.transpose(1, 2).flatten(2)))[:, 0]), weights
+# The plain model with the faulty line as its finding would have it, where that is another line.
+REWRITTEN = {
+    "backward fails": sick.otherwise(forward=out_of_place),
+    "images mixed": encoding(lambda self, x: x - x.mean(1, keepdim=True)),
+    "input changed": sick.otherwise(forward=lambda self, images: Plain.forward(self, images - 0.5)),
+    "random in eval": encoding(lambda self, x: F.dropout(x, 0.1, training=self.training)),
+    "batch of one": sick.otherwise(forward=lambda self, x: Plain.forward(self, x).squeeze(1)),
+    "another dtype": sick.otherwise(embed=lambda self, x: Plain.embed(self, x).to(x.dtype)),
+    "no gradient": encoding(lambda self, x: self.extra(x), extra=lambda: nn.Linear(WIDTH, WIDTH)),
+    "scale missing": sick.of_attention(mix=scaled_before),
+    "mask unused": sick.of_attention(mix=mask_taken_up),
+    "norm unused": sick.of_blocks(norm_handed_on),
+    "device fixed": encoding(lambda self, x: x + torch.zeros(17, WIDTH, device=x.device).to(x)),
+}
 
 
-def taken_out(self, x):
-    return sick.Plain.encode(self, self.extra(x))
+@pytest.mark.parametrize("name", REWRITTEN)
+def test_a_line_as_a_finding_advises_it_leaves_no_finding(name):
+    assert look(REWRITTEN[name]).names == []
 
 
-def as_parameter(model):
+def start_small(path):
+    return lambda model: nn.init.trunc_normal_(model.get_parameter(path), std=0.02)
+
+
+def make_parameter(model):
     model.pos_embed = nn.Parameter(vars(model).pop("pos_embed"))
 
 
-def gelu_between(model):
+def put_gelu_between(model):
     for block in model.blocks:
         block.mlp[1] = nn.GELU()
 
 
-def linear_at_the_end(model):
+def end_in_linear(model):
     for block in model.blocks:
-        block.mlp.append(nn.Linear(sick.WIDTH, sick.WIDTH))
-
-
-def blocks_anew(model):
-    model.blocks = nn.ModuleList(sick.Block() for _ in range(3))
+        block.mlp.append(nn.Linear(WIDTH, WIDTH))
 
 
 def zero_biases(model):
@@ -186,127 +224,33 @@ def zero_biases(model):
             nn.init.zeros_(module.bias)
 
 
-def norms_of_layers(model):
-    model.over = nn.LayerNorm(sick.WIDTH)
-
-
-def images_mean(self, x):
-    return sick.Plain.encode(self, x - x.mean(1, keepdim=True))
-
-
-PLAIN = otherwise()
-# What stands in the finding, and the sick model after that.
+# What is done to the first sick model of that name, as it is.
 REPAIRS = {
-    "forward fails": ("mend this line", PLAIN),
-    "backward fails": ("write x = x + y", otherwise(forward=out_of_place)),
-    "not finite": ("log, sqrt and /", PLAIN),
-    "images mixed": ("an axis is taken for another", otherwise(encode=images_mean)),
-    "input changed": (
-        "x = x + y",
-        otherwise(forward=lambda self, images: sick.Plain.forward(self, images - 0.5)),
+    "hidden": lambda model: setattr(model, "extra", nn.ModuleList(model.extra)),
+    "not saved": make_parameter,
+    "initial loss": start_small("head.weight"),
+    "weights large": start_small("blocks.0.mlp.2.weight"),
+    "weights small": start_small("blocks.1.mlp.0.weight"),
+    "positions large": start_small("pos_embed"),
+    "positions small": start_small("pos_embed"),
+    "token large": start_small("cls_token"),
+    "activation missing": put_gelu_between,
+    "activation last": end_in_linear,
+    "shared block": lambda m: setattr(
+        m, "blocks", nn.ModuleList(map(sick.Block, [sick.Attention] * 3))
     ),
-    "parameters changed": ("for the optimizer alone", PLAIN),
-    "random in eval": (
-        "training=self.training",
-        otherwise(
-            encode=lambda self, x: sick.Plain.encode(
-                self, nn.functional.dropout(x, 0.1, training=self.training)
-            )
-        ),
-    ),
-    "prints": ("take the print out", PLAIN),
-    "probabilities": ("give logits", PLAIN),
-    "batch of one": (
-        "squeeze(1)",
-        otherwise(forward=lambda self, images: sick.Plain.forward(self, images).squeeze(1)),
-    ),
-    "unseen pixels": ("it is cropped", PLAIN),
-    "images cropped": ("raise a ValueError", PLAIN),
-    "another dtype": (
-        "take x.dtype",
-        otherwise(embed=lambda self, x: sick.Plain.embed(self, x).to(x.dtype)),
-    ),
-    "no positions": ("add positions to the tokens, a row for each", PLAIN),
-    "no gradient": (
-        "hand it on",
-        lambda name: sick.otherwise(
-            more=sick.adding(extra=lambda: nn.Linear(sick.WIDTH, sick.WIDTH)), encode=taken_out
-        )(),
-    ),
-    "cls unused": ("read x[:, 0]", PLAIN),
-    "idle block": ("x = block(x)", PLAIN),
-    "hidden": (
-        "nn.ModuleList",
-        repaired(lambda model: setattr(model, "extra", nn.ModuleList(model.extra))),
-    ),
-    "not saved": (
-        "nn.Parameter",
-        repaired(
-            lambda model: setattr(model, "pos_embed", nn.Parameter(vars(model).pop("pos_embed")))
-        ),
-    ),
-    "initial loss": ("trunc_normal_(x, std=0.02)", small("head.weight")),
-    "weights large": ("trunc_normal_(x, std=0.02)", small("blocks.0.mlp.2.weight")),
-    "weights small": ("trunc_normal_(x, std=0.02)", small("blocks.1.mlp.0.weight")),
-    "positions large": ("trunc_normal_(x, std=0.02)", small("pos_embed")),
-    "positions small": ("trunc_normal_(x, std=0.02)", small("pos_embed")),
-    "token large": ("trunc_normal_(x, std=0.02)", small("cls_token")),
-    "scale after softmax": ("scores by 1/√12 before the softmax", with_mix(scaled_before)),
-    "softmax axis": ("over the axis of the keys", with_mix(scaled_before)),
-    "softmax unused": ("weights @ values", with_mix(scaled_before)),
-    "mask unused": ("scores = scores.masked_fill(~mask, -inf)", with_mix(mask_taken_up)),
-    "activation missing": ("put GELU in between", repaired(gelu_between)),
-    "activation last": ("end it with a linear map", repaired(linear_at_the_end)),
-    "scale missing": ("scale them by 1/√12", with_mix(scaled_before)),
-    "scale width": ("scale them by 1/√12", with_mix(scaled_before)),
-    "attention uniform": ("scaled by 1/√d", with_mix(scaled_before)),
-    "attention saturated": ("scale the scores by 1/√d", with_mix(scaled_before)),
-    "heads mixed": (
-        "transpose first, then reshape",
-        lambda name: sick.of_attention(
-            lambda self, x: self.proj(
-                self.mix(*self.qkv(x).unflatten(-1, (3, sick.HEADS, -1)).permute(2, 0, 3, 1, 4))
-                .transpose(1, 2)
-                .reshape(x.shape)
-            )
-        )(),
-    ),
-    "tokens apart": ("(B, h, N, d), with the tokens next to last", PLAIN),
-    "patches scrambled": ("then permute", lambda name: sick.ByHand()),
-    "tokens read": ("x[:, 0], or the mean of all patches", PLAIN),
-    "norm missing": ("branch(norm(x))", of_blocks(sick.Block.forward)),
-    "final norm missing": ("head(norm(x))", PLAIN),
-    "norm unused": ("hand it on", of_blocks(norm_handed_on)),
-    "norm twice": ("take one out", of_blocks(sick.Block.forward)),
-    "residual missing": ("x = x + branch(x)", of_blocks(sick.Block.forward)),
-    "shared block": ("ModuleList(Block() for _ in range(depth))", repaired(blocks_anew)),
-    "bias large": ("nn.init.zeros_(bias)", repaired(zero_biases)),
-    "eps large": ("1e-6", repaired(lambda model: setattr(model.norm, "eps", 1e-6))),
-    "training fails": ("nn.LayerNorm can", repaired(norms_of_layers)),
-    "returned attention": (
-        "the weights from before it",
-        lambda name: sick.otherwise(
-            more=sick.adding(last=sick.Attention), forward=before_dropout
-        )(),
-    ),
-    "device fixed": (
-        "take x.device",
-        otherwise(
-            encode=lambda self, x: sick.Plain.encode(
-                self, x + torch.zeros(17, sick.WIDTH, device=x.device, dtype=x.dtype)
-            )
-        ),
-    ),
+    "bias large": zero_biases,
+    "eps large": lambda model: setattr(model.norm, "eps", 1e-6),
+    "training fails": lambda model: setattr(model, "over", nn.LayerNorm(WIDTH)),
 }
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_what_a_finding_advises_leaves_none(name):
-    advice, repair = REPAIRS[name]
-    size = (32, 64) if name == "patches scrambled" else 32
-    found = [finding for finding in look(sick.SICK[name][0], size) if finding.name == name]
-    assert advice in found[0].why
-    assert look(lambda: repair(name), size).names == []
+@pytest.mark.parametrize("name", REPAIRS)
+def test_a_model_that_is_repaired_as_a_finding_advises_has_none(name):
+    torch.manual_seed(0)
+    model = sick.SICK[name][0]()
+    REPAIRS[name](model)
+    assert examine(model, 32).names == []
 
 
 # What it leaves alone ----------------------------------------------------------------------------
@@ -322,7 +266,7 @@ def cnn():
 
 def zero_start():
     """Everything that people start at zero, or nearly: head, positions, cls, both projections."""
-    model = sick.Plain()
+    model = Plain()
     zeros = model.head.weight, model.head.bias, model.pos_embed, model.blocks[0].attn.proj.weight
     for p in zeros:
         nn.init.zeros_(p)
@@ -331,40 +275,39 @@ def zero_start():
 
 
 def trained():
-    model = sick.Plain()
-    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
-    for _ in range(5):
-        optimizer.zero_grad()
-        loss = nn.functional.cross_entropy(model(torch.randn(8, 3, 32, 32)), torch.arange(8))
-        loss.backward()
-        optimizer.step()
+    model = Plain()
+    nn.functional.cross_entropy(model(torch.randn(8, 3, 32, 32)), torch.arange(8)).backward()
+    with torch.no_grad():
+        for p in model.parameters():
+            p -= 0.01 * p.grad
+    model.zero_grad()
     nn.init.normal_(model.head.weight)  # loud, as training may make it
     return model
 
 
 def frozen():
-    return sick.Plain().requires_grad_(False)
+    return Plain().requires_grad_(False)
 
 
 def half_frozen():
-    model = sick.Plain().requires_grad_(False)
+    model = Plain().requires_grad_(False)
     model.head.requires_grad_()
     return model
 
 
-class InTraining(sick.Plain):
+class InTraining(Plain):
     """A second head, and a mask token, that only training reads."""
 
     def more(self):
-        self.second = nn.Linear(sick.WIDTH, sick.CLASSES)
-        self.mask_token = nn.Parameter(torch.zeros(1, 1, sick.WIDTH))
+        self.second = nn.Linear(WIDTH, sick.CLASSES)
+        self.mask_token = nn.Parameter(torch.zeros(1, 1, WIDTH))
 
     def forward(self, images):
         x = self.norm(self.encode(self.embed(images)))
         return (self.head(x[:, 0]), self.second(x[:, 1])) if self.training else self.head(x[:, 0])
 
 
-class Keeps(sick.Plain):
+class Keeps(Plain):
     """Attributes that learners hang on a model: the last tokens, a list, a table, a count."""
 
     def more(self):
@@ -423,7 +366,7 @@ class Explicit(ViT):
 
 
 SOUND = {
-    "plain": (sick.Plain, 32),
+    "plain": (Plain, 32),
     "core": (lambda: ViT(ViTConfig(**SMALL)), 32),
     "core mean": (lambda: ViT(ViTConfig(**SMALL, pool="mean", qkv_bias=False, dropout=0.5)), 32),
     "core explicit": (lambda: Explicit(ViTConfig(**SMALL, pool="mean", dropout=0.1)), 32),
@@ -439,7 +382,7 @@ SOUND = {
     "half frozen": (half_frozen, 32),
     "second head": (InTraining, 32),
     "keeps": (Keeps, 32),
-    "double": (lambda: sick.Plain().double(), 32),
+    "double": (lambda: Plain().double(), 32),
     "tuple": (formed(lambda logits, tokens: (tokens, logits)), 32),
     "dict": (formed(lambda logits, tokens: {"tokens": tokens, "logits": logits}), 32),
     "object": (formed(Boxed), 32),
@@ -460,6 +403,7 @@ def test_a_sound_model_comes_out_clean(name):
     assert len(report.sound) + len(report.skipped) == len(CHECKS)
 
 
+@pytest.mark.slow
 def test_models_of_transformers_come_out_clean():
     transformers = pytest.importorskip("transformers")
     sizes = dict(image_size=32, patch_size=8, hidden_size=48, num_hidden_layers=2)
@@ -539,7 +483,7 @@ class Moves(Keeps):
         return self.drop(super().forward(images))
 
 
-@pytest.mark.parametrize("make", [sick.Plain, Moves, InTraining, sick.NoBrackets, cnn, frozen])
+@pytest.mark.parametrize("make", [Plain, Moves, InTraining, sick.NoBrackets, cnn, frozen])
 def test_everything_is_as_before(make):
     seeded()
     model = make().train()
@@ -570,7 +514,7 @@ def test_a_model_that_ran_before_keeps_what_it_kept():
 
 
 def test_a_model_is_restored_where_an_examination_breaks_off():
-    model = sick.Plain()
+    model = Plain()
     weight = model.head.weight.detach().clone()
 
     def break_off():
@@ -623,7 +567,7 @@ def test_autocast_is_as_before_and_cells_have_no_numbers():
     assert where.startswith("blocks.0 (forward at encoder.py:")
 
 
-class Asks(sick.Plain):
+class Asks(Plain):
     def forward(self, images):
         assert torch.get_num_threads() == 1
         return super().forward(images)
@@ -706,12 +650,6 @@ def test_a_report_says_what_was_measured_why_it_matters_and_where():
     assert "prints" not in report.sound
 
 
-def test_a_report_names_module_and_line_of_attention():
-    finding = look(sick.SICK["scale missing"][0]).findings[0]
-    assert finding.where.startswith("blocks.0.attn (sick.py:")
-    assert "12 wide" in finding.measured
-
-
 def test_reports_escape_what_a_model_says():
     report = Report((Finding("<b>", "c & d", name="a"),), (Skipped("e < f", "g"),))
     assert "&lt;b&gt;" in report._repr_html_()
@@ -729,30 +667,16 @@ def test_errors_say_what_to_give():
         examine(ViT)
     for size, channels in ((0, 3), ((1, 2, 3), 3), (8, 0), ((8, 0), 1)):
         with pytest.raises(ValueError, match="image_size is"):
-            examine(sick.Plain(), size, channels)
+            examine(Plain(), size, channels)
 
 
 def test_sizes_may_be_numbers_of_numpy():
-    assert look(sick.Plain, np.int64(32), in_channels=np.int64(3)).names == []
-    assert look(sick.Plain, (np.int64(32), 32)).names == []
+    assert look(Plain, np.int64(32), in_channels=np.int64(3)).names == []
+    assert look(Plain, (np.int64(32), 32)).names == []
 
 
 def test_wrong_sizes_are_a_finding():
-    (finding,) = look(sick.Plain, 64)
+    (finding,) = look(Plain, 64)
     assert finding.name == "forward fails"
     assert "images are (2, 3, 64, 64)" in finding.measured
     assert "sick.py" in finding.where
-
-
-# The room ----------------------------------------------------------------------------------------
-
-
-def test_the_room_stands_apart():
-    for path in FOLDER.rglob("*.py"):
-        source = path.read_text("utf-8")
-        assert len(source.splitlines()) <= 250, path.name
-        for node in ast.walk(ast.parse(source)):
-            if isinstance(node, ast.ImportFrom):
-                assert node.level <= len(path.relative_to(FOLDER).parts), path.name
-                asked = path.name == "__main__.py" and node.col_offset > 0  # to open weights
-                assert asked or not (node.module or "").startswith("vit_steps"), path.name
