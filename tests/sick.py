@@ -208,11 +208,10 @@ class Squeezed(Plain):
         return super().forward(images).squeeze()
 
 
-def cut(self, images):
-    return Plain.forward(self, F.pad(images[..., :-2, :], (0, 0, 0, 2)))
-
-
-sick("unseen pixels", forward=cut)
+sick(
+    "unseen pixels",
+    forward=lambda self, images: Plain.forward(self, F.pad(images[..., :-2, :], (0, 0, 0, 2))),
+)
 
 
 @has("unseen pixels")
@@ -252,10 +251,6 @@ def in_vain(self, x):
     return Plain.encode(self, x)
 
 
-def cut_off(self, images):
-    return self.head(self.norm(self.encode(self.embed(images)[:, 1:])).mean(1))
-
-
 def keeps_nothing(self, x):
     for block in self.blocks:
         block(x)
@@ -269,7 +264,10 @@ def one_idle(self, x):
 
 sick("no gradient", more=adding(extra=lambda: nn.Linear(WIDTH, WIDTH)), encode=in_vain)
 sick("no gradient", embed=lambda self, images: Plain.embed(self, images).detach())
-sick("cls unused", forward=cut_off)
+sick(
+    "cls unused",
+    forward=lambda self, x: self.head(self.norm(self.encode(self.embed(x)[:, 1:])).mean(1)),
+)
 sick("idle block", encode=keeps_nothing)
 sick("idle block", encode=one_idle)
 sick(
@@ -416,14 +414,24 @@ SidesSwapped = sick("patches scrambled", ByHand, cut=sides_swapped)
 # Norms, residuals and blocks ---------------------------------------------------------------------
 
 
-def first_raw(self, x):
-    x = x + self.attn(x)
-    return x + self.mlp(self.norm2(x))
+def attention_step(block, x):
+    return x + block.attn(block.norm1(x))
 
 
-def second_raw(self, x):
-    x = x + self.attn(self.norm1(x))
-    return x + self.mlp(x)
+def mlp_step(block, x):
+    return x + block.mlp(block.norm2(x))
+
+
+def steps(first=attention_step, second=mlp_step):
+    """A block's forward pass that does one step, and then another."""
+    return lambda self, x: second(self, first(self, x))
+
+
+first_raw = steps(first=lambda block, x: x + block.attn(x))
+second_raw = steps(second=lambda block, x: x + block.mlp(x))
+normed_twice = steps(first=lambda block, x: x + block.attn(block.norm1(block.norm1(x))))
+attention_alone = steps(first=lambda block, x: block.attn(block.norm1(x)))
+mlp_alone = steps(second=lambda block, x: block.mlp(block.norm2(x)))
 
 
 def thrown_away(self, x):
@@ -433,28 +441,13 @@ def thrown_away(self, x):
     return x + self.mlp(y)
 
 
-def normed_twice(self, x):
-    x = x + self.attn(self.norm1(self.norm1(x)))
-    return x + self.mlp(self.norm2(x))
-
-
-def attention_alone(self, x):
-    x = self.attn(self.norm1(x))
-    return x + self.mlp(self.norm2(x))
-
-
-def mlp_alone(self, x):
-    x = x + self.attn(self.norm1(x))
-    return self.mlp(self.norm2(x))
+def normed_mlp():
+    parts = (nn.LayerNorm(WIDTH), nn.Linear(WIDTH, WIDTH), nn.GELU(), nn.Linear(WIDTH, WIDTH))
+    return nn.Sequential(*parts)
 
 
 def none_at_all(self, x):
     return self.mlp(self.norm2(self.attn(self.norm1(x))))
-
-
-def normed_mlp():
-    parts = (nn.LayerNorm(WIDTH), nn.Linear(WIDTH, WIDTH), nn.GELU(), nn.Linear(WIDTH, WIDTH))
-    return nn.Sequential(*parts)
 
 
 def summed_branches(self, x):
@@ -669,19 +662,14 @@ def of_einsum(**changes: Any) -> type[Plain]:
     return otherwise(Own, attention=type("Changed", (Einsum,), changes))
 
 
-def without_last_norm(self):
-    Own.more(self)
-    self.norm = nn.Identity()
+def own_then(change):
+    """A `more` of the own model that changes it at the end."""
 
+    def more(self):
+        Own.more(self)
+        change(self)
 
-def loud_queries(self):
-    Own.more(self)
-    nn.init.normal_(self.blocks[0].attn.out)
-
-
-def large_eps(self):
-    Own.more(self)
-    self.norm.eps = 0.2
+    return more
 
 
 has("scale missing")(of_einsum(scale=1.0))
@@ -691,9 +679,9 @@ has("norm unused")(of_own_blocks(thrown_away))
 has("norm twice")(of_own_blocks(normed_twice))
 for residual in (attention_alone, mlp_alone):
     has("residual missing")(of_own_blocks(residual))
-sick("final norm missing", Own, more=without_last_norm)
-sick("weights large", Own, more=loud_queries)
-sick("eps large", Own, more=large_eps)
+sick("final norm missing", Own, more=own_then(lambda model: setattr(model, "norm", nn.Identity())))
+sick("weights large", Own, more=own_then(lambda model: nn.init.normal_(model.blocks[0].attn.out)))
+sick("eps large", Own, more=own_then(lambda model: setattr(model.norm, "eps", 0.2)))
 
 
 # Masks, branches, and models of another build ----------------------------------------------------
@@ -705,16 +693,19 @@ def near(scores):
     return ((at - at[:, None]).abs() < 5) | (at == 0) | (at == 0)[:, None]
 
 
-def mask_thrown_away(q, k, v):
-    scores = q @ k.mT * 12**-0.5
-    scores.masked_fill(~near(scores), -1e9)
-    return scores.softmax(-1) @ v
+def with_mask(name, mask):
+    """Enter a model whose scores meet a mask, as a function of both, in vain."""
+
+    def mix(q, k, v):
+        scores = q @ k.mT * 12**-0.5
+        mask(scores, near(scores))
+        return scores.softmax(-1) @ v
+
+    with_mix(name, mix)
 
 
-def where_thrown_away(q, k, v):
-    scores = q @ k.mT * 12**-0.5
-    torch.where(near(scores), scores, -1e9)
-    return scores.softmax(-1) @ v
+with_mask("mask unused", lambda scores, mask: scores.masked_fill(~mask, -1e9))
+with_mask("mask unused", lambda scores, mask: torch.where(mask, scores, -1e9))
 
 
 def ends_in_gelu(self):
@@ -771,23 +762,16 @@ class OfOneSize(ByHand):
         return torch.cat([self.cls_token.expand(len(x), -1, -1), x], dim=1) + self.pos_embed
 
 
-class SwappedCut(Cut):
-    def tiles(self, images, height, width):
-        return super().tiles(images, width, height)
-
-
-def constant_positions(self):
-    nn.init.ones_(self.pos_embed)
-
-
-with_mix("mask unused", mask_thrown_away)
-with_mix("mask unused", where_thrown_away)
 sick("activation last", more=ends_in_gelu)
 sick("idle block", Two, encode=second_in_vain)
 sick("tokens read", Two, forward=reading(lambda x: x[:, 1]))
 sick("tokens read", OneBlock, forward=reading(lambda x: x[:, -1]))
-sick("patches scrambled", OfOneSize, cutter=SwappedCut)
-sick("no positions", more=constant_positions)
+sick(
+    "patches scrambled",
+    OfOneSize,
+    cutter=changed(Cut, {}, tiles=lambda self, images, h, w: Cut.tiles(self, images, w, h)),
+)
+sick("no positions", more=lambda self: nn.init.ones_(self.pos_embed))
 
 
 class IdleAndLoud(LoudPositions):

@@ -5,6 +5,7 @@ import sys
 import threading
 from itertools import combinations
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -18,7 +19,7 @@ from torch.nn import functional as F
 
 from vit_doctor import CHECKS, Finding, Report, Skipped, examine
 from vit_doctor.watching.locations import file_line, module_location
-from vit_doctor.watching.restore import Snapshot, unchanged
+from vit_doctor.watching.restore import unchanged
 from vit_steps import EncoderBlock, ViT, ViTConfig
 
 NAMES = [check.__name__.replace("_", " ") for check in CHECKS]
@@ -97,6 +98,7 @@ def test_positions_that_cannot_count_are_not_asked_for():
 
 # What it advises ---------------------------------------------------------------------------------
 
+START_SMALL = "trunc_normal_(x, std=0.02)"
 ADVICE = {
     "forward fails": "mend this line",
     "backward fails": "write x = x + y",
@@ -117,11 +119,12 @@ ADVICE = {
     "idle block": "x = block(x)",
     "hidden": "nn.ModuleList",
     "not saved": "nn.Parameter",
-    **dict.fromkeys(
-        ("initial loss", "weights large", "weights small"), "trunc_normal_(x, std=0.02)"
-    ),
-    **dict.fromkeys(("positions large", "positions small"), "trunc_normal_(x, std=0.02)"),
-    "token large": "trunc_normal_(x, std=0.02)",
+    "initial loss": START_SMALL,
+    "weights large": START_SMALL,
+    "weights small": START_SMALL,
+    "positions large": START_SMALL,
+    "positions small": START_SMALL,
+    "token large": START_SMALL,
     "scale after softmax": "scores by 1/√12 before the softmax",
     "softmax axis": "over the axis of the keys",
     "softmax unused": "weights @ values",
@@ -285,10 +288,6 @@ def trained():
     return model
 
 
-def frozen():
-    return Plain().requires_grad_(False)
-
-
 def half_frozen():
     model = Plain().requires_grad_(False)
     model.head.requires_grad_()
@@ -328,11 +327,6 @@ def formed(form):
         return form(self.head(self.norm(tokens)[:, 0]), tokens)
 
     return sick.otherwise(forward=forward)
-
-
-class Boxed:
-    def __init__(self, logits, tokens):
-        self.hidden, self.logits = tokens[:, 0], logits
 
 
 def talking(self, q, k, v):
@@ -378,14 +372,14 @@ SOUND = {
     "cnn": (cnn, 32),
     "zero start": (zero_start, 32),
     "trained": (trained, 32),
-    "frozen": (frozen, 32),
+    "frozen": (lambda: Plain().requires_grad_(False), 32),
     "half frozen": (half_frozen, 32),
     "second head": (InTraining, 32),
     "keeps": (Keeps, 32),
     "double": (lambda: Plain().double(), 32),
     "tuple": (formed(lambda logits, tokens: (tokens, logits)), 32),
     "dict": (formed(lambda logits, tokens: {"tokens": tokens, "logits": logits}), 32),
-    "object": (formed(Boxed), 32),
+    "object": (formed(lambda logits, x: SimpleNamespace(hidden=x[:, 0], logits=logits)), 32),
     **{
         mix.__name__: (sick.of_attention(mix=mix), 32)
         for mix in (talking, gated, linear, normed, values_first)
@@ -432,28 +426,17 @@ def test_a_model_is_fresh_until_it_is_trained():
 
 def state(model):
     """All of a model that can be compared."""
+    parameters = list(model.parameters())
     return {
-        "weights": {n: x.detach().clone() for n, x in model.state_dict().items()},
-        "grads": {n: x.grad if x.grad is None else x.grad.clone() for n, x in params(model)},
-        "same": [(id(x), id(x.grad), x.data_ptr(), str(x.dtype)) for _, x in params(model)],
-        "learns": [x.requires_grad for _, x in params(model)],
+        "weights": {n: x.tolist() for n, x in model.state_dict().items()},
+        "grads": [None if x.grad is None else x.grad.tolist() for x in parameters],
+        "same": [(id(x), id(x.grad), x.data_ptr(), str(x.dtype)) for x in parameters],
+        "learns": [x.requires_grad for x in parameters],
         "modes": [m.training for m in model.modules()],
         "hooks": [(list(m._forward_hooks), list(m._forward_pre_hooks)) for m in model.modules()],
         "attributes": [sorted(vars(m)) for m in model.modules()],
-        "random": [torch.get_rng_state(), random.random(), np.random.rand()],
+        "random": [torch.get_rng_state().tolist(), random.random(), np.random.rand()],
     }
-
-
-def equal(one, two):
-    if isinstance(one, dict):
-        return one.keys() == two.keys() and all(equal(one[key], two[key]) for key in one)
-    if isinstance(one, list):
-        return len(one) == len(two) and all(map(equal, one, two))
-    return torch.equal(one, two) if isinstance(one, torch.Tensor) else one == two
-
-
-def params(model):
-    return list(model.named_parameters())
 
 
 def seeded():
@@ -483,12 +466,12 @@ class Moves(Keeps):
         return self.drop(super().forward(images))
 
 
-@pytest.mark.parametrize("make", [Plain, Moves, InTraining, sick.NoBrackets, cnn, frozen])
+@pytest.mark.parametrize("make", [Plain, Moves, InTraining, sick.NoBrackets, cnn, half_frozen])
 def test_everything_is_as_before(make):
     seeded()
     model = make().train()
     list(model.children())[-1].eval()
-    for i, (_, p) in enumerate(params(model)):
+    for i, p in enumerate(model.parameters()):
         p.grad = torch.randn_like(p) if i % 2 else None
     model.register_forward_hook(lambda *_: None)
     seeded()
@@ -496,8 +479,8 @@ def test_everything_is_as_before(make):
     seeded()
     examine(model, 32)
     after = state(model)
-    for key, value in before.items():
-        assert equal(after[key], value), key
+    for key in before:
+        assert after[key] == before[key], key
     if isinstance(model, Keeps):
         assert (model.count, model.seen) == (0, [])
         assert not hasattr(model, "last")
@@ -519,29 +502,13 @@ def test_a_model_is_restored_where_an_examination_breaks_off():
 
     def break_off():
         with unchanged(model):
-            model.double()
-            nn.init.zeros_(model.head.weight)
+            nn.init.zeros_(model.double().head.weight)
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
         break_off()
     assert torch.equal(model.head.weight, weight)
     assert model.head.weight.dtype == torch.float32
-
-
-def test_a_snapshot_sees_into_lists_and_dicts():
-    model = nn.Identity()
-    model.kept = {"list": [torch.ones(2), nn.Linear(2, 2)]}
-    snapshot = Snapshot(model)
-    first, second = model.kept["list"]
-    first += 1
-    nn.init.zeros_(second.weight)
-    model.kept["list"].append(3)
-    with torch.no_grad():
-        snapshot.restore()
-    assert first.tolist() == [1, 1]
-    assert second.weight.any()
-    assert len(model.kept["list"]) == 2
 
 
 def test_it_prints_nothing_and_counts_its_runs(capsys):
@@ -567,16 +534,14 @@ def test_autocast_is_as_before_and_cells_have_no_numbers():
     assert where.startswith("blocks.0 (forward at encoder.py:")
 
 
-class Asks(Plain):
-    def forward(self, images):
+def test_a_model_runs_on_one_thread_and_all_come_back():
+    def ask(self, x):
         assert torch.get_num_threads() == 1
-        return super().forward(images)
+        return x
 
-
-def test_a_model_runs_on_one_thread_and_all_come_back(monkeypatch):
     before = torch.get_num_threads()
     torch.set_num_threads(2)
-    assert look(Asks).names == []
+    assert look(encoding(ask)).names == []
     assert torch.get_num_threads() == 2
     torch.set_num_threads(before)
 
@@ -597,6 +562,7 @@ def test_models_examined_at_once_print_and_change_nothing(capsys):
     assert set(capsys.readouterr().out.split("\n")) == {"meanwhile", ""}
 
 
+@pytest.mark.slow
 def test_compiled_models_are_looked_at_as_they_are_written():
     compiled = []
 
@@ -616,16 +582,9 @@ def test_compiled_models_are_looked_at_as_they_are_written():
 
 def test_what_backward_raises_is_a_finding_and_the_rest_goes_on():
     report = look(sick.InPlaceSum)
-    assert report.names == ["backward fails"]
     assert "inplace operation" in report.findings[0].measured
     assert {"prints", "random in eval", "heads mixed", "norm missing"} <= set(report.sound)
     assert "no gradient" in {each.name for each in report.skipped}
-
-
-def test_a_batch_norm_that_cannot_train_on_one_image_is_said_and_no_finding():
-    report = look(sound.SOUND["face"])
-    (said,) = (each.reason for each in report.skipped if each.name == "training fails")
-    assert said.startswith("one image cannot train it, two can")
 
 
 def test_a_wide_image_shows_sides_that_are_swapped():
