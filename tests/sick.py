@@ -62,10 +62,12 @@ class Plain(nn.Module):
         if images.shape[1:] != (3, IMAGE, IMAGE):
             raise ValueError(f"images are {tuple(images.shape)}")
 
+    def with_cls(self, x: Tensor) -> Tensor:
+        return torch.cat([self.cls_token.expand(len(x), -1, -1), x], dim=1)
+
     def embed(self, images: Tensor) -> Tensor:
         self.check(images)
-        x = self.patches(images).flatten(2).mT
-        return torch.cat([self.cls_token.expand(len(x), -1, -1), x], dim=1) + self.pos_embed
+        return self.with_cls(self.patches(images).flatten(2).mT) + self.pos_embed
 
     def encode(self, x: Tensor) -> Tensor:
         for block in self.blocks:
@@ -230,16 +232,11 @@ class Floats(Plain):
         return super().embed(images).float()
 
 
-def without_positions(self, images):
-    x = self.patches(images).flatten(2).mT
-    return torch.cat([self.cls_token.expand(len(x), -1, -1), x], dim=1)
-
-
 def positions(count):
     return lambda: nn.Parameter(torch.randn(1, count, WIDTH) * 0.02)
 
 
-sick("no positions", embed=without_positions)
+sick("no positions", embed=lambda self, x: self.with_cls(self.patches(x).flatten(2).mT))
 OnePosition = sick("no positions", more=adding(pos_embed=positions(1)))
 
 
@@ -381,8 +378,7 @@ class ByHand(Plain):
     def embed(self, images):
         if images.shape[2] % PATCH or images.shape[3] % PATCH:
             raise ValueError(f"images are {tuple(images.shape)}")
-        x = self.patches(self.cut(images))
-        x = torch.cat([self.cls_token.expand(len(x), -1, -1), x], dim=1)
+        x = self.with_cls(self.patches(self.cut(images)))
         return x + self.pos_embed[:, : x.shape[1]]
 
 
@@ -458,9 +454,7 @@ def summed_branches(self, x):
 has("norm missing")(of_blocks(first_raw, norm1=nn.Identity))
 has("norm missing")(of_blocks(second_raw, norm2=nn.Identity))
 has("norm unused")(of_blocks(thrown_away))
-has("norm unused")(
-    of_blocks(thrown_away, norm2=lambda: nn.LayerNorm(WIDTH, elementwise_affine=False))
-)
+has("norm unused")(of_blocks(thrown_away, norm2=lambda: nn.LayerNorm(WIDTH, 1e-5, False)))
 has("norm twice")(of_blocks(normed_twice))
 has("norm twice")(of_blocks(mlp=normed_mlp))
 for residual in (attention_alone, mlp_alone, none_at_all, summed_branches):
@@ -471,21 +465,23 @@ def norm_before_blocks(self, images):
     return self.head(self.encode(self.norm(self.embed(images)))[:, 0])
 
 
-def one_attention(self):
-    for block in self.blocks:
-        block.attn = self.blocks[0].attn
+def each_block(change):
+    """A `more` that changes each block of the model."""
 
+    def more(self):
+        for block in self.blocks:
+            change(block, self.blocks[0])
 
-def linears(self):
-    for block in self.blocks:
-        block.mlp[1] = nn.Dropout(0.1)
+    return more
 
 
 sick("final norm missing", more=adding(norm=nn.Identity))
 sick("final norm missing", forward=norm_before_blocks)
 sick("shared block", more=adding(blocks=lambda: nn.ModuleList([Block()] * 3)))
-sick("shared block", more=one_attention)
-sick("activation missing", more=linears)
+sick("shared block", more=each_block(lambda block, first: setattr(block, "attn", first.attn)))
+sick(
+    "activation missing", more=each_block(lambda block, _: setattr(block.mlp, "1", nn.Dropout(0.1)))
+)
 
 # In training, and elsewhere ----------------------------------------------------------------------
 
@@ -565,8 +561,7 @@ sick("eps large", more=adding(norm=lambda: nn.LayerNorm(WIDTH, eps=0.1)))
 
 def added_in_place(self, images):
     self.check(images)
-    x = self.patches(images).flatten(2).mT
-    x = torch.cat([self.cls_token.expand(len(x), -1, -1), x], dim=1)
+    x = self.with_cls(self.patches(images).flatten(2).mT)
     x += self.pos_embed
     return x
 
@@ -708,11 +703,6 @@ with_mask("mask unused", lambda scores, mask: scores.masked_fill(~mask, -1e9))
 with_mask("mask unused", lambda scores, mask: torch.where(mask, scores, -1e9))
 
 
-def ends_in_gelu(self):
-    for block in self.blocks:
-        block.mlp.append(nn.GELU())
-
-
 class Two(Plain):
     """Blocks that stand in no list."""
 
@@ -758,11 +748,10 @@ class OfOneSize(ByHand):
 
     def embed(self, images):
         self.check(images)
-        x = self.patches(images)
-        return torch.cat([self.cls_token.expand(len(x), -1, -1), x], dim=1) + self.pos_embed
+        return self.with_cls(self.patches(images)) + self.pos_embed
 
 
-sick("activation last", more=ends_in_gelu)
+sick("activation last", more=each_block(lambda block, _: block.mlp.append(nn.GELU())))
 sick("idle block", Two, encode=second_in_vain)
 sick("tokens read", Two, forward=reading(lambda x: x[:, 1]))
 sick("tokens read", OneBlock, forward=reading(lambda x: x[:, -1]))

@@ -219,8 +219,9 @@ REPAIRS = {
     "token large": (START_SMALL, start_small("cls_token")),
     "activation missing": ("put GELU in between", put_gelu_between),
     "activation last": ("end it with a linear map", end_in_linear),
-    "shared block": lambda m: setattr(
-        m, "blocks", nn.ModuleList(map(sick.Block, [sick.Attention] * 3))
+    "shared block": (
+        "ModuleList(Block() for _ in range(depth))",
+        lambda model: setattr(model, "blocks", nn.ModuleList(sick.Block() for _ in range(3))),
     ),
     "bias large": ("nn.init.zeros_(bias)", zero_biases),
     "eps large": ("1e-6", lambda model: setattr(model.norm, "eps", 1e-6)),

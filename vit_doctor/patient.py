@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from .watching.answers import STDOUT, Answer, logits_in
 from .watching.blocks import Blocks
 from .watching.calls import Calls, LinearMaps, norms_of
-from .watching.devices import Devices
+from .watching.fixed_devices import Devices
 from .watching.gradients import silent_rows, without_gradient
 from .watching.locations import error_location, module_location
 from .watching.restore import stray_tensors, unchanged

@@ -5,7 +5,7 @@ file's end: from a `Patient` to a `Finding` or None; the docstring says what it 
 tests/sick.py gets a model that has the fault, tests/sound.py one that comes near it.
 """
 
-from .attention import ATTENTION
+from .inside_blocks import INSIDE
 from .mixing import MIXING
 from .norms import NORMS
 from .output import OUTPUT, another_dtype, device_fixed
@@ -20,6 +20,6 @@ __all__ = ["CHECKS"]
 # In the order of the report. The last two come last: another_dtype leaves the model in float64, if
 # it can do that, and there no_positions is measured.
 CHECKS = (
-    *(*OUTPUT, *PIXELS, *PARAMETERS, *STARTS, *ATTENTION, *MIXING, *NORMS, *RESIDUALS),
+    *(*OUTPUT, *PIXELS, *PARAMETERS, *STARTS, *INSIDE, *MIXING, *NORMS, *RESIDUALS),
     *(bias_large, eps_large, *TRAINING, device_fixed, another_dtype, no_positions),
 )

@@ -1,4 +1,4 @@
-"""What a look inside shows of attention: what multiplies the values, and how it came to be."""
+"""What a look inside blocks shows: what multiplies the values, how it came to be, activations."""
 
 import math
 
@@ -190,7 +190,7 @@ def attention_saturated(p: Patient) -> Finding | None:
     )
 
 
-ATTENTION = (
+INSIDE = (
     *(scale_after_softmax, softmax_axis, softmax_unused, mask_unused, activation_missing),
     *(activation_last, scale_missing, scale_width, attention_uniform, attention_saturated),
 )
