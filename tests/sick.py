@@ -62,10 +62,12 @@ class Plain(nn.Module):
         if images.shape[1:] != (3, IMAGE, IMAGE):
             raise ValueError(f"images are {tuple(images.shape)}")
 
+    def with_cls(self, x: Tensor) -> Tensor:
+        return torch.cat([self.cls_token.expand(len(x), -1, -1), x], dim=1)
+
     def embed(self, images: Tensor) -> Tensor:
         self.check(images)
-        x = self.patches(images).flatten(2).mT
-        return torch.cat([self.cls_token.expand(len(x), -1, -1), x], dim=1) + self.pos_embed
+        return self.with_cls(self.patches(images).flatten(2).mT) + self.pos_embed
 
     def encode(self, x: Tensor) -> Tensor:
         for block in self.blocks:
@@ -208,11 +210,10 @@ class Squeezed(Plain):
         return super().forward(images).squeeze()
 
 
-def cut(self, images):
-    return Plain.forward(self, F.pad(images[..., :-2, :], (0, 0, 0, 2)))
-
-
-sick("unseen pixels", forward=cut)
+sick(
+    "unseen pixels",
+    forward=lambda self, images: Plain.forward(self, F.pad(images[..., :-2, :], (0, 0, 0, 2))),
+)
 
 
 @has("unseen pixels")
@@ -231,16 +232,11 @@ class Floats(Plain):
         return super().embed(images).float()
 
 
-def without_positions(self, images):
-    x = self.patches(images).flatten(2).mT
-    return torch.cat([self.cls_token.expand(len(x), -1, -1), x], dim=1)
-
-
 def positions(count):
     return lambda: nn.Parameter(torch.randn(1, count, WIDTH) * 0.02)
 
 
-sick("no positions", embed=without_positions)
+sick("no positions", embed=lambda self, x: self.with_cls(self.patches(x).flatten(2).mT))
 OnePosition = sick("no positions", more=adding(pos_embed=positions(1)))
 
 
@@ -250,10 +246,6 @@ OnePosition = sick("no positions", more=adding(pos_embed=positions(1)))
 def in_vain(self, x):
     self.extra(x)
     return Plain.encode(self, x)
-
-
-def cut_off(self, images):
-    return self.head(self.norm(self.encode(self.embed(images)[:, 1:])).mean(1))
 
 
 def keeps_nothing(self, x):
@@ -269,7 +261,10 @@ def one_idle(self, x):
 
 sick("no gradient", more=adding(extra=lambda: nn.Linear(WIDTH, WIDTH)), encode=in_vain)
 sick("no gradient", embed=lambda self, images: Plain.embed(self, images).detach())
-sick("cls unused", forward=cut_off)
+sick(
+    "cls unused",
+    forward=lambda self, x: self.head(self.norm(self.encode(self.embed(x)[:, 1:])).mean(1)),
+)
 sick("idle block", encode=keeps_nothing)
 sick("idle block", encode=one_idle)
 sick(
@@ -383,8 +378,7 @@ class ByHand(Plain):
     def embed(self, images):
         if images.shape[2] % PATCH or images.shape[3] % PATCH:
             raise ValueError(f"images are {tuple(images.shape)}")
-        x = self.patches(self.cut(images))
-        x = torch.cat([self.cls_token.expand(len(x), -1, -1), x], dim=1)
+        x = self.with_cls(self.patches(self.cut(images)))
         return x + self.pos_embed[:, : x.shape[1]]
 
 
@@ -416,14 +410,24 @@ SidesSwapped = sick("patches scrambled", ByHand, cut=sides_swapped)
 # Norms, residuals and blocks ---------------------------------------------------------------------
 
 
-def first_raw(self, x):
-    x = x + self.attn(x)
-    return x + self.mlp(self.norm2(x))
+def attention_step(block, x):
+    return x + block.attn(block.norm1(x))
 
 
-def second_raw(self, x):
-    x = x + self.attn(self.norm1(x))
-    return x + self.mlp(x)
+def mlp_step(block, x):
+    return x + block.mlp(block.norm2(x))
+
+
+def steps(first=attention_step, second=mlp_step):
+    """A block's forward pass that does one step, and then another."""
+    return lambda self, x: second(self, first(self, x))
+
+
+first_raw = steps(first=lambda block, x: x + block.attn(x))
+second_raw = steps(second=lambda block, x: x + block.mlp(x))
+normed_twice = steps(first=lambda block, x: x + block.attn(block.norm1(block.norm1(x))))
+attention_alone = steps(first=lambda block, x: block.attn(block.norm1(x)))
+mlp_alone = steps(second=lambda block, x: block.mlp(block.norm2(x)))
 
 
 def thrown_away(self, x):
@@ -433,28 +437,13 @@ def thrown_away(self, x):
     return x + self.mlp(y)
 
 
-def normed_twice(self, x):
-    x = x + self.attn(self.norm1(self.norm1(x)))
-    return x + self.mlp(self.norm2(x))
-
-
-def attention_alone(self, x):
-    x = self.attn(self.norm1(x))
-    return x + self.mlp(self.norm2(x))
-
-
-def mlp_alone(self, x):
-    x = x + self.attn(self.norm1(x))
-    return self.mlp(self.norm2(x))
+def normed_mlp():
+    parts = (nn.LayerNorm(WIDTH), nn.Linear(WIDTH, WIDTH), nn.GELU(), nn.Linear(WIDTH, WIDTH))
+    return nn.Sequential(*parts)
 
 
 def none_at_all(self, x):
     return self.mlp(self.norm2(self.attn(self.norm1(x))))
-
-
-def normed_mlp():
-    parts = (nn.LayerNorm(WIDTH), nn.Linear(WIDTH, WIDTH), nn.GELU(), nn.Linear(WIDTH, WIDTH))
-    return nn.Sequential(*parts)
 
 
 def summed_branches(self, x):
@@ -465,9 +454,7 @@ def summed_branches(self, x):
 has("norm missing")(of_blocks(first_raw, norm1=nn.Identity))
 has("norm missing")(of_blocks(second_raw, norm2=nn.Identity))
 has("norm unused")(of_blocks(thrown_away))
-has("norm unused")(
-    of_blocks(thrown_away, norm2=lambda: nn.LayerNorm(WIDTH, elementwise_affine=False))
-)
+has("norm unused")(of_blocks(thrown_away, norm2=lambda: nn.LayerNorm(WIDTH, 1e-5, False)))
 has("norm twice")(of_blocks(normed_twice))
 has("norm twice")(of_blocks(mlp=normed_mlp))
 for residual in (attention_alone, mlp_alone, none_at_all, summed_branches):
@@ -478,21 +465,23 @@ def norm_before_blocks(self, images):
     return self.head(self.encode(self.norm(self.embed(images)))[:, 0])
 
 
-def one_attention(self):
-    for block in self.blocks:
-        block.attn = self.blocks[0].attn
+def each_block(change):
+    """A `more` that changes each block of the model."""
 
+    def more(self):
+        for block in self.blocks:
+            change(block, self.blocks[0])
 
-def linears(self):
-    for block in self.blocks:
-        block.mlp[1] = nn.Dropout(0.1)
+    return more
 
 
 sick("final norm missing", more=adding(norm=nn.Identity))
 sick("final norm missing", forward=norm_before_blocks)
 sick("shared block", more=adding(blocks=lambda: nn.ModuleList([Block()] * 3)))
-sick("shared block", more=one_attention)
-sick("activation missing", more=linears)
+sick("shared block", more=each_block(lambda block, first: setattr(block, "attn", first.attn)))
+sick(
+    "activation missing", more=each_block(lambda block, _: setattr(block.mlp, "1", nn.Dropout(0.1)))
+)
 
 # In training, and elsewhere ----------------------------------------------------------------------
 
@@ -572,8 +561,7 @@ sick("eps large", more=adding(norm=lambda: nn.LayerNorm(WIDTH, eps=0.1)))
 
 def added_in_place(self, images):
     self.check(images)
-    x = self.patches(images).flatten(2).mT
-    x = torch.cat([self.cls_token.expand(len(x), -1, -1), x], dim=1)
+    x = self.with_cls(self.patches(images).flatten(2).mT)
     x += self.pos_embed
     return x
 
@@ -669,19 +657,14 @@ def of_einsum(**changes: Any) -> type[Plain]:
     return otherwise(Own, attention=type("Changed", (Einsum,), changes))
 
 
-def without_last_norm(self):
-    Own.more(self)
-    self.norm = nn.Identity()
+def own_then(change):
+    """A `more` of the own model that changes it at the end."""
 
+    def more(self):
+        Own.more(self)
+        change(self)
 
-def loud_queries(self):
-    Own.more(self)
-    nn.init.normal_(self.blocks[0].attn.out)
-
-
-def large_eps(self):
-    Own.more(self)
-    self.norm.eps = 0.2
+    return more
 
 
 has("scale missing")(of_einsum(scale=1.0))
@@ -691,9 +674,9 @@ has("norm unused")(of_own_blocks(thrown_away))
 has("norm twice")(of_own_blocks(normed_twice))
 for residual in (attention_alone, mlp_alone):
     has("residual missing")(of_own_blocks(residual))
-sick("final norm missing", Own, more=without_last_norm)
-sick("weights large", Own, more=loud_queries)
-sick("eps large", Own, more=large_eps)
+sick("final norm missing", Own, more=own_then(lambda model: setattr(model, "norm", nn.Identity())))
+sick("weights large", Own, more=own_then(lambda model: nn.init.normal_(model.blocks[0].attn.out)))
+sick("eps large", Own, more=own_then(lambda model: setattr(model.norm, "eps", 0.2)))
 
 
 # Masks, branches, and models of another build ----------------------------------------------------
@@ -705,21 +688,19 @@ def near(scores):
     return ((at - at[:, None]).abs() < 5) | (at == 0) | (at == 0)[:, None]
 
 
-def mask_thrown_away(q, k, v):
-    scores = q @ k.mT * 12**-0.5
-    scores.masked_fill(~near(scores), -1e9)
-    return scores.softmax(-1) @ v
+def with_mask(name, mask):
+    """Enter a model whose scores meet a mask, as a function of both, in vain."""
+
+    def mix(q, k, v):
+        scores = q @ k.mT * 12**-0.5
+        mask(scores, near(scores))
+        return scores.softmax(-1) @ v
+
+    with_mix(name, mix)
 
 
-def where_thrown_away(q, k, v):
-    scores = q @ k.mT * 12**-0.5
-    torch.where(near(scores), scores, -1e9)
-    return scores.softmax(-1) @ v
-
-
-def ends_in_gelu(self):
-    for block in self.blocks:
-        block.mlp.append(nn.GELU())
+with_mask("mask unused", lambda scores, mask: scores.masked_fill(~mask, -1e9))
+with_mask("mask unused", lambda scores, mask: torch.where(mask, scores, -1e9))
 
 
 class Two(Plain):
@@ -767,27 +748,19 @@ class OfOneSize(ByHand):
 
     def embed(self, images):
         self.check(images)
-        x = self.patches(images)
-        return torch.cat([self.cls_token.expand(len(x), -1, -1), x], dim=1) + self.pos_embed
+        return self.with_cls(self.patches(images)) + self.pos_embed
 
 
-class SwappedCut(Cut):
-    def tiles(self, images, height, width):
-        return super().tiles(images, width, height)
-
-
-def constant_positions(self):
-    nn.init.ones_(self.pos_embed)
-
-
-with_mix("mask unused", mask_thrown_away)
-with_mix("mask unused", where_thrown_away)
-sick("activation last", more=ends_in_gelu)
+sick("activation last", more=each_block(lambda block, _: block.mlp.append(nn.GELU())))
 sick("idle block", Two, encode=second_in_vain)
 sick("tokens read", Two, forward=reading(lambda x: x[:, 1]))
 sick("tokens read", OneBlock, forward=reading(lambda x: x[:, -1]))
-sick("patches scrambled", OfOneSize, cutter=SwappedCut)
-sick("no positions", more=constant_positions)
+sick(
+    "patches scrambled",
+    OfOneSize,
+    cutter=changed(Cut, {}, tiles=lambda self, images, h, w: Cut.tiles(self, images, w, h)),
+)
+sick("no positions", more=lambda self: nn.init.ones_(self.pos_embed))
 
 
 class IdleAndLoud(LoudPositions):

@@ -26,6 +26,7 @@ from sick import (
     of_attention,
     of_blocks,
     otherwise,
+    steps,
 )
 from torch import nn
 from torch.nn import functional as F
@@ -118,33 +119,30 @@ def averaged(model: type[Plain]) -> type[Plain]:
 # Norms and residuals -----------------------------------------------------------------------------
 
 
-def norm_last(self, x):
-    x = self.norm1(x + self.attn(x))
-    return self.norm2(x + self.mlp(x))
-
-
-def branch_normed(self, x):
-    x = x + self.norm1(self.attn(x))
-    return x + self.norm2(self.mlp(x))
-
-
-def sandwich(self, x):
-    x = x + self.norm3(self.attn(self.norm1(x)))
-    return x + self.norm4(self.mlp(self.norm2(x)))
+norm_last = steps(
+    lambda block, x: block.norm1(x + block.attn(x)),
+    lambda block, x: block.norm2(x + block.mlp(x)),
+)
+branch_normed = steps(
+    lambda block, x: x + block.norm1(block.attn(x)),
+    lambda block, x: x + block.norm2(block.mlp(x)),
+)
+sandwich = steps(
+    lambda block, x: x + block.norm3(block.attn(block.norm1(x))),
+    lambda block, x: x + block.norm4(block.mlp(block.norm2(x))),
+)
+gated = steps(
+    lambda block, x: x + block.gate * block.attn(x),
+    lambda block, x: x + block.gate * block.mlp(x),
+)
+scaled = steps(
+    lambda block, x: x + 1e-5 * block.scale * block.attn(block.norm1(x)),
+    lambda block, x: x + 1e-5 * block.scale * block.mlp(block.norm2(x)),
+)
 
 
 def side_by_side(self, x):
     return x + self.attn(self.norm1(x)) + self.mlp(self.norm2(x))
-
-
-def gated(self, x):
-    x = x + self.gate * self.attn(x)
-    return x + self.gate * self.mlp(x)
-
-
-def scaled(self, x):
-    x = x + 1e-5 * self.scale * self.attn(self.norm1(x))
-    return x + 1e-5 * self.scale * self.mlp(self.norm2(x))
 
 
 def gate():

@@ -1,11 +1,11 @@
 """The doctor: what it finds in sick models, that it is silent on sound ones, and restores all."""
 
-import ast
 import random
 import sys
 import threading
 from itertools import combinations
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,15 +13,15 @@ import sick
 import sound
 import torch
 from bench_peers import TorchViT
+from sick import WIDTH, Plain
 from torch import nn
+from torch.nn import functional as F
 
-import vit_doctor
 from vit_doctor import CHECKS, Finding, Report, Skipped, examine
-from vit_doctor.watching.places import line_of, of_module
-from vit_doctor.watching.restore import Snapshot, unchanged
+from vit_doctor.watching.locations import file_line, module_location
+from vit_doctor.watching.restore import unchanged
 from vit_steps import EncoderBlock, ViT, ViTConfig
 
-FOLDER = Path(vit_doctor.__file__).parent
 NAMES = [check.__name__.replace("_", " ") for check in CHECKS]
 CASES = [(name, make) for name, makes in sick.SICK.items() for make in makes]
 SMALL = dict(image_size=32, patch_size=8, num_classes=10, embed_dim=48, depth=2, num_heads=4)
@@ -64,9 +64,6 @@ def test_a_fault_is_found_by_name_and_taken_for_no_other(name, make):
     assert name in report.names, report
     assert set(report.names) <= {name} | FOLLOWS.get(name, set())
     assert not any("could not be measured" in each.reason for each in report.skipped), report
-    for finding in report:
-        assert min(len(finding.measured), len(finding.why)) > 15
-        assert "\n" not in str(finding.measured)
 
 
 TEN = {
@@ -100,46 +97,31 @@ def test_positions_that_cannot_count_are_not_asked_for():
 # What it advises ---------------------------------------------------------------------------------
 
 
-def repaired(more):
-    """The first sick model of a name, and then what its finding advises, on the model as it is."""
-
-    def make(name):
-        model = sick.SICK[name][0]()
-        more(model)
-        return model
-
-    return make
+def reason(name):
+    """Why what is found in the first sick model of a name matters, and what to do."""
+    report = look(sick.SICK[name][0])
+    return next(finding.why for finding in report if finding.name == name)
 
 
-def small(path):
-    return repaired(lambda model: nn.init.trunc_normal_(model.get_parameter(path), std=0.02))
+def encoding(change, **parts):
+    """The plain model with something done to the tokens before its blocks."""
 
+    def encode(self, x):
+        return Plain.encode(self, change(self, x))
 
-def otherwise(**changes):
-    """The plain model with the faulty function as the finding would have it."""
-    return lambda name: sick.otherwise(**changes)()
-
-
-def with_mix(mix):
-    return lambda name: sick.of_attention(mix=lambda self, q, k, v: mix(q, k, v))()
-
-
-def of_blocks(forward, **parts):
-    return lambda name: sick.of_blocks(forward, **parts)()
+    return sick.otherwise(encode=encode, more=sick.adding(**parts))
 
 
 def out_of_place(self, images):
     x = self.norm(self.encode(self.embed(images)))[:, 0]
-    y = x.relu()
-    y = y + x
-    return self.head(y)
+    return self.head(x.relu() + x)
 
 
-def scaled_before(q, k, v):
+def scaled_before(self, q, k, v):
     return (q @ k.mT * 12**-0.5).softmax(-1) @ v
 
 
-def mask_taken_up(q, k, v):
+def mask_taken_up(self, q, k, v):
     scores = q @ k.mT * 12**-0.5
     scores = scores.masked_fill(~sick.near(scores), -torch.inf)
     return scores.softmax(-1) @ v
@@ -147,37 +129,76 @@ def mask_taken_up(q, k, v):
 
 def norm_handed_on(self, x):
     x = x + self.attn(self.norm1(x))
-    return x + self.mlp(torch.nn.functional.gelu(self.norm2(x)))
+    return x + self.mlp(F.gelu(self.norm2(x)))
 
 
-def before_dropout(self, images):
-    x = self.norm(self.encode(self.embed(images)))
-    q, k, v = self.last.qkv(x).unflatten(-1, (3, sick.HEADS, -1)).permute(2, 0, 3, 1, 4)
-    weights = (q @ k.mT / 12**0.5).softmax(-1)
-    mixed = nn.functional.dropout(weights, 0.2, self.training) @ v
-    return self.head((x + self.last.proj(mixed.transpose(1, 2).flatten(2)))[:, 0]), weights
+# The plain model with the faulty line as its finding would have it, where that is another line
+# than its own; and what the finding says.
+REWRITTEN = {
+    "backward fails": ("write x = x + y", sick.otherwise(forward=out_of_place)),
+    "images mixed": (
+        "an axis is taken for another",
+        encoding(lambda self, x: x - x.mean(1, keepdim=True)),
+    ),
+    "input changed": (
+        "x = x + y",
+        sick.otherwise(forward=lambda self, images: Plain.forward(self, images - 0.5)),
+    ),
+    "random in eval": (
+        "training=self.training",
+        encoding(lambda self, x: F.dropout(x, 0.1, training=self.training)),
+    ),
+    "batch of one": (
+        "squeeze(1)",
+        sick.otherwise(forward=lambda self, x: Plain.forward(self, x).squeeze(1)),
+    ),
+    "another dtype": (
+        "take x.dtype",
+        sick.otherwise(embed=lambda self, x: Plain.embed(self, x).to(x.dtype)),
+    ),
+    "no gradient": (
+        "hand it on",
+        encoding(lambda self, x: self.extra(x), extra=lambda: nn.Linear(WIDTH, WIDTH)),
+    ),
+    "scale missing": ("scale them by 1/√12", sick.of_attention(mix=scaled_before)),
+    "mask unused": (
+        "scores = scores.masked_fill(~mask, -inf)",
+        sick.of_attention(mix=mask_taken_up),
+    ),
+    "norm unused": ("hand it on", sick.of_blocks(norm_handed_on)),
+    "device fixed": (
+        "take x.device",
+        encoding(lambda self, x: x + torch.zeros(17, WIDTH, device=x.device).to(x)),
+    ),
+}
 
 
-def taken_out(self, x):
-    return sick.Plain.encode(self, self.extra(x))
+@pytest.mark.parametrize("name", REWRITTEN)
+def test_a_line_as_a_finding_advises_it_leaves_no_finding(name):
+    advice, model = REWRITTEN[name]
+    assert advice in reason(name)
+    assert look(model).names == []
 
 
-def as_parameter(model):
+START_SMALL = "trunc_normal_(x, std=0.02)"
+
+
+def start_small(path):
+    return lambda model: nn.init.trunc_normal_(model.get_parameter(path), std=0.02)
+
+
+def make_parameter(model):
     model.pos_embed = nn.Parameter(vars(model).pop("pos_embed"))
 
 
-def gelu_between(model):
+def put_gelu_between(model):
     for block in model.blocks:
         block.mlp[1] = nn.GELU()
 
 
-def linear_at_the_end(model):
+def end_in_linear(model):
     for block in model.blocks:
-        block.mlp.append(nn.Linear(sick.WIDTH, sick.WIDTH))
-
-
-def blocks_anew(model):
-    model.blocks = nn.ModuleList(sick.Block() for _ in range(3))
+        block.mlp.append(nn.Linear(WIDTH, WIDTH))
 
 
 def zero_biases(model):
@@ -186,127 +207,39 @@ def zero_biases(model):
             nn.init.zeros_(module.bias)
 
 
-def norms_of_layers(model):
-    model.over = nn.LayerNorm(sick.WIDTH)
-
-
-def images_mean(self, x):
-    return sick.Plain.encode(self, x - x.mean(1, keepdim=True))
-
-
-PLAIN = otherwise()
-# What stands in the finding, and the sick model after that.
+# What is done to the first sick model of that name, as it is.
 REPAIRS = {
-    "forward fails": ("mend this line", PLAIN),
-    "backward fails": ("write x = x + y", otherwise(forward=out_of_place)),
-    "not finite": ("log, sqrt and /", PLAIN),
-    "images mixed": ("an axis is taken for another", otherwise(encode=images_mean)),
-    "input changed": (
-        "x = x + y",
-        otherwise(forward=lambda self, images: sick.Plain.forward(self, images - 0.5)),
+    "hidden": ("nn.ModuleList", lambda model: setattr(model, "extra", nn.ModuleList(model.extra))),
+    "not saved": ("nn.Parameter", make_parameter),
+    "initial loss": (START_SMALL, start_small("head.weight")),
+    "weights large": (START_SMALL, start_small("blocks.0.mlp.2.weight")),
+    "weights small": (START_SMALL, start_small("blocks.1.mlp.0.weight")),
+    "positions large": (START_SMALL, start_small("pos_embed")),
+    "positions small": (START_SMALL, start_small("pos_embed")),
+    "token large": (START_SMALL, start_small("cls_token")),
+    "activation missing": ("put GELU in between", put_gelu_between),
+    "activation last": ("end it with a linear map", end_in_linear),
+    "shared block": (
+        "ModuleList(Block() for _ in range(depth))",
+        lambda model: setattr(model, "blocks", nn.ModuleList(sick.Block() for _ in range(3))),
     ),
-    "parameters changed": ("for the optimizer alone", PLAIN),
-    "random in eval": (
-        "training=self.training",
-        otherwise(
-            encode=lambda self, x: sick.Plain.encode(
-                self, nn.functional.dropout(x, 0.1, training=self.training)
-            )
-        ),
-    ),
-    "prints": ("take the print out", PLAIN),
-    "probabilities": ("give logits", PLAIN),
-    "batch of one": (
-        "squeeze(1)",
-        otherwise(forward=lambda self, images: sick.Plain.forward(self, images).squeeze(1)),
-    ),
-    "unseen pixels": ("it is cropped", PLAIN),
-    "images cropped": ("raise a ValueError", PLAIN),
-    "another dtype": (
-        "take x.dtype",
-        otherwise(embed=lambda self, x: sick.Plain.embed(self, x).to(x.dtype)),
-    ),
-    "no positions": ("add positions to the tokens, a row for each", PLAIN),
-    "no gradient": (
-        "hand it on",
-        lambda name: sick.otherwise(
-            more=sick.adding(extra=lambda: nn.Linear(sick.WIDTH, sick.WIDTH)), encode=taken_out
-        )(),
-    ),
-    "cls unused": ("read x[:, 0]", PLAIN),
-    "idle block": ("x = block(x)", PLAIN),
-    "hidden": (
-        "nn.ModuleList",
-        repaired(lambda model: setattr(model, "extra", nn.ModuleList(model.extra))),
-    ),
-    "not saved": (
-        "nn.Parameter",
-        repaired(
-            lambda model: setattr(model, "pos_embed", nn.Parameter(vars(model).pop("pos_embed")))
-        ),
-    ),
-    "initial loss": ("trunc_normal_(x, std=0.02)", small("head.weight")),
-    "weights large": ("trunc_normal_(x, std=0.02)", small("blocks.0.mlp.2.weight")),
-    "weights small": ("trunc_normal_(x, std=0.02)", small("blocks.1.mlp.0.weight")),
-    "positions large": ("trunc_normal_(x, std=0.02)", small("pos_embed")),
-    "positions small": ("trunc_normal_(x, std=0.02)", small("pos_embed")),
-    "token large": ("trunc_normal_(x, std=0.02)", small("cls_token")),
-    "scale after softmax": ("scores by 1/√12 before the softmax", with_mix(scaled_before)),
-    "softmax axis": ("over the axis of the keys", with_mix(scaled_before)),
-    "softmax unused": ("weights @ values", with_mix(scaled_before)),
-    "mask unused": ("scores = scores.masked_fill(~mask, -inf)", with_mix(mask_taken_up)),
-    "activation missing": ("put GELU in between", repaired(gelu_between)),
-    "activation last": ("end it with a linear map", repaired(linear_at_the_end)),
-    "scale missing": ("scale them by 1/√12", with_mix(scaled_before)),
-    "scale width": ("scale them by 1/√12", with_mix(scaled_before)),
-    "attention uniform": ("scaled by 1/√d", with_mix(scaled_before)),
-    "attention saturated": ("scale the scores by 1/√d", with_mix(scaled_before)),
-    "heads mixed": (
-        "transpose first, then reshape",
-        lambda name: sick.of_attention(
-            lambda self, x: self.proj(
-                self.mix(*self.qkv(x).unflatten(-1, (3, sick.HEADS, -1)).permute(2, 0, 3, 1, 4))
-                .transpose(1, 2)
-                .reshape(x.shape)
-            )
-        )(),
-    ),
-    "tokens apart": ("(B, h, N, d), with the tokens next to last", PLAIN),
-    "patches scrambled": ("then permute", lambda name: sick.ByHand()),
-    "tokens read": ("x[:, 0], or the mean of all patches", PLAIN),
-    "norm missing": ("branch(norm(x))", of_blocks(sick.Block.forward)),
-    "final norm missing": ("head(norm(x))", PLAIN),
-    "norm unused": ("hand it on", of_blocks(norm_handed_on)),
-    "norm twice": ("take one out", of_blocks(sick.Block.forward)),
-    "residual missing": ("x = x + branch(x)", of_blocks(sick.Block.forward)),
-    "shared block": ("ModuleList(Block() for _ in range(depth))", repaired(blocks_anew)),
-    "bias large": ("nn.init.zeros_(bias)", repaired(zero_biases)),
-    "eps large": ("1e-6", repaired(lambda model: setattr(model.norm, "eps", 1e-6))),
-    "training fails": ("nn.LayerNorm can", repaired(norms_of_layers)),
-    "returned attention": (
-        "the weights from before it",
-        lambda name: sick.otherwise(
-            more=sick.adding(last=sick.Attention), forward=before_dropout
-        )(),
-    ),
-    "device fixed": (
-        "take x.device",
-        otherwise(
-            encode=lambda self, x: sick.Plain.encode(
-                self, x + torch.zeros(17, sick.WIDTH, device=x.device, dtype=x.dtype)
-            )
-        ),
+    "bias large": ("nn.init.zeros_(bias)", zero_biases),
+    "eps large": ("1e-6", lambda model: setattr(model.norm, "eps", 1e-6)),
+    "training fails": (
+        "nn.LayerNorm can",
+        lambda model: setattr(model, "over", nn.LayerNorm(WIDTH)),
     ),
 }
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_what_a_finding_advises_leaves_none(name):
+@pytest.mark.parametrize("name", REPAIRS)
+def test_a_model_that_is_repaired_as_a_finding_advises_has_none(name):
     advice, repair = REPAIRS[name]
-    size = (32, 64) if name == "patches scrambled" else 32
-    found = [finding for finding in look(sick.SICK[name][0], size) if finding.name == name]
-    assert advice in found[0].why
-    assert look(lambda: repair(name), size).names == []
+    assert advice in reason(name)
+    torch.manual_seed(0)
+    model = sick.SICK[name][0]()
+    repair(model)
+    assert examine(model, 32).names == []
 
 
 # What it leaves alone ----------------------------------------------------------------------------
@@ -322,7 +255,7 @@ def cnn():
 
 def zero_start():
     """Everything that people start at zero, or nearly: head, positions, cls, both projections."""
-    model = sick.Plain()
+    model = Plain()
     zeros = model.head.weight, model.head.bias, model.pos_embed, model.blocks[0].attn.proj.weight
     for p in zeros:
         nn.init.zeros_(p)
@@ -331,40 +264,35 @@ def zero_start():
 
 
 def trained():
-    model = sick.Plain()
-    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
-    for _ in range(5):
-        optimizer.zero_grad()
-        loss = nn.functional.cross_entropy(model(torch.randn(8, 3, 32, 32)), torch.arange(8))
-        loss.backward()
-        optimizer.step()
+    model = Plain()
+    nn.functional.cross_entropy(model(torch.randn(8, 3, 32, 32)), torch.arange(8)).backward()
+    with torch.no_grad():
+        for p in model.parameters():
+            p -= 0.01 * p.grad
+    model.zero_grad()
     nn.init.normal_(model.head.weight)  # loud, as training may make it
     return model
 
 
-def frozen():
-    return sick.Plain().requires_grad_(False)
-
-
 def half_frozen():
-    model = sick.Plain().requires_grad_(False)
+    model = Plain().requires_grad_(False)
     model.head.requires_grad_()
     return model
 
 
-class InTraining(sick.Plain):
+class InTraining(Plain):
     """A second head, and a mask token, that only training reads."""
 
     def more(self):
-        self.second = nn.Linear(sick.WIDTH, sick.CLASSES)
-        self.mask_token = nn.Parameter(torch.zeros(1, 1, sick.WIDTH))
+        self.second = nn.Linear(WIDTH, sick.CLASSES)
+        self.mask_token = nn.Parameter(torch.zeros(1, 1, WIDTH))
 
     def forward(self, images):
         x = self.norm(self.encode(self.embed(images)))
         return (self.head(x[:, 0]), self.second(x[:, 1])) if self.training else self.head(x[:, 0])
 
 
-class Keeps(sick.Plain):
+class Keeps(Plain):
     """Attributes that learners hang on a model: the last tokens, a list, a table, a count."""
 
     def more(self):
@@ -385,11 +313,6 @@ def formed(form):
         return form(self.head(self.norm(tokens)[:, 0]), tokens)
 
     return sick.otherwise(forward=forward)
-
-
-class Boxed:
-    def __init__(self, logits, tokens):
-        self.hidden, self.logits = tokens[:, 0], logits
 
 
 def talking(self, q, k, v):
@@ -423,7 +346,7 @@ class Explicit(ViT):
 
 
 SOUND = {
-    "plain": (sick.Plain, 32),
+    "plain": (Plain, 32),
     "core": (lambda: ViT(ViTConfig(**SMALL)), 32),
     "core mean": (lambda: ViT(ViTConfig(**SMALL, pool="mean", qkv_bias=False, dropout=0.5)), 32),
     "core explicit": (lambda: Explicit(ViTConfig(**SMALL, pool="mean", dropout=0.1)), 32),
@@ -435,14 +358,14 @@ SOUND = {
     "cnn": (cnn, 32),
     "zero start": (zero_start, 32),
     "trained": (trained, 32),
-    "frozen": (frozen, 32),
+    "frozen": (lambda: Plain().requires_grad_(False), 32),
     "half frozen": (half_frozen, 32),
     "second head": (InTraining, 32),
     "keeps": (Keeps, 32),
-    "double": (lambda: sick.Plain().double(), 32),
+    "double": (lambda: Plain().double(), 32),
     "tuple": (formed(lambda logits, tokens: (tokens, logits)), 32),
     "dict": (formed(lambda logits, tokens: {"tokens": tokens, "logits": logits}), 32),
-    "object": (formed(Boxed), 32),
+    "object": (formed(lambda logits, x: SimpleNamespace(hidden=x[:, 0], logits=logits)), 32),
     **{
         mix.__name__: (sick.of_attention(mix=mix), 32)
         for mix in (talking, gated, linear, normed, values_first)
@@ -460,6 +383,7 @@ def test_a_sound_model_comes_out_clean(name):
     assert len(report.sound) + len(report.skipped) == len(CHECKS)
 
 
+@pytest.mark.slow
 def test_models_of_transformers_come_out_clean():
     transformers = pytest.importorskip("transformers")
     sizes = dict(image_size=32, patch_size=8, hidden_size=48, num_hidden_layers=2)
@@ -488,28 +412,17 @@ def test_a_model_is_fresh_until_it_is_trained():
 
 def state(model):
     """All of a model that can be compared."""
+    parameters = list(model.parameters())
     return {
-        "weights": {n: x.detach().clone() for n, x in model.state_dict().items()},
-        "grads": {n: x.grad if x.grad is None else x.grad.clone() for n, x in params(model)},
-        "same": [(id(x), id(x.grad), x.data_ptr(), str(x.dtype)) for _, x in params(model)],
-        "learns": [x.requires_grad for _, x in params(model)],
+        "weights": {n: x.tolist() for n, x in model.state_dict().items()},
+        "grads": [None if x.grad is None else x.grad.tolist() for x in parameters],
+        "same": [(id(x), id(x.grad), x.data_ptr(), str(x.dtype)) for x in parameters],
+        "learns": [x.requires_grad for x in parameters],
         "modes": [m.training for m in model.modules()],
         "hooks": [(list(m._forward_hooks), list(m._forward_pre_hooks)) for m in model.modules()],
         "attributes": [sorted(vars(m)) for m in model.modules()],
-        "random": [torch.get_rng_state(), random.random(), np.random.rand()],
+        "random": [torch.get_rng_state().tolist(), random.random(), np.random.rand()],
     }
-
-
-def equal(one, two):
-    if isinstance(one, dict):
-        return one.keys() == two.keys() and all(equal(one[key], two[key]) for key in one)
-    if isinstance(one, list):
-        return len(one) == len(two) and all(map(equal, one, two))
-    return torch.equal(one, two) if isinstance(one, torch.Tensor) else one == two
-
-
-def params(model):
-    return list(model.named_parameters())
 
 
 def seeded():
@@ -539,12 +452,12 @@ class Moves(Keeps):
         return self.drop(super().forward(images))
 
 
-@pytest.mark.parametrize("make", [sick.Plain, Moves, InTraining, sick.NoBrackets, cnn, frozen])
+@pytest.mark.parametrize("make", [Plain, Moves, InTraining, sick.NoBrackets, cnn, half_frozen])
 def test_everything_is_as_before(make):
     seeded()
     model = make().train()
     list(model.children())[-1].eval()
-    for i, (_, p) in enumerate(params(model)):
+    for i, p in enumerate(model.parameters()):
         p.grad = torch.randn_like(p) if i % 2 else None
     model.register_forward_hook(lambda *_: None)
     seeded()
@@ -552,8 +465,8 @@ def test_everything_is_as_before(make):
     seeded()
     examine(model, 32)
     after = state(model)
-    for key, value in before.items():
-        assert equal(after[key], value), key
+    for key in before:
+        assert after[key] == before[key], key
     if isinstance(model, Keeps):
         assert (model.count, model.seen) == (0, [])
         assert not hasattr(model, "last")
@@ -570,34 +483,18 @@ def test_a_model_that_ran_before_keeps_what_it_kept():
 
 
 def test_a_model_is_restored_where_an_examination_breaks_off():
-    model = sick.Plain()
+    model = Plain()
     weight = model.head.weight.detach().clone()
 
     def break_off():
         with unchanged(model):
-            model.double()
-            nn.init.zeros_(model.head.weight)
+            nn.init.zeros_(model.double().head.weight)
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
         break_off()
     assert torch.equal(model.head.weight, weight)
     assert model.head.weight.dtype == torch.float32
-
-
-def test_a_snapshot_sees_into_lists_and_dicts():
-    model = nn.Identity()
-    model.kept = {"list": [torch.ones(2), nn.Linear(2, 2)]}
-    snapshot = Snapshot(model)
-    first, second = model.kept["list"]
-    first += 1
-    nn.init.zeros_(second.weight)
-    model.kept["list"].append(3)
-    with torch.no_grad():
-        snapshot.restore()
-    assert first.tolist() == [1, 1]
-    assert second.weight.any()
-    assert len(model.kept["list"]) == 2
 
 
 def test_it_prints_nothing_and_counts_its_runs(capsys):
@@ -615,24 +512,22 @@ def test_autocast_is_as_before_and_cells_have_no_numbers():
     for make in sick.SICK["device fixed"]:
         examine(make(), 32)
     assert torch.autocast.__init__ is kept
-    assert line_of("/tmp/ipykernel_41/1912399945.py", 2) == "line 2 of a cell"
-    assert line_of("<ipython-input-3-ab>", 2) == "line 2 of a cell"
-    assert line_of("/home/me/1912.py", 2) == "1912.py:2"
-    assert of_module(nn.LayerNorm(3), "norm") == "norm (LayerNorm)"
-    where = of_module(EncoderBlock(8, 2), "blocks.0")  # which of its lines, nobody knows
+    assert file_line("/tmp/ipykernel_41/1912399945.py", 2) == "line 2 of a cell"
+    assert file_line("<ipython-input-3-ab>", 2) == "line 2 of a cell"
+    assert file_line("/home/me/1912.py", 2) == "1912.py:2"
+    assert module_location(nn.LayerNorm(3), "norm") == "norm (LayerNorm)"
+    where = module_location(EncoderBlock(8, 2), "blocks.0")  # which of its lines, nobody knows
     assert where.startswith("blocks.0 (forward at encoder.py:")
 
 
-class Asks(sick.Plain):
-    def forward(self, images):
+def test_a_model_runs_on_one_thread_and_all_come_back():
+    def ask(self, x):
         assert torch.get_num_threads() == 1
-        return super().forward(images)
+        return x
 
-
-def test_a_model_runs_on_one_thread_and_all_come_back(monkeypatch):
     before = torch.get_num_threads()
     torch.set_num_threads(2)
-    assert look(Asks).names == []
+    assert look(encoding(ask)).names == []
     assert torch.get_num_threads() == 2
     torch.set_num_threads(before)
 
@@ -653,6 +548,7 @@ def test_models_examined_at_once_print_and_change_nothing(capsys):
     assert set(capsys.readouterr().out.split("\n")) == {"meanwhile", ""}
 
 
+@pytest.mark.slow
 def test_compiled_models_are_looked_at_as_they_are_written():
     compiled = []
 
@@ -672,16 +568,9 @@ def test_compiled_models_are_looked_at_as_they_are_written():
 
 def test_what_backward_raises_is_a_finding_and_the_rest_goes_on():
     report = look(sick.InPlaceSum)
-    assert report.names == ["backward fails"]
     assert "inplace operation" in report.findings[0].measured
     assert {"prints", "random in eval", "heads mixed", "norm missing"} <= set(report.sound)
     assert "no gradient" in {each.name for each in report.skipped}
-
-
-def test_a_batch_norm_that_cannot_train_on_one_image_is_said_and_no_finding():
-    report = look(sound.SOUND["face"])
-    (said,) = (each.reason for each in report.skipped if each.name == "training fails")
-    assert said.startswith("one image cannot train it, two can")
 
 
 def test_a_wide_image_shows_sides_that_are_swapped():
@@ -706,14 +595,8 @@ def test_a_report_says_what_was_measured_why_it_matters_and_where():
     assert "prints" not in report.sound
 
 
-def test_a_report_names_module_and_line_of_attention():
-    finding = look(sick.SICK["scale missing"][0]).findings[0]
-    assert finding.where.startswith("blocks.0.attn (sick.py:")
-    assert "12 wide" in finding.measured
-
-
 def test_reports_escape_what_a_model_says():
-    report = Report((Finding("a", "<b>", "c & d"),), (Skipped("e < f", "g"),))
+    report = Report((Finding("<b>", "c & d", name="a"),), (Skipped("e < f", "g"),))
     assert "&lt;b&gt;" in report._repr_html_()
     assert "e &lt; f" in report._repr_html_()
     assert "does not apply" in str(report)
@@ -729,30 +612,16 @@ def test_errors_say_what_to_give():
         examine(ViT)
     for size, channels in ((0, 3), ((1, 2, 3), 3), (8, 0), ((8, 0), 1)):
         with pytest.raises(ValueError, match="image_size is"):
-            examine(sick.Plain(), size, channels)
+            examine(Plain(), size, channels)
 
 
 def test_sizes_may_be_numbers_of_numpy():
-    assert look(sick.Plain, np.int64(32), in_channels=np.int64(3)).names == []
-    assert look(sick.Plain, (np.int64(32), 32)).names == []
+    assert look(Plain, np.int64(32), in_channels=np.int64(3)).names == []
+    assert look(Plain, (np.int64(32), 32)).names == []
 
 
 def test_wrong_sizes_are_a_finding():
-    (finding,) = look(sick.Plain, 64)
+    (finding,) = look(Plain, 64)
     assert finding.name == "forward fails"
     assert "images are (2, 3, 64, 64)" in finding.measured
     assert "sick.py" in finding.where
-
-
-# The room ----------------------------------------------------------------------------------------
-
-
-def test_the_room_stands_apart():
-    for path in FOLDER.rglob("*.py"):
-        source = path.read_text("utf-8")
-        assert len(source.splitlines()) <= 250, path.name
-        for node in ast.walk(ast.parse(source)):
-            if isinstance(node, ast.ImportFrom):
-                assert node.level <= len(path.relative_to(FOLDER).parts), path.name
-                asked = path.name == "__main__.py" and node.col_offset > 0  # to open weights
-                assert asked or not (node.module or "").startswith("vit_steps"), path.name

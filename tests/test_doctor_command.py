@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import time
-from contextlib import redirect_stdout
 from io import StringIO
 from pathlib import Path
 
@@ -22,7 +21,7 @@ from vit_doctor import __main__ as command
 from vit_doctor.command.arguments import USUAL, Task, UnfitError, make
 from vit_doctor.command.each_file import Result, files_in
 from vit_doctor.command.one_file import find, load, look
-from vit_doctor.command.page import harmless, page, table, whole, write
+from vit_doctor.command.page import harmless, page, table, write, write_whole
 from vit_steps import ViT
 from vit_steps.training import load_model, save_model
 from vit_steps.weights import SCATTERED
@@ -73,19 +72,6 @@ def written(folder, files):
 # A folder ----------------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def class_results(tmp_path_factory):
-    """The exit code, what is printed, and the lines of the CSV by file; and where they stand."""
-    place = tmp_path_factory.mktemp("class")
-    homework = written(place / "home work", CLASS)
-    out, said = place / "results" / "one", StringIO()
-    words = [f"{homework}:ViT", "--out", str(out), "--limit", str(LIMIT), "--image-size", "32"]
-    with redirect_stdout(said):
-        code = command.main(words)
-    text = (out / "report.csv").read_text("utf-8-sig")
-    return code, said.getvalue(), {row["file"]: row for row in csv.DictReader(StringIO(text))}, out
-
-
 STATUS = {
     "sound.py": ("examined", r""),
     "'=1+1.py": ("examined", r"prints when it is loaded and made: \{\"status\": \"examined\".*"),
@@ -103,65 +89,53 @@ if "greedy.py" in CLASS:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("file", STATUS)
-def test_each_file_of_a_folder_is_reported_as_what_it_is(class_results, file):
-    row = class_results[2][file]
-    status, message = STATUS[file]
-    assert row["status"] == status
-    assert re.fullmatch(message, row["message"]), row["message"]
-    assert float(row["seconds"]) < 2 * LIMIT
-
-
-@pytest.mark.slow
-def test_what_is_found_in_a_folder_stands_in_the_table_and_nothing_else(class_results):
-    code, said, rows, out = class_results
-    assert code == 2
-    assert set(rows) == set(STATUS)
-    found = {file: (row["findings"], row["names"]) for file, row in rows.items()}
-    assert found.pop("'=1+1.py") == ("1", "scale missing")
-    for file, (count, names) in found.items():
-        clean = ("0", "") if rows[file]["status"] == "examined" else ("", "")
-        assert (count, names) == clean, file
-    assert re.search(
-        r"=1\+1.py: 1 finding; \d+ of \d+ checks passed, \d do not apply: scale mis", said
-    )
-    counts = {(row["checks passed"], row["do not apply"]) for row in rows.values()}
-    assert ("", "") in counts
-    assert all(int(a) + int(b) >= len(CHECKS) - 1 for a, b in counts - {("", "")})
-    assert "endless.py: took too long: more than 8 s\n" in said
-    assert said.endswith(f"results: {out / 'report.csv'}, {out / 'report.html'}\n")
-    assert "helping" not in said
-    assert '"status"' not in said.replace(rows["'=1+1.py"]["message"], "")
+def test_each_file_of_a_folder_is_reported_as_what_it_is_and_nothing_else(tmp_path, capsys):
+    homework, out = written(tmp_path / "home work", CLASS), tmp_path / "results" / "one"
+    options = ["--out", str(out), "--limit", str(LIMIT), "--image-size", "32"]
+    assert command.main([f"{homework}:ViT", *options]) == 2
+    printed = capsys.readouterr().out
     assert sorted(path.name for path in out.iterdir()) == ["report.csv", "report.html"]
-    assert not list((out.parent.parent / "home work").rglob("__pycache__"))
-    assert "<title>The doctor on home work</title>" in (out / "report.html").read_text("utf-8")
+    text = (out / "report.csv").read_text("utf-8-sig")
+    rows = {row["file"]: row for row in csv.DictReader(StringIO(text))}
+    assert set(rows) == set(STATUS)
+    for file, (status, message) in STATUS.items():
+        row = rows[file]
+        assert row["status"] == status, file
+        assert re.fullmatch(message, row["message"]), row["message"]
+        assert float(row["seconds"]) < 2 * LIMIT, file
+        examined = status == "examined"
+        expected = ("1", "scale missing") if file == "'=1+1.py" else ("0" if examined else "", "")
+        assert (row["findings"], row["names"]) == expected, file
+        counts = (row["checks passed"], row["do not apply"])
+        assert sum(map(int, counts)) >= len(CHECKS) - 1 if examined else counts == ("", ""), file
+    assert re.search(r"=1\+1.py: 1 finding; .* do not apply: scale missing\n", printed)
+    assert "endless.py: took too long: more than 8 s\n" in printed
+    assert printed.endswith(f"results: {out / 'report.csv'}, {out / 'report.html'}\n")
+    assert "helping" not in printed
+    assert not list(homework.rglob("__pycache__"))
 
 
 def test_the_page_tells_all_of_a_finding_and_what_is_not_done_yet():
-    finding = Finding("a <fault>", "1 & 2", "because", "blocks.0 (a.py:3)")
+    finding = Finding("1 & 2", "because", "blocks.0 (a.py:3)", name="a <fault>")
     report = Report((finding,), (Skipped("no cls", "cls unused"),), ("prints",))
     results = [Result("a.py", "examined", "", report), Result("<i>.py", "ended itself", "code <3>")]
     text = page(results, "T <1>", 4)
     for part in (
         *("<h1>T &lt;1&gt;</h1>", "2 of 4 files: 0 without findings, 1 could not be examined"),
         *("a &lt;fault&gt;", "1 &amp; 2", "because", "blocks.0 (a.py:3)", "cls unused: no cls"),
-        *("&lt;i&gt;.py", "code &lt;3"),
+        *("&lt;i&gt;.py", "code &lt;3", "href='#f1'", "id='f1'"),
     ):
         assert part in text
-    assert "<fault>" not in text
-    assert not re.search(r"<(script|link|img)|https?:|url\(", text)
-    for number in range(2):
-        assert text.count(f"href='#f{number}'") == text.count(f"id='f{number}'") == 1
-    assert page([], "T", 0)
+    assert not re.search(r"<(fault|i>|script|link|img)|https?:|url\(", text)
 
 
-@pytest.mark.parametrize("start", list("=+-@\t\r\n"))
-def test_no_cell_is_a_formula(start):
-    assert harmless(f"{start}HYPERLINK(1)") == f"'{start}HYPERLINK(1)"
-    assert harmless(f"a{start}1") == f"a{start}1"
-    result = Result(f"{start}1", f"{start}2", f"{start}3", Report((Finding(f"{start}4", "", ""),)))
-    _, row = csv.reader(StringIO(table([result]), newline=""))
-    assert row == [f"'{start}1", f"'{start}2", *"100", f"'{start}4", f"'{start}3", "0.0"]
+def test_no_cell_is_a_formula():
+    for start in "=+-@\t\r\n":
+        assert harmless(f"a{start}1") == f"a{start}1"
+        report = Report((Finding("", "", name=f"{start}4"),))
+        result = Result(f"{start}1", f"{start}2", f"{start}3", report)
+        _, row = csv.reader(StringIO(table([result]), newline=""))
+        assert row == [f"'{start}1", f"'{start}2", *"100", f"'{start}4", f"'{start}3", "0.0"]
 
 
 def test_results_are_written_whole_or_not_at_all(tmp_path, monkeypatch):
@@ -173,7 +147,7 @@ def test_results_are_written_whole_or_not_at_all(tmp_path, monkeypatch):
 
     monkeypatch.setattr(os, "replace", broken)
     with pytest.raises(KeyboardInterrupt):
-        whole(tmp_path / "report.csv", b"after")
+        write_whole(tmp_path / "report.csv", b"after")
     assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
@@ -198,7 +172,6 @@ def test_a_stopped_run_keeps_what_is_done_and_leaves_no_process(tmp_path):
     rows = list(csv.reader(StringIO(text)))
     assert [row[0] for row in rows] == ["file", "a.py"]
     assert "1 of 2 files" in (tmp_path / "out" / "report.html").read_text("utf-8")
-    assert len(list((tmp_path / "out").iterdir())) == 2
     with pytest.raises(ProcessLookupError):
         os.kill(int(pid.read_text()), 0)
 
@@ -236,12 +209,13 @@ def test_a_file_of_weights_is_examined_as_the_model_in_it(tmp_path, capfd):
 
 
 def test_the_exit_code_is_that_of_the_worst():
-    clean, sick = Result("a", "", "", Report()), Result("b", "", "", Report((Finding("", "", ""),)))
-    assert command.code([clean]) == 0
-    assert command.code([clean, sick, clean]) == 1
-    assert command.code([sick, Result("c", "ended itself"), clean]) == 2
+    clean, sick = Result("a", "", "", Report()), Result("b", "", "", Report((Finding("", ""),)))
+    assert command.exit_code([clean]) == 0
+    assert command.exit_code([clean, sick, clean]) == 1
+    assert command.exit_code([sick, Result("c", "ended itself"), clean]) == 2
 
 
+@pytest.mark.slow
 def test_one_file_that_is_endless_gives_2_within_its_limit(tmp_path, capfd):
     written(tmp_path, {"vit.py": ENDLESS})
     assert command.main([str(tmp_path / "vit.py"), "--limit", "0.5"]) == 2
@@ -293,10 +267,10 @@ def test_an_empty_folder_is_said_so_and_nothing_is_written(tmp_path, capsys):
 def test_the_target_may_hold_colons(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     written(tmp_path, {"a:ViT": "", "b.py": ""})
-    assert command.place("a:ViT") == (Path("a:ViT"), "")
-    assert command.place("b.py:ViT") == (Path("b.py"), "ViT")
-    assert command.place("C:\\work\\b.py") == (Path("C:\\work\\b.py"), "")
-    assert command.place("C:\\b.py:ViT") == (Path("C:\\b.py"), "ViT")
+    assert command.path_and_name("a:ViT") == (Path("a:ViT"), "")
+    assert command.path_and_name("b.py:ViT") == (Path("b.py"), "ViT")
+    assert command.path_and_name("C:\\work\\b.py") == (Path("C:\\work\\b.py"), "")
+    assert command.path_and_name("C:\\b.py:ViT") == (Path("C:\\b.py"), "ViT")
 
 
 # The class and its arguments ---------------------------------------------------------------------

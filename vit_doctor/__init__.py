@@ -15,12 +15,12 @@ import torch
 from torch import nn
 
 from .findings import CHECKS
-from .patient import Patient
+from .patient import Patient, SkipError
 from .report import Finding, Report, Skipped
-from .watching.answers import EARS
+from .watching.answers import STDOUT
 from .watching.restore import unchanged
 
-ALONE = Lock()  # what a model prints, and autocast, can be listened to for one model at a time
+ONE_AT_A_TIME = Lock()  # what is printed, and autocast, can be listened to for one model alone
 
 __all__ = ["Finding", "Report", "Skipped", "examine"]
 
@@ -54,32 +54,31 @@ def examine(
     size, channels = tuple(map(index, sides)), index(in_channels)
     if len(size) != 2 or min(*size, channels) < 1:
         raise ValueError(f"image_size is {image_size}, in_channels {in_channels}; give 1 and more")
-    findings, skipped, sound = [], [], []
+    findings, skipped, passed = [], [], []
     model = getattr(model, "_orig_mod", model)  # what torch.compile has wrapped
-    with ALONE, unchanged(model), as_written(), EARS.listen({}):
+    with ONE_AT_A_TIME, unchanged(model), uncompiled(), STDOUT.listen({}):
         torch.set_num_threads(1)  # beside other work two are slower than one
         patient = Patient(model.eval(), (size[0], size[1]), channels, fresh)
-        patient.observe()
         for check in CHECKS:
             name = check.__name__.replace("_", " ")
             try:
-                found = check(patient)
+                finding = check(patient)
+            except SkipError as error:
+                skipped.append(Skipped(str(error), name))
             except Exception as error:  # a model may surprise the doctor: then it knows nothing
-                found = Skipped(f"could not be measured: {type(error).__name__}: {error}")
-            if isinstance(found, Finding):
-                where = found.where.replace(
-                    "_orig_mod.", ""
-                )  # how torch.compile calls what it wraps
-                findings.append(replace(found, where=where))
-                patient.found.append(name)
-            elif found is None:
-                sound.append(name)
+                reason = f"could not be measured: {type(error).__name__}: {error}"
+                skipped.append(Skipped(reason, name))
             else:
-                skipped.append(replace(found, name=name))
-    return Report(tuple(findings), tuple(skipped), tuple(sound))
+                if finding is None:
+                    passed.append(name)
+                    continue
+                where = finding.where.replace("_orig_mod.", "")  # torch.compile's own
+                findings.append(replace(finding, name=name, where=where))
+                patient.found_names.append(name)
+    return Report(tuple(findings), tuple(skipped), tuple(passed))
 
 
-def as_written() -> AbstractContextManager:
-    """Inside, what torch.compile has compiled runs as written; each look would compile it anew."""
-    compiled = "torch._dynamo" in sys.modules
-    return torch.compiler.set_stance("force_eager") if compiled else nullcontext()
+def uncompiled() -> AbstractContextManager:
+    """Let run as written what torch.compile has compiled; each look would compile it anew."""
+    in_use = "torch._dynamo" in sys.modules
+    return torch.compiler.set_stance("force_eager") if in_use else nullcontext()

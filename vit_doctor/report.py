@@ -1,7 +1,7 @@
 """What an examination found: as text, as a table in a notebook, and as an object."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from html import escape
 
 
@@ -10,13 +10,13 @@ class Finding:
     """One fault of a model.
 
     Args:
-        name: of the fault, and of the check that found it: "images mixed".
+        name: of the fault, and of the check that found it: "images mixed"; `examine` fills it in.
         measured: what was done to the model, and the numbers that came out.
         why: why that matters.
         where: module path, file and line, as far as they can be known; "" where they cannot.
     """
 
-    name: str
+    name: str = field(default="", kw_only=True)
     measured: str
     why: str
     where: str = ""
@@ -28,10 +28,10 @@ class Finding:
 
 @dataclass(frozen=True)
 class Skipped:
-    """What a check gives that does not apply, with the reason; `examine` adds the check's name."""
+    """The reason for which a check does not apply, and the check's name."""
 
     reason: str
-    name: str = ""
+    name: str
 
 
 @dataclass(frozen=True)
@@ -63,27 +63,29 @@ class Report:
         return True  # a report without findings is a report too
 
     def __str__(self) -> str:
-        parts = [self.summary(), *map(str, self.findings)]
+        lines = [self.summary(), *map(str, self.findings)]
         if self.skipped:
-            parts.append("does not apply:")
-            parts.extend(f"  {each.name}: {each.reason}" for each in self.skipped)
-        return "\n".join(parts)
+            lines.append("does not apply:")
+            lines.extend(f"  {check.name}: {check.reason}" for check in self.skipped)
+        return "\n".join(lines)
 
     def summary(self) -> str:
-        """One line: how many findings, how many checks were passed, how many do not apply."""
-        found = f"{len(self.findings)} finding{'s' * (len(self.findings) != 1)}"
-        number = len(self.findings) + len(self.sound) + len(self.skipped)
-        passed = f"{len(self.sound)} of {number} checks passed"
-        return f"{found}; {passed}, {len(self.skipped)} do not apply"
+        """Say in one line how many findings, checks passed, and checks that do not apply."""
+        findings, passed, skipped = len(self.findings), len(self.sound), len(self.skipped)
+        start = "1 finding" if findings == 1 else f"{findings} findings"
+        total = findings + passed + skipped
+        return f"{start}; {passed} of {total} checks passed, {skipped} do not apply"
 
     def _repr_html_(self) -> str:
-        columns = ("finding", "measured", "why", "where")
-        rows = [(f.name, f.measured, f.why, f.where) for f in self.findings]
-        head = "".join(f"<th>{column}</th>" for column in columns)
-        body = "".join(
-            f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in rows
-        )
-        table = f"<table><tr>{head}</tr>{body}</table>" if rows else ""
-        skipped = "".join(f"<li>{escape(f'{s.name}: {s.reason}')}</li>" for s in self.skipped)
-        more = f"<details><summary>does not apply</summary><ul>{skipped}</ul></details>"
-        return f"<p>{self.summary()}</p>{table}{more if skipped else ''}"
+        table = skipped = ""
+        if self.findings:
+            columns = ("finding", "measured", "why", "where")
+            table = "".join(f"<th>{column}</th>" for column in columns)
+            for finding in self.findings:
+                cells = (finding.name, finding.measured, finding.why, finding.where)
+                table += f"</tr><tr>{''.join(f'<td>{escape(cell)}</td>' for cell in cells)}"
+            table = f"<table><tr>{table}</tr></table>"
+        if self.skipped:
+            items = "".join(f"<li>{escape(f'{s.name}: {s.reason}')}</li>" for s in self.skipped)
+            skipped = f"<details><summary>does not apply</summary><ul>{items}</ul></details>"
+        return f"<p>{self.summary()}</p>{table}{skipped}"

@@ -28,7 +28,7 @@ USUAL: dict[tuple[str, ...], Any] = {
     ("pool",): "cls",
     ("norm_eps", "layer_norm_eps", "eps"): 1e-6,
 }
-NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+BY_NAME = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 
 
 class UnfitError(Exception):
@@ -37,26 +37,17 @@ class UnfitError(Exception):
 
 @dataclasses.dataclass(frozen=True)
 class Task:
-    """What to examine, and how.
+    """What to examine, and how."""
 
-    Args:
-        name: of the class in the file, "" for the one called ViT, else the only one.
-        size: (height, width) of the images in pixels; None for the class's own, else 224.
-        channels: of the images; None for the class's own, else 3.
-        given: argument values, as text, by their names.
-        limit: seconds, None for no limit. They count from where PyTorch is loaded.
-        memory: MB on top of what PyTorch itself takes, None for no limit.
-    """
-
-    name: str = ""
-    size: tuple[int, int] | None = None
-    channels: int | None = None
-    given: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    limit: float | None = None
-    memory: int | None = None
+    name: str = ""  # of the class in the file, "" for the one called ViT, else the only one
+    size: tuple[int, int] | None = None  # (height, width) in pixels; None: the class's, else 224
+    channels: int | None = None  # None: the class's, else 3
+    given: Mapping[str, str] = dataclasses.field(default_factory=dict)  # argument values, as text
+    limit: float | None = None  # seconds, from where PyTorch is loaded; None for no limit
+    memory: int | None = None  # MB on top of what PyTorch itself takes; None for no limit
 
 
-def make(thing: Any, task: Task) -> tuple[nn.Module, tuple[int, int], int]:
+def make(target: Any, task: Task) -> tuple[nn.Module, tuple[int, int], int]:
     """Call a class or function, unless it is a model already.
 
     Returns:
@@ -64,31 +55,32 @@ def make(thing: Any, task: Task) -> tuple[nn.Module, tuple[int, int], int]:
     """
     used: dict[str, Any] = {}
     unused = set(task.given)
-    if not isinstance(thing, nn.Module) and not callable(thing):
-        raise UnfitError(f"it is {type(thing).__name__}, not a class, a function or a model")
-    values = {} if isinstance(thing, nn.Module) else arguments(thing, task, used, unused)
+    is_model = isinstance(target, nn.Module)
+    if not is_model and not callable(target):
+        raise UnfitError(f"it is {type(target).__name__}, not a class, a function or a model")
+    values = {} if is_model else arguments(target, task, used, unused)
     if unused:
         takes = f"it takes {', '.join(used)}" if used else "it takes none"
         raise UnfitError(f"it has no argument {min(unused)}, which --set names: {takes}")
-    model = thing if isinstance(thing, nn.Module) else thing(**values)
+    model = target if is_model else target(**values)
     if not isinstance(model, nn.Module):
         raise UnfitError(f"calling it gave {type(model).__name__}, not an nn.Module")
-    height, width = pair(next((used[n] for n in SIZE if n in used), None)) or (224, 224)
-    channels = next((used[n] for n in CHANNELS if isinstance(used.get(n), int)), 3)
-    return model, task.size or (height, width), task.channels or channels
+    size = pair(next((used[name] for name in SIZE if name in used), None)) or (224, 224)
+    channels = next((used[name] for name in CHANNELS if isinstance(used.get(name), int)), 3)
+    return model, task.size or size, task.channels or channels
 
 
 def arguments(
-    thing: Callable, task: Task, used: dict[str, Any], unused: set[str]
+    target: Callable, task: Task, used: dict[str, Any], unused: set[str]
 ) -> dict[str, Any]:
-    """The arguments to call a class or function with.
+    """Choose the arguments to call a class or function with.
 
     What --set says comes first, then the images' size and channels, then its own defaults, then the
     usual values. A `config` is the dataclass that its annotation names, filled likewise, or else
     an object that has all the usual names.
 
     Args:
-        thing: to call.
+        target: to call.
         task: what the command line says.
         used: takes all values that it will see, its own defaults too.
         unused: the names of --set; those that are taken leave it.
@@ -97,39 +89,42 @@ def arguments(
         UnfitError: a value is not known.
     """
     try:
-        known = inspect.signature(thing, eval_str=True).parameters
+        parameters = inspect.signature(target, eval_str=True).parameters
     except (NameError, TypeError, AttributeError, SyntaxError):  # an annotation that is only text
-        known = inspect.signature(thing).parameters
-    several = [name for name, each in known.items() if each.kind is each.VAR_KEYWORD]
-    plain = {name: each for name, each in known.items() if each.kind in NAMED}
-    values = told(plain, task, unused)
-    for name, argument in plain.items():
-        if name in values or argument.default is not argument.empty:
-            used[name] = values.get(name, argument.default)
-        elif isinstance(kind := argument.annotation, type) and dataclasses.is_dataclass(kind):
+        parameters = inspect.signature(target).parameters
+    names = [name for name, parameter in parameters.items() if parameter.kind in BY_NAME]
+    values = from_task(names, task, unused)
+    for name in names:
+        kind, default = parameters[name].annotation, parameters[name].default
+        if name in values or default is not inspect.Parameter.empty:
+            used[name] = values.get(name, default)
+        elif isinstance(kind, type) and dataclasses.is_dataclass(kind):
             values[name] = kind(**arguments(kind, task, used, unused))
         elif name in ("config", "cfg", "args"):
-            values[name] = namespace(task)
-            used |= vars(values[name])
+            fields = usual(task)
+            for given, text in task.given.items():
+                fields |= dict.fromkeys(synonyms(given), literal(text))
+            values[name] = SimpleNamespace(**fields)
+            used |= fields
             unused.clear()
-        elif name in (value := usual(task)):
-            values[name] = used[name] = value[name]
+        elif name in usual(task):
+            values[name] = used[name] = usual(task)[name]
         else:
             raise UnfitError(f"no value is known for its argument {name}: give --set {name}=VALUE")
-    if several:
+    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()):
         values |= {name: literal(task.given[name]) for name in unused}
         unused.clear()
     return values
 
 
-def told(names: Collection[str], task: Task, unused: set[str]) -> dict[str, Any]:
-    """The values that the command line gives to arguments of these names.
+def from_task(names: Collection[str], task: Task, unused: set[str]) -> dict[str, Any]:
+    """Give the values that the command line has for arguments of these names.
 
     --set depth=2 means num_layers too, where there is no depth.
     """
     values: dict[str, Any] = {}
     for name in names:
-        group = alike(name)
+        group = synonyms(name)
         if (group == SIZE and task.size) or (group == CHANNELS and task.channels):
             values[name] = usual(task)[name]
         for given, text in task.given.items():
@@ -139,16 +134,8 @@ def told(names: Collection[str], task: Task, unused: set[str]) -> dict[str, Any]
     return values
 
 
-def namespace(task: Task) -> SimpleNamespace:
-    """A configuration with all the usual names, and those of --set."""
-    values = usual(task)
-    for given, text in task.given.items():
-        values |= dict.fromkeys(alike(given), literal(text))
-    return SimpleNamespace(**values)
-
-
 def usual(task: Task) -> dict[str, Any]:
-    """The usual values by their names, with the size and channels that the command line says."""
+    """Give the usual values by their names, with the size and channels of the command line."""
     values = {name: value for group, value in USUAL.items() for name in group}
     if task.size:
         height, width = task.size
@@ -158,20 +145,20 @@ def usual(task: Task) -> dict[str, Any]:
     return values
 
 
-def alike(name: str) -> tuple[str, ...]:
-    """The names that mean the same as this one, itself too."""
+def synonyms(name: str) -> tuple[str, ...]:
+    """Give the names that mean the same as this one, itself too."""
     return next((group for group in USUAL if name in group), (name,))
 
 
 def pair(size: Any) -> tuple[int, int] | None:
-    """(height, width) of what a class calls its image size, None where that is something else."""
+    """Give (height, width) of what a class calls its image size; None if it is something else."""
     sides = (size, size) if isinstance(size, int) else size
     good = isinstance(sides, (tuple, list)) and [type(side) for side in sides] == [int, int]
     return (sides[0], sides[1]) if good else None
 
 
 def literal(text: str) -> Any:
-    """The value of a text such as 2, 0.1, True or (32, 16); any other text is itself."""
+    """Give the value of a text such as 2, 0.1, True or (32, 16); any other text is itself."""
     try:
         return ast.literal_eval(text)
     except (ValueError, SyntaxError):

@@ -31,7 +31,8 @@ def load(path: Path) -> ModuleType:
     """Run a file as a module; its folder comes first on `sys.path`."""
     sys.path.insert(0, str(path.parent))
     name = re.sub(r"\W", "_", path.stem)
-    name += "_" * (name in sys.modules)  # a file called random.py takes no one's place
+    if name in sys.modules:  # a file called random.py takes no one's place
+        name += "_"
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
         raise UnfitError(f"{path.name} is not a Python file")
@@ -42,66 +43,64 @@ def load(path: Path) -> ModuleType:
 
 
 def find(module: ModuleType, name: str) -> Any:
-    """What stands in a module under a name; without one its ViT, else its only nn.Module."""
-    own = {
-        each: thing
-        for each, thing in vars(module).items()
-        if isinstance(thing, type)
-        and issubclass(thing, nn.Module)
-        and thing.__module__ == module.__name__
+    """Find what has a name in a module; without one its ViT, else its only nn.Module."""
+    classes = {
+        key: value
+        for key, value in vars(module).items()
+        if isinstance(value, type)
+        and issubclass(value, nn.Module)
+        and value.__module__ == module.__name__
     }
-    if name and hasattr(module, name):
-        return getattr(module, name)
-    if not name and hasattr(module, "ViT"):
-        return module.ViT
-    if not name and len(own) == 1:
-        return next(iter(own.values()))
-    there = f"it has {', '.join(own)}" if own else "it defines no nn.Module"
-    hint = "" if name or not own else "; say which, as file.py:Name"
+    if hasattr(module, name or "ViT"):
+        return getattr(module, name or "ViT")
+    if not name and len(classes) == 1:
+        return next(iter(classes.values()))
+    there = f"it has {', '.join(classes)}" if classes else "it defines no nn.Module"
+    hint = "; say which, as file.py:Name" if classes and not name else ""
     raise UnfitError(f"there is no {name or 'ViT'} in it: {there}{hint}")
 
 
 def look(examine: Callable, path: Path, task: Task, quiet: bool) -> dict[str, Any]:
     """Load, make and examine; an answer for the file is given in every case but a dead process."""
-    said, before = io.StringIO(), set(threading.enumerate())
-    stage = "cannot be loaded"
+    printed, threads = io.StringIO(), set(threading.enumerate())
+    status = "cannot be loaded"
     try:
         torch.manual_seed(0)
-        with redirect_stdout(said if quiet else sys.stdout):
-            thing = find(load(path), task.name)
-            stage = "cannot be made"
-            model, size, channels = make(thing, task)
-        stage = "cannot be examined"
+        with redirect_stdout(printed if quiet else sys.stdout):
+            target = find(load(path), task.name)
+            status = "cannot be made"
+            model, size, channels = make(target, task)
+        status = "cannot be examined"
         report = examine(model, size, channels)
     except BaseException as error:  # sys.exit too: whatever it is, the others want to be examined
-        return {"status": stage} | described(error, path)
+        return {"status": status} | described(error, path)
     if task.memory and OUT_OF_MEMORY.search(str(report)):
         return {"status": "out of memory", "message": ""}
     notes = []
-    if first := said.getvalue().strip():
-        notes.append(f"prints when it is loaded and made: {first.splitlines()[0]}")
-    left = {t for t in threading.enumerate() if not t.daemon} - before
-    if left:
-        notes.append(f"leaves a thread running ({len(left)}): a program that uses it does not end")
-    return {
-        "status": "examined",
-        "message": "; ".join(notes)[:LONGEST],
-        "report": dataclasses.asdict(report),
-    }
+    if text := printed.getvalue().strip():
+        notes.append(f"prints when it is loaded and made: {text.splitlines()[0]}")
+    running = {thread for thread in threading.enumerate() if not thread.daemon} - threads
+    if running:
+        notes.append(
+            f"leaves a thread running ({len(running)}): a program that uses it does not end"
+        )
+    message = "; ".join(notes)[:LONGEST]
+    return {"status": "examined", "message": message, "report": dataclasses.asdict(report)}
 
 
 def described(error: BaseException, path: Path) -> dict[str, str]:
-    """The words for an error, with the last line of the file that it went through."""
-    lines = [f for f in traceback.extract_tb(error.__traceback__) if f.filename == str(path)]
-    where = f" ({path.name}:{lines[-1].lineno})" if lines else ""
+    """Put an error into words, with the last line of the file that it went through."""
     if isinstance(error, UnfitError):
         return {"message": str(error)}
-    text = f"{type(error).__name__}: {error}".rstrip(": ")
+    lines = [f for f in traceback.extract_tb(error.__traceback__) if f.filename == str(path)]
+    where = f"{path.name}:{lines[-1].lineno}" if lines else ""
+    end = f" ({where})" if lines else ""
     if isinstance(error, SystemExit):
-        return {"status": "ended itself", "message": f"sys.exit({error.code!r}){where}"[:LONGEST]}
+        return {"status": "ended itself", "message": f"sys.exit({error.code!r}){end}"[:LONGEST]}
+    text = f"{type(error).__name__}: {error}".rstrip(": ")
     if OUT_OF_MEMORY.search(text):
-        return {"status": "out of memory", "message": where.strip(" ()")}
-    return {"message": text[:LONGEST] + where}
+        return {"status": "out of memory", "message": where}
+    return {"message": text[:LONGEST] + end}
 
 
 def limit_memory(megabytes: int) -> None:
@@ -115,7 +114,7 @@ def limit_memory(megabytes: int) -> None:
 
 
 def child(examine: Callable, file: str, out: str, task: dict[str, Any], quiet: bool) -> None:
-    """All that the process of a file does: say that it is there, look, write the answer, end.
+    """Do all that the process of a file does: say that it is there, look, write the answer, end.
 
     Args:
         examine: the doctor's.
@@ -126,10 +125,9 @@ def child(examine: Callable, file: str, out: str, task: dict[str, Any], quiet: b
     """
     os.write(1, b"ready\n")
     os.dup2(2, 1)  # what the file prints is no part of what the doctor says
-    todo = Task(**task)
-    if todo.memory:
-        limit_memory(todo.memory)
-    answer = look(examine, Path(file), todo, quiet)
+    if task["memory"]:
+        limit_memory(task["memory"])
+    answer = look(examine, Path(file), Task(**task), quiet)
     with open(out, "x", encoding="ascii") as stream:
         json.dump(answer, stream, default=str)
     os._exit(0)  # whatever threads the file left

@@ -11,35 +11,26 @@ from uuid import uuid4
 
 from .each_file import Result
 
-COLUMNS = (
-    *("file", "status", "findings", "checks passed", "do not apply"),
-    *("names", "message", "seconds"),
-)
+NUMBERS = ("findings", "checks passed", "do not apply")
 STYLE = """
-:root { color-scheme: light dark; --line: #ccc; --soft: #f3f3f3; --bad: #a33c00; --back: #fff }
-@media (prefers-color-scheme: dark) {
-  :root { --line: #555; --soft: #262626; --bad: #ff9d5c; --back: #161616 }
-}
+:root { color-scheme: light dark; --line: light-dark(#ccc, #555) }
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 0 auto; padding: 1rem;
-  background: var(--back); overflow-wrap: anywhere }
+  overflow-wrap: anywhere }
 .wide { overflow-x: auto; max-width: 100% }
 table { border-collapse: collapse }
 th, td { border-bottom: 1px solid var(--line); padding: .25rem .5rem; text-align: center }
-th:first-child { position: sticky; left: 0; background: var(--back); text-align: left;
+th:first-child { position: sticky; left: 0; background: Canvas; text-align: left;
   min-width: 7rem; max-width: 40vw }
-td.status { text-align: left }
+td.bad { text-align: left }
 thead th { vertical-align: bottom }
 thead span { writing-mode: vertical-rl; transform: rotate(180deg); white-space: nowrap;
   font-weight: normal }
 tfoot th, tfoot td { font-weight: bold; border-bottom: 0 }
-.bad { color: var(--bad) }
+.bad { color: light-dark(#a33c00, #ff9d5c) }
 details { border: 1px solid var(--line); border-radius: 6px; margin: .5rem 0;
   padding: .25rem .75rem }
 summary { cursor: pointer }
-dl { margin: .25rem 0 1rem }
-dt { font-weight: bold; margin-top: .75rem }
-dd { margin: 0 0 0 1rem }
-ul { padding-left: 1.25rem }
+details td, details th { text-align: left; vertical-align: top }
 """
 
 
@@ -57,11 +48,12 @@ def write(folder: Path, results: Sequence[Result], title: str, total: int) -> No
     """
     folder.mkdir(parents=True, exist_ok=True)
     # With the mark at its start, spreadsheets read names in any language right.
-    whole(folder / "report.csv", table(results).encode("utf-8-sig", "backslashreplace"))
-    whole(folder / "report.html", page(results, title, total).encode("utf-8", "backslashreplace"))
+    write_whole(folder / "report.csv", table(results).encode("utf-8-sig", "backslashreplace"))
+    text = page(results, title, total)
+    write_whole(folder / "report.html", text.encode("utf-8", "backslashreplace"))
 
 
-def whole(path: Path, data: bytes) -> None:
+def write_whole(path: Path, data: bytes) -> None:
     """Write a file so that there is the old one or the new, never a part."""
     half = path.with_name(f"{path.name}.{uuid4().hex[:8]}.half")
     try:
@@ -72,45 +64,40 @@ def whole(path: Path, data: bytes) -> None:
 
 
 def table(results: Sequence[Result]) -> str:
-    """The results as CSV, a line a file."""
+    """Give the results as CSV, a line a file."""
     text = io.StringIO()
     writer = csv.writer(text)
-    writer.writerow(COLUMNS)
-    for each in results:
-        names = each.report.names if each.report else []
-        cells = (each.file, each.status, *counts_of(each), "; ".join(names), each.message)
-        writer.writerow([*map(harmless, cells), f"{each.seconds:.1f}"])
+    writer.writerow(["file", "status", *NUMBERS, "names", "message", "seconds"])
+    for result in results:
+        names = "; ".join(result.report.names) if result.report else ""
+        cells = (result.file, result.status, *counts(result), names, result.message)
+        writer.writerow([*map(harmless, cells), f"{result.seconds:.1f}"])
     return text.getvalue()
 
 
-def counts_of(result: Result) -> tuple[int | str, int | str, int | str]:
-    """How many findings, checks passed, and checks that do not apply; "" without a report."""
+def counts(result: Result) -> tuple[int | str, int | str, int | str]:
+    """Count findings, checks passed, and checks that do not apply; "" without a report."""
     report = result.report
     return (len(report), len(report.sound), len(report.skipped)) if report else ("", "", "")
 
 
 def harmless(cell: object) -> str:
-    """A cell that no spreadsheet takes for a formula: one that might be begins with a quote."""
+    """Give a cell that no spreadsheet takes for a formula: one that might be gets a quote."""
     text = str(cell)
     return f"'{text}" if text.startswith(("=", "+", "-", "@", "\t", "\r", "\n")) else text
 
 
 def page(results: Sequence[Result], title: str, total: int) -> str:
-    """The results as one HTML page that needs nothing else."""
-    counts = Counter(name for each in results if each.report for name in set(each.report.names))
-    names = sorted(counts, key=lambda name: (-counts[name], name))
-    done = f"{len(results)} of {total} files" if len(results) < total else f"{total} files"
-    clean = sum(each.report is not None and not each.report.names for each in results)
-    failed = sum(each.report is None for each in results)
-    lead = f"{done}: {clean} without findings, {failed} could not be examined."
-    head = "".join(f"<th scope='col'><span>{escape(name)}</span></th>" for name in names)
-    titles = ("findings", "checks passed", "do not apply")
-    numbers = "".join(f"<th scope='col'><span>{title}</span></th>" for title in titles)
-    rows = "".join(row(number, each, names) for number, each in enumerate(results))
-    last = "".join(f"<td>{counts[name]}</td>" for name in names)
-    foot = f"<tfoot><tr><th scope='row'>files</th><td colspan='3'></td>{last}</tr></tfoot>"
-    foot = foot if names else ""
-    parts = "".join(unfolded(number, each) for number, each in enumerate(results))
+    """Give the results as one HTML page that needs nothing else."""
+    reports = [result.report for result in results if result.report]
+    files = Counter(name for report in reports for name in set(report.names))
+    names = sorted(files, key=lambda name: (-files[name], name))
+    start = f"{len(results)} of {total} files" if len(results) < total else f"{total} files"
+    clean, failed = sum(not report.names for report in reports), len(results) - len(reports)
+    head = "".join(f"<th scope='col'><span>{escape(n)}</span></th>" for n in (*NUMBERS, *names))
+    rows = "".join(row(number, result, names) for number, result in enumerate(results))
+    sums = "".join(f"<td>{files[name]}</td>" for name in names)
+    foot = f"<tfoot><tr><th scope='row'>files</th><td colspan='3'></td>{sums}</tr></tfoot>"
     return f"""<!DOCTYPE html>
 <html lang="en">
 <head>
@@ -121,51 +108,38 @@ def page(results: Sequence[Result], title: str, total: int) -> str:
 </head>
 <body>
 <h1>{escape(title)}</h1>
-<p>{lead}</p>
+<p>{start}: {clean} without findings, {failed} could not be examined.</p>
 <div class="wide" tabindex="0" role="region" aria-label="Files and findings">
 <table>
-<thead><tr><th scope="col">file</th>{numbers}{head}</tr></thead>
+<thead><tr><th scope="col">file</th>{head}</tr></thead>
 <tbody>{rows}</tbody>
-{foot}
+{foot if names else ""}
 </table>
 </div>
 <h2>Each file</h2>
-{parts}
+{"".join(details(number, result) for number, result in enumerate(results))}
 </body>
 </html>
 """
 
 
 def row(number: int, result: Result, names: Sequence[str]) -> str:
-    """A file's line of the table."""
+    """Give a file's line of the table."""
     start = f"<tr><th scope='row'><a href='#f{number}'>{escape(result.file)}</a></th>"
     if result.report is None:
-        span = f" colspan='{len(names) + 3}'"
-        return f"{start}<td class='status bad'{span}>{escape(result.status)}</td></tr>"
-    own = result.report.names
-    cells = "".join(f"<td>{'●' if name in own else ''}</td>" for name in names)
-    numbers = "".join(f"<td>{number}</td>" for number in counts_of(result))
-    return f"{start}{numbers}{cells}</tr>"
+        span = f"colspan='{len(names) + 3}'"
+        return f"{start}<td class='bad' {span}>{escape(result.status)}</td></tr>"
+    found = set(result.report.names)
+    cells = (*counts(result), *("●" if name in found else "" for name in names))
+    return f"{start}{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>"
 
 
-def unfolded(number: int, result: Result) -> str:
-    """What was found in a file, to fold out."""
+def details(number: int, result: Result) -> str:
+    """Give what was found in a file, to fold out."""
     report = result.report
-    said = report.summary() if report else result.status
     body = f"<p>{escape(result.message)}</p>" if result.message else ""
-    if report:
-        items = "".join(
-            f"<dt class='bad'>{escape(each.name)}</dt><dd>measured: {escape(each.measured)}</dd>"
-            f"<dd>why: {escape(each.why)}</dd>"
-            + (f"<dd>where: {escape(each.where)}</dd>" if each.where else "")
-            for each in report.findings
-        )
-        skipped = "".join(
-            f"<li>{escape(each.name)}: {escape(each.reason)}</li>" for each in report.skipped
-        )
-        body += f"<dl>{items}</dl>" if items else ""
-        body += f"<p>Does not apply:</p><ul>{skipped}</ul>" if skipped else ""
-    head = f"<b>{escape(result.file)}</b>: {escape(said)}"
+    body += report._repr_html_() if report else ""
+    head = f"<b>{escape(result.file)}</b>: {escape(report.summary() if report else result.status)}"
     # The link leads into the folded part: browsers unfold what a link leads into.
-    inner = f"<div id='f{number}'>{body}</div>"
-    return f"<details{'' if report else ' open'}><summary>{head}</summary>{inner}</details>\n"
+    inner = f"<summary>{head}</summary><div id='f{number}'>{body}</div>"
+    return f"<details>{inner}</details>\n" if report else f"<details open>{inner}</details>\n"

@@ -5,112 +5,105 @@ from typing import Any
 import torch
 from torch import nn
 
-from ..patient import Patient
-from ..report import Finding, Skipped
-from ..watching.calls import Maps, Part, part, silenced, size
-from ..watching.places import of_module
+from ..patient import Patient, need
+from ..report import Finding
+from ..watching.calls import LinearMaps, Runnable, rms, runnable, silenced
 
-NO_BLOCKS = Skipped("no list of blocks of tokens was seen")
+NO_BLOCKS = "no list of blocks of tokens was seen"
 
 
-def blocks(p: Patient) -> list[tuple[str, nn.Module, Part]]:
-    """The first block of each class that turns tokens into tokens, in evaluation by itself."""
-    found: dict[type, tuple[str, nn.Module, Part]] = {}
+def blocks(p: Patient) -> list[tuple[str, nn.Module, Runnable]]:
+    """Give the first block of each class that turns tokens into tokens, and how to run it alone."""
+    found: dict[type, tuple[str, nn.Module, Runnable]] = {}
     for path in p.blocks:
         module = p.model.get_submodule(path)
-        given = part(module, p.calls.of.get(path))
-        if given is not None:
-            found.setdefault(type(module), (path, module, given))
+        alone = runnable(module, p.calls.first.get(path))
+        if alone is not None:
+            found.setdefault(type(module), (path, module, alone))
     return list(found.values())
 
 
 def maps_in(p: Patient, path: str) -> list[str]:
-    """The weights of the linear maps in a module, by their names, as they are used."""
-    return [name for name in p.maps.came if name.startswith(f"{path}.")]
+    """List the weights of the linear maps in a module by their names, in the order of their use."""
+    return [name for name in p.maps.input_sizes if name.startswith(f"{path}.")]
 
 
-def stream(p: Patient, path: str, given: Part) -> bool:
-    """Whether a block hands its input on unchanged where its linear maps are silent (pre-norm)."""
-    x, run = given
-    x = 100 * x / max(float(x.std()), 1e-30)
+def adds_to_stream(p: Patient, path: str, block: Runnable) -> bool:
+    """Tell whether a block hands its input on where its linear maps are silent (pre-norm)."""
+    tokens, run = block
+    tokens = 100 * tokens / max(float(tokens.std()), 1e-30)
     with torch.no_grad(), silenced(p.model, maps_in(p, path)):
-        out = run(x)
-    return float(torch.cosine_similarity(out.flatten(), x.flatten(), dim=0)) > 0.9 and (
-        0.5 < size(out) / size(x) < 2
-    )
+        output = run(tokens)
+    direction = float(torch.cosine_similarity(output.flatten(), tokens.flatten(), dim=0))
+    return direction > 0.9 and 0.5 < rms(output) / rms(tokens) < 2
 
 
-def norm_missing(p: Patient) -> Finding | Skipped | None:
-    """A hundred times larger tokens: no linear map of a pre-norm block may get larger input.
+def norm_missing(p: Patient) -> Finding | None:
+    """Make tokens a hundred times larger: no linear map of a pre-norm block may get larger input.
 
     Behind a norm the ratio is 1, without it 100; 30 is a finding, if what the block adds grows ten
     times too. A norm behind the branch is sound, and so is one behind the sum (post-norm); batch
     norms do not scale in eval, and blocks without any norm but with a gate are left alone.
     """
-    if "random in eval" in p.found:
-        return Skipped("the same tokens give something else each time")
-    applies = False
-    for path, module, given in blocks(p):
-        norms = [name for name in p.norms if name.startswith(f"{path}.")]
-        gates = [x for x in module.parameters() if x.numel() == 1]
-        if batch_norms(module) or (gates and not norms) or not stream(p, path, given):
-            continue
-        x, run = given
-        x = x / max(float(x.std()), 1e-30)
-        came, added = [], []
+    need("random in eval" not in p.found_names, "the same tokens give something else each time")
+    pre_norm = []
+    for path, module, block in blocks(p):
+        norms = any(name.startswith(f"{path}.") for name in p.norms)
+        gates = any(x.numel() == 1 for x in module.parameters())
+        if not (gates and not norms) and not has_batch_norm(module):
+            pre_norm += [(path, block)] if adds_to_stream(p, path, block) else []
+    need(pre_norm, "no block without batch norms was seen to add to a stream")
+    for path, (tokens, run) in pre_norm:
+        tokens = tokens / max(float(tokens.std()), 1e-30)
+        inputs, additions = [], []
         for scale in (100, 10_000):
-            with torch.no_grad(), Maps(p.model) as found:
-                added.append(size(run(x * scale) - x * scale))
-            came.append(found.came)
-        applies = True
+            with torch.no_grad(), LinearMaps(p.model) as maps:
+                additions.append(rms(run(tokens * scale) - tokens * scale))
+            inputs.append(maps.input_sizes)
         # Float32 leaves 1e-7 of the stream: an addition below 3e-5 of it is not compared.
-        if added[1] < 0.3 or added[1] < 10 * added[0]:
+        if additions[1] < 0.3 or additions[1] < 10 * additions[0]:
             continue
-        raw = [n for n in came[0] if came[1].get(n, 0) > 30 * came[0][n] > 0]
+        before, after = inputs
+        raw = [name for name in before if after.get(name, 0) > 30 * before[name] > 0]
         if raw:
-            ratio = came[1][raw[0]] / came[0][raw[0]]
+            ratio = after[raw[0]] / before[raw[0]]
             return Finding(
-                "norm missing",
                 f"tokens 100 times larger make the input of {raw[0]} {ratio:.0f} times larger; "
                 "behind a norm it would be 1",
                 "the stream grows from block to block, and the branch gets it raw: branch(norm(x))",
-                of_module(module, path),
+                p.location(path),
             )
-    return None if applies else Skipped("no block without batch norms was seen to add to a stream")
+    return None
 
 
-def batch_norms(module: nn.Module) -> bool:
-    """Whether there is a batch norm in a module."""
+def has_batch_norm(module: nn.Module) -> bool:
+    """Tell whether there is a batch norm in a module."""
     return any("BatchNorm" in type(m).__name__ for m in module.modules())
 
 
-def final_norm_missing(p: Patient) -> Finding | Skipped | None:
-    """The last block's output, a hundred times larger: the next linear map's input must not grow.
+def final_norm_missing(p: Patient) -> Finding | None:
+    """Make the last block's output a hundred times larger: the next linear map's input must not be.
 
     Only for blocks that have norms and add to a stream (pre-norm), of a model without batch norms;
     behind a norm the ratio is 1, without it 100; 30 is a finding.
     """
-    last = next((path for path in reversed(p.calls.of) if path in p.blocks), None)
-    given = None if last is None else part(p.model.get_submodule(last), p.calls.of.get(last))
-    if last is None or given is None:
-        return NO_BLOCKS
-    block, inside = p.model.get_submodule(last), maps_in(p, last)
-    normed = any(name.startswith(f"{last}.") for name in p.norms) and not batch_norms(p.model)
-    if not normed or not stream(p, last, given) or "random in eval" in p.found:
-        return Skipped("the blocks are not pre-norm, or batch norms keep it from being told")
+    last = next((path for path in reversed(p.calls.first) if path in p.blocks), "")
+    block = p.model.get_submodule(last)
+    alone = need(runnable(block, p.calls.first.get(last)) if last else None, NO_BLOCKS)
+    normed = any(name.startswith(f"{last}.") for name in p.norms) and not has_batch_norm(p.model)
+    pre_norm = normed and adds_to_stream(p, last, alone) and "random in eval" not in p.found_names
+    need(pre_norm, "the blocks are not pre-norm, or batch norms keep it from being told")
     handle = block.register_forward_hook(lambda _, __, output: louder(output))
-    with Maps(p.model) as found:
-        p.ask(p.some)
+    with LinearMaps(p.model) as maps:
+        p.ask(p.sample)
     handle.remove()
-    order = list(found.came)
-    name = next(iter(order[order.index(inside[-1]) + 1 :]), "") if inside else ""
-    if not name:
-        return Skipped("no linear map was seen behind the blocks")
-    ratio = found.came[name] / max(p.maps.came[name], 1e-30)
+    order, inside = list(maps.input_sizes), maps_in(p, last)
+    behind = order[order.index(inside[-1]) + 1 :] if inside else []
+    name = need(behind, "no linear map was seen behind the blocks")[0]
+    ratio = maps.input_sizes[name] / max(p.maps.input_sizes[name], 1e-30)
     if ratio < 30:
         return None
     return Finding(
-        "final norm missing",
         f"a last block's output 100 times larger makes the input of {name} {ratio:.0f} times "
         "larger; behind a norm it would be 1",
         "the stream grows with each block, and the head gets it raw: head(norm(x))",
@@ -119,59 +112,58 @@ def final_norm_missing(p: Patient) -> Finding | Skipped | None:
 
 
 def louder(output: Any) -> Any:
-    """What a block gives, its tokens a hundred times larger."""
+    """Give what a block gives, its tokens a hundred times larger."""
     if isinstance(output, (tuple, list)):
         return type(output)((output[0] * 100, *output[1:]))
     return output * 100
 
 
-def norm_unused(p: Patient) -> Finding | Skipped | None:
-    """A norm whose output has no influence on the logits, while what holds the norm has; exactly.
+def norm_unused(p: Patient) -> Finding | None:
+    """Look for a norm whose output does not count for the logits, in a part that does; exactly.
 
     A norm that is used in training alone gets a gradient there, and is sound.
     """
-    if p.pixels is None or not p.norms:
-        return Skipped("no norm was seen, or no gradient reaches the images")
-    for path, heard in p.calls.heard.items():
-        if path not in p.norms or heard:
+    applies = p.norms and p.pixel_gradients is not None
+    need(applies, "no norm was seen, or no gradient reaches the images")
+    counts = p.calls.has_influence
+    for path in counts:
+        if path not in p.norms or counts[path]:
             continue
         norm = p.model.get_submodule(path)
         holder = path.rpartition(".")[0]
-        while holder and holder not in p.calls.heard:
+        while holder and holder not in counts:
             holder = holder.rpartition(".")[0]
-        own = [f"{path}.{n}" for n, x in norm.named_parameters() if x.requires_grad]
-        if not p.calls.heard.get(holder, True):
-            continue
-        if all(name in p.silent for name in own):
+        names = [f"{path}.{n}" for n, x in norm.named_parameters() if x.requires_grad]
+        if counts.get(holder, True) and all(name in p.silent for name in names):
             return Finding(
-                "norm unused",
                 f"{path} is called, and its output has no influence on the logits",
                 "it is thrown away, as in x2 = norm(x); x2 = gelu(x): hand it on",
-                of_module(p.model.get_submodule(holder), holder),
+                p.location(holder),
             )
     return None
 
 
-def norm_twice(p: Patient) -> Finding | Skipped | None:
-    """A norm that is given another one's output, both in one block or one holder; exactly.
+def norm_twice(p: Patient) -> Finding | None:
+    """Look for a norm that is given another's output, both in one block or one holder; exactly.
 
     A norm around the blocks may follow or precede one of theirs, as in torch's Transformer.
     """
-    for second, one in p.calls.fed:
-        if not {one, second} <= p.norms or second.startswith(f"{one}."):
+    for second, first in p.calls.chained:
+        if not {first, second} <= p.norms or second.startswith(f"{first}."):
             continue
-        holders = [path.rpartition(".")[0] for path in (one, second)]
-        places = [[b for b in p.blocks if f"{path}.".startswith(f"{b}.")] for path in holders]
-        if (places[0] and places[0] == places[1]) or holders[0] == holders[1]:
-            names = f"{one} is applied twice" if one == second else f"{second} is given what {one}"
+        holders = [path.rpartition(".")[0] for path in (first, second)]
+        around = [[b for b in p.blocks if f"{path}.".startswith(f"{b}.")] for path in holders]
+        if (around[0] and around[0] == around[1]) or holders[0] == holders[1]:
+            twice = f"{first} is applied twice"
+            pair = twice if first == second else f"{second} is given what {first} gives"
             return Finding(
-                "norm twice",
-                f"{names}{'' if one == second else ' gives'}, with nothing in between",
+                f"{pair}, with nothing in between",
                 "the second changes nothing at the start, and its weights repeat the first's: take "
                 "one out",
-                of_module(p.model.get_submodule(holders[1]), holders[1]),
+                p.location(holders[1]),
             )
-    return None if p.calls.of else NO_BLOCKS
+    need(p.calls.first, NO_BLOCKS)
+    return None
 
 
 NORMS = (norm_missing, final_norm_missing, norm_unused, norm_twice)

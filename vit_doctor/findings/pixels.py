@@ -3,14 +3,15 @@
 import torch
 from torch import Tensor, nn
 
-from ..patient import SAME, Patient
-from ..report import Finding, Skipped
-from ..watching.calls import first
-from ..watching.places import of_module
+from ..patient import SAME, Patient, need
+from ..report import Finding
+from ..watching.calls import first_output
+
+UNKNOWN_SIDE = "no attention over patches of a known side was seen"
 
 
 def patch_side(p: Patient) -> int | None:
-    """The side of the square patches, by the number of tokens in the first attention.
+    """Give the side of the square patches, by the number of tokens in the first attention.
 
     Up to five of them may be no patches (cls, distillation, registers). None where that leaves no
     side, or more than one.
@@ -26,15 +27,13 @@ def patch_side(p: Patient) -> int | None:
     return sides.pop() if len(sides) == 1 else None
 
 
-def unseen_pixels(p: Patient) -> Finding | Skipped | None:
-    """The share of pixels at which the gradient of the logits is zero, exactly.
+def unseen_pixels(p: Patient) -> Finding | None:
+    """Measure the share of pixels at which the gradient of the logits is zero, exactly.
 
     A transformer reads every patch whole: 0.2% and more is a finding. Where no attention was seen,
     strides and pooling may well leave out some: half.
     """
-    if p.pixels is None:
-        return Skipped("no gradient reaches the images")
-    unseen = p.pixels[0].abs().amax(0) == 0
+    unseen = need(p.pixel_gradients, "no gradient reaches the images")[0].abs().amax(0) == 0
     share, limit = float(unseen.float().mean()), 0.002 if p.watch.attentions else 0.5
     if not share > limit:
         return None
@@ -42,183 +41,177 @@ def unseen_pixels(p: Patient) -> Finding | Skipped | None:
     height, width = p.size
     border = f", {rows} whole rows and {columns} whole columns" if share < 1 else ""
     return Finding(
-        "unseen pixels",
         f"{share:.1%} of the pixels of a {height}×{width} image have no influence{border}",
         "what the image shows there is lost: it is cropped, or not all tokens are handed on",
     )
 
 
-def images_cropped(p: Patient) -> Finding | Skipped | None:
-    """Images up to 7 pixels larger, less than a patch: if they are accepted, their last rows and
-    columns, 3 at most, must count.
+def images_cropped(p: Patient) -> Finding | None:
+    """Give images up to 7 pixels larger, less than a patch: their last pixels must count.
 
-    Logits that move by less than SAME count as unmoved. A model that also takes a whole patch more
-    fits its positions to the image, and is left alone.
+    That is the last rows and columns, 3 at most, if such images are accepted. Logits that move by
+    less than SAME count as unmoved. A model that also takes a whole patch more fits its positions
+    to the image, and is left alone.
     """
-    if p.logits is None or not p.watch.attentions:
-        return Skipped("no attention was seen: strides may leave out a border")
-    side = patch_side(p)
-    if side is None or side == 1:
-        return Skipped("the side of a patch is not known, or is 1 pixel")
+    applies = p.logits is not None and p.watch.attentions
+    need(applies, "no attention was seen: strides may leave out a border")
+    side = need(patch_side(p), "the side of a patch is not known, or is 1 pixel")
     more, last = min(7, side - 1), min(3, side - 1)
-    height, width = p.size[0] + more, p.size[1] + more
-    image = torch.nn.functional.pad(p.images[:1], (0, more, 0, more), mode="replicate")
-    first = p.ask(image)
-    if first.logits is None:
+    image = nn.functional.pad(p.images[:1], (0, more, 0, more), mode="replicate")
+    before = p.ask(image).logits
+    if before is None:
         return None
-    other = image.clone()
-    other[..., -last:, :] += 3
-    other[..., -last:] -= 3
-    second = p.ask(other)
-    moved = p.differs(second.logits, first.logits) if second.logits is not None else 1.0
-    if moved > SAME:
+    changed = image.clone()
+    changed[..., -last:, :] += 3
+    changed[..., -last:] -= 3
+    after = p.ask(changed).logits
+    if after is None or p.difference(after, before) > SAME:
         return None
-    larger = torch.nn.functional.pad(p.images[:1], (0, side, 0, side))
-    if p.ask(larger).logits is not None:
-        return Skipped("the model takes images of other sizes, and cuts off what is left over")
+    larger = nn.functional.pad(p.images[:1], (0, side, 0, side))
+    crops = p.ask(larger).logits is not None
+    need(not crops, "the model takes images of other sizes, and cuts off what is left over")
+    height, width = image.shape[2:]
     return Finding(
-        "images cropped",
         f"an image of {height}×{width} is accepted, and its last {last} rows and columns have no "
         "influence",
         "a wrong size is cropped in silence; raise a ValueError where the model is given its image",
     )
 
 
-class Enough(Exception):  # noqa: N818
+class EnoughError(Exception):
     """Ends a run early."""
 
 
-def entering(p: Patient, images: Tensor) -> Tensor | None:
-    """The tokens (B, N, D) that enter the first attention, for these images; None if not known."""
+def tokens_entering(p: Patient, images: Tensor) -> Tensor | None:
+    """Give the tokens (B, N, D) of these images that enter the first attention; None if unknown."""
     path = p.watch.attentions[0].module if p.watch.attentions else ""
-    module = p.model.get_submodule(path)
-    came: list[Tensor] = []
+    if not path:
+        return None
+    inputs = []
 
     def stop(_: nn.Module, args: tuple, kwargs: dict) -> None:
-        given = first(args) if args else next(iter(kwargs.values()), None)
-        came.extend([given] if isinstance(given, Tensor) else [])
-        raise Enough
+        inputs.append(first_output(args) if args else next(iter(kwargs.values()), None))
+        raise EnoughError
 
-    handle = module.register_forward_pre_hook(stop, with_kwargs=True)
+    handle = p.model.get_submodule(path).register_forward_pre_hook(stop, with_kwargs=True)
     try:
         p.call(images, 0)
     finally:
         handle.remove()
-    return came[0] if path and came and came[0].ndim == 3 else None
+    tokens = inputs[0] if inputs else None
+    return tokens if isinstance(tokens, Tensor) and tokens.ndim == 3 else None
 
 
-def patches_scrambled(p: Patient) -> Finding | Skipped | None:
-    """By gradients, the pixels of a token: as many as a patch has must lie in one patch.
+def patches_scrambled(p: Patient) -> Finding | None:
+    """Find by gradients the pixels of a token: as many as a patch has must lie in one patch.
 
     Four tokens of an image of the size given, and of one that is a patch wider, if the model takes
     it; no threshold. Tokens that see more than a patch, as behind overlapping convolutions, are
     left alone.
     """
-    side = patch_side(p)
-    if side is None:
-        return Skipped("no attention over patches of a known side was seen")
+    side = need(patch_side(p), UNKNOWN_SIDE)
     applies = False
     height, width = p.size
     for wide in (width, width + side):
-        draw = torch.Generator().manual_seed(5)
-        leaf = torch.randn(1, p.images.shape[1], height, wide, generator=draw).to(p.images)
+        generator = torch.Generator().manual_seed(5)
+        leaf = torch.randn(1, p.images.shape[1], height, wide, generator=generator).to(p.images)
         images = leaf.requires_grad_() * 1
-        tokens = entering(p, images)
+        tokens = tokens_entering(p, images)
         if tokens is None and wide != width:  # all that it lacks may be positions for so many
-            tokens = cut(p, images)
+            tokens = tokens_of_maker(p, images)
         if tokens is None or not tokens.requires_grad or tokens.shape[1] < 3:
             continue
         length = tokens.shape[1]
         for i in sorted({1, length // 3, length // 2, length - 1}):
-            mix = torch.randn(tokens.shape[2], generator=draw).to(tokens)
+            mix = torch.randn(tokens.shape[2], generator=generator).to(tokens)
             (grad,) = torch.autograd.grad(
                 (tokens[0, i] * mix).sum(), leaf, retain_graph=True, allow_unused=True
             )
             if grad is None:
                 continue
-            seen = grad[0] != 0  # (C, H, W)
-            count, whole = int(seen.sum()), len(seen) * side**2
-            if not 0.9 * whole <= count <= whole:
+            counts = grad[0] != 0  # (C, H, W)
+            count, in_patch = int(counts.sum()), len(counts) * side**2
+            if not 0.9 * in_patch <= count <= in_patch:
                 continue
             applies = True
-            places = seen.any(0).nonzero()
-            rows, columns = (places.amax(0) - places.amin(0) + 1).tolist()
+            pixels = counts.any(0).nonzero()
+            rows, columns = (pixels.amax(0) - pixels.amin(0) + 1).tolist()
             if (rows, columns) != (side, side):
                 return Finding(
-                    "patches scrambled",
                     f"in an image of {height}×{wide}, token {i} sees {count} numbers, as many as a "
                     f"patch of {side}×{side} has, but spread over {rows} rows, {columns} columns",
                     "a token should be one patch: reshape to (B, C, H/p, p, W/p, p), then permute, "
                     "and do not swap height and width",
-                    of_module(p.model.get_submodule(makers(p)[0]), makers(p)[0]),
+                    p.location(token_makers(p)[0]),
                 )
-    return None if applies else Skipped("no token was seen that is a single patch")
+    need(applies, "no token was seen that is a single patch")
+    return None
 
 
-def makers(p: Patient) -> list[str]:
-    """The paths of the modules that gave tokens (B, n, D), those first that were given images."""
-    paths = [path for path, call in p.calls.of.items() if call.shape and len(call.shape) == 3]
-    return sorted(paths, key=lambda path: not given_images(p, path))
+def token_makers(p: Patient) -> list[str]:
+    """List the paths of the modules that gave tokens (B, n, D), first those that got images."""
+    paths = [path for path, call in p.calls.first.items() if call.shape and len(call.shape) == 3]
+    return sorted(paths, key=lambda path: not takes_images(p, path))
 
 
-def given_images(p: Patient, path: str) -> bool:
-    """Whether a module was given the images as they came."""
-    args = p.calls.of[path].args
+def takes_images(p: Patient, path: str) -> bool:
+    """Tell whether a module was given the images as they came."""
+    args = p.calls.first[path].args
     return bool(args) and isinstance(args[0], Tensor) and args[0].shape == p.images.shape
 
 
-def cut(p: Patient, images: Tensor) -> Tensor | None:
-    """The tokens that the module gives for other images that was given images, if it takes them."""
-    path, side = next(iter(makers(p)), ""), patch_side(p) or 1
+def tokens_of_maker(p: Patient, images: Tensor) -> Tensor | None:
+    """Give the tokens that the module which takes the images makes of others, if it takes them."""
+    path, side = next(iter(token_makers(p)), ""), patch_side(p) or 1
     count = p.size[0] * p.size[1] // side**2
-    shape = p.calls.of[path].shape if path else None
-    if not shape or not count <= shape[1] <= count + 5 or not given_images(p, path):
+    call = p.calls.first.get(path)
+    if not path or call is None or not call.shape or not takes_images(p, path):
+        return None
+    if not count <= call.shape[1] <= count + 5:
         return None
     try:
-        tokens = first(p.model.get_submodule(path)(images, **p.calls.of[path].kwargs))
+        tokens = first_output(p.model.get_submodule(path)(images, **call.kwargs))
     except Exception:
         return None
     return tokens if isinstance(tokens, Tensor) and tokens.ndim == 3 else None
 
 
-def no_positions(p: Patient) -> Finding | Skipped | None:
-    """Shuffles the patches of an image; logits that do not move have not seen it.
+def no_positions(p: Patient) -> Finding | None:
+    """Shuffle the patches of an image; logits that do not move have not seen it.
 
     In float64 rounding leaves 1e-13 of their spread, and 1e-9 counts as unmoved; a model that
     cannot do float64 is judged in float32, where rounding leaves 1e-6, by 1e-5. Positions of std
     0.02 move them by 1e-2, behind mean pooling and small layer scales by 5e-5.
     """
-    side = patch_side(p)
-    if p.given is None or not p.watch.attentions or side is None:
-        return Skipped("no attention over patches of a known side was seen")
-    there, limit = (p.given, 1e-5) if p.double is None else (p.double, 1e-9)
-    images = p.some if p.double is None else p.some.double()
+    side = need(patch_side(p), UNKNOWN_SIDE)
+    before, images, limit = need(p.reference, UNKNOWN_SIDE), p.sample, 1e-5
+    if p.reference64 is not None:
+        before, images, limit = p.reference64, p.sample.double(), 1e-9
     moved = shuffled(images, side)
-    if "images mixed" in p.found:  # alone, an image may count for nothing
+    if "images mixed" in p.found_names:  # alone, an image may count for nothing
         images = p.images.to(images)
-        moved, there = torch.cat([moved[:1], images[1:]]), p.ask(images).logits
-    moved = p.ask(moved).logits
-    if there is None or moved is None or p.differs(moved[:1], there[:1]) > limit:
+        moved, before = torch.cat([moved[:1], images[1:]]), p.ask(images).logits
+    after = p.ask(moved).logits
+    if before is None or after is None or p.difference(after[:1], before[:1]) > limit:
         return None
-    if "idle block" in p.found:
-        return Skipped("blocks change nothing, and without them no order could count")
-    added = next((m for m in p.watch.meetings if m.how == "added"), None)
+    idle = "idle block" in p.found_names
+    need(not idle, "blocks change nothing, and without them no order could count")
+    added = next((meeting for meeting in p.watch.meetings if meeting.kind == "added"), None)
     why = "the model cannot tell where a patch stands; add positions to the tokens, a row for each"
-    if added and added.alike:
+    if added and added.rows_alike:
         why = f"all rows of {added.name} are alike; draw them: nn.init.trunc_normal_(x, std=0.02)"
     elif added:
         why = f"{added.name} is added, and what comes after makes no use of it"
     return Finding(
-        "no positions",
         f"the patches of {side}×{side} pixels in another order: logits move by "
-        f"{p.differs(moved[:1], there[:1]):.1g} of their spread",
+        f"{p.difference(after[:1], before[:1]):.1g} of their spread",
         why,
         added.where if added else "",
     )
 
 
 def shuffled(images: Tensor, side: int) -> Tensor:
-    """Images with their patches in another order, all moved."""
+    """Give images with their patches in another order, all moved."""
     height, width = images.shape[-2:]
     cut = images.unflatten(-1, (width // side, side)).unflatten(-3, (height // side, side))
     patches = cut.permute(0, 2, 4, 1, 3, 5).flatten(1, 2)  # (B, n, C, side, side)
@@ -228,4 +221,3 @@ def shuffled(images: Tensor, side: int) -> Tensor:
 
 
 PIXELS = (unseen_pixels, images_cropped, patches_scrambled)
-LAST = (no_positions,)  # in float64, where the model can do it

@@ -9,11 +9,11 @@ from typing import Any, cast
 
 from torch import Tensor
 
-from .places import here
+from .locations import current_location
 
 
-def rows_of(output: Any, batch: int) -> list[Tensor]:
-    """The tensors (batch, classes) of floats in an output; what is called logits goes first.
+def logits_in(output: Any, batch: int) -> list[Tensor]:
+    """Find the tensors (batch, classes) of floats in an output; what is called logits goes first.
 
     An output may be a tensor, a tuple or list, a dict, or an object with attributes.
     """
@@ -23,64 +23,57 @@ def rows_of(output: Any, batch: int) -> list[Tensor]:
     if isinstance(output, (tuple, list)):
         parts = list(output)
     else:
-        named = output if isinstance(output, dict) else getattr(output, "__dict__", {})
-        parts = [named[n] for n in sorted(named, key=lambda n: n != "logits")]
-    return [row for part in parts for row in rows_of(part, batch)]
+        fields = output if isinstance(output, dict) else getattr(output, "__dict__", {})
+        parts = [fields[name] for name in sorted(fields, key=lambda name: name != "logits")]
+    return [logits for part in parts for logits in logits_in(part, batch)]
 
 
-class Ears:
+class Listener:
     """Stands for sys.stdout while a model runs: keeps what this thread prints, and where.
 
-    What other threads print goes on. There is one, `EARS`, which is never let go of: Python 3.11
+    What other threads print goes on. There is one, `STDOUT`, which is never let go of: Python 3.11
     does not hold the stream that it is printing to, and another thread may be at it.
     """
 
     def __init__(self):
-        self.others: Any = sys.stdout
-        self.thread, self.known, self.text, self.where = 0, {}, "", ""
+        self.stream: Any = sys.stdout
+        self.thread, self.module_paths, self.text, self.where = 0, {}, "", ""
 
     @contextmanager
-    def listen(self, known: dict[int, str]) -> Iterator[None]:
+    def listen(self, module_paths: dict[int, str]) -> Iterator[None]:
         """Keep what is printed inside as `text`, and as `where` the user's line that began it."""
-        before = self.thread, self.known
+        before = self.thread, self.module_paths
         if sys.stdout is not self:
-            self.others = sys.stdout
-        self.thread, self.known, self.text, self.where = threading.get_ident(), known, "", ""
+            self.stream = sys.stdout
+        self.thread, self.module_paths = threading.get_ident(), module_paths
+        self.text, self.where = "", ""
         try:
             with redirect_stdout(cast(Any, self)):
                 yield
         finally:
-            self.thread, self.known = before
+            self.thread, self.module_paths = before
 
     def write(self, text: str) -> int:
         """Keep the text of this thread, and hand on that of others."""
         if threading.get_ident() != self.thread:
-            return self.others.write(text)
-        self.where = self.where or here(self.known)
+            return self.stream.write(text)
+        self.where = self.where or current_location(self.module_paths)
         self.text += text
         return len(text)
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self.others, name)
+        return getattr(self.stream, name)
 
 
-EARS = Ears()
+STDOUT = Listener()
 
 
 @dataclass
 class Answer:
-    """What a model gave for a batch: the logits, or the error that it raised.
+    """What a model gave for a batch: the logits, or the error that it raised."""
 
-    Args:
-        logits: (B, classes), or None.
-        heads: all outputs of that shape, the logits first.
-        error: what was raised, as text, "" if nothing was.
-        where: the line that raised it.
-        printed: what the model printed, and where it did.
-    """
-
-    logits: Tensor | None = None
-    heads: list[Tensor] = field(default_factory=list)
-    error: str = ""
-    where: str = ""
-    printed: tuple[str, str] = ("", "")
+    logits: Tensor | None = None  # (B, classes)
+    heads: list[Tensor] = field(default_factory=list)  # all of that shape, the logits first
+    error: str = ""  # what was raised
+    where: str = ""  # the line that raised it
+    printed: tuple[str, str] = ("", "")  # what the model printed, and where

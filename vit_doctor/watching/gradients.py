@@ -4,7 +4,7 @@ from torch import Tensor, nn
 
 
 def without_gradient(model: nn.Module) -> list[str]:
-    """The parameters to which no gradient came, or one that is zero throughout.
+    """List the parameters to which no gradient came, or one that is zero throughout.
 
     Of vectors (biases, norms) only the former: to the bias of the keys comes nothing but rounding
     in any sound attention. Tokens that stand in for masked ones wait for masked training.
@@ -19,25 +19,25 @@ def without_gradient(model: nn.Module) -> list[str]:
 
 
 def silent_rows(model: nn.Module) -> dict[str, tuple[int, int]]:
-    """Of the weights of linear maps, the rows in which the gradient is zero throughout, exactly.
+    """Find, in weights of linear maps, the rows in which the gradient is zero throughout, exactly.
 
     At least 8, side by side, and at least a quarter of all, where others have one: those of the
     keys in a fused map, say. Units of a ReLU that are dead lie scattered.
     """
-    found = {}
+    rows = {}
     for path, module in model.named_modules():
         name = "weight" if isinstance(module, nn.Linear) else "in_proj_weight"
         weight = getattr(module, name, None)
-        known = isinstance(module, (nn.Linear, nn.MultiheadAttention))
-        if not known or not isinstance(weight, Tensor) or weight.grad is None:
+        linear = isinstance(module, (nn.Linear, nn.MultiheadAttention))
+        if not linear or not isinstance(weight, Tensor) or weight.grad is None:
             continue
         silent = (weight.grad == 0).all(1).tolist()
-        start = best = end = 0
-        for i, each in enumerate([*silent, False]):
-            if not each:
-                if i - start > best:
-                    best, end = i - start, i
+        start = longest = end = 0
+        for i, is_silent in enumerate([*silent, False]):
+            if not is_silent:
+                if i - start > longest:
+                    longest, end = i - start, i
                 start = i + 1
-        if max(8, len(silent) / 4) <= best < len(silent):
-            found[f"{path}.{name}".lstrip(".")] = (end - best, end)
-    return found
+        if max(8, len(silent) / 4) <= longest < len(silent):
+            rows[f"{path}.{name}".lstrip(".")] = (end - longest, end)
+    return rows

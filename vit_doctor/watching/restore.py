@@ -11,8 +11,8 @@ import torch
 from torch import Tensor, nn
 
 
-def inner(model: nn.Module) -> Iterator[tuple[str, Any]]:
-    """All that a model holds, with its path: modules, lists, dicts and tensors, each once.
+def contents(model: nn.Module) -> Iterator[tuple[str, Any]]:
+    """Give all that a model holds, with its path: modules, lists, dicts and tensors, each once.
 
     It also looks where `modules()` and `parameters()` do not: into plain attributes, into lists,
     tuples and dicts. Other objects are not opened.
@@ -20,54 +20,57 @@ def inner(model: nn.Module) -> Iterator[tuple[str, Any]]:
     waiting: list[tuple[str, Any]] = [("", model)]
     seen = {id(model)}
     while waiting:
-        path, thing = waiting.pop()
-        yield path, thing
-        if isinstance(thing, nn.Module):
-            parts = list(vars(thing).items())
-        elif isinstance(thing, dict):
-            parts = list(thing.items())
-        elif isinstance(thing, (list, tuple, set)):
-            parts = list(enumerate(thing))
+        path, value = waiting.pop()
+        yield path, value
+        if isinstance(value, nn.Module):
+            parts = list(vars(value).items())
+        elif isinstance(value, dict):
+            parts = list(value.items())
+        elif isinstance(value, (list, tuple, set)):
+            parts = list(enumerate(value))
         else:
             continue
         for name, part in parts:
             holds = isinstance(part, (nn.Module, dict, list, tuple, set, Tensor))
             if holds and id(part) not in seen:
                 seen.add(id(part))
-                own = name in ("_parameters", "_buffers", "_modules")
-                waiting.append((path if own else f"{path}.{name}".lstrip("."), part))
+                of_module = name in ("_parameters", "_buffers", "_modules")
+                waiting.append((path if of_module else f"{path}.{name}".lstrip("."), part))
 
 
-def strays(model: nn.Module) -> Iterator[tuple[str, Tensor]]:
-    """Tensors of floats that a model holds beside its parameters and buffers."""
-    own = {id(t) for t in (*model.parameters(), *model.buffers())}
-    for path, thing in inner(model):
-        if isinstance(thing, Tensor) and id(thing) not in own and thing.is_floating_point():
-            yield path, thing
+def stray_tensors(model: nn.Module) -> Iterator[tuple[str, Tensor]]:
+    """Give the tensors of floats that a model holds beside its parameters and buffers."""
+    owned = {id(t) for t in (*model.parameters(), *model.buffers())}
+    for path, value in contents(model):
+        if isinstance(value, Tensor) and id(value) not in owned and value.is_floating_point():
+            yield path, value
 
 
 class Snapshot:
     """A model as it is now: weights, buffers, gradients, modes, hooks and plain attributes."""
 
     def __init__(self, model: nn.Module):
-        things = [thing for _, thing in inner(model)]
-        self.modules = [(m, dict(vars(m))) for m in things if isinstance(m, nn.Module)]
-        self.holders = [(h, h.copy()) for h in things if isinstance(h, (dict, list, set))]
+        values = [value for _, value in contents(model)]
+        self.modules = [(m, dict(vars(m))) for m in values if isinstance(m, nn.Module)]
+        self.holders = [(h, h.copy()) for h in values if isinstance(h, (dict, list, set))]
         self.tensors = [
             (t, t.data, t.data.clone(), t.grad, None if t.grad is None else t.grad.clone())
-            for t in things
+            for t in values
             if isinstance(t, Tensor) and t.is_leaf
         ]
         self.learning = [t.requires_grad for t, *_ in self.tensors]
 
     def restore(self) -> None:
-        """Put everything back, to the same objects; what is unchanged is not written to."""
+        """Put everyvalue back, to the same objects; what is unchanged is not written to."""
         for module, state in self.modules:
             vars(module).clear()
             vars(module).update(state)
         for holder, content in self.holders:
             holder.clear()
-            holder.extend(content) if isinstance(holder, list) else holder.update(content)
+            if isinstance(holder, list):
+                holder.extend(content)
+            else:
+                holder.update(content)
         for (tensor, data, copy, grad, grad_copy), learns in zip(
             self.tensors, self.learning, strict=True
         ):

@@ -13,25 +13,26 @@ import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
-from .places import here, inside
-from .records import Attention, Label, Meeting, summed
-from .weighing import by_hand, fused, step
-from .words import ACTIVATIONS, MASKS, MOVES, NORMS, OVER, PLUS, PRODUCTS, TIMES, tensors_in
+from . import functions
+from .functions import tensors_in
+from .locations import current_location, current_module
+from .records import Attention, Label, Meeting
+from .softmax import attention_by_hand, attention_fused, softmax_step, summed_axes
 
 
 @dataclass
 class Watch(TorchFunctionMode):
-    """Enter it, run the model, and read `attentions`, `meetings` and `used`."""
+    """Enter it, run the model, and read what was seen; lines are module path and line of code."""
 
     model: nn.Module
-    known: dict[int, str]
+    module_paths: dict[int, str]
     attentions: list[Attention] = field(default_factory=list)
     meetings: list[Meeting] = field(default_factory=list)
-    used: set[int] = field(default_factory=set)
-    thrown: list[str] = field(default_factory=list)  # where raw scores mix values all the same
-    bare: list[str] = field(default_factory=list)  # where a linear map follows another directly
-    positive: list[str] = field(default_factory=list)  # where an activation is added to tokens
-    unused: dict[int, tuple[Tensor, str]] = field(default_factory=dict)  # masked scores, and where
+    used_tensors: set[int] = field(default_factory=set)
+    unsoftened: list[str] = field(default_factory=list)  # where raw scores mix values all the same
+    linear_pairs: list[str] = field(default_factory=list)  # where a linear map follows another
+    activated_sums: list[str] = field(default_factory=list)  # where an activation meets tokens
+    unused_masks: dict[int, tuple[Tensor, str]] = field(default_factory=dict)  # and their lines
 
     def __post_init__(self):
         super().__init__()
@@ -40,21 +41,22 @@ class Watch(TorchFunctionMode):
         for name, parameter in self.model.named_parameters():
             self.put(parameter, Label("parameter", name=name))
 
-    def forget(self) -> None:
-        """Let go of all tensors."""
-        self.labels.clear()
-
     def put(self, x: Any, label: Label) -> None:
         """Label a tensor, or each of several."""
-        if isinstance(x, (tuple, list)):
-            for part in x:
-                self.put(part, label)
-        elif isinstance(x, Tensor):
-            self.labels[id(x)] = (x, label)
+        for tensor in tensors_in([x], {}):
+            self.labels[id(tensor)] = (tensor, label)
 
-    def of(self, x: Any) -> Label | None:
-        """The label of a tensor, if it has one."""
+    def drop(self, x: Any) -> None:
+        """Take the label off a tensor, if it has one."""
+        self.labels.pop(id(x), None)
+
+    def label(self, x: Any) -> Label | None:
+        """Give the label of a tensor, if it has one."""
         return self.labels[id(x)][1] if isinstance(x, Tensor) and id(x) in self.labels else None
+
+    def line(self) -> str:
+        """Give the module path and line that run now."""
+        return current_location(self.module_paths)
 
     def __torch_function__(self, func: Callable, types: Any, args: Any = (), kwargs: Any = None):
         """Run a function of torch, then look at what went in and came out."""
@@ -64,153 +66,151 @@ class Watch(TorchFunctionMode):
         # What a sum in place writes over is kept.
         before = tensors[0].detach().clone() if name in ("add_", "__iadd__") else None
         result = func(*args, **kwargs)
-        self.used.update(map(id, tensors))
+        self.used_tensors.update(map(id, tensors))
         for x in tensors:
-            self.unused.pop(id(x), None)
+            self.unused_masks.pop(id(x), None)
         # What the doctor does not understand it leaves without a label.
         try:
             self.see(name, func, args, kwargs, tensors, result, before)
         except (RuntimeError, ValueError, IndexError, TypeError, KeyError):
-            self.labels.pop(id(result), None)
+            self.drop(result)
         return result
 
     def see(self, name, func, args, kwargs, tensors, result, before) -> None:
         """Label what came out by what went in, and write down what meets."""
-        old = self.of(tensors[0]) if tensors else None
-        if isinstance(result, Tensor) and result is not (tensors[0] if tensors else None):
-            self.labels.pop(id(result), None)
-        if name in MOVES and old:
-            undropped = old.before
+        first = tensors[0] if tensors else None
+        old = self.label(first)
+        kind = old.kind if old else ""
+        if isinstance(result, Tensor) and result is not first:
+            self.drop(result)
+        if name in functions.MOVES and old:
+            undropped = old.undropped
             if undropped is not None:
                 with torch.no_grad():
                     undropped = func(undropped, *args[1:], **kwargs)
-            self.put(result, replace(old, before=undropped))
+            self.put(result, replace(old, undropped=undropped))
         elif old and self.softmax(name, tensors, old, result):
             return
-        elif name in TIMES or name in OVER:
+        elif name in functions.TIMES or name in functions.OVER:
             self.scaled(name, args, kwargs, result)
-        elif name in PLUS:
+        elif name in functions.PLUS:
             self.added(tensors, result, before)
-        elif name in MASKS and any(
-            label and label.kind == "scores" for label in map(self.of, tensors)
-        ):
-            scores = next(x for x in tensors if (own := self.of(x)) and own.kind == "scores")
-            self.mask(scores, result)
-        elif name in NORMS and old and old.kind == "linear":
+        elif name in functions.MASKS and (scores := self.scores_in(tensors)):
+            self.mask(*scores[0], result)
+        elif name in functions.NORMS and kind == "linear":
             self.put(result, Label("linear", sure=False))
-        elif name in ("dropout", "dropout_") and old and old.kind == "weights":
-            self.put(result, replace(old, before=tensors[0] if old.before is None else old.before))
-        elif name in ("dropout", "dropout_") and old and old.kind in ("linear", "activated"):
-            self.put(result, old)
-        elif name in ACTIVATIONS and old and old.kind == "linear":
+        elif name in functions.DROPOUT and old and kind in ("weights", "linear", "activated"):
+            new = kind == "weights" and old.undropped is None
+            self.put(result, replace(old, undropped=first if new else old.undropped))
+        elif name in functions.ACTIVATIONS and kind == "linear":
             self.put(result, Label("activated"))
         elif name == "linear":
-            self.linear(tensors[:2], old, result)
-        elif name == "embedding" and (table := self.of(tensors[1])):
+            self.linear(tensors[0], tensors[1], old, result)
+        elif name == "embedding" and (table := self.label(tensors[1])):
             self.put(result, table)
         elif name == "cat":
             self.joined(tensors)
-        elif name in PRODUCTS:
+        elif name in functions.PRODUCTS:
             self.product(name, args, tensors, result)
         elif name == "scaled_dot_product_attention":
-            qkv = tensors[:3]
-            labels = [self.of(x) for x in qkv[:2]]
-            self.attentions.append(fused(qkv, labels, args, kwargs, self.known))
+            labels = [self.label(x) for x in tensors[:2]]
+            fused = attention_fused(tensors[:3], labels, args, kwargs, self.module_paths)
+            self.attentions.append(fused)
         elif name == "multi_head_attention_forward":
-            own = inside(self.known)
-            self.attentions.append(Attention(tensors[1].shape[0], here(self.known), module=own))
-        elif tensors and (result is tensors[0] or name == "__setitem__"):
-            self.labels.pop(id(tensors[0]), None)  # changed in place by something else
+            module = current_module(self.module_paths)
+            self.attentions.append(Attention(tensors[1].shape[0], self.line(), module=module))
+        elif tensors and (result is first or name == "__setitem__"):
+            self.drop(first)  # changed in place by something else
+
+    def scores_in(self, tensors: list[Tensor]) -> list[tuple[Tensor, Label]]:
+        """Find the scores among some tensors, with their labels."""
+        pairs = [(x, self.label(x)) for x in tensors]
+        return [(x, label) for x, label in pairs if label and label.kind == "scores"]
 
     def softmax(self, name: str, tensors: list[Tensor], old: Label, result: Any) -> bool:
-        """A step from scores to weights, at once or by hand; whether this was one."""
+        """Label a step from scores to weights, at once or by hand; tell whether this was one."""
         x, other = tensors[0], tensors[1] if len(tensors) > 1 else None
-        label = self.of(other)
-        narrow = other is not None and 1 in other.shape[-2:]
-        kind = step(name, old.kind, label.kind if label else "", narrow)
+        label = self.label(other)
+        one_per_row = other is not None and 1 in other.shape[-2:]
+        kind = softmax_step(name, old.kind, label.kind if label else "", one_per_row)
         if name in ("softmax", "log_softmax") and kind:
             self.softened.add(id(x if kind == "weights" else result))
         if kind == "weights":
-            new = Label(kind, width=old.width, sure=old.sure, scale=old.factor)
-            self.put(result, replace(new, plain=old.plain, where=here(self.known)))
+            line = self.line()
+            self.put(result, replace(old, kind=kind, factor=1.0, scale=old.factor, where=line))
         elif kind:
             self.put(result, replace(old, kind=kind))
         return bool(kind)
 
-    def mask(self, scores: Tensor, result: Tensor) -> None:
-        """Scores keep their label under a mask; masked ones that nothing takes up are noted."""
-        label = self.of(scores)
-        assert label is not None
+    def mask(self, scores: Tensor, label: Label, result: Tensor) -> None:
+        """Leave scores their label under a mask; note masked ones until something takes them."""
         self.put(result, replace(label, plain=False))
         if result is not scores:
-            self.unused[id(result)] = (result, here(self.known))
+            self.unused_masks[id(result)] = (result, self.line())
 
-    def linear(self, pair: list[Tensor], old: Label | None, result: Tensor) -> None:
-        """A linear map; one that narrows what another has widened, just before, is written down."""
-        x, weight = pair
-        if old and old.width == weight.shape[1] > weight.shape[0] and x.ndim == 3:
-            self.bare.append(here(self.known))
-        wide = weight.shape[0] if weight.shape[0] > weight.shape[1] else 0
-        self.put(result, Label("linear", width=wide))
+    def linear(self, x: Tensor, weight: Tensor, old: Label | None, result: Tensor) -> None:
+        """Label what a linear map gives; write down one that narrows what another just widened."""
+        outputs, inputs = weight.shape
+        if old and old.width == inputs > outputs and x.ndim == 3:
+            self.linear_pairs.append(self.line())
+        self.put(result, Label("linear", width=outputs if outputs > inputs else 0))
 
     def scaled(self, name: str, args: Any, kwargs: Any, result: Any) -> None:
-        """A product or quotient with a number keeps the label; with a tensor it drops it."""
-        pair = list(args) + list(kwargs.values())
-        if name in TIMES and not (isinstance(pair[0], Tensor) and self.of(pair[0])):
+        """Keep the label of a product or quotient with a number; drop it for one with a tensor."""
+        pair = [*args, *kwargs.values()]
+        if name in functions.TIMES and not self.label(pair[0]):
             pair.reverse()
         x, by = pair[0], pair[1]
-        old = self.of(x)
+        old = self.label(x)
         single = isinstance(by, (int, float)) or (isinstance(by, Tensor) and by.numel() == 1)
         if old is None or not single or old.kind == "parameter":
-            self.labels.pop(id(result), None)
+            self.drop(result)
             return
         learnt = isinstance(by, Tensor) and by.requires_grad
-        factor = float(by) if name in TIMES else 1 / float(by)
-        before = None if old.before is None else old.before.detach() * factor
+        factor = float(by) if name in functions.TIMES else 1 / float(by)
+        undropped = None if old.undropped is None else old.undropped.detach() * factor
         sure = old.sure and not (learnt and old.kind != "weights")
-        self.put(result, replace(old, factor=old.factor * factor, sure=sure, before=before))
+        factor *= old.factor
+        self.put(result, replace(old, factor=factor, sure=sure, undropped=undropped))
 
     def added(self, tensors: list[Tensor], result: Any, before: Tensor | None) -> None:
-        """Scores keep their label under a mask; a parameter that is added to tokens is met.
+        """Keep the label of scores under a mask; note a parameter that is added to tokens.
 
-        Args:
-            tensors: of the sum.
-            result: the sum.
-            before: what the first tensor was, if the sum is written over it.
+        `before` is what the first tensor was, if the sum is written over it.
         """
-        labels = [self.of(x) for x in tensors]
+        labels = [self.label(x) for x in tensors]
         kinds = [label.kind if label else "" for label in labels]
-        shapes = {tuple(x.shape) for x in tensors}
-        if "activated" in kinds and "parameter" not in kinds and len(shapes) == 1:
-            self.positive += [here(self.known)] * (tensors[0].ndim == 3)
-        for x, label in zip(tensors, labels, strict=True):
-            if label and label.kind == "scores" and x.shape == result.shape:
-                self.mask(x, result)
+        alike = len({x.shape for x in tensors}) == 1 and tensors[0].ndim == 3
+        if "activated" in kinds and "parameter" not in kinds and alike:
+            self.activated_sums.append(self.line())
+        for scores, label in self.scores_in(tensors):
+            if scores.shape == result.shape:
+                self.mask(scores, label, result)
                 return
         if before is not None:
             tensors = [before, *tensors[1:]]
         if len(tensors) == 2:
-            for (x, label), other in zip(
-                zip(tensors, labels, strict=True), tensors[::-1], strict=True
-            ):
-                many = x.ndim >= 2 and x.shape[-2] >= 4 and other.ndim == 3
-                if label and label.kind == "parameter" and many and other.shape == result.shape:
-                    self.meet(label.name, "added", x, other)
+            for x, label, content in zip(tensors, labels, reversed(tensors), strict=True):
+                fits = x.ndim >= 2 and x.shape[-2] >= 4 and content.ndim == 3
+                if label and label.kind == "parameter" and fits and content.shape == result.shape:
+                    self.meet(label.name, "added", x, content)
             bias = tensors[1].ndim == 1 or tensors[1].numel() == result.shape[-1]
-            if labels[0] and labels[0].kind == "linear" and bias:
+            if labels[0] and kinds[0] == "linear" and bias:
                 self.put(result, labels[0])
                 return
-        self.labels.pop(id(result), None)
+        self.drop(result)
 
     def joined(self, tensors: list[Tensor]) -> None:
-        """A parameter that is concatenated to tokens is met."""
-        pairs = [(x, self.of(x)) for x in tensors]
-        content = [x for x, label in pairs if not label or label.kind != "parameter"]
-        for x, label in pairs:
-            if label and label.kind == "parameter" and x.ndim == 3 and content:
-                self.meet(label.name, "joined", x, max(content, key=Tensor.numel))
+        """Note a parameter that is concatenated to tokens."""
+        labels = [self.label(x) for x in tensors]
+        names = [label.name if label and label.kind == "parameter" else "" for label in labels]
+        pairs = list(zip(tensors, names, strict=True))
+        contents = [x for x, name in pairs if not name]
+        for x, name in pairs:
+            if name and x.ndim == 3 and contents:
+                self.meet(name, "joined", x, max(contents, key=Tensor.numel))
 
-    def meet(self, name: str, how: str, x: Tensor, content: Tensor) -> None:
+    def meet(self, name: str, kind: str, x: Tensor, content: Tensor) -> None:
         """Write down a parameter beside the tokens that it meets."""
 
         def size(t: Tensor) -> float:  # the middle one of the tokens
@@ -218,33 +218,32 @@ class Watch(TorchFunctionMode):
 
         rows = x.detach().float().flatten(0, -2)
         alike = len(rows) > 1 and not float(rows.std(0).max())
-        place = here(self.known)
-        self.meetings.append(Meeting(name, how, size(x), size(content), place, alike))
+        self.meetings.append(Meeting(name, kind, size(x), size(content), self.line(), alike))
 
     def product(self, name: str, args: Any, tensors: list[Tensor], result: Tensor) -> None:
-        """Linear maps, scores, and weights that mix values."""
+        """Label what linear maps and scores give, and write down weights that mix values."""
         if len(tensors) != 2:
             return
         a, b = tensors
-        axes = (-1, -2) if name != "einsum" else summed(args[0], a, b)
-        label, other = self.of(a), self.of(b)
-        kinds = {each.kind for each in (label, other) if each}
+        axes = (-1, -2) if name != "einsum" else summed_axes(args[0])
+        label, other = self.label(a), self.label(b)
+        kinds = {x.kind for x in (label, other) if x}
         if axes is None or min(a.ndim, b.ndim) < 2:
             return
         if "parameter" in kinds:
             self.put(result, Label("linear"))
         elif {id(a), id(b)} & self.softened and kinds & {"scores", "logs"}:
-            self.thrown.append(here(self.known))
+            self.unsoftened.append(self.line())
         elif "weights" in kinds:
-            x, mark, axis, values = a, label, axes[0], b
+            weights, axis, values = a, axes[0], b
             if not label or label.kind != "weights":
-                x, mark, axis, values = b, other, axes[1], a
+                weights, label, axis, values = b, other, axes[1], a
             # Over another axis, or with one matrix for all, heads are mixed, and not values.
-            if mark and axis % x.ndim >= x.ndim - 2 and values.ndim >= x.ndim:
-                self.attentions.append(by_hand(x, mark, axis, self.known))
+            if label and axis % weights.ndim >= weights.ndim - 2 and values.ndim >= weights.ndim:
+                self.attentions.append(attention_by_hand(weights, label, axis, self.module_paths))
         elif result.ndim >= 3:
             plain = bool(label and other and label.kind == other.kind == "linear")
-            sure = plain and all(each.sure for each in (label, other) if each)
+            sure = plain and all(x.sure for x in (label, other) if x)
             factor = (label.factor if label else 1) * (other.factor if other else 1)
-            label = Label("scores", factor, width=a.shape[axes[0]], sure=sure)
-            self.put(result, replace(label, plain=plain))
+            width = a.shape[axes[0]]
+            self.put(result, Label("scores", factor, width=width, sure=sure, plain=plain))

@@ -4,7 +4,7 @@ from typing import Any
 
 from torch import Tensor
 
-# What these functions of torch do to a tensor, by their names.
+# They move the numbers of a tensor, and change none.
 MOVES = (
     *("view", "reshape", "permute", "transpose", "contiguous", "chunk", "unbind", "split", "to"),
     *("unflatten", "flatten", "squeeze", "unsqueeze", "movedim", "swapaxes", "swapdims", "float"),
@@ -16,6 +16,7 @@ OVER = ("div", "div_", "true_divide", "divide", "__truediv__", "__itruediv__", "
 PLUS = ("add", "add_", "__add__", "__radd__", "__iadd__")
 MINUS = ("sub", "sub_", "subtract", "__sub__", "__isub__")
 MASKS = ("masked_fill", "masked_fill_", "where")
+DROPOUT = ("dropout", "dropout_")
 PRODUCTS = ("matmul", "bmm", "__matmul__", "einsum")
 MAPS = (*PRODUCTS, "linear", "conv1d", "conv2d", "conv3d", "multi_head_attention_forward")
 NORMS = ("layer_norm", "rms_norm", "normalize")
@@ -36,7 +37,7 @@ MEET = (
 
 
 def tensors_in(args: Any, kwargs: Any) -> list[Tensor]:
-    """The tensors among a function's arguments, those in its lists and tuples too, in order."""
+    """List the tensors among a function's arguments, also in its lists and tuples, in order."""
     values = [*args, *kwargs.values()]
     flat = [x for v in values for x in (v if isinstance(v, (tuple, list)) else (v,))]
     return [x for x in flat if isinstance(x, Tensor)]

@@ -1,0 +1,129 @@
+"""How scores become weights, and what is written down where these mix the values."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from .functions import MINUS, OVER
+from .locations import current_location, current_module
+from .records import Attention, Label
+
+STEPS = {
+    ("scores", "softmax"): "weights",
+    ("scores", "log_softmax"): "logs",
+    ("scores", "logsumexp"): "total",
+    ("scores", "exp"): "powers",
+    ("scores", "exp_"): "powers",
+    ("powers", "sum"): "total",
+    ("powers", "normalize"): "weights",
+    ("logs", "exp"): "weights",
+    ("logs", "exp_"): "weights",
+}
+
+
+def softmax_step(name: str, kind: str, other: str, one_per_row: bool) -> str:
+    """Say what a function makes of scores on their way to weights; "" if it is no such step.
+
+    Args:
+        name: of the function.
+        kind: of the label of its first tensor.
+        other: of the label of its second, "" for none.
+        one_per_row: whether the second has one number a row, such as the largest of a row.
+    """
+    if kind == "scores" and name in MINUS and one_per_row:  # shifts a row, and changes no weight
+        return "logs" if other == "total" else "scores"
+    if kind == "powers" and name in OVER and other == "total":
+        return "weights"
+    return STEPS.get((kind, name), "")
+
+
+def attention_by_hand(
+    x: Tensor, label: Label, axis: int, module_paths: dict[int, str]
+) -> Attention:
+    """Describe attention whose weights a product has just mixed the values with, over `axis`."""
+    weights = (x if label.undropped is None else label.undropped).detach().float()
+    sums = weights.sum(axis)
+    others = [i for i in range(1, x.ndim) if x.shape[i] > 1 and i not in (axis, axis + x.ndim)]
+    unscaled = weights / label.factor if label.factor else weights
+    return Attention(
+        keys=x.shape[axis],
+        where=label.where,
+        ratio=label.scale * math.sqrt(label.width) if label.sure else None,
+        width=label.width,
+        sums=(float(sums.min()), float(sums.max())),
+        factor=label.factor,
+        other_axis=any(only_first_is(label.factor, weights.sum(i), sums, x.dtype) for i in others),
+        largest=float(unscaled.amax(axis).mean()),
+        spread=float(unscaled.std()) * x.shape[axis],
+        plain=label.plain,
+        module=current_module(module_paths),
+    )
+
+
+def only_first_is(number: float, sums: Tensor, others: Tensor, dtype: torch.dtype) -> bool:
+    """Tell whether these sums are this number and the others are not, as a softmax leaves them.
+
+    It is exact to rounding: 1e-5 against 1e-4 off; 1% against 5% in half precision.
+    """
+    fine = dtype in (torch.float32, torch.float64)
+    near, far = (1e-5, 1e-4) if fine else (0.01, 0.05)
+    off, others_off = (float((x - number).abs().max()) for x in (sums, others))
+    return off <= near * abs(number) and others_off > far * abs(number)
+
+
+def attention_fused(
+    qkv: Sequence[Tensor],
+    labels: Sequence[Label | None],
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    module_paths: dict[int, str],
+) -> Attention:
+    """Describe attention of torch's fused function; compute its weights anew, for one image."""
+    q, k, _ = qkv
+    width = q.shape[-1]
+    scale = kwargs.get("scale")
+    scale = width**-0.5 if scale is None else float(scale)
+    linear = [label for label in labels if label and label.kind == "linear"]
+    ratio = None
+    if len(linear) == len(labels) and all(label.sure for label in linear):
+        ratio = scale * math.prod(label.factor for label in linear) * width**0.5
+    masked = kwargs.get("attn_mask") is not None or (len(args) > 3 and args[3] is not None)
+    masked = masked or bool(kwargs.get("is_causal") or (len(args) > 5 and args[5]))
+    attention = Attention(
+        k.shape[-2],
+        current_location(module_paths),
+        ratio,
+        width,
+        plain=not masked and len(linear) == len(labels),
+        module=current_module(module_paths),
+    )
+    if masked or q.shape[:-2] != k.shape[:-2]:
+        return attention
+    with torch.no_grad():
+        weights = (q[:1].float() @ k[:1].float().mT * scale).softmax(-1)
+    largest, spread = weights.amax(-1).mean(), weights.std() * k.shape[-2]
+    return replace(attention, largest=float(largest), spread=float(spread))
+
+
+def summed_axes(equation: Any) -> tuple[int, int] | None:
+    """Give the axes of two operands that an einsum sums over, if there is one such pair."""
+    if not isinstance(equation, str):
+        return None
+    inputs, _, result = equation.replace(" ", "").partition("->")
+    first, second = inputs.split(",")
+    if "->" not in equation:  # then what stands once is kept
+        result = "".join(c for c in first + second if inputs.count(c) == 1)
+    letters = [c for c in first if c.isalpha() and c in second and c not in result]
+    if len(letters) != 1:
+        return None
+
+    def axis(term: str) -> int:
+        head = term.partition("...")[0]
+        at = term.index(letters[0])
+        return at - len(term) if "..." not in term or at >= len(head) else at
+
+    return axis(first), axis(second)
