@@ -30,22 +30,22 @@ class DropPath(nn.Module):
 
 
 def drop_path_rates(rate: float, depth: int) -> list[float]:
-    """The `DropPath` rate of each block: from 0 in the first, in equal steps, to `rate`."""
+    """Give each block's `DropPath` rate: from 0 in the first, in equal steps, to `rate`."""
     return [rate * i / max(depth - 1, 1) for i in range(depth)]
 
 
 def kept_count(length: int, ratio: float) -> int:
-    """How many of `length` tokens stay when that share is masked, rounded; a half counts up.
+    """Count how many of `length` tokens stay when that share is masked; a half counts up.
 
     `int(10 * (1 - 0.9))` is 0, since floats do not hold 0.9: it is read here as it is written.
     ValueError where no token would stay.
     """
     inputs.check_sizes(length=length)
     inputs.check_fraction(ratio=ratio)
-    kept = floor((1 - Fraction(str(ratio))) * length + Fraction(1, 2))
-    if kept == 0:
+    count = floor((1 - Fraction(str(ratio))) * length + Fraction(1, 2))
+    if count == 0:
         raise ValueError(f"ratio {ratio} leaves none of {length} tokens; give a smaller one")
-    return kept
+    return count
 
 
 def random_masking(

@@ -5,7 +5,6 @@ mode; none of them keeps anything or draws. They work under torch.no_grad and to
 """
 
 from collections.abc import Sequence
-from math import prod
 
 import torch
 from torch import Tensor
@@ -34,7 +33,7 @@ def rollout(attention: Sequence[Tensor]) -> Tensor:
 
 
 def cls_map(weights: Tensor, grid: int | tuple[int, int]) -> Tensor:
-    """How much the cls token takes from each patch, laid out as the patches lie.
+    """Lay out how much the cls token takes from each patch, as the patches lie.
 
     One block's weights (B, h, N, N), or a `rollout` (B, N, N), become (…, rows, cols). What is
     missing to a sum of 1 the cls token takes from itself.
@@ -45,7 +44,7 @@ def cls_map(weights: Tensor, grid: int | tuple[int, int]) -> Tensor:
 
 
 def touched(places: Tensor, side: int, grid: int | tuple[int, int], patch_size: int) -> Tensor:
-    """Which patches a square thing touches that stands at a known place: (B, rows, cols), boolean.
+    """Tell which patches a square touches that stands at a known place: (B, rows, cols), boolean.
 
     `places` (B, 2) holds the row and column of its top left pixel, `side` is its height and width
     in pixels; the grid is (rows, cols) of patches of P pixels, or one number for a square.
@@ -64,7 +63,7 @@ def touched(places: Tensor, side: int, grid: int | tuple[int, int], patch_size: 
 
 @torch.no_grad()
 def blinded(model: ViT, images: Tensor, hidden: Tensor) -> Tensor:
-    """The logits (B, classes) where the cls token may not look at some of the patches.
+    """Give the logits (B, classes) where the cls token may not look at some of the patches.
 
     Nothing of the picture is changed, and the other tokens look where they like: what the hidden
     patches told them, the cls token can still hear from them.
@@ -77,8 +76,15 @@ def blinded(model: ViT, images: Tensor, hidden: Tensor) -> Tensor:
     if not isinstance(model, ViT) or type(model).forward is not ViT.forward:
         raise TypeError(f"model is a {type(model).__name__}; give a vit_steps.ViT's own forward")
     x = model.tokens(model.patch_embed(images))  # (B, N, D)
-    B, N, _ = x.shape
-    check_hidden(hidden, B, model.patch_embed.grid)
+    (B, N, _), grid = x.shape, model.patch_embed.grid
+    check_axes("hidden", hidden, "B rows cols")
+    if hidden.dtype != torch.bool:
+        raise TypeError(f"hidden holds {hidden.dtype}; give booleans, True for a hidden patch")
+    if hidden.shape != (B, *grid):
+        raise ValueError(
+            f"hidden is {tuple(hidden.shape)}; give {(B, *grid)}, a place for each of the "
+            f"{N - 1} patches of {B} images"
+        )
     may_look = torch.ones(B, 1, N, N, dtype=torch.bool, device=x.device)
     may_look[:, 0, 0, 1:] = ~hidden.flatten(1)  # the row of the query cls
     for block in model.blocks:
@@ -87,12 +93,12 @@ def blinded(model: ViT, images: Tensor, hidden: Tensor) -> Tensor:
 
 
 def check_layers(attention: Sequence[Tensor]) -> None:
-    """Attention must be a list with the weights (B, h, N, N) of each block."""
-    if not isinstance(attention, (list, tuple)):
-        wanted = "give the list that model(images, return_attention=True) returns"
-        raise TypeError(f"attention is a {type(attention).__name__}; {wanted}")
-    if not attention:
-        raise ValueError("attention is an empty list; give the weights of at least one block")
+    """Refuse what is no list with the weights (B, h, N, N) of each block."""
+    if not isinstance(attention, (list, tuple)) or not attention:
+        kind = "an empty list" if attention == [] else f"a {type(attention).__name__}"
+        raise TypeError(
+            f"attention is {kind}; give the list that model(images, return_attention=True) returns"
+        )
     for weights in attention:
         check_axes("weights", weights, "B h N N")
         check_weights(weights)
@@ -102,7 +108,7 @@ def check_layers(attention: Sequence[Tensor]) -> None:
 
 
 def check_weights(weights: Tensor, tokens: int | None = None) -> None:
-    """Weights must be floats whose last two axes are both N, where given of that many tokens."""
+    """Refuse weights that are no floats (…, N, N), where asked for of that many tokens."""
     check_axes("weights", weights, "")
     shape = tuple(weights.shape)
     if not weights.is_floating_point():
@@ -112,13 +118,3 @@ def check_weights(weights: Tensor, tokens: int | None = None) -> None:
     if tokens not in (None, shape[-1]):
         grid = f"the grid has {tokens - 1} patches and a cls token"
         raise ValueError(f"weights is {shape}: {shape[-1]} tokens where {grid}")
-
-
-def check_hidden(hidden: Tensor, batch: int, grid: tuple[int, int]) -> None:
-    """Hidden must be booleans, one for each patch of each image."""
-    check_axes("hidden", hidden, "B rows cols")
-    if hidden.dtype != torch.bool:
-        raise TypeError(f"hidden holds {hidden.dtype}; give booleans, True for a hidden patch")
-    if hidden.shape != (batch, *grid):
-        places = f"a place for each of the {prod(grid)} patches of {batch} images"
-        raise ValueError(f"hidden is {tuple(hidden.shape)}; give {(batch, *grid)}, {places}")
