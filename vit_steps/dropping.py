@@ -78,13 +78,13 @@ def unmask(
     all gaps are alike: what follows must then tell places apart itself, as C's head does.
     """
     inputs.check_tokens(kept)
-    inputs.check_axes("order", order, "B N")
-    (batch, count, width), length = kept.shape, order.shape[1]
+    (batch, count, width), length = kept.shape, order.shape[-1]
+    inputs.check_axes("order", order, "B N", B=batch)
+    inputs.check_axes("mask_token", mask_token, "one token D", one=1, token=1, D=width)
     positions = kept.new_zeros(1, length, width) if positions is None else positions
-    shapes = [tuple(t.shape) for t in (order, mask_token, positions)]
-    if count > length or shapes != [(batch, length), (1, 1, width), (1, length, width)]:
-        wanted = "give (B, K, D), (B, N), (1, 1, D), (1, N, D), K at most N"
-        raise ValueError(f"shapes {tuple(kept.shape)}, {', '.join(map(str, shapes))}; {wanted}")
+    inputs.check_axes("positions", positions, "one N D", one=1, N=length, D=width)
+    if count > length:
+        raise ValueError(f"kept has {count} tokens, order {length}; give at least as many places")
     gaps = mask_token.to(kept.dtype).expand(batch, length - count, -1)
     x = torch.cat([kept, gaps], dim=1).take_along_dim(order[..., None], dim=1)  # (B, N, D)
     return torch.where((order >= count)[..., None], x + positions.to(x.dtype), x)

@@ -9,13 +9,18 @@ tensor's values, for which a GPU would have to be waited.
 
 from math import inf
 from numbers import Integral
-from typing import Any
+from typing import Any, TypeGuard
 
 import torch
 from torch import Tensor, nn
 
+HINTS = {
+    "images": "; vit_steps.images.load_image makes one from a picture file",
+    "Proxy": "; instead of torch.fx use torch.export.export(model, (images,)).module()",
+}
 
-def is_whole(number: Any) -> bool:
+
+def is_whole(number: Any) -> TypeGuard[int]:
     """Tell whether that is a whole number, Python's or NumPy's; True and False are none."""
     return isinstance(number, Integral) and not isinstance(number, bool)
 
@@ -88,17 +93,18 @@ def check_heads(embed_dim: int, num_heads: int) -> None:
         raise ValueError(f"{problem}; nearest counts that do: {', '.join(map(str, nearest))}")
 
 
-def check_axes(name: str, value: Any, axes: str) -> None:
-    """Refuse what is no tensor with these axes, such as "B N D"; "" stands for any."""
-    hints = {"images": "; vit_steps.images.load_image makes one from a picture file"}
-    if isinstance(value, torch.fx.Proxy):
-        hints[name] = "; instead of torch.fx use torch.export.export(model, (images,)).module()"
+def check_axes(name: str, value: Any, axes: str, **sizes: int | None) -> None:
+    """Refuse what is no tensor with these axes, such as "B N D", of these sizes; "" is any."""
     if not isinstance(value, Tensor):
-        kind = type(value).__name__
-        raise TypeError(f"{name} is a {kind}, not a tensor{hints.get(name, '')}")
+        hint = HINTS.get("Proxy" if isinstance(value, torch.fx.Proxy) else name, "")
+        raise TypeError(f"{name} is a {type(value).__name__}, not a tensor{hint}")
     names = axes.split()
-    if names and value.ndim != len(names):
-        raise ValueError(f"{name} is {tuple(value.shape)}; give the axes ({', '.join(names)})")
+    fits = not names or len(names) == value.ndim
+    for axis, size in sizes.items():
+        fits = fits and (size is None or value.shape[names.index(axis)] == size)
+    if not fits:
+        wanted = ", ".join(str(sizes.get(axis) or axis) for axis in names)
+        raise ValueError(f"{name} is {tuple(value.shape)}; give the axes ({wanted})")
 
 
 def check_images(
@@ -137,12 +143,7 @@ def check_dtype(images: Tensor, module: nn.Module) -> None:
 
 def check_tokens(tokens: Tensor, embed_dim: int | None = None, count: int | None = None) -> None:
     """Refuse tokens that are no batch (B, N, D), where asked for of this width and number."""
-    check_axes("tokens", tokens, "B N D")
-    shape = tuple(tokens.shape)
-    if embed_dim not in (None, shape[2]):
-        raise ValueError(f"tokens is {shape}: width {shape[2]} where {embed_dim} is expected")
-    if count not in (None, shape[1]):
-        raise ValueError(f"tokens is {shape}: {shape[1]} tokens where {count} are expected")
+    check_axes("tokens", tokens, "B N D", N=count, D=embed_dim)
 
 
 def check_int64(name: str, value: Any, *shape: int) -> None:

@@ -39,7 +39,10 @@ def cls_map(weights: Tensor, grid: int | tuple[int, int]) -> Tensor:
     missing to a sum of 1 the cls token takes from itself.
     """
     rows, cols = as_pair(grid, "grid")
-    check_weights(weights, 1 + rows * cols)
+    check_weights(weights)
+    if weights.shape[-1] != 1 + rows * cols:
+        patches = f"the grid has {rows * cols} patches and a cls token"
+        raise ValueError(f"weights has {weights.shape[-1]} tokens where {patches}")
     return weights[..., 0, 1:].unflatten(-1, (rows, cols))
 
 
@@ -49,10 +52,8 @@ def touched(places: Tensor, side: int, grid: int | tuple[int, int], patch_size: 
     `places` (B, 2) holds the row and column of its top left pixel, `side` is its height and width
     in pixels; the grid is (rows, cols) of patches of P pixels, or one number for a square.
     """
-    check_axes("places", places, "B 2")
+    check_axes("places", places, "B axis", axis=2)
     check_sizes(side=side, patch_size=patch_size)
-    if places.shape[1] != 2:
-        raise ValueError(f"places is {tuple(places.shape)}; give (B, 2), each a row and a column")
     hits = []
     for start, count in zip(places.T[..., None], as_pair(grid, "grid"), strict=True):
         edge = torch.arange(count, device=places.device) * patch_size  # a patch's first pixel
@@ -76,15 +77,11 @@ def blinded(model: ViT, images: Tensor, hidden: Tensor) -> Tensor:
     if not isinstance(model, ViT) or type(model).forward is not ViT.forward:
         raise TypeError(f"model is a {type(model).__name__}; give a vit_steps.ViT's own forward")
     x = model.tokens(model.patch_embed(images))  # (B, N, D)
-    (B, N, _), grid = x.shape, model.patch_embed.grid
-    check_axes("hidden", hidden, "B rows cols")
+    B, N, _ = x.shape
+    rows, cols = model.patch_embed.grid
+    check_axes("hidden", hidden, "B rows cols", B=B, rows=rows, cols=cols)
     if hidden.dtype != torch.bool:
         raise TypeError(f"hidden holds {hidden.dtype}; give booleans, True for a hidden patch")
-    if hidden.shape != (B, *grid):
-        raise ValueError(
-            f"hidden is {tuple(hidden.shape)}; give {(B, *grid)}, a place for each of the "
-            f"{N - 1} patches of {B} images"
-        )
     may_look = torch.ones(B, 1, N, N, dtype=torch.bool, device=x.device)
     may_look[:, 0, 0, 1:] = ~hidden.flatten(1)  # the row of the query cls
     for block in model.blocks:
@@ -95,26 +92,20 @@ def blinded(model: ViT, images: Tensor, hidden: Tensor) -> Tensor:
 def check_layers(attention: Sequence[Tensor]) -> None:
     """Refuse what is no list with the weights (B, h, N, N) of each block."""
     if not isinstance(attention, (list, tuple)) or not attention:
-        kind = "an empty list" if attention == [] else f"a {type(attention).__name__}"
-        raise TypeError(
-            f"attention is {kind}; give the list that model(images, return_attention=True) returns"
-        )
+        kind = f"a {type(attention).__name__}" if len(attention) else "empty"
+        hint = "give the list that model(images, return_attention=True) returns"
+        raise TypeError(f"attention is {kind}; {hint}")
     for weights in attention:
         check_axes("weights", weights, "B h N N")
         check_weights(weights)
-        if weights.shape[::2] != attention[0].shape[::2]:
-            shapes = f"{tuple(attention[0].shape)} and {tuple(weights.shape)}"
-            raise ValueError(f"blocks have weights {shapes}; give those of one model and one batch")
+        check_axes("weights", weights, "B h N N", B=len(attention[0]), N=attention[0].shape[-1])
 
 
-def check_weights(weights: Tensor, tokens: int | None = None) -> None:
-    """Refuse weights that are no floats (…, N, N), where asked for of that many tokens."""
+def check_weights(weights: Tensor) -> None:
+    """Refuse what is no tensor of floats (…, N, N)."""
     check_axes("weights", weights, "")
-    shape = tuple(weights.shape)
     if not weights.is_floating_point():
         raise TypeError(f"weights holds {weights.dtype}, not floats")
-    if len(shape) < 2 or shape[-1] != shape[-2]:
+    if weights.ndim < 2 or weights.shape[-1] != weights.shape[-2]:
+        shape = tuple(weights.shape)
         raise ValueError(f"weights is {shape}; give the axes (…, N, N), queries, then keys")
-    if tokens not in (None, shape[-1]):
-        grid = f"the grid has {tokens - 1} patches and a cls token"
-        raise ValueError(f"weights is {shape}: {shape[-1]} tokens where {grid}")

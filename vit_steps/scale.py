@@ -90,16 +90,14 @@ def accumulated_step(
     image. Gives the mean loss of the batch before the step, a scalar without a gradient.
     """
     check_images(images)
-    check_axes("labels", labels, "B")
+    check_axes("labels", labels, "B", B=len(images))
     check_sizes(parts=parts)
-    if len(labels) != len(images):
-        raise ValueError(f"{len(images)} images, {len(labels)} labels; give each image a label")
     if parts > len(images):
         raise ValueError(f"parts is {parts}; give at most {len(images)}, an image to each part")
     optimizer.zero_grad()
     losses = []
-    for some, theirs in zip(images.tensor_split(parts), labels.tensor_split(parts), strict=True):
-        loss = F.cross_entropy(model(some), theirs) * len(some) / len(images)  # by its share
+    for part, classes in zip(images.tensor_split(parts), labels.tensor_split(parts), strict=True):
+        loss = F.cross_entropy(model(part), classes) * len(part) / len(images)  # by its share
         loss.backward()  # adds to the gradients, and frees what was kept
         losses.append(loss.detach())
     optimizer.step()
@@ -126,10 +124,8 @@ def checkpoint_blocks(model: ViT) -> ViT:
     The rest is computed again; numbers, names and parameters stay. TypeError where `blocks` does
     not hold plain `EncoderBlock`s: others call torch.utils.checkpoint in their own forward.
     """
-    blocks = getattr(model, "blocks", None)
-    plain = [
-        type(b) in (EncoderBlock, Recomputed) and "forward" not in vars(b) for b in blocks or ()
-    ]
+    blocks: Any = getattr(model, "blocks", ())
+    plain = [type(b) in (EncoderBlock, Recomputed) and "forward" not in vars(b) for b in blocks]
     if not plain or not all(plain):
         raise TypeError(f"model is a {type(model).__name__}; give a ViT of plain EncoderBlocks")
     for i, block in enumerate(blocks):
@@ -167,14 +163,12 @@ def merge_tokens(x: Tensor, keys: Tensor, sizes: Tensor, r: int) -> tuple[Tensor
 def check_merging(x: Tensor, keys: Tensor, sizes: Tensor, r: int) -> None:
     """Refuse shapes that do not belong together, and an r that cannot be merged."""
     check_tokens(x)
-    check_axes("keys", keys, "B N d")
-    check_axes("sizes", sizes, "B N")
-    count, shapes = x.shape[1], [tuple(tensor.shape[:2]) for tensor in (x, keys, sizes)]
-    if count < 2 or shapes != shapes[:1] * 3:
-        raise ValueError(f"x, keys and sizes are {shapes}; give each the same (B, N), N at least 2")
+    B, N, _ = x.shape
+    check_axes("keys", keys, "B N d", B=B, N=N)
+    check_axes("sizes", sizes, "B N", B=B, N=N)
     check_sizes(0, r=r)
-    if r > (count - 1) // 2:
-        raise ValueError(f"r is {r}; of {count} tokens 0 to {(count - 1) // 2} can be merged")
+    if N < 2 or r > (N - 1) // 2:
+        raise ValueError(f"r is {r}; of {N} tokens, at least 2, 0 to {(N - 1) // 2} can be merged")
 
 
 class MergingViT(nn.Module):

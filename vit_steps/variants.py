@@ -201,10 +201,17 @@ class FaceBlock(nn.Module):
         return x + self.drop_path(self.mlp(self.norm2(x)))
 
 
-class FaceViT(nn.Module):
-    """A ViT without cls whose head reads all tokens side by side; `face_vit` makes one."""
+FACE = FaceConfig()
 
-    def __init__(self, config: FaceConfig):
+
+class FaceViT(nn.Module):
+    """System C: a ViT for faces (InsightFace's arcface_torch), repaired: 49 patches of 112 pixels.
+
+    No cls: its head reads all tokens side by side. 115,330,256 parameters, 4.2646 G multiply-adds
+    (training on 44 tokens: 3.8314). `FaceConfig(image_size=8, …)` gives other sizes.
+    """
+
+    def __init__(self, config: FaceConfig = FACE):
         super().__init__()
         c = self.config = config
         self.patch_embed = PatchEmbedding(c.image_size, c.patch_size, c.in_channels, c.embed_dim)
@@ -240,13 +247,4 @@ class FaceViT(nn.Module):
         return self.head(x.flatten(1))
 
 
-FACE = FaceConfig()
-
-
-def face_vit(config: FaceConfig = FACE) -> FaceViT:
-    """Make system C: a ViT for faces (InsightFace's arcface_torch), repaired: 49 patches of 112².
-
-    115,330,256 parameters, 4.2646 G multiply-adds (training on 44 tokens: 3.8314).
-    `FaceConfig(image_size=8, …)` gives other sizes.
-    """
-    return FaceViT(config)
+face_vit = FaceViT  # as `einops_vit` and `project_vit` make A and B

@@ -168,7 +168,7 @@ class ViT(nn.Module):
         return model
 
     def at_size(self, image_size: int | tuple[int, int]) -> "ViT":
-        """Copy it for images of another size, positions resized; ValueError where P does not fit."""
+        """Copy it for images of another size, positions resized; ValueError if P does not fit."""
         model = deepcopy(self)
         model.config = replace(self.config, image_size=image_size)
         patches, old = model.patch_embed, self.tokens.pos_embed
