@@ -70,7 +70,8 @@ def test_touched_equals_a_loop_over_pixels():
 
 @pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode])
 def test_maps_are_made_under_inference_mode_too(mode):
-    attention, weights = some_attention(), some_attention(1)[0]
+    attention = tuple(weights.double() for weights in some_attention())
+    weights = some_attention(1)[0]
     wanted = maps.rollout(attention), maps.cls_map(weights, (2, 3))
     with mode():
         found = maps.rollout(attention), maps.cls_map(weights, (2, 3))

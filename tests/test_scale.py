@@ -19,12 +19,11 @@ import vit_steps
 from vit_course import checks
 from vit_steps import EncoderBlock, ViT, ViTConfig, scale
 from vit_steps.inputs import as_pair
-from vit_steps.training import evaluate, load_model
-from vit_steps.training.data import digits, scattered
+from vit_steps.training import evaluate
+from vit_steps.training.data import digits
 from vit_steps.training.loop import decay_groups, train_step
 from vit_steps.variants import EinopsViT, Float32Attention, SeparateAttention
 
-WEIGHTS = Path(vit_steps.__file__).parent / "weights" / "scattered.safetensors"
 SMALL = ViTConfig(8, 2, 1, 10, embed_dim=24, depth=3, num_heads=4)
 CONFIGS = {
     "small": SMALL,
@@ -457,28 +456,6 @@ REFUSED = [
 def test_what_does_not_fit_is_refused(wrong, error, message):
     with pytest.raises(error, match=message):
         wrong()
-
-
-# The stored weights ------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def stored():
-    """The trained model, held-out canvases, and how many of them it names rightly."""
-    model, data = load_model(WEIGHTS), scattered(2000, seed=1, held_out=True)
-    return model, data, evaluate(model, data)[1]
-
-
-def test_eight_bits_keep_the_accuracy(stored):
-    model, data, accuracy = stored
-    assert abs(evaluate(scale.int8_weights(model), data)[1] - accuracy) < 0.004
-
-
-def test_merging_costs_accuracy_little_by_little(stored):
-    model, data, accuracy = stored
-    lost = [accuracy - evaluate(scale.merging(model, r), data)[1] for r in (1, 3)]
-    assert 0.015 < lost[0] < 0.05
-    assert lost[0] + 0.05 < lost[1] < 0.2
 
 
 # Several processes -------------------------------------------------------------------------------

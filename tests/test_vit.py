@@ -128,18 +128,6 @@ def test_other_float_types(kind, atol):
     close(logits.float(), wanted, atol=atol)
 
 
-def test_dropout_is_for_training_alone():
-    model, images = ViT(tiny(dropout=0.3)), torch.randn(2, 3, 16, 16)
-    assert not torch.equal(model.train()(images), model(images))
-    assert torch.equal(model.eval()(images), model(images))
-    without = ViT(tiny())
-    without.load_state_dict(model.state_dict())
-    close(model(images), without(images))
-    close(model(images, return_attention=True)[0], without(images))
-    rates = {m.p for m in model.modules() if isinstance(m, nn.Dropout)}
-    assert rates == {0.3}
-
-
 # Start -------------------------------------------------------------------------------------------
 
 
@@ -151,6 +139,14 @@ def test_linears_start_from_a_truncated_normal_of_std_002_and_zero_biases():
         assert linear.weight.std().item() == pytest.approx(0.02, rel=0.03)
         assert linear.weight.mean().item() == pytest.approx(0, abs=0.001)
         assert torch.equal(linear.bias, torch.zeros_like(linear.bias))
+
+
+def test_norms_start_as_nothing_but_norms_and_init_weights_leaves_positions_alone():
+    model = ViT(tiny(embed_dim=192))
+    for norm in (m for m in model.modules() if isinstance(m, nn.LayerNorm)):
+        assert torch.equal(norm.weight, torch.ones(192))
+        assert torch.equal(norm.bias, torch.zeros(192))
+    assert model.tokens.pos_embed.std().item() == pytest.approx(0.2, rel=0.05)
 
 
 def test_the_options_reach_every_piece():
@@ -166,6 +162,11 @@ def test_the_options_reach_every_piece():
 
 
 # pool_tokens -------------------------------------------------------------------------------------
+
+
+def test_cls_alone_is_what_is_read_unless_said_otherwise():
+    tokens = torch.randn(2, 7, 12)
+    assert torch.equal(pool_tokens(tokens), tokens[:, 0])
 
 
 class LastRead(ViT):
@@ -238,18 +239,6 @@ class WithMemory(ViT):
         super().__init__(config)
         self.register_buffer("seen", torch.tensor(3))
         self.note = ["mine"]
-
-
-def test_at_size_keeps_the_class_its_buffers_and_attributes():
-    model = WithMemory(tiny())
-    other = model.at_size(32)
-    assert type(other) is WithMemory
-    assert other.seen == 3
-    assert other.note == ["mine"]
-    other.seen += 1
-    other.note.append("yours")
-    assert model.seen == 3
-    assert model.note == ["mine"]
 
 
 def test_another_head_is_new_and_all_else_is_as_it_was():
