@@ -129,8 +129,7 @@ def checkpoint_blocks(model: ViT) -> ViT:
     if not plain or not all(plain):
         raise TypeError(f"model is a {type(model).__name__}; give a ViT of plain EncoderBlocks")
     for i, block in enumerate(blocks):
-        if type(block) is EncoderBlock:
-            blocks[i] = Recomputed(block)
+        blocks[i] = Recomputed(block)
     return model
 
 
