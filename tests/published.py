@@ -1,8 +1,8 @@
 """The mistakes of published ViT tutorials that a model can carry, as they were published.
 
 Each stands in `PUBLISHED` under its number in the course's list of them, with the findings by which
-the doctor names it, or with the reason why nothing in a model can tell. Models B and C stand
-at the end as printed, with all their mistakes at once; A is `vit_course.checks.as_published`.
+the doctor names it, or with the reason why nothing in a model can tell. Models B and C can be made
+as printed, with all their mistakes at once, or with some; A is `vit_course.checks.as_published`.
 """
 
 import math
@@ -68,16 +68,6 @@ def mask_fill(q, k, v):
     return scores.mask_fill(~mask, torch.finfo(torch.float32).min).softmax(-1) @ v
 
 
-def island(q, k, v):
-    with torch.autocast("cuda", enabled=False):
-        return (q @ k.mT / math.sqrt(q.shape[-1])).softmax(-1) @ v
-
-
-def or_default(q, k, v, qk_scale=0):
-    scale = qk_scale or q.shape[-1] ** -0.5
-    return (q @ k.mT * scale).softmax(-1) @ v
-
-
 class Residual(nn.Module):
     """Around a branch, as published: in place, and handing on what it is given by name."""
 
@@ -115,12 +105,6 @@ class Caller(Plain):
         return super().forward(self.prepare(images))
 
 
-class Drowned(Plain):
-    def more(self):
-        self.cls_token = nn.Parameter(torch.randn(1, 1, WIDTH))
-        self.pos_embed = nn.Parameter(torch.randn(17, WIDTH))
-
-
 class Reused(Plain):
     def embed(self, images: Tensor) -> Tensor:
         self.patches = self.patches(images)
@@ -144,33 +128,6 @@ class OtherRows(Attention):
         return self.proj(self.mix(q, k, v).transpose(1, 2).flatten(2))
 
 
-class Pair(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.block = Block()
-
-    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        x = self.block(x)
-        return x, x @ x.mT
-
-
-class OnlyAttention(Plain):
-    def more(self):
-        self.blocks = nn.ModuleList(Pair() for _ in range(2))
-
-    def encode(self, x: Tensor) -> Tensor:
-        self.attention_maps = [block(x)[1] for block in self.blocks]
-        return x
-
-
-class Overwritten(Block):
-    def forward(self, x: Tensor) -> Tensor:
-        x = x + self.attn(self.norm1(x))
-        x2 = self.norm2(x)
-        x2 = F.gelu(x)
-        return x + self.mlp(x2)
-
-
 class Count(sick.Cropped):
     def more(self):
         self.pos_embed = nn.Parameter(torch.randn(1, 36 * 36 // 8**2 + 1, WIDTH) * 0.02)
@@ -187,99 +144,6 @@ class Swapped(Plain):
         x = images.reshape(len(images), 3, rows, 8, columns, 8).permute(0, 2, 4, 3, 5, 1)
         x = self.patches(x.reshape(len(images), rows * columns, -1))
         return torch.cat([self.cls_token.expand(len(x), -1, -1), x], dim=1) + self.pos_embed
-
-
-class AfterDropout(Attention):
-    def mix(self, q, k, v):
-        weights = (q @ k.mT / math.sqrt(q.shape[-1])).softmax(-1)
-        self.weights = F.dropout(weights, 0.2, self.training)
-        return self.weights @ v
-
-
-class Returned(Plain):
-    attention = AfterDropout
-
-    def forward(self, images: Tensor):
-        return super().forward(images), [m.weights for m in self.modules() if hasattr(m, "weights")]
-
-
-class Masking(Plain):
-    """Random masking in training, of `keep` tokens; 23 and 24 are other numbers of them."""
-
-    keep = 16
-
-    def encode(self, x: Tensor) -> Tensor:
-        if self.training:
-            cls, x = x[:, :1], x[:, 1:]
-            kept = torch.rand(x.shape[:2]).argsort(1)[:, : self.keep, None].expand(-1, -1, WIDTH)
-            x = torch.cat([cls, x.gather(1, kept)], dim=1)
-        return super().encode(x)
-
-
-class OverTokens(Block):
-    def __init__(self):
-        super().__init__()
-        self.norm1, self.norm2 = nn.BatchNorm1d(17), nn.BatchNorm1d(17)
-
-
-class MaskedNorm(Masking):
-    keep = 12
-
-    def more(self):
-        self.blocks = nn.ModuleList(OverTokens() for _ in range(2))
-
-
-class NormHead(Plain):
-    def more(self):
-        self.head = nn.Sequential(nn.Linear(WIDTH, CLASSES, bias=False), nn.BatchNorm1d(CLASSES))
-
-
-class Alike(Masking):
-    keep = 12
-
-    def more(self):
-        self.mask_token = nn.Parameter(torch.randn(1, 1, WIDTH) * 0.02)
-
-    def encode(self, x: Tensor) -> Tensor:
-        tokens, x = x.shape[1], super().encode(x)
-        return torch.cat([x, self.mask_token.expand(len(x), tokens - x.shape[1], -1)], dim=1)
-
-
-RAISED = ("forward fails",)
-PUBLISHED = (
-    Published(1, "softmax, then divided by √D", with_mix(root_after), ("scale after softmax",)),
-    Published(2, "√D for √d", with_mix(root_of_width), ("scale width",)),
-    Published(3, "softmax, then × d^-0.5", with_mix(scale_after), ("scale after softmax",)),
-    Published(4, "mask_fill", with_mix(mask_fill), RAISED),
-    Published(5, "the mask can never arrive", with_blocks(Masked), RAISED),
-    Published(6, "x += residual behind a ReLU", with_blocks(Relu), ("backward fails",)),
-    Published(6, "x += residual on the caller's images", Caller, ("input changed",)),
-    Published(7, "positions and cls of std 1", Drowned, ("positions large",)),
-    Published(8, "names reused", Reused, RAISED),
-    Published(9, "the mean with cls, then the norm", MeanOfAll, reason="a choice"),
-    Published(10, "a larger image is cropped", sick.Cropped, ("images cropped",)),
-    Published(11, "**options passed down", lambda: Options(num_classes=10)),
-    Published(12, "a Linear loaded as a convolution", reason="no weights say it"),
-    Published(13, "a missing *", lambda: nn.Sequential([Block(), Block()])),  # type: ignore[arg-type]
-    Published(14, "another order of qkv", with_attention(OtherRows), reason="no weights say it"),
-    Published(15, "only the attention is kept", OnlyAttention, ("idle block", "no gradient")),
-    Published(16, "the norm is overwritten", with_blocks(Overwritten), ("norm unused",)),
-    Published(17, "logits called as a function", sick.NoBrackets, RAISED),
-    Published(18, "patches counted by area", Count, RAISED, size=36),
-    Published(19, "the grid's sides swapped", Swapped, ("patches scrambled",), size=(32, 64)),
-    Published(20, "attention returned after dropout", Returned, ("returned attention",)),
-    Published(21, "a print in forward", sick.Prints, ("prints",)),
-    Published(22, "nn.Drop", lambda: nn.Drop(0.1)),  # type: ignore[attr-defined]
-    Published(23, "the mask ratio is not passed on", Masking, reason="nothing says what was asked"),
-    Published(24, "int(n * (1 - ratio))", reason="one token of many: nothing says what was asked"),
-    Published(25, "batch norm over masked tokens", MaskedNorm, ("training fails",)),
-    Published(26, "batch norm and a batch of 1", NormHead, reason="sound from 2 images on"),
-    Published(27, "autocast for cuda", with_mix(island), ("device fixed",)),
-    Published(28, "qk_scale or d**-0.5", with_mix(or_default), reason="the scale is right"),
-    Published(29, "one position for all tokens", sick.OnePosition, ("no positions",)),
-    Published(30, "masked tokens all alike", Alike, reason="the head reads cls"),
-    Published(31, "FLOPs of two products alone", reason="a count beside the model"),
-)
 
 
 # As printed, but for the mistakes whose numbers are in `mended` -----------------------------------
@@ -405,3 +269,52 @@ class SystemC(Plain):
             gaps = self.mask_token.expand(len(x), 16 - x.shape[1], -1)
             x = torch.cat([x, gaps], dim=1).take_along_dim(order[..., None], 1)
         return self.head(x.flatten(1))
+
+
+# The mistakes of each; C's .float(), which has no number, is 0.
+B, C = {7, 15, 16, 17, 18, 19, 20, 21}, {22, 23, 24, 25, 26, 27, 28, 0}
+
+
+def but(system: type[Plain], number: int) -> Callable[[], nn.Module]:
+    """B or C with this mistake alone."""
+    return lambda: system((B if system is SystemB else C) - {number})
+
+
+RAISED = ("forward fails",)
+AFTER = ("scale after softmax", "scale missing")
+BEHIND_RELU = ("activation last", "backward fails")
+OVERWRITTEN = ("no gradient", "norm missing", "norm unused")
+PUBLISHED = (
+    Published(1, "softmax, then divided by √D", with_mix(root_after), AFTER),
+    Published(2, "√D for √d", with_mix(root_of_width), ("scale width",)),
+    Published(3, "softmax, then × d^-0.5", with_mix(scale_after), AFTER),
+    Published(4, "mask_fill", with_mix(mask_fill), RAISED),
+    Published(5, "the mask can never arrive", with_blocks(Masked), RAISED),
+    Published(6, "x += residual behind a ReLU", with_blocks(Relu), BEHIND_RELU),
+    Published(6, "x += residual on the caller's images", Caller, ("input changed",)),
+    Published(7, "positions and cls of std 1", but(SystemB, 7), ("positions large",)),
+    Published(8, "names reused", Reused, RAISED),
+    Published(9, "the mean with cls, then the norm", MeanOfAll, reason="a choice"),
+    Published(10, "a larger image is cropped", sick.Cropped, ("images cropped",)),
+    Published(11, "**options passed down", lambda: Options(num_classes=10)),
+    Published(12, "a Linear loaded as a convolution", reason="no weights say it"),
+    Published(13, "a missing *", lambda: nn.Sequential([Block(), Block()])),  # type: ignore[arg-type]
+    Published(14, "another order of qkv", with_attention(OtherRows), reason="no weights say it"),
+    Published(15, "only the attention is kept", but(SystemB, 15), ("idle block", "no gradient")),
+    Published(16, "the norm is overwritten", but(SystemB, 16), OVERWRITTEN),
+    Published(17, "logits called as a function", but(SystemB, 17), RAISED),
+    Published(18, "patches counted by area", Count, RAISED, size=36),
+    Published(19, "the grid's sides swapped", Swapped, ("patches scrambled",), size=(32, 64)),
+    Published(20, "attention returned after dropout", but(SystemB, 20), ("returned attention",)),
+    Published(21, "a print in forward", but(SystemB, 21), ("prints",)),
+    Published(22, "nn.Drop", but(SystemC, 22)),
+    Published(23, "the mask ratio is not passed on", but(SystemC, 23), reason="nothing says it"),
+    Published(24, "int(n * (1 - ratio))", but(SystemC, 24), reason="nothing says it"),
+    Published(25, "batch norm over masked tokens", but(SystemC, 25), ("training fails",)),
+    Published(26, "batch norm and a batch of 1", but(SystemC, 26), reason="sound from 2 images on"),
+    Published(27, "autocast for cuda", but(SystemC, 27), ("device fixed",)),
+    Published(28, "qk_scale or d**-0.5", but(SystemC, 28), reason="the scale is right"),
+    Published(29, "one position for all tokens", sick.OnePosition, ("no positions",)),
+    Published(30, "masked tokens all alike", reason="the head reads cls"),
+    Published(31, "FLOPs of two products alone", reason="a count beside the model"),
+)

@@ -1,6 +1,5 @@
 """vit_steps.heads: heads against slices, one fused Linear against three."""
 
-import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
@@ -45,32 +44,18 @@ def test_queries_keys_and_values_are_the_three_thirds_each_split_into_heads(b, n
         assert torch.equal(part, split_heads(third, h))
 
 
-@pytest.mark.parametrize("split", [split_heads, split_qkv])
-def test_numpys_whole_numbers_are_heads_too(split):
-    assert split(zeros(2, 3, 12), np.int64(2))[0].shape[-1] in (2, 6)
-
-
 FITS = "does not divide into"
 ODD = r"qkv is \(2, 5, 35\): its width .* q, k and v of 3 heads"
 REFUSED = [
-    (lambda: split_heads(zeros(2, 3, 8), 3), ValueError, rf"embed_dim 8 {FITS} 3 heads.*: 1, 2, 4"),
     (lambda: split_heads(zeros(2, 3, 768), 7), ValueError, rf"768 {FITS} 7 heads.*: .*6, 8"),
-    (lambda: split_heads(zeros(2, 3, 8), 0), ValueError, "num_heads is 0"),
     (lambda: split_heads(zeros(2, 2, 3, 4), 2), ValueError, "give the axes"),
     (lambda: split_heads(zeros(2, 3, 12), 2.0), TypeError, "num_heads"),
     (lambda: split_heads([[1.0]], 1), TypeError, "not a tensor"),
     (lambda: merge_heads(zeros(2, 3, 8)), ValueError, r"give the axes \(B, h, N, d\)"),
-    (
-        lambda: split_qkv(zeros(2, 5, 35), 3),
-        ValueError,
-        ODD,
-    ),
+    (lambda: split_qkv(zeros(2, 5, 35), 3), ValueError, ODD),
     (lambda: split_qkv(zeros(2, 5, 36), 5), ValueError, "5 heads each; give 3·D .*multiple of 5"),
-    (lambda: split_qkv(zeros(2, 5, 12), 3), ValueError, FITS),  # that no Linear has tripled
     (lambda: split_qkv(zeros(2, 5, 36), 0), ValueError, "num_heads is 0"),
     (lambda: split_qkv(zeros(5, 36), 3), ValueError, "give the axes"),
-    (lambda: split_qkv(zeros(2, 3, 12), 2.0), TypeError, "num_heads"),
-    (lambda: split_qkv([[1.0]], 1), TypeError, "not a tensor"),
 ]
 
 

@@ -18,7 +18,7 @@ from PIL import Image
 from vit_steps import denormalize, images, load_image, normalize, sample_photo
 from vit_steps.images import LUMA, Preprocess
 
-RED, GREEN, BLUE, WHITE, BLACK = (1, 0, 0), (0, 1, 0), (0, 0, 1), (1, 1, 1), (0, 0, 0)
+RED, GREEN, BLUE, WHITE = (1, 0, 0), (0, 1, 0), (0, 0, 1), (1, 1, 1)
 STEP = 1 / 255  # the finest difference that 8 bits can show
 
 
@@ -91,19 +91,9 @@ def peak_mib(run):
 # Right pictures ----------------------------------------------------------------------------------
 
 
-PLAIN = [(form, {}) for form in ("BMP", "GIF", "JPEG2000", "PNG", "PPM", "TIFF")]
-TUNED = [
-    ("JPEG", {"quality": 95}),
-    ("JPEG", {"quality": 95, "progressive": True}),
-    ("TIFF", {"compression": "tiff_lzw"}),
-    ("WEBP", {"lossless": True}),
-    ("WEBP", {"quality": 95}),
-]
-
-
-@pytest.mark.parametrize(("form", "options"), PLAIN + TUNED)
-def test_each_common_format_gives_its_colour(tmp_path, form, options):
-    (tmp_path / "a").write_bytes(encode(Image.new("RGB", (16, 16), (255, 0, 0)), form, **options))
+@pytest.mark.parametrize("form", images.FORMATS)
+def test_each_format_gives_its_colour(tmp_path, form):
+    (tmp_path / "a").write_bytes(encode(Image.new("RGB", (16, 16), (255, 0, 0)), form))
     assert_colour(load_image(tmp_path / "a", size=None), RED, atol=0.03)
 
 
@@ -120,11 +110,9 @@ def palette():
     return picture
 
 
-def animation(form, **options):
+def animation():
     red, lime = (Image.new("RGB", (1, 1), colour) for colour in ("red", "lime"))
-    data = encode(red, form, save_all=True, append_images=[lime], **options)
-    assert Image.open(io.BytesIO(data)).n_frames == 2
-    return data
+    return encode(red, "GIF", save_all=True, append_images=[lime])
 
 
 def words(*values):
@@ -135,26 +123,19 @@ def words(*values):
 WIDE, SCALED = np.array([[0, 257, 32768, 50000, 65535]], np.uint16), (0, 1 / 255, 0.5, 0.763, 1)
 KEY = chunk(b"tRNS", struct.pack(">H", 32768))
 ROWS = {  # files of one row, and its colours, a number for a grey one
-    "1 bit": (encode(row("1", 0, 1), "PNG"), (0, 1)),
     "16-bit grey": (encode(Image.fromarray(WIDE), "PNG"), SCALED),
     "16-bit TIFF": (encode(Image.fromarray(WIDE), "TIFF"), SCALED),
     "16-bit grey with a key": (png(2, 1, 16, pixels=words(32768, 0), extra=KEY), (1, 0)),
     "16-bit RGB": (png(2, 1, 16, 2, words(65535, 0, 32768, 0, 65535, 0)), ((1, 0, 0.5), GREEN)),
     "16-bit grey, alpha": (png(3, 1, 16, 4, words(32768, 65535, 0, 0, 0, 32768)), (0.5, 1, 0.5)),
-    "PGM of 8 bits": (b"P5 2 1 255\n" + struct.pack(">BB", 128, 255), (0.5, 1)),
     "PGM of 10 bits": (b"P5 2 1 1023\n" + struct.pack(">HH", 512, 1023), (0.5, 1)),
     "PGM of 16 bits": (b"P5 2 1 65535\n" + struct.pack(">HH", 32768, 65535), (0.5, 1)),
-    "palette": (encode(palette(), "PNG"), (RED, GREEN)),
-    "palette of a GIF": (encode(palette(), "GIF"), (RED, GREEN)),
     "palette with a key": (encode(palette(), "PNG", transparency=0), (WHITE, GREEN)),
-    "palette of a GIF with a key": (encode(palette(), "GIF", transparency=0), (WHITE, GREEN)),
     "palette, alphas": (encode(palette(), "PNG", transparency=b"\x80\xff"), ((1, 0.5, 0.5), GREEN)),
     "grey with alpha": (encode(row("LA", (0, 0), (0, 128), (51, 255)), "PNG"), (1, 0.5, 0.2)),
     "RGBA": (encode(row("RGBA", (0, 0, 255, 128)), "PNG"), ((0.5, 0.5, 1),)),
     "grey with a key": (encode(row("L", 77, 0), "PNG", transparency=77), (1, 0)),
-    "RGB with a key": (encode(row("RGB", (1, 2, 3)), "PNG", transparency=(1, 2, 3)), (WHITE,)),
-    "animated GIF": (animation("GIF"), (RED,)),  # the first frame
-    "animated WEBP": (animation("WEBP", lossless=True), (RED,)),
+    "animated GIF": (animation(), (RED,)),  # the first frame
 }
 
 
@@ -167,12 +148,9 @@ def test_each_depth_palette_and_transparency_gives_its_colours(tmp_path, name):
     torch.testing.assert_close(image, wanted.T[:, None], atol=STEP, rtol=0)
 
 
-@pytest.mark.parametrize(
-    ("inks", "colour"), [((0, 255, 255, 0), RED), ((0, 0, 0, 255), BLACK), ((0, 0, 0, 0), WHITE)]
-)
-def test_a_cmyk_jpeg_is_not_inverted(tmp_path, inks, colour):
-    Image.new("CMYK", (16, 16), inks).save(tmp_path / "a.jpg", quality=95)
-    assert_colour(load_image(tmp_path / "a.jpg", size=None), colour, atol=0.03)
+def test_a_cmyk_jpeg_is_not_inverted(tmp_path):
+    Image.new("CMYK", (16, 16), (0, 255, 255, 0)).save(tmp_path / "a.jpg", quality=95)
+    assert_colour(load_image(tmp_path / "a.jpg", size=None), RED, atol=0.03)
 
 
 UPRIGHT = {  # what turns the stored rows and columns into what is to be seen
@@ -188,32 +166,20 @@ UPRIGHT = {  # what turns the stored rows and columns into what is to be seen
 
 
 @pytest.mark.parametrize("orientation", UPRIGHT)
-@pytest.mark.parametrize(("form", "atol"), [("PNG", 0), ("TIFF", 0), ("JPEG", 0.03)])
-def test_each_exif_orientation_is_turned_upright(tmp_path, orientation, form, atol):
+def test_each_exif_orientation_is_turned_upright(tmp_path, orientation):
     stored = np.zeros((32, 48, 3), np.uint8)
     stored[:16, :16], stored[:16, 16:], stored[16:, :16] = (255, 0, 0), (0, 255, 0), (0, 0, 255)
     exif = Image.Exif()
     exif[0x0112] = orientation
-    options = {"quality": 95, "subsampling": 0} if form == "JPEG" else {}
-    path = tmp_path / "a"
-    path.write_bytes(encode(Image.fromarray(stored), form, exif=exif, **options))
+    Image.fromarray(stored).save(tmp_path / "a.png", exif=exif)
     wanted = as_tensor(UPRIGHT[orientation](stored))
-    torch.testing.assert_close(load_image(path, size=None), wanted, atol=atol, rtol=0)
+    assert torch.equal(load_image(tmp_path / "a.png", size=None), wanted)
 
 
-@pytest.mark.parametrize(
-    "exif",
-    [
-        b"Exif\0\0",
-        b"Exif\0\0not exif at all",
-        b"Exif\0\0II*\0\xff\xff\xff\xff",
-        b"Exif\0\0MM\0*\0\0\0\x08\xff\xff\x01\x12",
-        b"Exif\0\0II*\0\x08\0\0\0\x01\0\x12\x01\x02\0\x05\0\0\0\x90\0\0\0",
-    ],
-)
+@pytest.mark.parametrize("exif", [b"not exif at all", b"MM\0*\0\0\0\x08\xff\xff\x01\x12"])
 def test_corrupt_exif_does_not_hide_the_picture(tmp_path, exif):
     picture = Image.new("RGB", (16, 16), (255, 0, 0))
-    (tmp_path / "a.jpg").write_bytes(encode(picture, "JPEG", quality=95, exif=exif))
+    (tmp_path / "a.jpg").write_bytes(encode(picture, "JPEG", quality=95, exif=b"Exif\0\0" + exif))
     assert_colour(load_image(tmp_path / "a.jpg", size=None), RED, atol=0.03)
 
 
@@ -231,7 +197,7 @@ def test_crop_then_bicubic_resize_as_pillow_does_it(tmp_path):
         torch.testing.assert_close(image, wanted, atol=2 * STEP, rtol=0)
 
 
-@pytest.mark.parametrize("shape", [(1, 1), (1, 20000), (20000, 1)])
+@pytest.mark.parametrize("shape", [(1, 1), (1, 20000)])
 def test_extreme_shapes_are_cropped_before_they_are_resized(tmp_path, shape):
     path, made = tmp_path / "a.png", []
     Image.new("RGB", shape, "blue").save(path)
@@ -241,25 +207,22 @@ def test_extreme_shapes_are_cropped_before_they_are_resized(tmp_path, shape):
     assert load_image(path, size=None).shape == (3, *shape[::-1])
 
 
-def large_jpeg(folder, orientation=1):
-    """12 megapixels, as a phone makes them: smooth in the large, rough in the small."""
+def large_jpeg(folder):
+    """12 megapixels, as a phone makes them: smooth in the large, rough in the small, and turned."""
     rng, shape = np.random.default_rng(0), (3000, 4000)
     smooth, rough = (
         np.asarray(Image.fromarray(rng.integers(0, 256, small, dtype=np.uint8)).resize(shape[::-1]))
         for small in ((6, 8, 3), (1500, 2000, 3))
     )
     exif = Image.Exif()
-    exif[0x112] = orientation
+    exif[0x112] = 6
     pixels = (smooth * 0.8 + rough * 0.2).astype(np.uint8)
     Image.fromarray(pixels).save(folder / "large.jpg", quality=90, exif=exif)
     return folder / "large.jpg"
 
 
-@pytest.mark.parametrize("orientation", [1, 6])
-def test_a_large_jpeg_is_decoded_at_a_fraction_and_looks_the_same(
-    tmp_path, monkeypatch, orientation
-):
-    path, decoded = large_jpeg(tmp_path, orientation), []
+def test_a_large_jpeg_is_decoded_at_a_fraction_and_looks_the_same(tmp_path, monkeypatch):
+    path, decoded = large_jpeg(tmp_path), []
     plain = images.to_rgb
 
     def spy(picture, of_16_bits):
@@ -269,9 +232,7 @@ def test_a_large_jpeg_is_decoded_at_a_fraction_and_looks_the_same(
     monkeypatch.setattr(images, "to_rgb", spy)
     small, whole = load_image(path, size=(224, 160)), images.decode(path)
     wanted = images.ImageOps.fit(whole, (160, 224), Image.Resampling.BICUBIC)
-    assert decoded == (
-        [(500, 375), (4000, 3000)] if orientation == 1 else [(375, 500), (3000, 4000)]
-    )
+    assert decoded == [(375, 500), (3000, 4000)]
     assert (small - as_tensor(np.array(wanted))).abs().mean() < 0.005
     assert load_image(path, size=2000).shape == (3, 2000, 2000)
     assert max(decoded[2]) == 4000  # nothing is enlarged that was there to be decoded
@@ -287,15 +248,12 @@ def test_a_photo_of_usual_size_is_decoded_as_it_is():
 # HEIC --------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("brand", [b"heic", b"heix", b"mif1"])
-def test_without_its_package_heic_is_refused_by_its_name(tmp_path, monkeypatch, brand):
+def test_without_its_package_heic_is_refused_by_its_name(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "pillow_heif", None)  # as if it were not installed
-    start = b"\0\0\0\x18ftyp" + brand + b"\0\0\0\0mif1heic"
+    start = b"\0\0\0\x18ftypmif1\0\0\0\0mif1heic"
     (tmp_path / "photo.jpg").write_bytes(start + bytes(200))
-    reason = refused(tmp_path / "photo.jpg")
-    assert "HEIC" in reason
-    assert "pip install pillow-heif" in reason
-    assert "JPEG" in reason
+    wanted = "it is HEIC; `pip install pillow-heif`, or save it as JPEG"
+    assert refused(tmp_path / "photo.jpg") == wanted
 
 
 def test_heic_is_read_where_its_package_is_installed(tmp_path):
@@ -332,14 +290,11 @@ def test_a_file_of_something_else(tmp_path, data):
 
 
 @pytest.mark.parametrize("form", ["JPEG", "PNG", "GIF", "WEBP", "TIFF", "BMP"])
-@pytest.mark.parametrize("part", [0.02, 0.5, 0.9])
-def test_a_truncated_file(tmp_path, form, part):
+def test_a_truncated_file(tmp_path, form):
     data = encode(Image.fromarray(noise(60, 60)), form)
-    path = tmp_path / "a"
-    path.write_bytes(data)
-    load_image(path)
-    path.write_bytes(data[: int(len(data) * part)])
-    refused(path)
+    for part in (0.02, 0.5, 0.9):
+        (tmp_path / "a").write_bytes(data[: int(len(data) * part)])
+        refused(tmp_path / "a")
 
 
 def test_floats_and_32_bit_integers_are_refused_for_they_have_no_known_white(tmp_path):
@@ -395,18 +350,12 @@ def files_to_break():
     exif[0x0112] = 6
     return {
         "jpeg": encode(picture, "JPEG", exif=exif),
-        "progressive": encode(picture, "JPEG", progressive=True),
-        "cmyk": encode(picture.convert("CMYK"), "JPEG"),
-        "png": encode(picture, "PNG", exif=exif),
         "png palette": encode(picture.quantize(9), "PNG", transparency=3),
         "png 16": encode(grey16, "PNG"),
         "gif": encode(picture.quantize(9), "GIF"),
         "webp": encode(picture, "WEBP", exif=exif),
-        "webp lossless": encode(picture, "WEBP", lossless=True),
         "tiff": encode(picture, "TIFF", exif=exif),
-        "bmp": encode(picture, "BMP"),
         "ppm": encode(picture, "PPM"),
-        "jpeg 2000": encode(picture, "JPEG2000"),
     }
 
 
@@ -454,10 +403,7 @@ def test_normalize_and_denormalize_use_each_channels_own_mean_and_std(shape):
     [
         (torch.zeros(3, 4, 4).byte(), {}, TypeError, r"uint8.*images\.float\(\) / 255"),
         (np.zeros((3, 4, 4)), {}, TypeError, "not a tensor"),
-        (torch.zeros(4, 4), {}, ValueError, "axes"),
         (torch.zeros(1, 1, 3, 4, 4), {}, ValueError, "axes"),
-        (torch.zeros(3, 4, 4), dict(mean=(0.5,)), ValueError, "one for each of 3 channels"),
-        (torch.zeros(3, 4, 4), dict(std=(0.5,) * 4), ValueError, "one for each of 3 channels"),
         (torch.zeros(3, 4, 4), dict(std=[[0.5] * 3]), ValueError, "one for each of 3 channels"),
         (torch.zeros(5, 4, 3), dict(mean=(0.5,) * 3), ValueError, "one for each of 5 channels"),
     ],
@@ -553,29 +499,22 @@ def read(picture):
     return Preprocess((2, 2))(picture)
 
 
-LIGHT, BYTES = torch.rand(3, 4, 4), torch.zeros(3, 4, 4).byte()
+LIGHT = torch.rand(3, 4, 4)
 AS_FLOATS = r"uint8.*images\.float\(\) / 255"
 REFUSED = [
     (lambda: load_image(sample_photo(), size=0), ValueError, "size"),
-    (lambda: load_image(sample_photo(), size=(224, -1)), ValueError, "size"),
-    (lambda: load_image(sample_photo(), size=224.0), TypeError, "size"),
     (lambda: load_image(sample_photo(), size=(1, 2, 3)), TypeError, "size"),
     (lambda: read(LIGHT * 255), ValueError, r"pixels run from .* to 2.*bytes / 255"),
     (lambda: read(normalize(LIGHT)), ValueError, r"pixels run from -.* not normalised"),
     (lambda: read(LIGHT * torch.nan), ValueError, "pixels run from nan"),
-    (lambda: read(BYTES), TypeError, AS_FLOATS),
-    (lambda: GREY(BYTES), TypeError, AS_FLOATS),
+    (lambda: GREY(torch.zeros(3, 4, 4).byte()), TypeError, AS_FLOATS),
     (lambda: read(torch.rand(2, 3, 4, 4)), ValueError, r"is \(2, 3, 4, 4\).*\(C, H, W\)"),
     (lambda: read(LIGHT[:1]), ValueError, "1 channels where the model takes 3"),
-    (lambda: read(np.zeros((3, 4, 4))), TypeError, "picture is a ndarray"),
     (lambda: Preprocess(interpolation="nearest"), ValueError, "interpolation is 'nearest'"),
     (lambda: Preprocess(shorter_side=0), ValueError, "shorter_side is 0"),
     (lambda: Preprocess(std=(0.5, 0.0, 0.5)), ValueError, "each std above 0"),
-    (lambda: Preprocess(mean=("a", 0, 0)), ValueError, "mean is"),
     (lambda: Preprocess(mean=(float("nan"), 0, 0)), ValueError, "mean is"),
-    (lambda: Preprocess(mean=(0.5,)), ValueError, "a number for each channel"),
     (lambda: Preprocess(mean=(), std=()), ValueError, "a number for each channel"),
-    (lambda: Preprocess(size=(0, 224)), ValueError, "size"),
     (lambda: Preprocess(ink=1), ValueError, "ink is 1"),
 ]
 

@@ -27,19 +27,10 @@ def by_slicing(images, p):
 # grid_size ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("size", "patch", "grid"),
-    [(224, 16, (14, 14)), ((224, 160), 16, (14, 10)), ((2, 6), 2, (1, 3)), (1, 1, (1, 1))],
-)
-def test_grid_is_rows_then_columns(size, patch, grid):
-    assert grid_size(size, patch) == grid
-
-
-@pytest.mark.parametrize("kind", [np.int64, np.uint8, torch.tensor])
-def test_whole_numbers_of_other_libraries_are_sizes(kind):
-    assert grid_size((kind(48), kind(32)), kind(16)) == (3, 2)
-    grid = grid_size(kind(48), 16)
-    assert grid == (3, 3)
+def test_numpys_whole_numbers_are_sizes():
+    assert grid_size(48, np.int64(16)) == (3, 3)
+    grid = grid_size((np.uint8(48), np.uint8(32)), 16)
+    assert grid == (3, 2)
     assert [type(side) for side in grid] == [int, int]
 
 
@@ -115,50 +106,35 @@ def embed(*shape):
 SMALL = PatchEmbedding(4, 2, 3, 8)
 LOST = r"patches is \(.*(patches of side 2|axes).*\(B, "
 LAST = r"8 channels where .* takes 3; are the channels last\?.*permute\(0, 3, 1"
-TURNED = r"images are 12×8 \(height × width\) where the model takes 8×12; resize"
+TURNED = (
+    r"images are 12×8 \(height × width\) where the model takes 8×12; resize.*load_image.*at_size"
+)
 REFUSED = [
     (lambda: grid_size(0, 16), ValueError, "image_size is 0; .*at least 1"),
     (lambda: grid_size((224, 0), 16), ValueError, r"image_size\[1\] is 0; .*at least 1"),
-    (lambda: grid_size((-1, 224), 16), ValueError, r"image_size\[0\] is -1; .*at least 1"),
-    (lambda: grid_size(224, -16), ValueError, "patch_size is -16; .*at least 1"),
-    (lambda: grid_size("224", 16), TypeError, "image_size"),
+    (lambda: grid_size("224", 16), TypeError, "image_size is '224'; .*a pair"),
     (lambda: grid_size((224, 224, 3), 16), TypeError, "image_size"),
     (lambda: grid_size((224, 2.0), 16), TypeError, r"image_size\[1\]"),
     (lambda: grid_size(True, 1), TypeError, "image_size"),
     (lambda: grid_size(224, (16, 16)), TypeError, "patch_size"),
-    (lambda: grid_size(224, None), TypeError, "patch_size"),
     (lambda: patchify(zeros(3, 4, 4), 2), ValueError, r"\(3, 4, 4\): the batch .* images\[None\]"),
     (lambda: patchify(zeros(4, 4), 2), ValueError, r"\(4, 4\); give the axes \(B, C, H, W\)"),
-    (lambda: patchify(zeros(0, 3, 4, 4), 2), ValueError, r"\(0, 3, 4, 4\): it is empty"),
     (lambda: patchify(zeros(1, 0, 4, 4), 2), ValueError, "it is empty"),
-    (lambda: patchify(zeros(1, 3, 5, 4), 2), ValueError, "5×4: its height .* the patch size 2"),
     (lambda: patchify(zeros(1, 3, 4, 5), 2), ValueError, "4×5: its width .* the patch size 2"),
     (lambda: patchify("photo.jpg", 2), TypeError, "not a tensor"),
-    (lambda: unpatchify("photo.jpg", 2, 4), TypeError, "not a tensor"),
-    (lambda: unpatchify(zeros(1, 5, 12), 2, 4), ValueError, LOST),  # 5 patches in a grid of 4
     (lambda: unpatchify(zeros(1, 4, 13), 2, 4), ValueError, LOST),  # of no whole number of channels
     (lambda: unpatchify(zeros(4, 12), 2, 4), ValueError, LOST),  # no batch
     (lambda: unpatchify(zeros(1, 4, 12), 2, (4, 6)), ValueError, LOST),  # the grid is 2×3
-    (lambda: embed(3, 8, 12), ValueError, r"batch axis is missing; use images\[None\]"),
-    (lambda: embed(8, 12), ValueError, "give the axes"),
     (lambda: embed(2, 1, 8, 12), ValueError, r"\(2, 1, 8, 12\): 1 channels where .* takes 3$"),
     (lambda: embed(2, 8, 12, 3), ValueError, LAST),
     (lambda: embed(2, 3, 12, 8), ValueError, TURNED),
-    (lambda: embed(2, 3, 8, 16), ValueError, "images are 8×16 .* 8×12.*load_image.*at_size"),
-    (lambda: embed(0, 3, 8, 12), ValueError, "empty"),
     (lambda: SMALL("photo.jpg"), TypeError, "not a tensor.*load_image"),
     (
         lambda: SMALL(zeros(1, 3, 4, 4).byte()),
         TypeError,
         r"not floats; use images\.float\(\) / 255",
     ),
-    (lambda: PatchEmbedding(0, 2, 3, 8), ValueError, "image_size"),
-    (lambda: PatchEmbedding(4.0, 2, 3, 8), TypeError, "image_size"),
-    (lambda: PatchEmbedding(4, 0, 3, 8), ValueError, "patch_size"),
-    (lambda: PatchEmbedding(4, 4.0, 3, 8), TypeError, "patch_size"),
     (lambda: PatchEmbedding(4, 2, 0, 8), ValueError, "in_channels"),
-    (lambda: PatchEmbedding(4, 2, 4.0, 8), TypeError, "in_channels"),
-    (lambda: PatchEmbedding(4, 2, 3, 0), ValueError, "embed_dim"),
     (lambda: PatchEmbedding(4, 2, 3, 4.0), TypeError, "embed_dim"),
 ]
 

@@ -17,15 +17,13 @@ from torch.utils.flop_counter import FlopCounterMode
 
 import vit_steps
 from vit_course import checks
-from vit_course.canvases import scattered
 from vit_steps import EncoderBlock, ViT, ViTConfig, scale
 from vit_steps.inputs import as_pair
-from vit_steps.training import evaluate, load_model
+from vit_steps.training import evaluate
 from vit_steps.training.data import digits
 from vit_steps.training.loop import decay_groups, train_step
-from vit_steps.variants import EinopsViT, Float32Attention, separate_qkv
+from vit_steps.variants import EinopsViT, Float32Attention, SeparateAttention
 
-WEIGHTS = Path(vit_steps.__file__).parent / "weights" / "scattered.safetensors"
 SMALL = ViTConfig(8, 2, 1, 10, embed_dim=24, depth=3, num_heads=4)
 CONFIGS = {
     "small": SMALL,
@@ -47,7 +45,7 @@ def random_vit(config=SMALL):
 # Work and memory ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("config", [*CONFIGS.values(), ViTConfig.preset("H/14")])
+@pytest.mark.parametrize("config", CONFIGS.values())
 def test_multiply_adds_are_those_that_torch_counts_part_by_part(config):
     with torch.device("meta"):
         model, images = ViT(config), images_of(config, 1)
@@ -113,19 +111,14 @@ def test_the_packages_own_answer_is_right(name):
 
 
 @pytest.mark.parametrize(
-    ("count", "parts", "error", "words"),
-    [
-        (7, 8, ValueError, "parts is 8; give at most 7"),
-        (7, 0, ValueError, "parts is 0"),
-        (7, 2.0, TypeError, "parts is 2.0"),
-        (6, 2, ValueError, "7 images, 6 labels"),
-    ],
+    ("count", "parts", "message"),
+    [(7, 8, "parts is 8; give at most 7"), (7, 0, "parts is 0"), (6, 2, r"the axes \(7\)")],
 )
-def test_pieces_that_cannot_be_are_refused(count, parts, error, words):
+def test_pieces_that_cannot_be_are_refused_before_a_step(count, parts, message):
     model, images, labels = exact()
     before = copy.deepcopy(model.state_dict())
     optimizer = torch.optim.SGD(model.parameters(), 0.1)
-    with pytest.raises(error, match=words):
+    with pytest.raises(ValueError, match=message):
         scale.accumulated_step(model, optimizer, images, labels[:count], parts)
     assert all(torch.equal(before[name], now) for name, now in model.state_dict().items())
 
@@ -145,10 +138,10 @@ def gradients(model, images):
 def test_checkpointing_changes_no_bit_of_the_gradients(dropout):
     model, images, _ = exact(dropout=dropout)
     wanted, kept = gradients(model, images), scale.kept_bytes(model, images)
-    names = list(model.state_dict())
-    same = scale.checkpoint_blocks(model)
-    assert same is model
+    names, parameters = list(model.state_dict()), list(model.parameters())
+    assert scale.checkpoint_blocks(model) is model
     assert list(model.state_dict()) == names
+    assert all(a is b for a, b in zip(model.parameters(), parameters, strict=True))
     for one, other in zip(gradients(model, images), wanted, strict=True):
         assert torch.equal(one, other)
     assert scale.kept_bytes(model, images) < 0.5 * kept
@@ -162,6 +155,7 @@ def calls(module):
 
 def test_blocks_are_computed_twice_in_training_alone():
     model, images, _ = exact()
+    hooked = calls(model.blocks[0])
     scale.checkpoint_blocks(scale.checkpoint_blocks(model))  # a second time does nothing more
     seen = calls(model.blocks[0].mlp)
     gradients(model, images)
@@ -171,6 +165,7 @@ def test_blocks_are_computed_twice_in_training_alone():
     with torch.no_grad():
         model.train()(images)
     assert len(seen) == 4
+    assert len(hooked) == 3  # what hung on the block hangs on it still
 
 
 def test_gradients_come_through_where_what_stands_before_the_blocks_is_frozen():
@@ -193,11 +188,10 @@ def test_a_checkpointed_model_still_gives_its_attention():
 
 
 def test_a_copy_computes_twice_too_and_with_its_own_weights():
-    """`nn.DataParallel` copies the attributes of a module as they are, a bound method too."""
     block = scale.checkpoint_blocks(tiny(depth=2)).blocks[0]
-    for other in (pickle.loads(pickle.dumps(block)), block._replicate_for_data_parallel()):
+    for other in (pickle.loads(pickle.dumps(block)), copy.deepcopy(block)):
         assert type(other) is scale.Recomputed
-        assert other.forward.__self__ is other
+        assert other.mlp is not block.mlp
 
 
 def test_a_checkpointed_model_is_compiled():
@@ -209,7 +203,7 @@ def test_a_checkpointed_model_is_compiled():
 
 
 class OwnBlock(EncoderBlock):
-    """A block as a learner may write it: its first LayerNorm stands after attention."""
+    """A block as a learner may write it."""
 
     def forward(self, x, mask=None, return_attention=False):
         x = x + self.norm1(self.attn(x, mask))
@@ -250,18 +244,13 @@ def of(count):
 @pytest.mark.parametrize(
     ("change", "error", "words"),
     [
-        (dict(r=5), ValueError, "r is 5; of 9 tokens 0 to 4 can be merged"),
-        (of(10) | dict(r=5), ValueError, "r is 5; of 10 tokens 0 to 4 can be merged"),
-        (of(1) | dict(r=0), ValueError, "N at least 2"),
+        (dict(r=5), ValueError, "r is 5; of 9 tokens, at least 2, 0 to 4 can be merged"),
+        (of(10) | dict(r=5), ValueError, "r is 5; of 10 tokens, .*0 to 4 can be merged"),
+        (of(1) | dict(r=0), ValueError, "at least 2"),
         (dict(r=-1), ValueError, "r is -1"),
         (dict(r=1.0), TypeError, "r is 1.0, a float; give a whole"),
-        (dict(r=True), TypeError, "r is True"),
-        (dict(x=torch.ones(9, 5)), ValueError, "B, N, D"),
-        (dict(keys=torch.ones(3, 4, 9, 5)), ValueError, r"keys is .*B, N, d"),
-        (dict(keys=torch.ones(3, 8, 5)), ValueError, r"the same \(B, N\)"),
-        (dict(sizes=torch.ones(3, 8)), ValueError, r"the same \(B, N\)"),
-        (dict(sizes=torch.ones(3, 9, 1)), ValueError, r"sizes is .*B, N"),
-        (dict(sizes=[1] * 9), TypeError, "sizes is a list"),
+        (dict(keys=torch.ones(3, 8, 5)), ValueError, r"keys is .*\(3, 9, d\)"),
+        (dict(sizes=torch.ones(3, 9, 1)), ValueError, r"sizes is .*\(3, 9\)"),
     ],
 )
 def test_tokens_that_cannot_be_merged_are_refused(change, error, words):
@@ -269,15 +258,7 @@ def test_tokens_that_cannot_be_merged_are_refused(change, error, words):
         scale.merge_tokens(**of(9) | dict(r=2) | change)
 
 
-@pytest.mark.parametrize(
-    ("r", "wanted"),
-    [
-        (2, [15, 13, 11]),
-        ([0, 5, 1], [17, 12, 11]),
-        ((8, 8, 8), [9, 5, 3]),
-        (100, [9, 5, 3]),
-    ],
-)
+@pytest.mark.parametrize(("r", "wanted"), [(2, [15, 13, 11]), (100, [9, 5, 3])])
 def test_each_mlp_sees_as_many_tokens_fewer_as_asked_for_or_possible(r, wanted):
     model, seen = random_vit(), []
     for block in model.blocks:
@@ -315,8 +296,7 @@ def test_equal_patches_merge_without_a_change(pool):
     kinds = torch.randn(2, 3, 4)  # of each image, three kinds of patches
     chosen = torch.tensor([0, 0, 1, 1, 2, 2, 0, 0, 1, 1, 2, 2, 0, 0, 1, 1])
     images = vit_steps.unpatchify(kinds[:, chosen], 2, 8)
-    for r in (2, [6, 1, 0]):
-        close(scale.merging(model, r)(images), model(images))
+    close(scale.merging(model, 2)(images), model(images))
     nn.init.normal_(model.tokens.pos_embed)  # what is not equal does change
     assert (scale.merging(model, 2)(images) - model(images)).abs().max() > 1e-3
 
@@ -367,7 +347,6 @@ class OwnForward(ViT):
     "model",
     [
         lambda: nn.Linear(2, 2),
-        lambda: EncoderBlock(24, 4),
         lambda: EinopsViT(replace(SMALL, pool="mean")),
         lambda: OwnForward(SMALL),
         lambda: with_own_block(ViT(SMALL)),
@@ -380,8 +359,9 @@ def test_merging_refuses_a_model_that_computes_in_another_way(model):
 
 
 def test_what_changes_no_forward_merges():
-    images = images_of(SMALL)
-    for model in (scale.checkpoint_blocks(random_vit()), shake(separate_qkv(ViT(SMALL))).eval()):
+    images, separate = images_of(SMALL), ViT(SMALL)
+    separate.blocks[1].attn = SeparateAttention(24, 4)
+    for model in (scale.checkpoint_blocks(random_vit()), shake(separate).eval()):
         close(scale.merging(model, 0)(images), model(images), atol=1e-6)
 
 
@@ -457,36 +437,18 @@ def test_a_parent_that_reads_the_weight_itself_gets_the_rounded_one():
     assert (small(x) - model(x)).abs().max() > 1e-5
 
 
-def test_int8_weights_are_saved_loaded_and_cast():
-    model, images = random_vit(), images_of(SMALL)
-    small, other = scale.int8_weights(model), scale.int8_weights(shake(ViT(SMALL)).eval())
-    other.load_state_dict(small.state_dict())
-    assert torch.equal(other(images), small(images))
-    close(small.double()(images.double()).float(), other(images))
-
-
 # What is refused ---------------------------------------------------------------------------------
 
 BYTES = torch.ones(3, 3, dtype=torch.int8)
-NO_CONFIG, EACH = r"config is .*; give .*ViTConfig", "give one for all or 3"
 REFUSED = [
-    (lambda: scale.multiply_adds("B/16"), TypeError, NO_CONFIG),
-    (lambda: scale.multiply_adds(None), TypeError, NO_CONFIG),
-    (lambda: scale.multiply_adds({"image_size": 8}), TypeError, NO_CONFIG),
-    (lambda: scale.training_memory("B/16", 1), TypeError, NO_CONFIG),
-    (lambda: scale.training_memory(None, 1), TypeError, NO_CONFIG),
-    (lambda: scale.training_memory({"image_size": 8}, 1), TypeError, NO_CONFIG),
+    (lambda: scale.multiply_adds("B/16"), TypeError, r"config is 'B/16'; give .*ViTConfig"),
+    (lambda: scale.training_memory("B/16", 1), TypeError, r"config is 'B/16'; give .*ViTConfig"),
     (lambda: scale.training_memory(replace(SMALL, dropout=0.1), 1), ValueError, r"dropout is 0\.1"),
     (lambda: scale.training_memory(SMALL, 0), ValueError, "batch is 0"),
-    (lambda: scale.merging(ViT(SMALL), -1), ValueError, f"r is -1; {EACH}, none below 0"),
-    (lambda: scale.merging(ViT(SMALL), [1, 1]), ValueError, EACH),
-    (lambda: scale.merging(ViT(SMALL), [1, -1, 1]), ValueError, "none below 0"),
-    (lambda: scale.merging(ViT(SMALL), 1.5), TypeError, "r is 1.5; give whole numbers"),
-    (lambda: scale.merging(ViT(SMALL), [1, 2.0, 1]), TypeError, "give whole numbers"),
-    (lambda: scale.merging(ViT(SMALL), "111"), TypeError, "give whole numbers"),
+    (lambda: scale.merging(ViT(SMALL), -1), ValueError, "r is -1"),
+    (lambda: scale.merging(ViT(SMALL), [1, 1]), TypeError, r"r is \[1, 1\]"),
     (lambda: scale.int8_rows(torch.ones(3)), ValueError, "rows, columns"),
     (lambda: scale.int8_rows(BYTES), TypeError, r"weight holds torch\.int8, not floats"),
-    (lambda: scale.int8_rows([[1.0]]), TypeError, "weight is a list"),
 ]
 
 
@@ -494,28 +456,6 @@ REFUSED = [
 def test_what_does_not_fit_is_refused(wrong, error, message):
     with pytest.raises(error, match=message):
         wrong()
-
-
-# The stored weights ------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def stored():
-    """The trained model, held-out canvases, and how many of them it names rightly."""
-    model, data = load_model(WEIGHTS), scattered(2000, seed=1, held_out=True)
-    return model, data, evaluate(model, data)[1]
-
-
-def test_eight_bits_keep_the_accuracy(stored):
-    model, data, accuracy = stored
-    assert abs(evaluate(scale.int8_weights(model), data)[1] - accuracy) < 0.004
-
-
-def test_merging_costs_accuracy_little_by_little(stored):
-    model, data, accuracy = stored
-    lost = [accuracy - evaluate(scale.merging(model, r), data)[1] for r in (1, 3)]
-    assert 0.015 < lost[0] < 0.05
-    assert lost[0] + 0.05 < lost[1] < 0.2
 
 
 # Several processes -------------------------------------------------------------------------------

@@ -8,26 +8,8 @@ from .patches import PatchEmbedding, grid_size, patchify, unpatchify
 from .tokens import TokenEmbedding
 from .vit import ViT, ViTConfig, pool_tokens, resize_positions
 
-__all__ = [
-    "MLP",
-    "Encoder",
-    "EncoderBlock",
-    "MultiHeadAttention",
-    "PatchEmbedding",
-    "TokenEmbedding",
-    "ViT",
-    "ViTConfig",
-    "denormalize",
-    "grid_size",
-    "load_image",
-    "merge_heads",
-    "normalize",
-    "patchify",
-    "pool_tokens",
-    "resize_positions",
-    "sample_photo",
-    "scaled_dot_product_attention",
-    "split_heads",
-    "split_qkv",
-    "unpatchify",
-]
+__all__ = ["MLP", "Encoder", "EncoderBlock", "MultiHeadAttention", "scaled_dot_product_attention"]
+__all__ += ["PatchEmbedding", "TokenEmbedding", "grid_size", "patchify", "unpatchify"]
+__all__ += ["ViT", "ViTConfig", "pool_tokens", "resize_positions"]
+__all__ += ["denormalize", "load_image", "normalize", "sample_photo"]
+__all__ += ["merge_heads", "split_heads", "split_qkv"]

@@ -50,14 +50,13 @@ def check_attention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, dropou
 
 
 def check_mask(mask: Tensor, shape: tuple[int, ...]) -> None:
-    """A mask must be boolean, fit weights of this shape, in one way, and leave no query blind.
+    """Refuse a mask that is not boolean, does not fit weights of this shape, or leaves one blind.
 
-    It fits with all their axes or the last two, but not as a table that could be one of samples and
-    keys as well. A blind query, which gives NaN, or zeros where the attention is fused, is looked
-    for on the CPU alone: elsewhere the values would have to be waited for.
+    It has all their axes or the last two, but is no table that could be of samples and keys as
+    well. A blind query, which gives NaN, is looked for where no GPU has to be waited for.
     """
     if not isinstance(mask, Tensor) or mask.dtype != torch.bool:
-        kind = mask.dtype if isinstance(mask, Tensor) else type(mask).__name__
+        kind = getattr(mask, "dtype", type(mask).__name__)
         raise TypeError(f"mask holds {kind}; give booleans, True where a query may look")
     traced = torch.compiler.is_compiling()  # where the batch may be of any size
     fits = mask.ndim in (2, len(shape)) and all(
@@ -72,7 +71,7 @@ def check_mask(mask: Tensor, shape: tuple[int, ...]) -> None:
     try:
         blind = not traced and mask.device.type == "cpu" and not mask.any(dim=-1).all()
     except RuntimeError:  # a fake tensor, or one under vmap, has no values to look at
-        blind = False
+        return
     if blind:
         raise ValueError("mask has a row of False: that query may look nowhere; let it see itself")
 

@@ -30,22 +30,22 @@ class DropPath(nn.Module):
 
 
 def drop_path_rates(rate: float, depth: int) -> list[float]:
-    """The `DropPath` rate of each block: from 0 in the first, in equal steps, to `rate`."""
+    """Give each block's `DropPath` rate: from 0 in the first, in equal steps, to `rate`."""
     return [rate * i / max(depth - 1, 1) for i in range(depth)]
 
 
 def kept_count(length: int, ratio: float) -> int:
-    """How many of `length` tokens stay when that share is masked, rounded; a half counts up.
+    """Count how many of `length` tokens stay when that share is masked; a half counts up.
 
     `int(10 * (1 - 0.9))` is 0, since floats do not hold 0.9: it is read here as it is written.
     ValueError where no token would stay.
     """
     inputs.check_sizes(length=length)
     inputs.check_fraction(ratio=ratio)
-    kept = floor((1 - Fraction(str(ratio))) * length + Fraction(1, 2))
-    if kept == 0:
+    count = floor((1 - Fraction(str(ratio))) * length + Fraction(1, 2))
+    if count == 0:
         raise ValueError(f"ratio {ratio} leaves none of {length} tokens; give a smaller one")
-    return kept
+    return count
 
 
 def random_masking(
@@ -78,13 +78,13 @@ def unmask(
     all gaps are alike: what follows must then tell places apart itself, as C's head does.
     """
     inputs.check_tokens(kept)
-    inputs.check_axes("order", order, "B N")
-    (batch, count, width), length = kept.shape, order.shape[1]
+    (batch, count, width), length = kept.shape, order.shape[-1]
+    inputs.check_axes("order", order, "B N", B=batch)
+    inputs.check_axes("mask_token", mask_token, "one token D", one=1, token=1, D=width)
     positions = kept.new_zeros(1, length, width) if positions is None else positions
-    shapes = [tuple(t.shape) for t in (order, mask_token, positions)]
-    if count > length or shapes != [(batch, length), (1, 1, width), (1, length, width)]:
-        wanted = "give (B, K, D), (B, N), (1, 1, D), (1, N, D), K at most N"
-        raise ValueError(f"shapes {tuple(kept.shape)}, {', '.join(map(str, shapes))}; {wanted}")
+    inputs.check_axes("positions", positions, "one N D", one=1, N=length, D=width)
+    if count > length:
+        raise ValueError(f"kept has {count} tokens, order {length}; give at least as many places")
     gaps = mask_token.to(kept.dtype).expand(batch, length - count, -1)
     x = torch.cat([kept, gaps], dim=1).take_along_dim(order[..., None], dim=1)  # (B, N, D)
     return torch.where((order >= count)[..., None], x + positions.to(x.dtype), x)

@@ -23,7 +23,7 @@ MEAN = STD = 0.5  # maps 0…1 to -1…1, as the published ViT-B/16 was trained
 
 
 def sample_photo() -> Path:
-    """The photo that matplotlib ships, of Grace Hopper: 600 × 512 pixels, in the public domain."""
+    """Give matplotlib's photo of Grace Hopper: 600 × 512 pixels, in the public domain."""
     from matplotlib import cbook
 
     return Path(cbook.get_sample_data("grace_hopper.jpg", asfileobj=False))
@@ -52,7 +52,7 @@ def to_tensor(picture: Image.Image) -> Tensor:
 
 
 def decode(path: str | Path, side: int | None = None) -> Image.Image:
-    """A file's picture in 8-bit RGB; of a large JPEG a smaller one, good for sides up to `side`."""
+    """Read a file in 8-bit RGB; of a large JPEG a smaller picture, good for sides up to `side`."""
     path = Path(path).expanduser()
     if not os.path.isfile(path):  # Path.is_file would raise where a name is too long
         raise ValueError(f"{path} is not there, or is a folder; give a file")
@@ -67,39 +67,30 @@ def decode(path: str | Path, side: int | None = None) -> Image.Image:
                 # Pillow opens 16-bit PGM as 32 bits wide.
                 return to_rgb(ImageOps.exif_transpose(file), of_16_bits=file.format == "PPM")
     except Image.UnidentifiedImageError:
-        known = ", ".join(FORMATS)
-        raise ValueError(f"{path} is not a picture in a known format ({known})") from None
+        problem = f"is not a picture in a known format ({', '.join(FORMATS)})"
     except (Image.DecompressionBombWarning, Image.DecompressionBombError):
-        limit = Image.MAX_IMAGE_PIXELS
-        raise ValueError(f"{path} has more than {limit} pixels; make it smaller first") from None
+        problem = f"has more than {Image.MAX_IMAGE_PIXELS} pixels; make it smaller first"
     except Exception as error:  # decoders raise nearly anything on a broken file
-        raise ValueError(f"{path} cannot be read as a picture: {error}") from error
+        problem = f"cannot be read as a picture: {error}"
+    raise ValueError(f"{path} {problem}")
 
 
 def formats(path: Path) -> tuple[str, ...]:
-    """The formats to try on a file: `FORMATS`, or HEIC, as iPhones store photos, if it is that.
-
-    ValueError without the package pillow-heif, by which Pillow reads it.
-    """
+    """Give the formats to try on a file: `FORMATS`, or HEIF alone, as iPhones store photos."""
     with path.open("rb") as file:
         start = file.read(64)
-    kind, brand = start[4:8], start[8:12]
-    if kind != b"ftyp" or not (brand[:2] == b"he" or (brand[1:] == b"if1" and b"heic" in start)):
+    if start[4:8] != b"ftyp" or b"hei" not in start:
         return FORMATS
     try:
         from pillow_heif import register_heif_opener  # pyright: ignore[reportMissingImports]
     except ImportError:
-        wanted = "`pip install pillow-heif` to have it read, or save it as JPEG"
-        raise ValueError(f"it is HEIC, the format of iPhone photos; {wanted}") from None
+        raise ValueError("it is HEIC; `pip install pillow-heif`, or save it as JPEG") from None
     register_heif_opener()
     return ("HEIF",)
 
 
 def to_rgb(picture: Image.Image, of_16_bits: bool = False) -> Image.Image:
-    """Any mode of Pillow's as 8-bit RGB: 16 bits scaled down, transparency laid on white.
-
-    ValueError for pixels of 32 bits, floats too, unless they are known to be `of_16_bits`.
-    """
+    """Turn any mode into 8-bit RGB, transparency laid on white; ValueError for 32 bits."""
     if picture.mode.startswith("I;16") or (picture.mode == "I" and of_16_bits):
         values = np.asarray(picture)
         grey = (values // 257).astype(np.uint8)
@@ -131,16 +122,15 @@ def denormalize(images: Tensor, mean: Any = MEAN, std: Any = STD) -> Tensor:
 
 
 def per_channel(images: Tensor, values) -> Tensor:
-    """The values as a tensor (C, 1, 1) that meets the images' channels, or one that meets all."""
-    one = isinstance(images, Tensor) and images.ndim == 3
-    batch = images[None] if one else images
+    """Turn the values into (C, 1, 1), to meet the images' channels, or into one that meets all."""
+    batch = images[None] if isinstance(images, Tensor) and images.ndim == 3 else images
     check_images(batch)
     channels = batch.shape[1]
     check_images(batch, channels)  # any number of them, but in floats
     values = torch.as_tensor(values, dtype=images.dtype, device=images.device)
     if values.ndim and values.shape != (channels,):
-        wanted = f"give one number, or one for each of {channels} channels"
-        raise ValueError(f"{values.tolist()}: {wanted}")
+        hint = f"give one number, or one for each of {channels} channels"
+        raise ValueError(f"{values.tolist()}: {hint}")
     return values[:, None, None] if values.ndim else values
 
 
@@ -171,15 +161,15 @@ class Preprocess:
         if self.shorter_side is not None:
             check_sizes(shorter_side=self.shorter_side)
         mean, std = self.mean, self.std
-        sound = all(isinstance(v, (int, float)) and isfinite(v) for v in (*mean, *std))
-        if not sound or len(mean) != len(std) or not mean or min(std) <= 0:
-            said = f"mean is {mean}, std is {std}"
-            raise ValueError(f"{said}; give a number for each channel, and each std above 0")
+        numbers = all(isinstance(v, (int, float)) and isfinite(v) for v in (*mean, *std))
+        if not numbers or len(mean) != len(std) or not mean or min(std) <= 0:
+            hint = "give a number for each channel, and each std above 0"
+            raise ValueError(f"mean is {mean}, std is {std}; {hint}")
         object.__setattr__(self, "mean", tuple(mean))  # JSON has no tuples
         object.__setattr__(self, "std", tuple(std))
 
     def pixels(self, picture: str | Path | Image.Image | Tensor) -> Tensor:
-        """A picture, its path, or a tensor (C, H, W) from 0 to 1, as such a tensor of `size`."""
+        """Turn a picture, its path, or a tensor (C, H, W) from 0 to 1 into such one of `size`."""
         height, width = self.size
         if isinstance(picture, (str, Path)):
             picture = decode(picture, max(height, width, self.shorter_side or 0))
@@ -193,8 +183,8 @@ class Preprocess:
         check_images(images, channels)
         low, high = images.aminmax()
         if not (low >= 0 and high <= 1 + 1e-5):  # NaN too
-            said = f"pixels run from {low:g} to {high:g}"
-            raise ValueError(f"{said}; give them from 0 to 1 (bytes / 255), not normalised")
+            hint = "give them from 0 to 1 (bytes / 255), not normalised"
+            raise ValueError(f"pixels run from {low:g} to {high:g}; {hint}")
         rows, columns = self.size
         if self.shorter_side is not None:
             old = images.shape[2:]

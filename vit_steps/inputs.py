@@ -7,59 +7,62 @@ where more is to be said of it. All but `check_labels` look at types and shapes 
 tensor's values, for which a GPU would have to be waited.
 """
 
-from math import isfinite, isqrt
-from operator import index
-from typing import Any
+from math import inf
+from numbers import Integral
+from typing import Any, TypeGuard
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
+HINTS = {
+    "images": "; vit_steps.images.load_image makes one from a picture file",
+    "Proxy": "; instead of torch.fx use torch.export.export(model, (images,)).module()",
+}
 
-def is_whole(number: Any) -> bool:
-    """Whether that is one whole number, Python's or NumPy's; True and False do not count as one."""
-    if isinstance(number, (bool, np.bool_)) or getattr(number, "ndim", 0):
-        return False
-    try:
-        index(number)
-    except TypeError:
-        return False
-    return True
+
+def is_whole(number: Any) -> TypeGuard[int]:
+    """Tell whether that is a whole number, Python's or NumPy's; True and False are none."""
+    return isinstance(number, Integral) and not isinstance(number, bool)
 
 
 def check_sizes(least: int = 1, /, **sizes: int) -> None:
-    """Each named size must be a whole number of at least `least`."""
+    """Refuse a size that is no whole number of at least `least`."""
     for name, size in sizes.items():
         if not is_whole(size):
             raise TypeError(f"{name} is {size!r}, a {type(size).__name__}; give a whole number")
-        if index(size) < least:
+        if size < least:
             raise ValueError(f"{name} is {size}; give a whole number of at least {least}")
 
 
+def check_number(name: str, value: float, least: float, below: float) -> None:
+    """Refuse what is no number from `least` up to, not including, `below`."""
+    if not isinstance(value, (int, float)) or isinstance(value, bool):
+        raise TypeError(f"{name} is {value!r}; give a number")
+    if not least <= value < below:
+        raise ValueError(f"{name} is {value}; give a number of at least {least} and below {below}")
+
+
 def check_fraction(**fractions: float) -> None:
-    """Each named fraction must be a number from 0 up to, not including, 1."""
+    """Refuse a fraction that is no number from 0 up to, not including, 1."""
     for name, value in fractions.items():
-        if not isinstance(value, (int, float)) or isinstance(value, bool):
-            raise TypeError(f"{name} is {value!r}; give a number from 0 up to 1, such as 0.1")
-        if not 0 <= value < 1:
-            raise ValueError(f"{name} is {value}; give a number of at least 0 and below 1")
+        check_number(name, value, 0, 1)
 
 
 def check_choice(name: str, value: Any, *choices: Any) -> None:
-    """The named value must be one of the choices."""
+    """Refuse a value that is none of the choices."""
     if not any(type(value) is type(choice) and value == choice for choice in choices):
         raise ValueError(f"{name} is {value!r}; give {' or '.join(map(repr, choices))}")
 
 
 def as_pair(size: int | tuple[int, int], name: str = "image_size") -> tuple[int, int]:
     """Read a size as (height, width), a list of JSON too: 224 means (224, 224)."""
-    if isinstance(size, (tuple, list)) and len(size) == 2:
-        check_sizes(**{f"{name}[0]": size[0], f"{name}[1]": size[1]})
-        return index(size[0]), index(size[1])
-    if not is_whole(size):
+    if is_whole(size):
+        check_sizes(**{name: size})
+        return int(size), int(size)
+    if not isinstance(size, (tuple, list)) or len(size) != 2:
         raise TypeError(f"{name} is {size!r}; give one whole number, or a pair (height, width)")
-    check_sizes(**{name: size})
-    return index(size), index(size)
+    check_sizes(**{f"{name}[0]": size[0], f"{name}[1]": size[1]})
+    return int(size[0]), int(size[1])
 
 
 def as_size(size: int | tuple[int, int]) -> int | tuple[int, int]:
@@ -69,47 +72,45 @@ def as_size(size: int | tuple[int, int]) -> int | tuple[int, int]:
 
 
 def mlp_width(embed_dim: int, mlp_ratio: float) -> int:
-    """The MLP's hidden width, embed_dim · mlp_ratio, which must come out whole."""
+    """Give the MLP's hidden width, embed_dim · mlp_ratio, which must come out whole."""
     check_sizes(embed_dim=embed_dim)
-    if not isinstance(mlp_ratio, (int, float)) or isinstance(mlp_ratio, bool):
-        raise TypeError(f"mlp_ratio is {mlp_ratio!r}; give a number, such as 4.0")
-    width = embed_dim * mlp_ratio
+    check_number("mlp_ratio", mlp_ratio, 0, inf)
+    width = round(embed_dim * mlp_ratio)
     # Floats do not hold every ratio exactly: 116 / 56 · 56 is a little off 116.
-    if not isfinite(width) or round(width) < 1 or abs(width - round(width)) > 1e-6:
-        wide = f"mlp_ratio {mlp_ratio} makes the MLP {width} wide with embed_dim {embed_dim}"
-        raise ValueError(f"{wide}; choose one that gives a whole number of at least 1")
-    return round(width)
+    if width < 1 or abs(embed_dim * mlp_ratio - width) > 1e-6:
+        wide = f"mlp_ratio {mlp_ratio} makes the MLP {embed_dim * mlp_ratio} wide"
+        raise ValueError(f"{wide} with embed_dim {embed_dim}; choose one that gives a whole number")
+    return width
 
 
 def check_heads(embed_dim: int, num_heads: int) -> None:
-    """The embedding must divide into heads of equal width."""
+    """Refuse an embedding that does not divide into heads of equal width."""
     check_sizes(embed_dim=embed_dim, num_heads=num_heads)
     if embed_dim % num_heads:
-        small = [h for h in range(1, isqrt(embed_dim) + 1) if embed_dim % h == 0]
-        fits = [*small, *(embed_dim // h for h in small)]
-        near = sorted(sorted(set(fits), key=lambda h: abs(h - num_heads))[:3])
-        said = f"embed_dim {embed_dim} does not divide into {num_heads} heads of equal width"
-        raise ValueError(f"{said}; nearest head counts that do: {', '.join(map(str, near))}")
+        counts = [h for h in range(1, embed_dim + 1) if embed_dim % h == 0]
+        nearest = sorted(sorted(counts, key=lambda h: abs(h - num_heads))[:3])
+        problem = f"embed_dim {embed_dim} does not divide into {num_heads} heads of equal width"
+        raise ValueError(f"{problem}; nearest counts that do: {', '.join(map(str, nearest))}")
 
 
-def check_axes(name: str, value: Any, axes: str) -> None:
-    """The named value must be a tensor with these axes, such as "B N D"; "" for any."""
-    if isinstance(value, torch.fx.Proxy):
-        other = "torch.export.export(model, (images,)).module() gives a torch.fx graph"
-        raise TypeError(f"{name} is a Proxy of torch.fx.symbolic_trace, without a shape; {other}")
+def check_axes(name: str, value: Any, axes: str, **sizes: int | None) -> None:
+    """Refuse what is no tensor with these axes, such as "B N D", of these sizes; "" is any."""
     if not isinstance(value, Tensor):
-        load = "; vit_steps.images.load_image makes one from a picture file"
-        hint = load if name == "images" else ""
+        hint = HINTS.get("Proxy" if isinstance(value, torch.fx.Proxy) else name, "")
         raise TypeError(f"{name} is a {type(value).__name__}, not a tensor{hint}")
-    if axes and value.ndim != len(axes.split()):
-        wanted = ", ".join(axes.split())
+    names = axes.split()
+    fits = not names or len(names) == value.ndim
+    for axis, size in sizes.items():
+        fits = fits and (size is None or value.shape[names.index(axis)] == size)
+    if not fits:
+        wanted = ", ".join(str(sizes.get(axis) or axis) for axis in names)
         raise ValueError(f"{name} is {tuple(value.shape)}; give the axes ({wanted})")
 
 
 def check_images(
     images: Tensor, channels: int | None = None, size: tuple[int, int] | None = None
 ) -> None:
-    """Images must be a batch (B, C, H, W); where given, floats in these channels of this size."""
+    """Refuse what is no batch (B, C, H, W), or, where given, not in floats, channels and size."""
     check_axes("images", images, "")
     shape = tuple(images.shape)
     if len(shape) == 3:
@@ -120,38 +121,33 @@ def check_images(
     if channels is None:
         return
     if not images.is_floating_point():
-        wanted = "use images.float() / 255 for bytes, then vit_steps.images.normalize"
-        raise TypeError(f"images holds {images.dtype}, not floats; {wanted}")
+        hint = "use images.float() / 255 for bytes, then vit_steps.images.normalize"
+        raise TypeError(f"images holds {images.dtype}, not floats; {hint}")
     if shape[1] != channels:
-        last = "; are the channels last? then use images.permute(0, 3, 1, 2)"
-        said = f"images is {shape}: {shape[1]} channels where the model takes {channels}"
-        raise ValueError(said + (last if shape[3] == channels else ""))
+        hint = "; are the channels last? then use images.permute(0, 3, 1, 2)"
+        problem = f"images is {shape}: {shape[1]} channels where the model takes {channels}"
+        raise ValueError(problem + (hint if shape[3] == channels else ""))
     if size is not None and shape[2:] != size:
         sizes = f"{shape[2]}×{shape[3]} (height × width) where the model takes {size[0]}×{size[1]}"
-        wanted = "resize them (vit_steps.images.load_image), or the model (ViT.at_size)"
-        raise ValueError(f"images are {sizes}; {wanted}")
+        hint = "resize them (vit_steps.images.load_image), or the model (ViT.at_size)"
+        raise ValueError(f"images are {sizes}; {hint}")
 
 
 def check_dtype(images: Tensor, module: nn.Module) -> None:
-    """Images must hold the same floats as the module's weights, unless autocast sees to it."""
+    """Refuse images of other floats than the module's weights, unless autocast sees to it."""
     types = [weight.dtype for weight in module.parameters()]  # none in nn.DataParallel's copies
-    if not types or images.dtype in types or torch.is_autocast_enabled(images.device.type):
-        return
-    raise TypeError(f"images holds {images.dtype}, the model {types[0]}; use images.to({types[0]})")
+    if types and images.dtype not in types and not torch.is_autocast_enabled(images.device.type):
+        kind = types[0]
+        raise TypeError(f"images holds {images.dtype}, the model {kind}; use images.to({kind})")
 
 
 def check_tokens(tokens: Tensor, embed_dim: int | None = None, count: int | None = None) -> None:
-    """Tokens must be a batch (B, N, D), where given of this width and number."""
-    check_axes("tokens", tokens, "B N D")
-    shape = tuple(tokens.shape)
-    if embed_dim is not None and shape[2] != embed_dim:
-        raise ValueError(f"tokens is {shape}: width {shape[2]} where {embed_dim} is expected")
-    if count is not None and shape[1] != count:
-        raise ValueError(f"tokens is {shape}: {shape[1]} tokens where {count} are expected")
+    """Refuse tokens that are no batch (B, N, D), where asked for of this width and number."""
+    check_axes("tokens", tokens, "B N D", N=count, D=embed_dim)
 
 
 def check_int64(name: str, value: Any, *shape: int) -> None:
-    """The named value must be an int64 tensor of this shape."""
+    """Refuse what is no int64 tensor of this shape."""
     check_axes(name, value, "")
     if value.dtype != torch.int64:
         raise TypeError(f"{name} holds {value.dtype}; use {name}.long()")
@@ -160,7 +156,7 @@ def check_int64(name: str, value: Any, *shape: int) -> None:
 
 
 def check_labels(labels: Tensor, count: int, classes: int) -> None:
-    """Labels must be the numbers of classes, one for each of `count` images."""
+    """Refuse labels that are not the numbers of classes, one for each of `count` images."""
     check_int64("labels", labels, count)
     low, high = labels.min().item(), labels.max().item()
     if low < 0 or high >= classes:

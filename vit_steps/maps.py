@@ -5,7 +5,6 @@ mode; none of them keeps anything or draws. They work under torch.no_grad and to
 """
 
 from collections.abc import Sequence
-from math import prod
 
 import torch
 from torch import Tensor
@@ -34,26 +33,27 @@ def rollout(attention: Sequence[Tensor]) -> Tensor:
 
 
 def cls_map(weights: Tensor, grid: int | tuple[int, int]) -> Tensor:
-    """How much the cls token takes from each patch, laid out as the patches lie.
+    """Lay out how much the cls token takes from each patch, as the patches lie.
 
     One block's weights (B, h, N, N), or a `rollout` (B, N, N), become (…, rows, cols). What is
     missing to a sum of 1 the cls token takes from itself.
     """
     rows, cols = as_pair(grid, "grid")
-    check_weights(weights, 1 + rows * cols)
+    check_weights(weights)
+    if weights.shape[-1] != 1 + rows * cols:
+        patches = f"the grid has {rows * cols} patches and a cls token"
+        raise ValueError(f"weights has {weights.shape[-1]} tokens where {patches}")
     return weights[..., 0, 1:].unflatten(-1, (rows, cols))
 
 
 def touched(places: Tensor, side: int, grid: int | tuple[int, int], patch_size: int) -> Tensor:
-    """Which patches a square thing touches that stands at a known place: (B, rows, cols), boolean.
+    """Tell which patches a square touches that stands at a known place: (B, rows, cols), boolean.
 
     `places` (B, 2) holds the row and column of its top left pixel, `side` is its height and width
     in pixels; the grid is (rows, cols) of patches of P pixels, or one number for a square.
     """
-    check_axes("places", places, "B 2")
+    check_axes("places", places, "B axis", axis=2)
     check_sizes(side=side, patch_size=patch_size)
-    if places.shape[1] != 2:
-        raise ValueError(f"places is {tuple(places.shape)}; give (B, 2), each a row and a column")
     hits = []
     for start, count in zip(places.T[..., None], as_pair(grid, "grid"), strict=True):
         edge = torch.arange(count, device=places.device) * patch_size  # a patch's first pixel
@@ -64,7 +64,7 @@ def touched(places: Tensor, side: int, grid: int | tuple[int, int], patch_size: 
 
 @torch.no_grad()
 def blinded(model: ViT, images: Tensor, hidden: Tensor) -> Tensor:
-    """The logits (B, classes) where the cls token may not look at some of the patches.
+    """Give the logits (B, classes) where the cls token may not look at some of the patches.
 
     Nothing of the picture is changed, and the other tokens look where they like: what the hidden
     patches told them, the cls token can still hear from them.
@@ -78,7 +78,10 @@ def blinded(model: ViT, images: Tensor, hidden: Tensor) -> Tensor:
         raise TypeError(f"model is a {type(model).__name__}; give a vit_steps.ViT's own forward")
     x = model.tokens(model.patch_embed(images))  # (B, N, D)
     B, N, _ = x.shape
-    check_hidden(hidden, B, model.patch_embed.grid)
+    rows, cols = model.patch_embed.grid
+    check_axes("hidden", hidden, "B rows cols", B=B, rows=rows, cols=cols)
+    if hidden.dtype != torch.bool:
+        raise TypeError(f"hidden holds {hidden.dtype}; give booleans, True for a hidden patch")
     may_look = torch.ones(B, 1, N, N, dtype=torch.bool, device=x.device)
     may_look[:, 0, 0, 1:] = ~hidden.flatten(1)  # the row of the query cls
     for block in model.blocks:
@@ -87,38 +90,22 @@ def blinded(model: ViT, images: Tensor, hidden: Tensor) -> Tensor:
 
 
 def check_layers(attention: Sequence[Tensor]) -> None:
-    """Attention must be a list with the weights (B, h, N, N) of each block."""
-    if not isinstance(attention, (list, tuple)):
-        wanted = "give the list that model(images, return_attention=True) returns"
-        raise TypeError(f"attention is a {type(attention).__name__}; {wanted}")
-    if not attention:
-        raise ValueError("attention is an empty list; give the weights of at least one block")
+    """Refuse what is no list with the weights (B, h, N, N) of each block."""
+    if not isinstance(attention, (list, tuple)) or not attention:
+        kind = f"a {type(attention).__name__}" if len(attention) else "empty"
+        hint = "give the list that model(images, return_attention=True) returns"
+        raise TypeError(f"attention is {kind}; {hint}")
     for weights in attention:
         check_axes("weights", weights, "B h N N")
         check_weights(weights)
-        if weights.shape[::2] != attention[0].shape[::2]:
-            shapes = f"{tuple(attention[0].shape)} and {tuple(weights.shape)}"
-            raise ValueError(f"blocks have weights {shapes}; give those of one model and one batch")
+        check_axes("weights", weights, "B h N N", B=len(attention[0]), N=attention[0].shape[-1])
 
 
-def check_weights(weights: Tensor, tokens: int | None = None) -> None:
-    """Weights must be floats whose last two axes are both N, where given of that many tokens."""
+def check_weights(weights: Tensor) -> None:
+    """Refuse what is no tensor of floats (…, N, N)."""
     check_axes("weights", weights, "")
-    shape = tuple(weights.shape)
     if not weights.is_floating_point():
         raise TypeError(f"weights holds {weights.dtype}, not floats")
-    if len(shape) < 2 or shape[-1] != shape[-2]:
+    if weights.ndim < 2 or weights.shape[-1] != weights.shape[-2]:
+        shape = tuple(weights.shape)
         raise ValueError(f"weights is {shape}; give the axes (…, N, N), queries, then keys")
-    if tokens not in (None, shape[-1]):
-        grid = f"the grid has {tokens - 1} patches and a cls token"
-        raise ValueError(f"weights is {shape}: {shape[-1]} tokens where {grid}")
-
-
-def check_hidden(hidden: Tensor, batch: int, grid: tuple[int, int]) -> None:
-    """Hidden must be booleans, one for each patch of each image."""
-    check_axes("hidden", hidden, "B rows cols")
-    if hidden.dtype != torch.bool:
-        raise TypeError(f"hidden holds {hidden.dtype}; give booleans, True for a hidden patch")
-    if hidden.shape != (batch, *grid):
-        places = f"a place for each of the {prod(grid)} patches of {batch} images"
-        raise ValueError(f"hidden is {tuple(hidden.shape)}; give {(batch, *grid)}, {places}")

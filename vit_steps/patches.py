@@ -7,7 +7,7 @@ from .inputs import as_pair, check_axes, check_dtype, check_images, check_sizes
 
 
 def grid_size(image_size: int | tuple[int, int], patch_size: int) -> tuple[int, int]:
-    """How many rows and columns of patches an image holds; H·W / P² in all.
+    """Count the rows and columns of patches that an image holds; H·W / P² in all.
 
     The image's size is one number for a square, or (height, width); P is the side of a patch. Both
     are in pixels. ValueError where P does not divide both sides.
@@ -16,11 +16,9 @@ def grid_size(image_size: int | tuple[int, int], patch_size: int) -> tuple[int, 
     height, width = as_pair(image_size)
     for side, pixels in (("height", height), ("width", width)):
         if pixels % patch_size:
-            raise ValueError(
-                f"image is {height}×{width}: its {side} is not a multiple of the patch "
-                f"size {patch_size}; crop or resize it first "
-                "(vit_steps.images.load_image does both)"
-            )
+            problem = f"its {side} is not a multiple of the patch size {patch_size}"
+            hint = "crop or resize it first (vit_steps.images.load_image does both)"
+            raise ValueError(f"image is {height}×{width}: {problem}; {hint}")
     return height // patch_size, width // patch_size
 
 

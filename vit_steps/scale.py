@@ -1,6 +1,5 @@
 """Lesson 13: where a ViT's work and memory are, and what makes it faster and larger."""
 
-from collections.abc import Sequence
 from copy import deepcopy
 from math import prod
 from typing import Any
@@ -14,13 +13,13 @@ from torch.utils.checkpoint import checkpoint
 from .attention import MultiHeadAttention
 from .encoder import EncoderBlock
 from .heads import merge_heads, split_qkv
-from .inputs import check_axes, check_images, check_sizes, check_tokens, is_whole, mlp_width
+from .inputs import check_axes, check_images, check_sizes, check_tokens, mlp_width
 from .patches import grid_size
 from .vit import ViT, ViTConfig
 
 
 def multiply_adds(config: ViTConfig) -> dict[str, int]:
-    """The multiply-adds of one image's forward pass, by part; norms, softmax and GELU have none.
+    """Count the multiply-adds of one image's forward pass; norms, softmax and GELU have none.
 
     "scores" are queries · keys, "mixture" is weights · values; each part is over all blocks.
     """
@@ -40,27 +39,27 @@ def multiply_adds(config: ViTConfig) -> dict[str, int]:
 
 
 def kept_bytes(model: nn.Module, images: Tensor) -> int:
-    """The bytes that autograd keeps between forward and backward, in the mode the model is in.
+    """Count the bytes that autograd keeps between forward and backward, in the model's mode.
 
     Each storage counts once, and whole, even where a part would do; parameters do not count.
     `images` is (B, C, H, W), or whatever the model takes.
     """
-    parameters = {p.untyped_storage().data_ptr() for p in model.parameters()}
     sizes = {}
 
     def pack(tensor: Tensor) -> Tensor:
         storage = tensor.untyped_storage()
-        if storage.data_ptr() not in parameters:
-            sizes[storage.data_ptr()] = storage.nbytes()
+        sizes[storage.data_ptr()] = storage.nbytes()
         return tensor  # kept by the graph, so that no other storage gets its address
 
     with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
         model(images)
+    for parameter in model.parameters():
+        sizes.pop(parameter.untyped_storage().data_ptr(), None)
     return sum(sizes.values())
 
 
 def training_memory(config: ViTConfig, batch: int) -> dict[str, int]:
-    """The bytes that a training with AdamW holds, in 32 bits, attention fused.
+    """Count the bytes that a training with AdamW holds, in 32 bits, attention fused.
 
     "optimizer" is two numbers a weight, "activations" what autograd keeps of so many images.
     ValueError for dropout, whose masks are not counted.
@@ -85,22 +84,20 @@ def training_memory(config: ViTConfig, batch: int) -> dict[str, int]:
 def accumulated_step(
     model: nn.Module, optimizer: Optimizer, images: Tensor, labels: Tensor, parts: int
 ) -> Tensor:
-    """One step on a whole batch that goes through the model in pieces, their gradients summed.
+    """Take one step on a batch that goes through the model in pieces, their gradients summed.
 
     Images (B, C, H, W) and labels (B,) are cut into 1 to B pieces, which differ by at most one
     image. Gives the mean loss of the batch before the step, a scalar without a gradient.
     """
     check_images(images)
-    check_axes("labels", labels, "B")
+    check_axes("labels", labels, "B", B=len(images))
     check_sizes(parts=parts)
-    if len(labels) != len(images):
-        raise ValueError(f"{len(images)} images, {len(labels)} labels; give each image a label")
     if parts > len(images):
         raise ValueError(f"parts is {parts}; give at most {len(images)}, an image to each part")
     optimizer.zero_grad()
     losses = []
-    for some, theirs in zip(images.tensor_split(parts), labels.tensor_split(parts), strict=True):
-        loss = F.cross_entropy(model(some), theirs) * len(some) / len(images)  # by its share
+    for part, classes in zip(images.tensor_split(parts), labels.tensor_split(parts), strict=True):
+        loss = F.cross_entropy(model(part), classes) * len(part) / len(images)  # by its share
         loss.backward()  # adds to the gradients, and frees what was kept
         losses.append(loss.detach())
     optimizer.step()
@@ -109,6 +106,10 @@ def accumulated_step(
 
 class Recomputed(EncoderBlock):
     """An `EncoderBlock` that in training keeps only its input, and computes the rest again."""
+
+    def __init__(self, block: EncoderBlock):
+        nn.Module.__init__(self)
+        vars(self).update(vars(block))  # all that it holds: layers, mode, hooks
 
     def forward(self, x: Tensor, mask: Tensor | None = None, return_attention: bool = False):
         """Turn tokens (B, N, D) into tokens (B, N, D), as `EncoderBlock` does."""
@@ -120,15 +121,15 @@ class Recomputed(EncoderBlock):
 def checkpoint_blocks(model: ViT) -> ViT:
     """Keep only each block's input for backward, in training (Chen et al. 2016); in place.
 
-    The rest is computed again; numbers and names stay. TypeError where `blocks` does not hold plain
-    `EncoderBlock`s: others call torch.utils.checkpoint in their own forward.
+    The rest is computed again; numbers, names and parameters stay. TypeError where `blocks` does
+    not hold plain `EncoderBlock`s: others call torch.utils.checkpoint in their own forward.
     """
-    blocks = list(getattr(model, "blocks", []))
-    own = [b for b in blocks if type(b) not in (EncoderBlock, Recomputed) or "forward" in vars(b)]
-    if own or not blocks:
+    blocks: Any = getattr(model, "blocks", ())
+    plain = [type(b) in (EncoderBlock, Recomputed) and "forward" not in vars(b) for b in blocks]
+    if not plain or not all(plain):
         raise TypeError(f"model is a {type(model).__name__}; give a ViT of plain EncoderBlocks")
-    for block in blocks:
-        block.__class__ = Recomputed  # its forward; a method of the block would stay that of copies
+    for i, block in enumerate(blocks):
+        blocks[i] = Recomputed(block)
     return model
 
 
@@ -161,41 +162,37 @@ def merge_tokens(x: Tensor, keys: Tensor, sizes: Tensor, r: int) -> tuple[Tensor
 def check_merging(x: Tensor, keys: Tensor, sizes: Tensor, r: int) -> None:
     """Refuse shapes that do not belong together, and an r that cannot be merged."""
     check_tokens(x)
-    check_axes("keys", keys, "B N d")
-    check_axes("sizes", sizes, "B N")
-    batch, count, _ = x.shape
-    shapes = [tuple(tensor.shape[:2]) for tensor in (x, keys, sizes)]
-    if count < 2 or shapes != [(batch, count)] * 3:
-        raise ValueError(f"x, keys and sizes are {shapes}; give each the same (B, N), N at least 2")
+    B, N, _ = x.shape
+    check_axes("keys", keys, "B N d", B=B, N=N)
+    check_axes("sizes", sizes, "B N", B=B, N=N)
     check_sizes(0, r=r)
-    if r > (count - 1) // 2:
-        raise ValueError(f"r is {r}; of {count} tokens 0 to {(count - 1) // 2} can be merged")
+    if N < 2 or r > (N - 1) // 2:
+        raise ValueError(f"r is {r}; of {N} tokens, at least 2, 0 to {(N - 1) // 2} can be merged")
 
 
 class MergingViT(nn.Module):
     """A ViT that merges tokens on their way through the blocks; `merging` makes one."""
 
-    def __init__(self, model: ViT, r: list[int]):
+    def __init__(self, model: ViT, r: int):
         super().__init__()
-        self.model, self.r = model, r
-        self.training = model.training
+        self.model, self.r, self.training = model, r, model.training
 
     def forward(self, images: Tensor) -> Tensor:
         """Turn images (B, C, H, W) into logits (B, classes)."""
         model = self.model
         x = model.tokens(model.patch_embed(images))  # (B, N, D)
         sizes = x.new_ones(x.shape[:2])
-        for block, r in zip(model.blocks, self.r, strict=True):
-            x, sizes = merging_block(block, x, sizes, r)
+        for block in model.blocks:
+            x, sizes = merging_block(block, x, sizes, self.r)
         x = model.norm(x)
         if model.config.pool == "cls":
             return model.head(x[:, 0])
-        shares = sizes[:, 1:, None] / sizes[:, 1:, None].sum(dim=1, keepdim=True)
-        return model.head((x[:, 1:] * shares).sum(dim=1))
+        weights = sizes[:, 1:, None]
+        return model.head((x[:, 1:] * (weights / weights.sum(dim=1, keepdim=True))).sum(dim=1))
 
 
 def merging_block(block: Any, x: Tensor, sizes: Tensor, r: int) -> tuple[Tensor, Tensor]:
-    """An encoder block that merges up to r of its tokens (B, N, D) after attention."""
+    """Run tokens (B, N, D) through a block that merges up to r of them after attention."""
     attn = block.attn
     q, k, v = split_qkv(attn.qkv(block.norm1(x)), attn.num_heads)  # each (B, h, N, d)
     # A token that stands for three is looked at as three would be: exp(score + log 3).
@@ -208,26 +205,21 @@ def merging_block(block: Any, x: Tensor, sizes: Tensor, r: int) -> tuple[Tensor,
     return x + block.mlp(block.norm2(x)), sizes
 
 
-def merging(model: ViT, r: int | Sequence[int]) -> MergingViT:
-    """A ViT with the model's own weights, shared, that merges tokens (Bolya et al. 2023).
+def merging(model: ViT, r: int) -> MergingViT:
+    """Make a ViT with the model's own weights, shared, that merges tokens (Bolya et al. 2023).
 
     In each block, between attention and MLP, up to r tokens are merged, as many as can be. A
     token's size is heeded in the scores (their eq. 1) and in the mean that a head may read.
-    `r` is one number for all blocks or a list of one a block. TypeError where the model, a block or
-    its attention has a class with a forward of its own.
+    TypeError where the model, a block or its attention computes in a way of its own.
     """
+    check_sizes(0, r=r)
     blocks = list(getattr(model, "blocks", []))
-    parts = [model, *blocks, *(getattr(block, "attn", block) for block in blocks)]
-    ways = {type(part).forward for part in parts} | {getattr(type(model), "read", None)}
-    ours = {c.forward for c in (ViT, EncoderBlock, Recomputed, MultiHeadAttention)} | {ViT.read}
-    if ways - ours:
+    modules = [model, *blocks, *(getattr(block, "attn", block) for block in blocks)]
+    methods = {type(m).forward for m in modules} | {getattr(type(model), "read", None)}
+    plain = {c.forward for c in (ViT, EncoderBlock, Recomputed, MultiHeadAttention)}
+    if methods - plain - {ViT.read}:
         raise TypeError(f"{type(model).__name__} has methods of its own; give a vit_steps.ViT")
-    counts = list(r) if isinstance(r, Sequence) else [r] * len(model.blocks)
-    if not all(map(is_whole, counts)):
-        raise TypeError(f"r is {r!r}; give whole numbers")
-    if len(counts) != len(model.blocks) or min(counts) < 0:
-        raise ValueError(f"r is {r!r}; give one for all or {len(model.blocks)}, none below 0")
-    return MergingViT(model, counts)
+    return MergingViT(model, r)
 
 
 def int8_rows(weight: Tensor) -> tuple[Tensor, Tensor]:
@@ -265,7 +257,7 @@ class Int8Linear(nn.Module):
 
 
 def int8_weights(model: nn.Module) -> nn.Module:
-    """A copy of the model whose Linears hold 8 bits a weight; the patcher stays as it is.
+    """Copy a model, with Linears that hold 8 bits a weight; the patcher stays as it is.
 
     It saves memory, not time: each Linear makes its floats anew whenever it is called.
     """

@@ -3,7 +3,6 @@
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from math import prod
-from operator import index
 from typing import Any
 
 import torch
@@ -73,7 +72,7 @@ class ViTConfig:
     def __post_init__(self):
         for name, value in vars(self).items():  # NumPy's whole numbers become Python's
             if is_whole(value):
-                object.__setattr__(self, name, index(value))
+                object.__setattr__(self, name, int(value))
         object.__setattr__(self, "image_size", as_size(self.image_size))
         grid_size(self.image_size, self.patch_size)
         check_sizes(in_channels=self.in_channels, depth=self.depth)
@@ -86,7 +85,7 @@ class ViTConfig:
 
     @classmethod
     def preset(cls, name: str, **changes) -> "ViTConfig":
-        """A published size by its name, such as "B/16", with any option changed."""
+        """Make a published size by its name, such as "B/16", with any option changed."""
         if name not in PRESETS:
             raise ValueError(f"no preset {name!r}; there are {', '.join(PRESETS)}")
         return replace(cls(**PRESETS[name]), **changes)
@@ -101,7 +100,7 @@ def init_weights(module: nn.Module) -> None:
 
 
 def pool_tokens(tokens: Tensor, pool: str = "cls") -> Tensor:
-    """What the head reads of the tokens (Dosovitskiy et al. 2021, eq. 4 and appendix D.3).
+    """Give what the head reads of the tokens (Dosovitskiy et al. 2021, eq. 4 and appendix D.3).
 
     Of (B, N, D), cls first, "cls" gives the cls token, "mean" the mean of the patch tokens: (B, D).
     """
@@ -119,9 +118,7 @@ class ViT(nn.Module):
     def __init__(self, config: ViTConfig):
         super().__init__()
         if not isinstance(config, ViTConfig):
-            raise TypeError(
-                f'config is {config!r}; give a ViTConfig, as ViTConfig.preset("B/16") makes'
-            )
+            raise TypeError(f'config is {config!r}; give one, such as ViTConfig.preset("B/16")')
         c = self.config = config
         self.patch_embed = PatchEmbedding(c.image_size, c.patch_size, c.in_channels, c.embed_dim)
         self.tokens = TokenEmbedding(prod(self.patch_embed.grid), c.embed_dim, c.dropout)
@@ -163,7 +160,7 @@ class ViT(nn.Module):
         return (logits, attention) if return_attention else logits
 
     def with_classes(self, num_classes: int) -> "ViT":
-        """A copy of this model with a new, untrained head for so many classes; 0 takes it off."""
+        """Copy this model, with a new, untrained head for so many classes; 0 takes it off."""
         model = deepcopy(self)
         c = model.config = replace(self.config, num_classes=num_classes)
         head = nn.Linear(c.embed_dim, c.num_classes) if c.num_classes else nn.Identity()
@@ -171,14 +168,14 @@ class ViT(nn.Module):
         return model
 
     def at_size(self, image_size: int | tuple[int, int]) -> "ViT":
-        """A copy for images of another size, positions resized; ValueError where P does not fit."""
+        """Copy it for images of another size, positions resized; ValueError if P does not fit."""
         model = deepcopy(self)
         model.config = replace(self.config, image_size=image_size)
-        patches, tokens = model.patch_embed, model.tokens
+        patches, old = model.patch_embed, self.tokens.pos_embed
         patches.image_size = as_pair(image_size)
         patches.grid = grid_size(image_size, self.config.patch_size)
-        positions = resize_positions(tokens.pos_embed.detach(), self.patch_embed.grid, patches.grid)
-        tokens.pos_embed = nn.Parameter(positions, tokens.pos_embed.requires_grad)
+        positions = resize_positions(old.detach(), self.patch_embed.grid, patches.grid)
+        model.tokens.pos_embed = nn.Parameter(positions, old.requires_grad)
         return model
 
 
