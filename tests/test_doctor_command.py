@@ -324,16 +324,16 @@ KEEPS = """class ViT(nn.Module):
     [
         ("img_size, patch_size, dim, heads, *, num_classes", Task(),
          dict(img_size=224, patch_size=16, dim=768, heads=12, num_classes=1000), ((224, 224), 3)),
-        ("depth, n_layers=3", Task(given={"depth": "2"}), dict(depth=2, n_layers=3),
+        ("depth, n_layers=3", Task(settings={"depth": "2"}), dict(depth=2, n_layers=3),
          ((224, 224), 3)),
-        ("num_layers=3, pool='cls'", Task(given={"depth": "2", "pool": "mean"}),
+        ("num_layers=3, pool='cls'", Task(settings={"depth": "2", "pool": "mean"}),
          dict(num_layers=2, pool="mean"), ((224, 224), 3)),
         ("image_size=32, in_chans=1", Task(), dict(image_size=32, in_chans=1), ((32, 32), 1)),
         ("image_size=(32, 16), in_chans=1", Task((""), (64, 48), 2),
          dict(image_size=(64, 48), in_chans=2), ((64, 48), 2)),
         ("image_size=None", Task(size=(8, 8)), dict(image_size=8), ((8, 8), 3)),
         ("image_size=None", Task(), dict(image_size=None), ((224, 224), 3)),
-        ("size='big', **more", Task(given={"patch_size": "(4, 2)"}),
+        ("size='big', **more", Task(settings={"patch_size": "(4, 2)"}),
          dict(size="big", more=dict(patch_size=(4, 2))), ((224, 224), 3)),
     ],
 )  # fmt: skip
@@ -356,18 +356,18 @@ def test_arguments_are_filled_by_their_names(loaded, arguments, task, got, image
 )
 def test_what_cannot_be_made_says_why(loaded, text, given, said):
     with pytest.raises(UnfitError, match=said):
-        make(loaded(text).ViT, Task(given=given))
+        make(loaded(text).ViT, Task(settings=given))
 
 
 def test_a_function_or_a_model_will_do(loaded):
-    task = Task(given={"dim": "4"})
+    task = Task(settings={"dim": "4"})
     made = make(loaded("def ViT(dim, depth=2): return nn.Linear(dim, depth)").ViT, task)[0]
     assert (made.in_features, made.out_features) == (4, 2)
     assert isinstance(make(loaded("ViT = nn.Identity()").ViT, Task())[0], torch.nn.Identity)
 
 
 def test_a_config_is_what_its_annotation_says_or_an_object_with_all_names(loaded):
-    task = Task(size=(32, 16), given={"num_heads": "4", "own": "x"})
+    task = Task(size=(32, 16), settings={"num_heads": "4", "own": "x"})
     module = loaded(KEEPS.format("config, classes=3"))
     config = make(module.ViT, task)[0].got["config"]
     assert set(vars(config)) == {name for group in USUAL for name in group} | {"own"}
@@ -376,11 +376,11 @@ def test_a_config_is_what_its_annotation_says_or_an_object_with_all_names(loaded
     fields = "    dim: int\n    img_size: int = 64\n    own: str = 'y'\n"
     text = f"from dataclasses import dataclass\n@dataclass\nclass Sizes:\n{fields}"
     module = loaded(text + KEEPS.format("sizes: Sizes"))
-    model, size, _ = make(module.ViT, Task(given={"own": "x"}))
+    model, size, _ = make(module.ViT, Task(settings={"own": "x"}))
     assert model.got["sizes"] == module.Sizes(768, 64, "x")
     assert size == (64, 64)
     with pytest.raises(UnfitError, match=r"no argument num_heads, .* it takes dim, img_size, own"):
-        make(module.ViT, Task(given={"num_heads": "4"}))
+        make(module.ViT, Task(settings={"num_heads": "4"}))
 
 
 def test_the_vit_of_the_lessons_is_examined_as_it_stands_in_my_vit(loaded):
@@ -394,7 +394,7 @@ def test_the_vit_of_the_lessons_is_examined_as_it_stands_in_my_vit(loaded):
     imports = "import math\nfrom dataclasses import dataclass\nimport torch\nfrom torch import nn\n"
     imports += "from torch.nn import functional as F\nfrom einops import rearrange\n"
     text = imports + "\n".join(pieces[name] for name in wanted if name in pieces)
-    model, *images = make(loaded(text, "my_vit.py").ViT, Task("ViT", (32, 32), given={
+    model, *images = make(loaded(text, "my_vit.py").ViT, Task("ViT", (32, 32), settings={
         "depth": "2", "embed_dim": "48", "num_heads": "4", "patch_size": "8"}))  # fmt: skip
     assert model.config.embed_dim == 48
     # Bare pieces have no checks of input, which is a finding of its own.

@@ -42,7 +42,9 @@ class Task:
     name: str = ""  # of the class in the file, "" for the one called ViT, else the only one
     size: tuple[int, int] | None = None  # (height, width) in pixels; None: the class's, else 224
     channels: int | None = None  # None: the class's, else 3
-    given: Mapping[str, str] = dataclasses.field(default_factory=dict)  # argument values, as text
+    settings: Mapping[str, str] = dataclasses.field(
+        default_factory=dict
+    )  # argument values, as text
     limit: float | None = None  # seconds, from where PyTorch is loaded; None for no limit
     memory: int | None = None  # MB on top of what PyTorch itself takes; None for no limit
 
@@ -54,7 +56,7 @@ def make(target: Any, task: Task) -> tuple[nn.Module, tuple[int, int], int]:
         The model, and the (height, width) and the channels of the images for it.
     """
     used: dict[str, Any] = {}
-    unused = set(task.given)
+    unused = set(task.settings)
     is_model = isinstance(target, nn.Module)
     if not is_model and not callable(target):
         raise UnfitError(f"it is {type(target).__name__}, not a class, a function or a model")
@@ -102,8 +104,8 @@ def arguments(
             values[name] = kind(**arguments(kind, task, used, unused))
         elif name in ("config", "cfg", "args"):
             fields = usual(task)
-            for given, text in task.given.items():
-                fields |= dict.fromkeys(synonyms(given), literal(text))
+            for setting, text in task.settings.items():
+                fields |= dict.fromkeys(synonyms(setting), literal(text))
             values[name] = SimpleNamespace(**fields)
             used |= fields
             unused.clear()
@@ -112,7 +114,7 @@ def arguments(
         else:
             raise UnfitError(f"no value is known for its argument {name}: give --set {name}=VALUE")
     if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()):
-        values |= {name: literal(task.given[name]) for name in unused}
+        values |= {name: literal(task.settings[name]) for name in unused}
         unused.clear()
     return values
 
@@ -127,10 +129,10 @@ def from_task(names: Collection[str], task: Task, unused: set[str]) -> dict[str,
         group = synonyms(name)
         if (group == SIZE and task.size) or (group == CHANNELS and task.channels):
             values[name] = usual(task)[name]
-        for given, text in task.given.items():
-            if given == name or (given in group and given not in names):
+        for setting, text in task.settings.items():
+            if setting == name or (setting in group and setting not in names):
                 values[name] = literal(text)
-                unused.discard(given)
+                unused.discard(setting)
     return values
 
 

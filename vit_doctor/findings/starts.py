@@ -1,6 +1,7 @@
 """How large the numbers are that a model starts with."""
 
 import math
+from operator import itemgetter
 
 import torch
 from torch import nn
@@ -40,6 +41,7 @@ def gains(p: Patient) -> dict[str, float]:
 
     The last one, the head's, may start as it likes.
     """
+    need(p.fresh, NOT_FRESH)
     widths = {name: p.maps.input_widths[name] for name in list(p.maps.input_sizes)[:-1]}
     return {
         name: p.stds[name] * width**0.5
@@ -50,13 +52,11 @@ def gains(p: Patient) -> dict[str, float]:
 
 def weights_large(p: Patient) -> Finding | None:
     """Look for a Linear that makes its input 6 times as large, at the start; usual: 0.3 to 1.5."""
-    need(p.fresh, NOT_FRESH)
-    large = {name: gain for name, gain in gains(p).items() if gain > 6}
-    if not large:
+    name, gain = max(gains(p).items(), key=itemgetter(1), default=("", 0.0))
+    if gain <= 6:
         return None
-    name = max(large, key=large.__getitem__)
     return Finding(
-        f"{name} makes its input {large[name]:.1f} times as large; usual is about 1",
+        f"{name} makes its input {gain:.1f} times as large; usual is about 1",
         f"numbers explode, softmax saturates, and learning does not start: {SMALL}",
         p.location(name.rpartition(".")[0]),
     )
@@ -67,13 +67,12 @@ def weights_small(p: Patient) -> Finding | None:
 
     Zero is a start that is meant; trunc_normal(0.02) at a width of 4 gives 0.04.
     """
-    need(p.fresh, NOT_FRESH)
-    small = {name: gain for name, gain in gains(p).items() if 0 < gain < 0.005}
-    if not small:
+    nonzero = [(name, gain) for name, gain in gains(p).items() if gain > 0]
+    name, gain = min(nonzero, key=itemgetter(1), default=("", 1.0))
+    if gain >= 0.005:
         return None
-    name = min(small, key=small.__getitem__)
     return Finding(
-        f"{name} makes its input {small[name]:.1g} times as large; usual is about 1",
+        f"{name} makes its input {gain:.1g} times as large; usual is about 1",
         f"what passes through it is lost beside the rest, and so are its gradients: {SMALL}",
         p.location(name.rpartition(".")[0]),
     )
