@@ -2,7 +2,10 @@
 
 import os
 import re
+from base64 import b64encode
 from contextlib import closing, contextmanager
+from hashlib import sha256
+from html import unescape
 from io import BytesIO
 from pathlib import Path
 
@@ -145,6 +148,18 @@ def percent(share):
     if 0 < share < 0.005:
         return ["under 1%"]
     return [f"{int(100 * share + 0.5 + by)}%" for by in (-1e-4, 1e-4)]
+
+
+def policy_of(page):
+    """Give the rules of a page's policy, by their names."""
+    policy = unescape(re.search(r'Content-Security-Policy" content="([^"]*)"', page)[1])
+    return dict(rule.split(" ", 1) for rule in policy.split("; "))
+
+
+def hashes(*sources):
+    """Name scripts and styles as a policy does."""
+    digests = [sha256(source.encode()).digest() for source in sources]
+    return [f"'sha256-{b64encode(digest).decode()}'" for digest in digests]
 
 
 def saved(photo, kind, **options):
