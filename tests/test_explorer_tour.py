@@ -13,7 +13,7 @@ import torch
 from helpers import close
 from live_page import CELLS, ask, at, percent, picture, press, settled, state, tab, use, window
 from test_explorer_numbers import covered, lively, measured, steps, twin
-from test_explorer_page import lit, told
+from test_explorer_page import hint, lit
 
 from vit_course import explorer
 from vit_course.explorer import __main__ as command
@@ -323,7 +323,7 @@ def test_every_head_is_chosen_by_mouse_and_keys(stored):
         page.mouse.move(0, 0)
         settled(page, quick=False)
         assert state(page, "kind") == kind
-        assert told(page).startswith("Lit: what patch 6 takes, through ")
+        assert hint(page).startswith("Lit: what patch 6 takes, through ")
         lit(page, wanted - wanted.min())
         found = [one.get_attribute("aria-pressed") == "true" for one in small.all()]
         assert found == [i in pressed for i in range(16)]
