@@ -162,6 +162,7 @@ class NothingGrey(nn.Module):
         self.even = nn.Parameter(torch.tensor(2.0), requires_grad=False)
 
     def forward(self, images):
+        assert not self.training
         bright = nn.functional.avg_pool2d(images, 4).mean(dim=1).flatten(1).abs().amin(dim=1)
         return torch.stack([4 * bright, self.even.expand_as(bright)], dim=1)
 

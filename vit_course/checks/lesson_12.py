@@ -10,7 +10,6 @@ from dataclasses import replace
 from textwrap import fill
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from vit_doctor import examine
@@ -22,6 +21,7 @@ from vit_steps.vit import ViT, ViTConfig
 from .choosing import WIDTH
 from .engine import LEFT, outcome
 from .exercise import Exercise, edited
+from .lesson_05 import waves
 from .trials import Trial, module
 
 SMALL = ViTConfig(image_size=32, patch_size=8, num_classes=10, embed_dim=48, depth=2, num_heads=4)
@@ -86,12 +86,6 @@ def in_cell(where: str) -> str:
         return path or line
     begins = "in the forward that begins at " if cell[1] else ""
     return f"{path}, {begins}line {cell[2]} of your cell".removeprefix(", ")
-
-
-def waves(*shape: int) -> Tensor:
-    """Numbers between -1 and 1, no two alike."""
-    count = torch.Size(shape).numel()
-    return torch.linspace(0, 9 + count / 7, count).sin().reshape(shape)
 
 
 def beside(sound: str, sizes: tuple, inputs: Tensor) -> list[Trial]:
