@@ -137,6 +137,7 @@ def test_a_cell_shows_a_still_picture_and_a_frame_and_no_figure(made):
     assert len(alt) > 60
     kind, data = still.split(",")
     assert kind == "data:image/png;base64"
+    assert not {"/", "+"} & set(data)
     with Image.open(io.BytesIO(base64.b64decode(unquote(data)))) as picture:
         assert picture.width == small.WIDE
         assert len(picture.convert("RGB").getcolors(256)) > 5
