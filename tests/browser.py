@@ -20,7 +20,7 @@ from helpers import needs
 
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync"]
 FLAGS += ["--disable-background-networking", "--disable-component-update"]
-WIDE, NARROW = 1440, 1024  # of the window, in pixels
+WIDE, NARROW = 1440, 1024  # widths of the window, in pixels
 CELLS = "jupyterapp.shell.currentWidget.content.widgets"
 CELL = f"{CELLS}[i]"
 MODEL = f"{CELL}.model"
@@ -106,18 +106,26 @@ def bounded(chrome, limit: float):
 
 
 def listen(page, *known: str, kinds=("error",)) -> list[str]:
-    """What a page will complain of, its dialogs, and what it asks for beside what begins so."""
-    heard = []
+    """Collect what a page complains of, its dialogs, and addresses that do not begin so."""
+    problems = []
 
-    def refuse(dialog):
-        heard.append(f"a dialog: {dialog.message}")
+    def on_console(message):
+        if message.type in kinds:
+            problems.append(message.text)
+
+    def on_request(request):
+        if not request.url.startswith(known):
+            problems.append(request.url)
+
+    def on_dialog(dialog):
+        problems.append(f"a dialog: {dialog.message}")
         dialog.dismiss()
 
-    page.on("console", lambda m: m.type in kinds and heard.append(m.text))
-    page.on("pageerror", lambda error: heard.append(str(error)))
-    page.on("dialog", refuse)
-    page.on("request", lambda r: r.url.startswith(known) or heard.append(r.url))
-    return heard
+    page.on("console", on_console)
+    page.on("pageerror", lambda error: problems.append(str(error)))
+    page.on("dialog", on_dialog)
+    page.on("request", on_request)
+    return problems
 
 
 @contextmanager
@@ -234,7 +242,7 @@ class Lab:
     def source(self, cell: int) -> str:
         return self.ask(f"i => {MODEL}.sharedModel.getSource()", cell)
 
-    def said(self, cell: int) -> str:
+    def output(self, cell: int) -> str:
         """What stands below a code cell, as text."""
         return self.ask(f"i => {CELL}.outputArea.node.innerText", cell).strip()
 
@@ -292,7 +300,7 @@ class Lab:
             limit,
         )
 
-    def until_said(self, cell: int, text: str, limit: float = 120):
+    def until_output(self, cell: int, text: str, limit: float = 120):
         """Wait until a text stands below a code cell."""
         script = "([i, text]) => " + CELL + ".outputArea.node.innerText.includes(text)"
         self.until(script, [cell, text], limit)

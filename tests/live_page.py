@@ -2,7 +2,10 @@
 
 import os
 import re
+from base64 import b64encode
 from contextlib import closing, contextmanager
+from hashlib import sha256
+from html import unescape
 from io import BytesIO
 from pathlib import Path
 
@@ -28,22 +31,19 @@ def window(chrome, path, wide=1440, quiet=True, limit=240, **options):
     context = chrome.new_context(viewport={"width": wide, "height": 900}, **options)
     context.set_default_timeout(LIMIT)
     page = context.new_page()
-    known = (path.as_uri(), "about:srcdoc", "blob:")  # the page, its frame, its Worker
-    heard = listen(page, *known, kinds=("error", "warning"))
+    addresses = (path.as_uri(), "about:srcdoc", "blob:")  # the page, its frame, its Worker
+    problems = listen(page, *addresses, kinds=("error", "warning"))
     with bounded(chrome, limit), closing(context):
         page.goto(path.as_uri())
         yield page
         if quiet:
-            assert heard == []
+            assert problems == []
 
 
 def ask(page, script, argument=None):
-    """What a function in JavaScript returns after the next frame, in which the page draws."""
-    script = f"""async x => {{
-      await new Promise(requestAnimationFrame);
-      return ({script})(x);
-    }}"""
-    return page.evaluate(script, argument)
+    """Give what a function in JavaScript returns after the next frame, in which the page draws."""
+    drawn = "await new Promise(requestAnimationFrame)"
+    return page.evaluate(f"async x => {{ {drawn}; return ({script})(x); }}", argument)
 
 
 def picture(page, name, **options):
@@ -86,18 +86,18 @@ CELLS = """(canvas, [rows, cols, share]) => {
 
 
 def state(page, script):
-    """What stands in the page's state; see state.js."""
+    """Read what stands in the page's state; see state.js."""
     return ask(page, f"() => vitState.state.{script}")
 
 
 def pixels(page):
-    """The picture as the model sees it (1, C, H, W)."""
-    found, c = ask(page, "() => [Array.from(vitState.pixels()), vitState.config]")
-    return torch.tensor(found).view(1, c["in_channels"], c["height"], c["width"])
+    """Read the picture as the model sees it (1, C, H, W)."""
+    numbers, c = ask(page, "() => [Array.from(vitState.pixels()), vitState.config]")
+    return torch.tensor(numbers).view(1, c["in_channels"], c["height"], c["width"])
 
 
-def written(folder, model, *given, **options):
-    return explorer.write(folder / "page.html", model, *given, **options)
+def written(folder, *arguments, **options):
+    return explorer.write(folder / "page.html", *arguments, **options)
 
 
 def canvas(page):
@@ -105,12 +105,10 @@ def canvas(page):
 
 
 def at(page, row, column, size=(16, 16)):
-    """Where a pixel's middle is in the window."""
+    """Find a pixel's middle in the window."""
     box = canvas(page).bounding_box()
-    return (
-        box["x"] + (column + 0.5) / size[1] * box["width"],
-        box["y"] + (row + 0.5) / size[0] * box["height"],
-    )
+    x = box["x"] + (column + 0.5) / size[1] * box["width"]
+    return x, box["y"] + (row + 0.5) / size[0] * box["height"]
 
 
 def drag(page, *places):
@@ -140,11 +138,23 @@ def tab(page, target, key="Tab"):
 
 
 def percent(share):
-    """A share as the page writes it; at a half, what is rounded either way."""
+    """Write a share as the page does; at a half, rounded either way."""
     share = float(share)
     if 0 < share < 0.005:
         return ["under 1%"]
     return [f"{int(100 * share + 0.5 + by)}%" for by in (-1e-4, 1e-4)]
+
+
+def policy_of(page):
+    """Give the rules of a page's policy, by their names."""
+    policy = unescape(re.search(r'Content-Security-Policy" content="([^"]*)"', page)[1])
+    return dict(rule.split(" ", 1) for rule in policy.split("; "))
+
+
+def hashes(*sources):
+    """Name scripts and styles as a policy does."""
+    digests = [sha256(source.encode()).digest() for source in sources]
+    return [f"'sha256-{b64encode(digest).decode()}'" for digest in digests]
 
 
 def saved(photo, kind, **options):

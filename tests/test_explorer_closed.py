@@ -47,10 +47,8 @@ HOSTILE = [
 
 
 def elements(page):
-    """How many elements the page has that no part of it makes, but a name could."""
-    kinds = "img, iframe, object, body script"
-    count = "kinds => document.querySelectorAll(kinds).length"
-    return ask(page, count, kinds) + page.locator("b", has_text="bold").count()
+    """Count the elements that no part of the page makes, but a name could."""
+    return page.locator("img, iframe, object, body script, b:has-text('bold')").count()
 
 
 def test_names_stay_text(chrome, tmp_path):
@@ -66,21 +64,20 @@ def test_names_stay_text(chrome, tmp_path):
         count = elements(page)
         assert count == len(pages.SCRIPTS) + 1
         assert page.locator("#about").text_content().startswith(HOSTILE[0])
-        seen = set()
+        labels = set()
         for i in range(12):
-            top = state(page, "run.whole.probabilities.data")
-            wanted = sorted(range(12), key=lambda j: -top[j])[:10]  # of more classes, ten
-            shown = [name.removesuffix(" ✓") for name, _ in bars(page)]
-            assert shown == [names[j] for j in wanted]
-            best = page.locator("#answer").text_content()
-            assert best.startswith(f"It says {names[wanted[0]]} (")
+            shares = state(page, "run.whole.probabilities.data")
+            ranked = sorted(range(12), key=lambda j: -shares[j])[:10]  # of more classes, ten
+            assert [name.removesuffix(" ✓") for name, _ in bars(page)] == [names[j] for j in ranked]
+            answer = page.locator("#answer").text_content()
+            assert answer.startswith(f"It says {names[ranked[0]]} (")
             label = ask(page, "() => vitState.labels[vitState.state.example]")
             assert caption(page) == f"example {i + 1} of 12: {names[label]}"
-            seen.add(label)
+            labels.add(label)
             assert fits(page)
             press(page, "the next example")
             settled(page)
-        assert seen == set(range(12))
+        assert labels == set(range(12))
         chooser = page.get_by_label("Choose a photo")
         for name in HOSTILE:
             name = name.replace("/", "∕")  # no file's name has one
@@ -142,18 +139,18 @@ def test_the_first_screen_fits_the_window(wide, high, scheme, chrome, stored):
 
 
 def nameless(page):
-    """What can have the focus and has no name to be read aloud, and how many things can."""
+    """List the roles that take the focus and have no name to be read aloud; count all that do."""
     session = page.context.new_cdp_session(page)
     nodes = session.send("Accessibility.getFullAXTree")["nodes"]
     session.detach()
-    found = []
+    names = []
     for node in nodes:
         properties = {p["name"]: p["value"].get("value") for p in node.get("properties", ())}
         role = node.get("role", {}).get("value")
         part = role in ("RootWebArea", "option")  # not to be reached by itself
         if not node["ignored"] and properties.get("focusable") and not part:
-            found.append((role, node.get("name", {}).get("value", "").strip()))
-    return [role for role, name in found if not name], len(found)
+            names.append((role, node.get("name", {}).get("value", "").strip()))
+    return [role for role, name in names if not name], len(names)
 
 
 def test_all_that_takes_the_focus_has_a_name(chrome, stored, tmp_path):

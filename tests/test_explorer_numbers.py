@@ -17,44 +17,43 @@ import pytest
 import torch
 from helpers import close, needs
 from PIL import Image
-from torch import nn
 from torch.nn import functional as F
 
 from vit_course.explorer import packing
 from vit_steps import ViT, ViTConfig, maps
 from vit_steps.images import Preprocess
+from vit_steps.inputs import as_pair
 from vit_steps.training import data, load_model
 from vit_steps.weights import SCATTERED
 
 FILES = sorted((Path(__file__).parent / "explorer").glob("*.test.js"))
 
 
-def node(*files, **environment):
-    """Run tests in Node; an AssertionError with what it said where one fails."""
+def node(*files, fixture=""):
+    """Run tests in Node; an AssertionError with what it printed where one fails."""
     program = shutil.which("node")
     needs(program="" if program else "Node")
-    done = subprocess.run(
+    process = subprocess.run(
         [program, "--test", *files],
-        env=os.environ | environment,
+        env=os.environ | {"FIXTURE": str(fixture)},
         capture_output=True,
         encoding="utf-8",
         timeout=300,
     )
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "# fail 0" in done.stdout or "fail 0" in done.stdout
-    return done.stdout
+    assert process.returncode == 0, process.stdout + process.stderr
+    return process.stdout
 
 
-def beside_pytorch(folder, kind, **fixture):
-    """Run one kind of pytorch.test.js on what PyTorch says."""
+def beside_pytorch(folder, *cases):
+    """Run pytorch.test.js on what PyTorch says, in cases of one of its kinds each."""
     path = folder / "fixture.json"
-    path.write_text(json.dumps([[kind, plain(fixture)]]), encoding="utf-8")
+    path.write_text(json.dumps(plain(cases)), encoding="utf-8")
     (file,) = [file for file in FILES if file.name == "pytorch.test.js"]
-    node(file, FIXTURE=str(path))
+    assert f"# pass {len(cases)}" in node(file, fixture=path).replace("ℹ", "#")
 
 
 def plain(x):
-    """Tensors as their shapes and their numbers of 32 bits; all else as JSON has it."""
+    """Write tensors as their shapes and their numbers of 32 bits; all else as JSON has it."""
     if isinstance(x, torch.Tensor):
         numbers = x.detach().float().contiguous().numpy().astype("<f4").tobytes()
         return {"shape": list(x.shape), "float32": base64.b64encode(numbers).decode()}
@@ -63,27 +62,26 @@ def plain(x):
     return [plain(value) for value in x] if isinstance(x, (list, tuple)) else x
 
 
-def given(model, images=None, labels=None, ink=True):
-    """What the page's JSON holds of a model and pictures."""
+def page_data(model, images=None, labels=None, ink=True):
+    """Give what the page's JSON holds of a model and pictures."""
     return packing.pack(model, images, labels) | {"ink": ink}
 
 
 def matrices(model):
-    """A model's weights as the page has them: of two axes each."""
+    """Give a model's weights as the page has them: of two axes each."""
     weights = {name: x[0] if x.ndim == 3 else x for name, x in model.state_dict().items()}
     return {name: x[None] if x.ndim == 1 else x.flatten(1) for name, x in weights.items()}
 
 
 def test_what_was_worked_out_by_hand():
-    said = node(*FILES, FIXTURE="")
-    assert "skipped 1" in said  # what follows here
+    assert "skipped 1" in node(*FILES)  # what follows here
 
 
 # What PyTorch makes of it ------------------------------------------------------------------------
 
 
 def steps(model, images, **without):
-    """Every intermediate of a ViT by the names of model.js, in torch's own functions and 64 bits.
+    """Give every intermediate of a ViT by model.js's names, in torch's functions and 64 bits.
 
     Args:
         model: a ViT, or the learner's.
@@ -95,30 +93,29 @@ def steps(model, images, **without):
         list of such.
     """
     c, x = model.config, images.double()
-    given = {name: tensor.double() for name, tensor in model.state_dict().items()}
+    weights = {name: tensor.double() for name, tensor in model.state_dict().items()}
     P, h, d = c.patch_size, c.num_heads, c.embed_dim // c.num_heads
 
     def linear(name, x):
-        return F.linear(x, given[f"{name}.weight"], given.get(f"{name}.bias"))
+        return F.linear(x, weights[f"{name}.weight"], weights.get(f"{name}.bias"))
 
     def norm(name, x):
         if name in without.get("norms", ()):
             return x
-        return F.layer_norm(
-            x, x.shape[-1:], given[f"{name}.weight"], given[f"{name}.bias"], c.norm_eps
-        )
+        scale, shift = weights[f"{name}.weight"], weights[f"{name}.bias"]
+        return F.layer_norm(x, x.shape[-1:], scale, shift, c.norm_eps)
 
     def stream(x, branch):
         return branch if without.get("residuals") else x + branch
 
     cut = x.unfold(2, P, P).unfold(3, P, P)  # (B, C, rows, cols, P, P)
     found = {"patches": cut.permute(0, 2, 3, 4, 5, 1).flatten(3).flatten(1, 2)}
-    weight, bias = given["patch_embed.proj.weight"], given["patch_embed.proj.bias"]
+    weight, bias = weights["patch_embed.proj.weight"], weights["patch_embed.proj.bias"]
     found["embedded"] = F.conv2d(x, weight, bias, stride=P).flatten(2).mT
-    cls = given["tokens.cls_token"].expand(len(x), 1, -1)
+    cls = weights["tokens.cls_token"].expand(len(x), 1, -1)
     x = torch.cat([cls, found["embedded"]], dim=1)
     if not without.get("positions"):
-        x = x + given["tokens.pos_embed"]
+        x = x + weights["tokens.pos_embed"]
     found |= {"start": x, "blocks": []}
     for b in range(c.depth):
         block, name = {"input": x}, f"blocks.{b}"
@@ -129,10 +126,10 @@ def steps(model, images, **without):
         scores = products if without.get("scale") else products / d**0.5
         scores = scores.clone()
         scores[:, :, 0, [1 + patch for patch in without.get("hidden", ())]] = -torch.inf
-        weights = scores.softmax(dim=-1)
-        mixed = weights @ v
+        shares = scores.softmax(dim=-1)
+        mixed = shares @ v
         mixed[:, [head for at, head in without.get("heads", ()) if at == b]] = 0
-        parts = dict(q=q, k=k, v=v, products=products, scores=scores, weights=weights, mixed=mixed)
+        parts = dict(q=q, k=k, v=v, products=products, scores=scores, weights=shares, mixed=mixed)
         block["heads"] = [{key: part[:, i] for key, part in parts.items()} for i in range(h)]
         block["merged"] = mixed.transpose(1, 2).flatten(2)
         block["attended"] = linear(f"{name}.attn.proj", block["merged"])
@@ -157,16 +154,14 @@ def steps(model, images, **without):
 
 
 def first(found):
-    """The steps of the first picture."""
-    if isinstance(found, torch.Tensor):
-        return found[0]
-    if isinstance(found, list):
-        return [first(one) for one in found]
-    return {name: first(one) for name, one in found.items()}
+    """Give the steps of the first picture."""
+    if isinstance(found, dict):
+        return {name: first(value) for name, value in found.items()}
+    return [first(value) for value in found] if isinstance(found, list) else found[0]
 
 
 def lively(config):
-    """A model whose numbers are all of a size that shows: no flat attention, no bias of 0."""
+    """Make a model whose numbers all show: no flat attention, no bias of 0."""
     model = ViT(config).eval().requires_grad_(False)
     for name, x in model.named_parameters():
         if name.endswith("weight") and x.ndim > 1:
@@ -177,20 +172,20 @@ def lively(config):
 
 
 def rolled(found, **without):
-    """Rollout (N, N) of the first picture: what is out takes no part in it."""
+    """Give the rollout (N, N) of the first picture: what is out takes no part in it."""
     eye = torch.eye(found["start"].shape[1], dtype=torch.float64)
-    whole = eye
+    flow = eye
     for b, block in enumerate(found["blocks"]):
         out = [head for at, head in without.get("heads", ()) if at == b]
         used = [head["weights"][0] for j, head in enumerate(block["heads"]) if j not in out]
         if b not in without.get("blocks", ()) and used:
-            own = 0 if without.get("residuals") else 0.5
-            whole = ((1 - own) * torch.stack(used).mean(dim=0) + own * eye) @ whole
-    return whole
+            itself = 0 if without.get("residuals") else 0.5
+            flow = ((1 - itself) * torch.stack(used).mean(dim=0) + itself * eye) @ flow
+    return flow
 
 
 def run(model, image, **without):
-    """One run as pytorch.test.js compares it: every step, and what some tokens look at."""
+    """Give a run as pytorch.test.js compares it: every step, and what some tokens look at."""
     found = steps(model, image, **without)
     blocks, last = found["blocks"], found["start"].shape[1] - 1
     looks = []
@@ -205,38 +200,31 @@ def run(model, image, **without):
     return dict(pixels=image[0], without=without, wanted=first(found), looks=looks, atol=1e-4)
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        "8, 4, 1, 3, embed_dim=6, depth=1, num_heads=1",
-        "8, 4, 3, 3, embed_dim=12, depth=2, num_heads=3, pool='mean'",
-        "(6, 9), 3, 3, 5, embed_dim=12, depth=2, num_heads=2, qkv_bias=False",
-        "(15, 5), 5, 2, 4, embed_dim=16, depth=3, num_heads=4, mlp_ratio=1.5, pool='mean'",
-        "(4, 16), 2, 2, 12, embed_dim=12, depth=1, num_heads=4, norm_eps=0.01",
-        "16, 4, 1, 10, embed_dim=64, depth=4, num_heads=4",
-        "16, 4, 1, 10, embed_dim=32, depth=4, num_heads=1, qkv_bias=False, pool='mean'",
-        "3, 1, 1, 2, embed_dim=8, depth=2, num_heads=2, mlp_ratio=0.5, norm_eps=0.1",
-        "7, 7, 3, 3, embed_dim=9, depth=3, num_heads=3, mlp_ratio=3.0",
-        "(21, 14), 7, 3, 11, embed_dim=20, depth=2, num_heads=4, qkv_bias=False, mlp_ratio=2.0",
-        "(9, 15), 3, 1, 1, embed_dim=10, depth=1, num_heads=2, pool='mean', qkv_bias=False",
-        "5, 1, 2, 6, embed_dim=12, depth=4, num_heads=3, norm_eps=1e-3",
-    ],
-)
-def test_every_number_is_pytorchs(options, tmp_path):
-    model, runs = lively(eval(f"ViTConfig({options})")), []
-    c = model.config
-    for _ in range(2):
-        size = c.image_size if isinstance(c.image_size, tuple) else (c.image_size,) * 2
-        image = torch.rand(1, c.in_channels, *size) * 2 - 1
-        wanted = steps(model, image)
+CONFIGS = [
+    ViTConfig(8, 4, 3, 3, embed_dim=12, depth=2, num_heads=3, pool="mean"),
+    ViTConfig((6, 9), 3, 3, 5, embed_dim=12, depth=2, num_heads=2, qkv_bias=False),
+    ViTConfig((15, 5), 5, 2, 4, embed_dim=16, depth=3, num_heads=4, mlp_ratio=1.5, pool="mean"),
+    ViTConfig((4, 16), 2, 2, 12, embed_dim=12, depth=1, num_heads=4, norm_eps=0.01),
+    ViTConfig(16, 4, 1, 10, embed_dim=64, depth=4, num_heads=1),
+    ViTConfig(3, 1, 1, 2, embed_dim=8, depth=2, num_heads=2, mlp_ratio=0.5, norm_eps=0.1),
+    ViTConfig((9, 15), 3, 1, 1, embed_dim=10, depth=1, num_heads=2, pool="mean", qkv_bias=False),
+]
+
+
+def test_every_number_is_pytorchs(tmp_path):
+    cases = []
+    for c in CONFIGS:
+        model = lively(c)
+        image = torch.rand(1, c.in_channels, *as_pair(c.image_size)) * 2 - 1
+        reference = steps(model, image)
         logits, attention = model(image, return_attention=True)
-        close(wanted["logits"][:, 0].float(), logits, 1e-4)
-        for block, weights in zip(wanted["blocks"], attention, strict=True):
+        close(reference["logits"][:, 0].float(), logits, 1e-4)
+        for block, weights in zip(reference["blocks"], attention, strict=True):
             close(torch.stack([h["weights"] for h in block["heads"]], 1).float(), weights, 1e-4)
         assert all(weights.std() > 0.02 for weights in attention)  # not flat
-        close(rolled(wanted).float(), maps.rollout(attention)[0], 1e-4)
-        runs.append(run(model, image))
-    beside_pytorch(tmp_path, "runs", given=given(model), runs=runs)
+        close(rolled(reference).float(), maps.rollout(attention)[0], 1e-4)
+        cases.append(["runs", dict(given=page_data(model), runs=[run(model, image)])])
+    beside_pytorch(tmp_path, *cases)
 
 
 def test_a_page_in_16_bits_computes_with_the_rounded_weights(tmp_path):
@@ -249,41 +237,12 @@ def test_a_page_in_16_bits_computes_with_the_rounded_weights(tmp_path):
     rounded = deepcopy(model).half().float()
     image = torch.rand(1, 3, 16, 24) * 2 - 1
     assert (steps(model, image)["logits"] - steps(rounded, image)["logits"]).abs().max() > 1e-4
-    packed = given(model)
-    assert {entry["kind"] for entry in packed["weights"].values()} == {"float16"}
-    beside_pytorch(tmp_path, "weights", given=packed, wanted=matrices(rounded))
+    data = page_data(model)
+    assert {entry["kind"] for entry in data["weights"].values()} == {"float16"}
+    bits = plain(dict(given=data, wanted=matrices(rounded)))
     model.tokens.cls_token.data[:] = rounded.tokens.cls_token.data[:] = 1.0
-    runs = [run(rounded, image)]
-    beside_pytorch(tmp_path, "runs", given=given(model), runs=runs)
-
-
-def surgery(model, **without):
-    """The same model with a part taken out of its modules or weights."""
-    model = deepcopy(model)
-    c, D = model.config, model.config.embed_dim
-    d = D // c.num_heads
-    with torch.no_grad():
-        if without.get("positions"):
-            model.tokens.pos_embed.zero_()
-        if without.get("scale"):
-            for block in model.blocks:
-                block.attn.qkv.weight[:D] *= d**0.5
-                block.attn.qkv.bias[:D] *= d**0.5
-        for name in without.get("norms", ()):
-            owner, _, last = name.rpartition(".")
-            setattr(model.get_submodule(owner), last, nn.Identity())
-        for b, head in without.get("heads", ()):
-            model.blocks[b].attn.proj.weight[:, head * d : (head + 1) * d] = 0
-        for b in without.get("blocks", ()):
-            del model.blocks[b]
-        if without.get("residuals"):
-            for block in model.blocks:
-
-                def forward(x, mask=None, return_attention=False, block=block):
-                    return block.mlp(block.norm2(block.attn(block.norm1(x))))
-
-                block.forward = forward
-    return model
+    runs = dict(given=page_data(model), runs=[run(rounded, image)])
+    beside_pytorch(tmp_path, ["weights", bits], ["runs", runs])
 
 
 SWITCHES = [
@@ -306,61 +265,62 @@ def test_what_is_taken_out_is_out(tmp_path):
     image = torch.rand(1, 1, 8, 12) * 2 - 1
     whole, runs = steps(model, image)["logits"], []
     for without in SWITCHES:
-        wanted = steps(model, image, **without)["logits"]
-        assert (wanted - whole).abs().max() > 0.01, without
-        close(wanted[:, 0].float(), surgery(model, **without)(image), 1e-4)
+        logits = steps(model, image, **without)["logits"]
+        assert (logits - whole).abs().max() > 0.01, without
         runs.append(run(model, image, **without))
     for hidden in ([0], [5], [1, 3], list(range(6))):
         blind = torch.zeros(1, 2, 3, dtype=torch.bool)
         blind.view(-1)[hidden] = True
-        wanted = steps(model, image, hidden=hidden)["logits"]
-        close(wanted[:, 0].float(), maps.blinded(model, image, blind), 1e-4)
+        logits = steps(model, image, hidden=hidden)["logits"]
+        close(logits[:, 0].float(), maps.blinded(model, image, blind), 1e-4)
         runs.append(run(model, image, hidden=hidden))
     runs.append(run(model, image, heads=[[0, 2], [1, 0]], positions=True, hidden=[2]))
     runs.append(run(model, image, heads=[[1, 0], [1, 1], [1, 2]]))
-    beside_pytorch(tmp_path, "runs", given=given(model), runs=runs)
+    beside_pytorch(tmp_path, ["runs", dict(given=page_data(model), runs=runs)])
 
 
+@pytest.mark.slow
 def test_the_stored_weights_read_1000_canvases_as_in_pytorch(tmp_path):
     model = load_model(SCATTERED).eval()
     images, labels = data.scattered(1000, seed=1, held_out=True)[:]
     with torch.no_grad():
-        wanted = model(images)
-    assert (wanted.argmax(dim=1) == labels).float().mean() > 0.8
-    top = wanted.topk(2, dim=1).values
+        logits = model(images)
+    assert (logits.argmax(dim=1) == labels).float().mean() > 0.8
+    top = logits.topk(2, dim=1).values
     assert (top[:, 0] - top[:, 1]).min() > 1e-3  # so near, and no answer is another
-    fixture = dict(given=given(model), images=images, wanted=wanted, atol=5e-4)
-    beside_pytorch(tmp_path, "logits", **fixture)
+    fixture = dict(given=page_data(model), images=images, wanted=logits, atol=5e-4)
+    beside_pytorch(tmp_path, ["logits", fixture])
 
 
-@pytest.mark.parametrize(
-    ("size", "wanted"),
-    [
-        ((48, 64), (8, 8)),  # wide: the middle is cut out
-        ((101, 37), (32, 32)),  # tall, sizes that no number divides
-        ((31, 33), (32, 32)),  # made larger
-        ((500, 333), (32, 32)),
-        ((40, 90), (8, 24)),  # it must cover the longer side
-        ((57, 200), (24, 8)),
-        ((8, 24), (8, 24)),  # as it is
-    ],
-)
-def test_a_photo_is_prepared_as_for_training(size, wanted, tmp_path):
-    # Noise in large steps: bicubic goes beyond black and white.
-    photo = np.random.default_rng(0).integers(2, size=(*size, 3), dtype=np.uint8) * 255
-    how = Preprocess(wanted, min(wanted), "bicubic")
-    found = how(Image.fromarray(photo))[0]
-    bytes_ = torch.from_numpy(np.dstack([photo, np.full(size, 255, dtype=np.uint8)]))
-    config = dict(height=wanted[0], width=wanted[1], in_channels=3)
-    fixture = dict(bytes=bytes_, width=size[1], height=size[0], config=config)
-    beside_pytorch(tmp_path, "shrink", **fixture, wanted=found, atol=1 / 255)
+SIZES = [  # of a photo, and of the model's picture
+    ((48, 64), (8, 8)),  # wide: the middle is cut out
+    ((101, 37), (32, 32)),  # tall, sizes that no number divides
+    ((31, 33), (32, 32)),  # made larger
+    ((500, 333), (32, 32)),
+    ((40, 90), (8, 24)),  # it must cover the longer side
+    ((57, 200), (24, 8)),
+    ((8, 24), (8, 24)),  # as it is
+]
+
+
+def test_a_photo_is_prepared_as_for_training(tmp_path):
+    cases = []
+    for size, to in SIZES:
+        # Noise in large steps: bicubic goes beyond black and white.
+        photo = np.random.default_rng(0).integers(2, size=(*size, 3), dtype=np.uint8) * 255
+        prepared = Preprocess(to, min(to), "bicubic")(Image.fromarray(photo))[0]
+        content = torch.from_numpy(np.dstack([photo, np.full(size, 255, dtype=np.uint8)]))
+        config = dict(height=to[0], width=to[1], in_channels=3)
+        case = dict(bytes=content, width=size[1], height=size[0], config=config)
+        cases.append(["shrink", case | dict(wanted=prepared, atol=1 / 255)])
+    beside_pytorch(tmp_path, *cases)
 
 
 # What needs many runs ----------------------------------------------------------------------------
 
 
 def draws(seed=1):
-    """Shares from 0 to 1: the page's generator of random numbers (Numerical Recipes)."""
+    """Draw shares from 0 to 1 by the page's generator of random numbers (Numerical Recipes)."""
     last = seed
     while True:
         last = (last * 1664525 + 1013904223) % 2**32
@@ -368,7 +328,7 @@ def draws(seed=1):
 
 
 def twin(model):
-    """The untrained twin: as before training, but drawn by the page's generator."""
+    """Make the untrained twin: as before training, but drawn by the page's generator."""
     c, share = model.config, draws()
     model = ViT(c).eval().requires_grad_(False)
 
@@ -379,27 +339,26 @@ def twin(model):
     reach = (1 / (c.in_channels * c.patch_size**2)) ** 0.5
     for name, x in model.state_dict().items():
         if name.startswith("patch_embed"):
-            drawn = [reach * (2 * next(share) - 1) for _ in range(x.numel())]
+            numbers = [reach * (2 * next(share) - 1) for _ in range(x.numel())]
         elif name.endswith("bias"):
-            drawn = [0.0] * x.numel()
+            numbers = [0.0] * x.numel()
         elif "norm" in name:
-            drawn = [1.0] * x.numel()
+            numbers = [1.0] * x.numel()
         else:
-            drawn = [normal(0.2 if "pos_embed" in name else 0.02) for _ in range(x.numel())]
-        x.copy_(torch.tensor(drawn).view(x.shape))
+            numbers = [normal(0.2 if "pos_embed" in name else 0.02) for _ in range(x.numel())]
+        x.copy_(torch.tensor(numbers).view(x.shape))
     return model
 
 
 def test_the_twin_is_as_a_model_before_training():
     """Its numbers are spread as those of a new ViT; the page's equal these, below."""
     c = ViTConfig(16, 4, 3, 10, embed_dim=64, depth=1, num_heads=4)
-    new, drawn = ViT(c), twin(ViT(c))
-    for (name, a), b in zip(new.named_parameters(), drawn.parameters(), strict=True):
+    for (name, a), b in zip(ViT(c).named_parameters(), twin(ViT(c)).parameters(), strict=True):
         assert a.numel() < 100 or abs(a.std() - b.std()) <= 0.2 * a.std(), name
 
 
 def covered(images, patches, size, paper=None):
-    """Pictures (B, C, H, W) with patches covered by paper, or by each one's mean colour."""
+    """Cover patches of pictures (B, C, H, W) by paper, or by each one's mean colour."""
     hidden = torch.zeros(images.shape[2] // size, images.shape[3] // size, dtype=torch.bool)
     hidden.view(-1)[list(patches)] = True
     pixels = hidden.repeat_interleave(size, 0).repeat_interleave(size, 1)
@@ -412,14 +371,14 @@ def shares(model, images, **without):
 
 
 def cls(found):
-    """The weights that cls gives (L, h, B, N)."""
+    """Give the weights that cls gives (L, h, B, N)."""
     return torch.stack(
         [torch.stack([h["weights"][:, 0] for h in b["heads"]]) for b in found["blocks"]]
     )
 
 
 def measured(model, images, labels, paper):
-    """What vitMeasures finds, each as (name, what is asked, what is found)."""
+    """Give what vitMeasures finds, each as (its name, its arguments, its result)."""
     c, size, plain = model.config, model.config.patch_size, steps(model, images)
     patches = plain["patches"].shape[1]
 
@@ -432,14 +391,14 @@ def measured(model, images, labels, paper):
         assert after != whole
         yield "count", {"without": out}, dict(before=whole, after=after, of=len(images))
     after = right(shares(model, covered(images, [1, 2], size, paper), norms=["norm"]))
-    asked = {"without": {"norms": ["norm"]}, "covered": [1, 2]}
-    yield "count", asked, dict(before=whole, after=after, of=len(images))
+    args = {"without": {"norms": ["norm"]}, "covered": [1, 2]}
+    yield "count", args, dict(before=whole, after=after, of=len(images))
 
     one = images[:1]
     for hidden, before in (([], []), ([3], [0, 2])):
         pictures = torch.cat([covered(one, [*before, i], size, paper) for i in range(patches)])
-        asked = dict(pixels=one[0], covered=before, without={"hidden": hidden})
-        yield "matters", asked, shares(model, pictures, hidden=hidden)
+        args = dict(pixels=one[0], covered=before, without={"hidden": hidden})
+        yield "matters", args, shares(model, pictures, hidden=hidden)
 
     readings = []
     for x in [plain["start"], *(block["output"] for block in plain["blocks"])]:
@@ -471,7 +430,7 @@ def measured(model, images, labels, paper):
 def test_what_needs_many_runs_is_as_worked_out_in_pytorch(ink, tmp_path):
     if ink:
         model = load_model(SCATTERED).eval().requires_grad_(False)
-        images, labels = data.scattered(40, seed=1, held_out=True)[:]
+        images, labels = data.scattered(20, seed=1, held_out=True)[:]
     else:
         model = lively(ViTConfig((8, 12), 4, 3, 5, embed_dim=12, depth=2, num_heads=3, pool="mean"))
         images = torch.rand(40, 3, 8, 12) * 2 - 1
@@ -479,9 +438,9 @@ def test_what_needs_many_runs_is_as_worked_out_in_pytorch(ink, tmp_path):
         labels[::3] = 0
     images = ((images + 1) * 127.5).round() / 127.5 - 1  # as the page's bytes have them
     asked = [
-        dict(name=name, args=args, wanted=wanted, atol=1e-5)
-        for name, args, wanted in measured(model, images, labels, -1.0 if ink else None)
+        dict(name=name, args=args, wanted=result, atol=1e-5)
+        for name, args, result in measured(model, images, labels, -1.0 if ink else None)
     ]
-    packed = given(model, images, labels.tolist(), ink)
-    fresh = matrices(twin(model))
-    beside_pytorch(tmp_path, "measures", given=packed, asked=asked, twin=fresh)
+    packed = page_data(model, images, labels.tolist(), ink)
+    fixture = dict(given=packed, asked=asked, twin=matrices(twin(model)))
+    beside_pytorch(tmp_path, ["measures", fixture])

@@ -272,6 +272,8 @@ def test_runs_without_the_scale_show_every_seed_and_join_the_means():
     assert list(ax.lines[1].get_ydata()) == pytest.approx(means)
     dots = [line for line in ax.lines if line.get_linestyle() == "None"]
     assert [len(line.get_ydata()) for line in dots] == [5] * 6
+    rates = np.repeat([float(rate) for rate in stored], 2)  # beside which the dots stand
+    assert np.allclose(sorted(line.get_xdata()[0] for line in dots), rates, rtol=0.05)
     low, high = ax.get_ylim()
     assert all(low < share < high for line in dots for share in line.get_ydata())
 

@@ -2,7 +2,7 @@
 
 Each function draws on the axes that it is given, or on a new figure, and returns nothing: in a
 notebook the figure then shows itself. One colour stands for one idea everywhere (Okabe and Ito's,
-told apart by colour-blind eyes); attention weights use the map `cividis`.
+told apart by colour-blind eyes, in `figures`); attention weights use the map `cividis`.
 """
 
 from .close_ups import (
@@ -15,18 +15,9 @@ from .close_ups import (
     template_products,
 )
 from .figures import (
-    CLS,
-    FAINT,
     INK,
-    KEY,
     NAMED,
-    PAPER,
-    PATCH,
-    POSITION,
     QUERY,
-    STYLES,
-    VALUE,
-    WEIGHTS,
     curves,
     dots,
     mark_patches,
@@ -40,14 +31,7 @@ from .learning import compared, downhill, live_curve, seed_runs
 from .positions import clock_faces, likeness_by_distance, token_sum
 from .published import few_labels, name_lines, slip_costs
 from .road import STAGES, course_map
-from .roles import (
-    heads_cut,
-    possible_reads,
-    qkv_rows,
-    same_patch,
-    soft_lookup,
-    three_roles,
-)
+from .roles import heads_cut, possible_reads, qkv_rows, same_patch, soft_lookup, three_roles
 from .scores import attention_shapes, scale_runs, stored
 from .small_maps import maps_below, maps_beside
 from .stream import bends, norm_places, reading, residual_road, silenced
