@@ -136,7 +136,7 @@ def written(way: str, count: int, side: int, generator: torch.Generator) -> tupl
 
 
 def draws(count: int, generator: torch.Generator) -> tuple[Callable[..., Tensor], ...]:
-    """Make drawers of random numbers for each of `count` digits: uniform(low, high, *shape), normal(*shape)."""
+    """Make uniform(low, high, *shape) and normal(*shape), which draw for each of `count` digits."""
 
     def uniform(low: float, high: float, *shape: int) -> Tensor:
         return low + (high - low) * torch.rand(count, *shape, generator=generator)

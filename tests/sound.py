@@ -31,7 +31,7 @@ from sick import (
 from torch import nn
 from torch.nn import functional as F
 
-from vit_steps import ViT, ViTConfig, scale, variants
+from vit_steps import variants
 
 SIZES: dict[str, Any] = dict(image_size=32, patch_size=8, embed_dim=WIDTH, depth=2, num_heads=HEADS)
 FACE = variants.FaceConfig(**SIZES, num_features=CLASSES)
@@ -340,7 +340,9 @@ SOUND = {
     "by numbers": otherwise(encode=by_numbers),
     "by hand": ByHand,
     "einops": lambda: variants.einops_vit(EINOPS),
+    "einops, separate": lambda: variants.einops_vit(EINOPS, fused=False),
     "project": lambda: variants.project_vit(PROJECT),
     "face": lambda: variants.face_vit(FACE),
-    "recomputed": lambda: scale.checkpoint_blocks(ViT(ViTConfig(**SIZES))),
+    "face, batch norm": lambda: variants.face_vit(replace(FACE, norm="batch", mask_ratio=0.0)),
+    "face, checkpointing": lambda: variants.face_vit(replace(FACE, checkpointing=True)),
 }

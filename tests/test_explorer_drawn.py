@@ -1,4 +1,4 @@
-"""What is drawn on the live page is read: 360 digits of `data.hands`, by the page's own pen."""
+"""What is drawn on the live page is read: 360 digits of `canvases.hands`, by the page's own pen."""
 
 from pathlib import Path
 
@@ -11,13 +11,13 @@ from nbformat.v4 import new_code_cell, new_notebook
 from test_my_vit import LESSONS, at, code_of, lesson
 
 from vit_course import lessons
+from vit_course.canvases import hands
 from vit_course.explorer import __main__ as command
 from vit_steps import weights
-from vit_steps.training import data
 
 pytestmark = pytest.mark.slow
 
-HANDS = sorted(Path(data.__file__).with_name("hands").glob("*.txt"))
+HANDS = sorted((Path(__file__).parents[1] / "images/hands").glob("*.txt"))
 # Draws each digit's strokes on an empty sheet, and gives the pixels, and the likeliest class.
 READ = """drawings => drawings.map(strokes => {
   const { config, weights } = vitState;
@@ -62,7 +62,7 @@ def test_nine_in_ten_of_what_is_drawn_are_read(chrome, stored):
     assert len(HANDS) >= 10
     assert sum(right.values()) >= 0.9 * len(labels), right
     assert min(right.values()) >= 0.8 * len(labels) / len(HANDS), right  # no hand is left out
-    images, same = data.hands()[:]  # stored in 16 steps of ink
+    images, same = hands()[:]  # stored in 16 steps of ink
     assert same.tolist() == labels
     assert (images.flatten(1) - pixels).abs().max() <= 1 / 16 + 1e-5
 

@@ -86,8 +86,8 @@ def test_torchrun_restarts_and_goes_on_from_the_checkpoint(alone, tmp_path):
 
 
 def test_the_command_trains_under_torchrun_and_one_process_speaks(tmp_path):
-    sizes = "--embed-dim 8 --depth 1 --num-heads 2 --patch-size 4 --epochs 2 --device cpu".split()
-    words = ["-m", "vit_steps.training", *sizes, "--out", tmp_path]
+    sizes = ["--embed-dim", 8, "--depth", 1, "--num-heads", 2, "--patch-size", 4, "--epochs", 2]
+    words = ["-m", "vit_steps.training", *sizes, "--device", "cpu", "--out", tmp_path]
     result = torchrun(2, *words)
     assert result.returncode == 0, result.stderr
     assert result.stdout.count("measured once") == result.stdout.count("epoch   2 of 2") == 1

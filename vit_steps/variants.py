@@ -8,11 +8,12 @@ import torch
 from einops import rearrange
 from torch import Tensor, nn
 from torch.nn import functional as F
+from torch.utils.checkpoint import checkpoint
 
 from . import inputs
 from .attention import MultiHeadAttention, check_attention, scaled_dot_product_attention
 from .dropping import DropPath, drop_path_rates, kept_count, random_masking, unmask
-from .encoder import MLP
+from .encoder import MLP, Encoder
 from .heads import merge_heads, split_qkv
 from .patches import PatchEmbedding, grid_size
 from .vit import ViT, ViTConfig, init_weights
@@ -23,8 +24,9 @@ class SeparateQKV(nn.Module):
 
     def __init__(self, embed_dim: int, bias: bool = True):
         super().__init__()
-        linears = (nn.Linear(embed_dim, embed_dim, bias=bias) for _ in range(3))
-        self.queries, self.keys, self.values = linears
+        self.queries = nn.Linear(embed_dim, embed_dim, bias=bias)
+        self.keys = nn.Linear(embed_dim, embed_dim, bias=bias)
+        self.values = nn.Linear(embed_dim, embed_dim, bias=bias)
 
     def forward(self, x: Tensor) -> Tensor:
         """Put queries, keys and values side by side."""
@@ -79,12 +81,18 @@ class Float32Attention(MultiHeadAttention):
         qkv, device = self.qkv(x), x.device.type
         wide = torch.promote_types(qkv.dtype, torch.float32)  # float64 stays as it is
         q, k, v = split_qkv(qkv.to(wide), self.num_heads)  # each (B, h, N, d)
-        rate = self.dropout.p if self.training else 0.0
-        available = torch.amp.is_autocast_available(device)  # not on meta, for one
-        with torch.autocast(device, enabled=False) if available else nullcontext():
+        known = torch.amp.is_autocast_available(device)  # not on meta, for one
+        with torch.autocast(device, enabled=False) if known else nullcontext():
+            rate = self.dropout.p if self.training else 0.0
             mixed, weights = scaled_dot_product_attention(q, k, v, mask, rate)
         mixed = self.dropout(self.proj(merge_heads(mixed).to(qkv.dtype)))  # (B, N, D)
         return (mixed, weights) if return_attention else mixed
+
+
+def token_norm(kind: str, embed_dim: int, num_tokens: int) -> nn.LayerNorm | nn.BatchNorm1d:
+    """Make a norm of tokens (B, N, D): "layer" for each token, "batch" for each place."""
+    inputs.check_choice("norm", kind, "layer", "batch")
+    return nn.LayerNorm(embed_dim) if kind == "layer" else nn.BatchNorm1d(num_tokens)
 
 
 EINOPS = ViTConfig(num_heads=8, pool="mean", norm_eps=1e-5)
@@ -95,18 +103,30 @@ class EinopsViT(ViT):
     """A ViT whose head reads LayerNorm(mean of all tokens, cls too), not the mean of the norms."""
 
     def read(self, x: Tensor) -> Tensor:
-        """Turn the last block's tokens (B, N, D) into what the head reads, (B, D)."""
+        """Give the head its (B, D) of the last block's tokens (B, N, D)."""
         return self.norm(x.mean(dim=1))
 
 
-def einops_vit(config: ViTConfig = EINOPS) -> ViT:
-    """Make system A: the einops tutorial's B/16 (Zuppichini 2021), repaired: 8 heads, mean, norm.
+def separate_qkv(model: ViT) -> ViT:
+    """Give each block of a new model separate q, k and v, and draw all its Linears anew."""
+    c = model.config
+    for block in model.blocks:
+        block.attn = SeparateAttention(c.embed_dim, c.num_heads, c.qkv_bias, c.dropout)
+    model.apply(init_weights)
+    return model
 
-    86,567,656 parameters, 17.5638 G multiply-adds. The rows of its fused q, k, v run (h d qkv).
-    `replace(EINOPS, image_size=8, …)` gives other sizes; pool is "mean".
+
+def einops_vit(config: ViTConfig = EINOPS, fused: bool = True) -> ViT:
+    """Make system A: the einops tutorial's ViT-B/16 (Zuppichini 2021), repaired.
+
+    8 heads, mean, norm. 86,567,656 parameters, 17.5638 G multiply-adds. Its fused rows run (h d qkv); `fused=False` is
+    the tutorial's first form, with separate q, k, v. `replace(EINOPS, image_size=8, …)`: other
+    sizes; pool is "mean".
     """
     inputs.check_choice("pool", config.pool, "mean")
     c, model = config, EinopsViT(config)
+    if not fused:
+        return separate_qkv(model)
     for block in model.blocks:
         linear = HeadsFirstQKV(c.embed_dim, c.num_heads, c.qkv_bias)
         linear.load_state_dict(block.get_submodule("attn.qkv").state_dict())
@@ -140,8 +160,10 @@ class ProjectAttention(SeparateAttention):
 def project_vit(config: ViTConfig = PROJECT) -> ViT:
     """Make system B: a course project's ViT, repaired: 15 blocks, 3 heads, separate q, k and v.
 
-    GELU after each norm of the blocks; ReLU, then dropout, between the MLP's Linears. 107,831,272
-    parameters, 21.9257 G multiply-adds. `replace(PROJECT, image_size=8, …)` gives other sizes.
+    GELU after each norm of the blocks; ReLU in the MLP; dropout on the attention's weights, which
+    are returned after it, and between the MLP's Linears; LayerNorm(mean of all tokens), head.
+    107,831,272 parameters, 21.9257 G multiply-adds. `replace(PROJECT, image_size=8, …)`: other
+    sizes.
     """
     inputs.check_choice("pool", config.pool, "mean")
     c, model = config, EinopsViT(replace(config, dropout=0.0))
@@ -160,8 +182,10 @@ class FaceConfig:
 
     Args:
         num_features: how many numbers describe a face.
-        mask_ratio, drop_path: share of the tokens, and of the last block's branches, left out in
-            training.
+        norm: over the tokens, "layer" or "batch".
+        mask_ratio, drop_path: share of the tokens, and of the last block's branches, left out.
+        checkpointing: keep each block's input alone, and compute the rest again for the gradient
+            (Chen et al. 2016). This, and both shares, in training alone.
     """
 
     image_size: int | tuple[int, int] = 112
@@ -171,26 +195,39 @@ class FaceConfig:
     embed_dim: int = 768
     depth: int = 12
     num_heads: int = 12
+    norm: str = "layer"
     mask_ratio: float = 0.1
     drop_path: float = 0.0
+    checkpointing: bool = False
 
     def __post_init__(self):
         object.__setattr__(self, "image_size", inputs.as_size(self.image_size))
-        inputs.check_sizes(in_channels=self.in_channels, num_features=self.num_features)
-        inputs.check_sizes(depth=self.depth)
+        n = prod(grid_size(self.image_size, self.patch_size))
+        sizes = dict(in_channels=self.in_channels, num_features=self.num_features)
+        inputs.check_sizes(**sizes, depth=self.depth)
         inputs.check_heads(self.embed_dim, self.num_heads)
         inputs.check_fraction(drop_path=self.drop_path)
-        kept_count(prod(grid_size(self.image_size, self.patch_size)), self.mask_ratio)
+        inputs.check_choice("norm", self.norm, "layer", "batch")
+        inputs.check_choice("checkpointing", self.checkpointing, True, False)
+        left = kept_count(n, self.mask_ratio)
+        if self.norm == "batch" and (self.mask_ratio or self.checkpointing):
+            raise ValueError(
+                f"batch norm has {n} means, one a token: masking leaves {left}, checkpointing "
+                'counts twice; give mask_ratio=0.0 and checkpointing=False, or norm="layer"'
+            )
+
+
+FACE = FaceConfig()
 
 
 class FaceBlock(nn.Module):
-    """An encoder block with `DropPath`, ReLU6, attention in 32 bits, and no qkv bias."""
+    """An encoder block with `DropPath`, ReLU6, a choice of norms, and no qkv bias."""
 
-    def __init__(self, embed_dim: int, num_heads: int, rate: float):
+    def __init__(self, embed_dim: int, num_heads: int, num_tokens: int, norm: str, rate: float):
         super().__init__()
-        self.norm1 = nn.LayerNorm(embed_dim)
+        self.norm1 = token_norm(norm, embed_dim, num_tokens)
         self.attn = Float32Attention(embed_dim, num_heads, qkv_bias=False)
-        self.norm2 = nn.LayerNorm(embed_dim)
+        self.norm2 = token_norm(norm, embed_dim, num_tokens)
         self.mlp = MLP(embed_dim, 4 * embed_dim)
         self.mlp.add_module("act", nn.ReLU6())
         self.drop_path = DropPath(rate)
@@ -201,17 +238,10 @@ class FaceBlock(nn.Module):
         return x + self.drop_path(self.mlp(self.norm2(x)))
 
 
-FACE = FaceConfig()
-
-
 class FaceViT(nn.Module):
-    """System C: a ViT for faces (InsightFace's arcface_torch), repaired: 49 patches of 112 pixels.
+    """A ViT without cls whose head reads all tokens side by side; `face_vit` makes one."""
 
-    No cls: its head reads all tokens side by side. 115,330,256 parameters, 4.2646 G multiply-adds
-    (training on 44 tokens: 3.8314). `FaceConfig(image_size=8, …)` gives other sizes.
-    """
-
-    def __init__(self, config: FaceConfig = FACE):
+    def __init__(self, config: FaceConfig):
         super().__init__()
         c = self.config = config
         self.patch_embed = PatchEmbedding(c.image_size, c.patch_size, c.in_channels, c.embed_dim)
@@ -220,9 +250,8 @@ class FaceViT(nn.Module):
         # Without masking it learns nothing, but stays: so the same weights load either way.
         self.mask_token = nn.Parameter(torch.empty(1, 1, c.embed_dim), c.mask_ratio > 0)
         rates = drop_path_rates(c.drop_path, c.depth)
-        blocks = (FaceBlock(c.embed_dim, c.num_heads, rate) for rate in rates)
-        self.blocks = nn.Sequential(*blocks)
-        self.norm = nn.LayerNorm(c.embed_dim)
+        self.blocks = Encoder(FaceBlock(c.embed_dim, c.num_heads, n, c.norm, r) for r in rates)
+        self.norm = token_norm(c.norm, c.embed_dim, n)
         self.head = nn.Sequential(
             nn.Linear(n * c.embed_dim, c.embed_dim, bias=False),
             nn.BatchNorm1d(c.embed_dim, eps=2e-5),
@@ -235,16 +264,25 @@ class FaceViT(nn.Module):
 
     def forward(self, images: Tensor) -> Tensor:
         """Turn images (B, C, H, W), in training at least 2 of them, into features."""
-        x, order = self.patch_embed(images) + self.pos_embed, None  # (B, n, D)
-        if self.training and len(x) == 1:
-            problem = "a training batch of 1 has no spread for the head's batch norms"
-            raise ValueError(f"{problem}; give at least 2 images, or call model.eval() first")
+        x = self.patch_embed(images) + self.pos_embed  # (B, n, D)
+        if self.training and x.shape[0] == 1:
+            said = "a training batch of 1 has no spread for the head's batch norms"
+            raise ValueError(f"{said}; give at least 2 images, or call model.eval() first")
+        order, twice = None, self.training and self.config.checkpointing
         if self.training and self.config.mask_ratio > 0:
             x, order, _ = random_masking(x, self.config.mask_ratio)  # (B, K, D): less to compute
-        x = self.norm(self.blocks(x))
+        for block in self.blocks:
+            x = checkpoint(block, x, use_reentrant=False) if twice else block(x)
+        x = self.norm(x)
         if order is not None:
             x = unmask(x, order, self.mask_token)  # (B, n, D): the head tells places apart
         return self.head(x.flatten(1))
 
 
-face_vit = FaceViT  # as `einops_vit` and `project_vit` make A and B
+def face_vit(config: FaceConfig = FACE) -> FaceViT:
+    """Make system C: a ViT for faces (InsightFace's arcface_torch), repaired: 49 patches.
+
+    115,330,256 parameters (batch norm: 115,294,306), 4.2646 G multiply-adds (training on 44 tokens:
+    3.8314). `FaceConfig(image_size=8, …)`: other sizes.
+    """
+    return FaceViT(config)
