@@ -228,9 +228,13 @@ def test_preprocessor_config_json_is_followed(tmp_path):
     assert load(tmp_path).preprocess == Preprocess((SIDE, SIDE), None, "bicubic", *IMAGENET)
     better = Preprocess((SIDE, SIDE), 27, "bicubic", *IMAGENET)
     assert load(tmp_path, preprocess=better).preprocess is better
-    for size in ({"shortest_edge": 28}, {"height": 28, "width": 28}, 28):
-        file.write_text(json.dumps(dict(size=size, do_center_crop=True, do_normalize=False)))
-        expected = Preprocess((SIDE, SIDE), 28, "bilinear", (0.0,) * 3, (1.0,) * 3)
+    expected = Preprocess((SIDE, SIDE), 28, "bilinear", (0.0,) * 3, (1.0,) * 3)
+    for cut in (
+        dict(size={"shortest_edge": 28}),
+        dict(size={"height": 28, "width": 28}, do_center_crop=True),
+        dict(size=28, do_center_crop=True),
+    ):
+        file.write_text(json.dumps(cut | dict(do_normalize=False)))
         assert load(tmp_path).preprocess == expected
     for wrong, message in (
         (dict(size="big", do_center_crop=True), "shorter_side is 'big'"),
