@@ -119,9 +119,9 @@ def separate_qkv(model: ViT) -> ViT:
 def einops_vit(config: ViTConfig = EINOPS, fused: bool = True) -> ViT:
     """Make system A: the einops tutorial's ViT-B/16 (Zuppichini 2021), repaired.
 
-    8 heads, mean, norm. 86,567,656 parameters, 17.5638 G multiply-adds. Its fused rows run (h d qkv); `fused=False` is
-    the tutorial's first form, with separate q, k, v. `replace(EINOPS, image_size=8, …)`: other
-    sizes; pool is "mean".
+    8 heads, mean, norm; 86,567,656 parameters, 17.5638 G multiply-adds. Its fused rows run
+    (h d qkv); `fused=False` is the tutorial's first form, with separate q, k, v.
+    `replace(EINOPS, image_size=8, …)`: other sizes; pool is "mean".
     """
     inputs.check_choice("pool", config.pool, "mean")
     c, model = config, EinopsViT(config)
