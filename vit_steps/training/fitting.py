@@ -1,6 +1,6 @@
 """Lesson 07: the loop with a folder: a training that can be stopped, and that goes on."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sized
 from contextlib import nullcontext
 from copy import deepcopy
 from dataclasses import asdict, dataclass, field
@@ -142,19 +142,6 @@ def fit(
     check_classes(classes, classes_of(val), logits)
     epochs, seed = int(epochs), int(seed)  # NumPy's too
     steps, schedule = len(loader), schedule or partial(warmup_cosine, warmup=warmup)
-    home, device = next(model.parameters()).device, pick_device(device)
-    half = torch.bfloat16 if device.type == "cpu" else torch.float16
-    autocast = partial(torch.autocast, device.type, half, enabled=amp)
-    scaler = torch.amp.GradScaler(device.type, enabled=amp and half == torch.float16)
-    if folder is not None:
-        check_plain(model)
-        learned, prepared = {"train": f"{len(train):,} images"}, getattr(train, "preprocess", None)
-        metadata = describe(model, classes, prepared, learned)
-        run = metadata["config"] | dict(classes=classes, lr=lr, seed=seed)
-        run["batch_size"] = batch_size or loader.batch_size or 64
-        run["images"] = [len(train), 0 if val is None else len(val)]
-        folder = Path(folder).expanduser()
-    model.to(device)
     if optimizer is None:
         groups = decay_groups(model, weight_decay)
         optimizer = AdamW(groups, lr=lr, weight_decay=weight_decay, fused=True)
@@ -164,22 +151,35 @@ def fit(
         raise ValueError("every weight is frozen; let some learn: p.requires_grad_(True)")
     if not {*learning} <= {*model.parameters()}:
         raise ValueError("the optimizer holds other weights than the model; make it of these")
-    mean = AveragedModel(model, avg_fn=partial(_mean, average)) if average else None
+    home, device = next(model.parameters()).device, pick_device(device)
+    half = torch.bfloat16 if device.type == "cpu" else torch.float16
+    autocast = partial(torch.autocast, device.type, half, enabled=amp)
+    scaler = torch.amp.GradScaler(device.type, enabled=amp and half == torch.float16)
+    wrapped, rank, processes, checkpoint = model, 0, 1, None
+    if folder is not None:
+        check_plain(model)
+        images = [len(data) if isinstance(data, Sized) else 0 for data in (train, val)]
+        preprocess, learned = getattr(train, "preprocess", None), {"train": f"{images[0]:,} images"}
+        metadata = describe(model, classes, preprocess, learned)
+        run = metadata["config"] | dict(classes=classes, images=images, lr=lr, seed=seed)
+        run["batch_size"] = batch_size or loader.batch_size or 64
+        checkpoint = Checkpoint(Path(folder).expanduser(), optimizer, scaler, run, metadata)
+    model.to(device)
+    mean = AveragedModel(model, avg_fn=partial(_running_mean, average)) if average else None
     measured = mean.module if mean else model
-    wrapped, rank, processes = model, 0, 1
     if dist.is_available() and dist.is_initialized():
         rank, processes = dist.get_rank(), dist.get_world_size()
         wrapped = DistributedDataParallel(model)  # the first one's weights, gradients averaged
         if isinstance(train, DataLoader):
             raise ValueError("a DataLoader cannot be shared by processes; give its dataset")
 
-    def step(images: Tensor, labels: Tensor, rate: float) -> Tensor:
+    def step(images: Tensor, labels: Tensor, rate: float, rng: torch.Generator) -> Tensor:
         """Take one step at this share of the learning rate; give the sum of the losses."""
         for group, peak in zip(optimizer.param_groups, peaks, strict=True):
             group["lr"] = peak * rate
         images, labels = images.to(device), labels.to(device)
         if augment is not None:
-            images = augment(images, generator)
+            images = augment(images, rng)
         whole = counted = len(labels)
         if processes > 1:  # each takes a share of the batch, the last ones of a small one none
             counted = len(labels[rank::processes])
@@ -203,14 +203,12 @@ def fit(
 
     history, best_weights = History(), {}
     try:
-        with own_folder(folder) if folder and rank == 0 else nullcontext():
+        with own_folder(checkpoint.folder) if checkpoint and rank == 0 else nullcontext():
             if processes > 1:
                 dist.barrier()  # until the first has made the folder, and swept it
-            if folder is not None:
-                checkpoint = Checkpoint(folder, model, mean, optimizer, scaler, run, metadata)
-                history = History(**({} if restart else checkpoint.load()))
-            start = len(history)
-            if start > epochs:
+            if checkpoint is not None and not restart:
+                history = History(**checkpoint.load(model, mean))
+            if (start := len(history)) > epochs:
                 raise ValueError(f"epochs is {epochs}, but {folder} holds {start} finished ones")
             hidden, total = not progress or rank > 0, epochs * steps
             bar = tqdm(total=total, initial=start * steps, unit="step", disable=hidden)
@@ -224,7 +222,7 @@ def fit(
                 loss_sum, count = torch.zeros((), device=device), 0
                 for i, batch in enumerate(batches(train, batch_size, generator), epoch * steps):
                     images, labels = check_batch(batch, logits)
-                    loss_sum = loss_sum + step(images, labels, schedule(i, total))
+                    loss_sum += step(images, labels, schedule(i, total), generator)
                     count += len(labels)
                     bar.update()
                 if processes > 1:
@@ -239,8 +237,8 @@ def fit(
                     bar.set_postfix(accuracy=f"{accuracy:.1%}")
                 check_numbers(model, history, lr)
                 is_best = history.best == len(history)
-                if folder is not None and rank == 0:
-                    checkpoint.save(asdict(history), is_best)
+                if checkpoint is not None and rank == 0:
+                    checkpoint.save(model, mean, asdict(history), is_best)
                 elif best and is_best:
                     best_weights = deepcopy(weights_of(measured))
                 if report is not None and report(history) is True:
@@ -255,13 +253,13 @@ def fit(
             group["lr"] = peak
         model.to(home).eval()
     if best:
-        if folder is not None:
-            best_weights, _ = read_checkpoint(folder / "best.safetensors")
+        if checkpoint is not None:
+            best_weights, _ = read_checkpoint(checkpoint.folder / "best.safetensors")
         set_weights(model, best_weights)
     return history
 
 
-def _mean(average: float, mean: Tensor, now: Tensor, steps: Tensor) -> Tensor:
+def _running_mean(average: float, mean: Tensor, now: Tensor, steps: Any) -> Tensor:
     """Follow a weight; less of the mean is kept at first, so that it soon forgets the start."""
     kept = ((1 + steps) / (10 + steps)).clamp(max=average)
     return mean.lerp(now, (1 - kept).to(mean.dtype))

@@ -56,8 +56,8 @@ class Measured:
         from sklearn.metrics import classification_report
 
         predicted, numbers = self.shares.argmax(dim=1), range(len(self.classes))
-        names: Any = dict(labels=[*numbers], target_names=self.classes)
-        report = classification_report(self.labels, predicted, zero_division=0, **names)
+        options: Any = dict(labels=[*numbers], target_names=self.classes, zero_division=0)
+        report = classification_report(self.labels, predicted, **options)
         sizes = self.counts.sum(dim=1)
         always = f'always answering "{self.classes[int(sizes.argmax())]}"'
         baseline = f"{always} would be {sizes.max() / len(self.labels):.1%}"
@@ -123,7 +123,7 @@ def conclude(folder: Path, part: str, measured: Measured) -> None:
     display = ConfusionMatrixDisplay(measured.counts.numpy(), display_labels=names)
     picture = BytesIO()
     # Names are written as they are, not as mathematics; letters that the font lacks as boxes.
-    settings = {"text.parse_math": False, "figure.figsize": [2 + 0.45 * len(rows)] * 2}
+    settings: Any = {"text.parse_math": False, "figure.figsize": [2 + 0.45 * len(rows)] * 2}
     with rc_context(settings), warnings.catch_warnings(action="ignore"):
         display.plot(cmap="cividis", colorbar=False, xticks_rotation="vertical")
         display.ax_.set(xlabel="taken for", ylabel="is")

@@ -23,43 +23,40 @@ class Checkpoint:
 
     Args:
         folder: of `last.safetensors` and `best.safetensors`.
-        model: what learns; `mean` is the running mean of its weights, or None.
-        optimizer, scaler: what else remembers something from step to step.
+        optimizer, scaler: what remembers something from step to step.
         run: what would make it another run if it differed. JSON.
         metadata: what the files say of the weights, as `describe` makes it.
     """
 
     folder: Path
-    model: nn.Module
-    mean: AveragedModel | None
     optimizer: Optimizer
     scaler: torch.amp.GradScaler
     run: dict[str, Any]
     metadata: dict[str, Any]
 
-    def save(self, history: dict[str, Any], is_best: bool) -> None:
+    def save(self, model: nn.Module, mean: AveragedModel | None, history: dict, best: bool) -> None:
         """Write `best.safetensors`, if this epoch is the best so far, then `last.safetensors`.
 
         In this order, so that a crash between the two loses nothing: resumed from the epoch before,
-        the training comes to the same best epoch again. Both hold the mean where there is one; the
-        last one also what the optimizer remembers, and then the weights themselves.
+        the training comes to the same best epoch again. Both hold the running mean of the weights
+        where there is one; the last one also what the optimizer remembers, and the weights.
         """
-        weights = weights_of(self.model)
-        tensors = weights if self.mean is None else weights_of(self.mean.module)
+        weights = weights_of(model)
+        tensors = weights if mean is None else weights_of(mean.module)
         metadata = self.metadata | dict(history=history)
-        if is_best:
+        if best:
             write_checkpoint(self.folder / "best.safetensors", tensors, metadata)
         state, numbers = {}, {}
         for i, values in self.optimizer.state_dict()["state"].items():
             for key, value in values.items():
                 (state if isinstance(value, Tensor) else numbers)[f"optimizer.{i}.{key}"] = value
         metadata |= dict(run=self.run, optimizer=numbers, scaler=self.scaler.state_dict())
-        if self.mean is not None:
-            metadata["averaged"] = self.mean.n_averaged.item()
+        if mean is not None:
+            metadata["averaged"] = mean.n_averaged.item()
             state |= {f"optimizer.weights.{name}": tensor for name, tensor in weights.items()}
         write_checkpoint(self.folder / "last.safetensors", tensors | state, metadata)
 
-    def load(self) -> dict[str, Any]:
+    def load(self, model: nn.Module, mean: AveragedModel | None) -> dict[str, Any]:
         """Bring all to where `last.safetensors` was written; give the history up to there.
 
         Without that file nothing changes. ValueError where it cannot be read, or is of another run.
@@ -91,10 +88,10 @@ class Checkpoint:
         groups = self.optimizer.state_dict()["param_groups"]
         self.optimizer.load_state_dict({"state": state, "param_groups": groups})
         self.scaler.load_state_dict(metadata["scaler"])
-        set_weights(self.model, raw or weights)
-        if self.mean is not None:
-            set_weights(self.mean.module, weights)
-            self.mean.n_averaged.fill_(metadata.get("averaged", 0))
+        set_weights(model, raw or weights)
+        if mean is not None:
+            set_weights(mean.module, weights)
+            mean.n_averaged.fill_(metadata.get("averaged", 0))
         return metadata["history"]
 
 
