@@ -12,10 +12,10 @@ import pytest
 import sick
 import sound
 import torch
-from bench_peers import TorchViT
 from torch import nn
 
 import vit_doctor
+from benchmarks.peers import TorchViT
 from vit_doctor import CHECKS, Finding, Report, Skipped, examine
 from vit_doctor.watching.places import line_of, of_module
 from vit_doctor.watching.restore import Snapshot, unchanged
