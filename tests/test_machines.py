@@ -1,7 +1,7 @@
 """The lessons print the same on other processors, and with two threads.
 
-Each lesson runs strictly as a processor would that has fewer instructions than this one: a few
-minutes for all, in each setting. `pytest -m nightly tests/test_machines.py -k "SSE and 07"` runs one.
+Each lesson runs strictly as a processor would that has fewer instructions than this one, a few
+minutes for all. One: `pytest -m nightly tests/test_machines.py -k "SSE and 07"`.
 """
 
 import os
