@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from benchmarks.storing import store, stored
 from images.handwriting import drawn
+from vit_course.canvases import hands, scattered
 from vit_course.checks import museum
 from vit_course.plots.scores import FILE
 from vit_steps import ViT, ViTConfig
@@ -29,7 +30,8 @@ from vit_steps.training import (
     train_step,
     warmup_cosine,
 )
-from vit_steps.training.data import ImageDataset, digits, hands, scattered
+from vit_steps.training.data import digits
+from vit_steps.training.dataset import ImageDataset
 
 CANVAS = dict(image_size=16, patch_size=4, in_channels=1, num_classes=10, embed_dim=64)
 

@@ -12,11 +12,12 @@ import torch
 from torch import Tensor, nn
 
 from benchmarks.storing import machine, store, stored
+from vit_course.canvases import scattered
 from vit_course.plots.scores import FILE
 from vit_steps import PatchEmbedding, TokenEmbedding, variants
 from vit_steps.encoder import Encoder
 from vit_steps.training import train
-from vit_steps.training.data import digits, scattered
+from vit_steps.training.data import digits
 from vit_steps.vit import init_weights
 
 SEEDS, WIDTH, PATCHES = 5, 24, 16

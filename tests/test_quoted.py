@@ -5,10 +5,10 @@ import pytest
 
 from benchmarks.quoted import COMPARED, of_2021, on_digits, why_adamw
 from vit_course import lessons
+from vit_course.canvases import scattered
 from vit_course.plots import scores
 from vit_steps import weights
 from vit_steps.training import evaluate
-from vit_steps.training.data import scattered
 
 MEASURED = scores.stored("quoted")
 

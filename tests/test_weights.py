@@ -8,14 +8,13 @@ import torch
 from safetensors import safe_open
 
 import vit_steps
-from images.handwriting import drawn
+from vit_course.canvases import drawn, scattered
 from vit_course.explorer.scenes import SCENES, scene
 from vit_steps import ViT
 from vit_steps import weights as stored
 from vit_steps.predict import predict
 from vit_steps.training import evaluate, load_weights
-from vit_steps.training.__main__ import arguments
-from vit_steps.training.data import DIGITS, scattered
+from vit_steps.training.data import DIGITS
 
 FOLDER = Path(vit_steps.__file__).parent / "weights"
 FILE = FOLDER / "scattered.safetensors"
@@ -62,17 +61,23 @@ def test_it_reads_held_out_digits_as_file_and_readme_say(weights, held_out):
 
 
 def test_it_reads_what_a_pen_draws_on_an_empty_canvas(weights):
-    canvases = drawn(2000, seed=1)  # another seed than that of the training: other drawings
-    accuracy = evaluate(weights.model, canvases)[1]
+    accuracy = evaluate(weights.model, drawn()[1])[1]
     assert accuracy >= 0.85  # bent further than people bend them: some nobody could read
-    assert abs(accuracy - stated("drawn(2000, seed=1)")) < 0.003
+    assert abs(accuracy - stated("drawn()[1]")) < 0.003
 
 
-def test_the_readme_gives_the_command_that_trains_it_again():
-    command = re.search(r"python -m vit_steps\.training .*", README)[0]
-    options = arguments().parse_args(command.split()[3:])
-    assert options.data == "drawn"
-    assert (options.val_fraction, options.seed) == (0, None)  # all canvases are trained on
+def test_the_readme_gives_the_code_that_trains_it_again(weights, monkeypatch, tmp_path):
+    """Run with fewer canvases, in place of the 100,000 of each, and one epoch."""
+    code = re.search(r"```python\n(from dataclasses.*?)```", README, re.S)[1]
+    assert code.count("100_000") == 2
+    for large, small in (("100_000", "60"), ("2000", "20"), ("epochs=8", "epochs=1")):
+        code = code.replace(large, small)
+    monkeypatch.chdir(tmp_path)
+    namespace = {}
+    exec(code, namespace)
+    assert namespace["model"].config == weights.model.config
+    result = load_weights(tmp_path / "runs/drawn/best.safetensors").measured["result"]
+    assert result["part"] == "test"
 
 
 # Photos ------------------------------------------------------------------------------------------
