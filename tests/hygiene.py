@@ -1,4 +1,4 @@
-"""What a notebook must keep to, beyond running: each rule gives the problems that it finds."""
+"""The rules of a notebook, beyond that it runs; each gives the problems that it finds."""
 
 import json
 import re
@@ -10,7 +10,7 @@ import nbformat
 
 from vit_course.checks.keeping import PIECES
 from vit_course.folding import checked
-from vit_course.minutes import AFTER, count, stated
+from vit_course.minutes import AFTER
 
 MAX_OUTPUT, MAX_NOTEBOOK = 300_000, 1_000_000
 # By their form. A slash after a word, a number or a bracket divides: 1/255, and/or, (H/P)/w/d.
@@ -26,11 +26,12 @@ NOT_COMPARED_WORDS = ("NBVAL_IGNORE_OUTPUT", "NBVAL_SKIP")
 
 
 def problems(path: Path) -> list[str]:
-    """All that is wrong with one notebook, whether lesson or solutions."""
+    """List all that is wrong with one notebook, whether lesson or solutions."""
     book = nbformat.read(path, as_version=4)
     if path.stat().st_size > MAX_NOTEBOOK:
         return [f"the notebook is over {MAX_NOTEBOOK} bytes"]
-    rules = (counts, captions, outputs, metadata, paths, ignored, pictures)
+    rules = (counts, captions, outputs, metadata, paths, ignored, pictures, answers_are_folded)
+    rules += (pieces_are_taken,) if path.parent.name != "solutions" else ()
     found = [problem for rule in rules for problem in rule(book)] + schema(path) + links(book, path)
     return found + slides(book, talk=path.parent.name != "solutions")
 
@@ -40,7 +41,7 @@ def code_cells(book) -> list:
 
 
 def schema(path: Path) -> list[str]:
-    """From the file as it stands, since reading it by nbformat mends some faults."""
+    """Look at the file as it stands, since reading it by nbformat mends some faults."""
     book = json.loads(path.read_text(encoding="utf-8"))
     repeated = [i for i, n in Counter(cell.get("id") for cell in book["cells"]).items() if n > 1]
     found = [f"cell id {i!r} stands twice" for i in repeated]
@@ -53,9 +54,10 @@ def schema(path: Path) -> list[str]:
 
 def counts(book) -> list[str]:
     """nbval does not compare a cell without a count: 1 to n, in order, says that all were run."""
-    got = [cell.execution_count for cell in code_cells(book)]
-    wanted = list(range(1, len(got) + 1))
-    return [] if got == wanted else [f"execution counts are {got}, not 1 to {len(got)}"]
+    actual = [cell.execution_count for cell in code_cells(book)]
+    if actual == list(range(1, len(actual) + 1)):
+        return []
+    return [f"execution counts are {actual}, not 1 to {len(actual)}"]
 
 
 def is_picture(output) -> bool:
@@ -68,8 +70,8 @@ def captions(book) -> list[str]:
     found = []
     for cell, below in zip(book.cells, [*book.cells[1:], None], strict=True):
         if cell.cell_type == "code" and any(map(is_picture, cell.outputs)):
-            good = below is not None and below.cell_type == "markdown"
-            text = below.source.removeprefix(AFTER).strip().split("\n\n")[0] if good else ""
+            text = below.source if below is not None and below.cell_type == "markdown" else ""
+            text = text.removeprefix(AFTER).strip().split("\n\n")[0]
             if not (text.startswith("*Figure: ") and text.endswith("*") and len(text) > 60):
                 found.append(f"no caption below the picture of cell {cell.execution_count}")
     return found
@@ -79,11 +81,11 @@ def outputs(book) -> list[str]:
     found = []
     for cell in code_cells(book):
         where = f"cell {cell.execution_count}"
-        wanted_error = "raises-exception" in cell.metadata.get("tags", [])
+        may_raise = "raises-exception" in cell.metadata.get("tags", [])
         for output in cell.outputs:
             if len(str(output)) > MAX_OUTPUT:
                 found.append(f"{where}: an output over {MAX_OUTPUT} bytes")
-            if output.output_type == "error" and not wanted_error:
+            if output.output_type == "error" and not may_raise:
                 found.append(f"{where}: an error, {output.ename}")
             if output.get("name") == "stderr":
                 found.append(f"{where}: a warning: {output.text[:60]}")
@@ -110,13 +112,13 @@ SLIDES = ("slide", "subslide", "-", "notes", "skip")  # nbconvert's own words
 
 def slides(book, talk: bool) -> list[str]:
     """Each cell of a lesson says what it is in the talk; a cell of the solutions says nothing."""
-    types = (cell.metadata.get("slideshow") for cell in book.cells)
-    good = [{"slide_type": kind} for kind in SLIDES] if talk else [None]
-    return [f"cell {i} is the slide {kind}" for i, kind in enumerate(types) if kind not in good]
+    kinds = (cell.metadata.get("slideshow") for cell in book.cells)
+    right = [{"slide_type": kind} for kind in SLIDES] if talk else [None]
+    return [f"cell {i} is the slide {kind}" for i, kind in enumerate(kinds) if kind not in right]
 
 
 def printed(output) -> str:
-    """All text of an output, as it is read: not its pictures, and no escaped line ends."""
+    """Give all text of an output, as it is read: not its pictures, and no escaped line ends."""
     data = output.get("data", {})
     texts = [text for kind, text in data.items() if kind.startswith("text/")]
     return "\n".join([output.get("text", ""), *output.get("traceback", []), *texts])
@@ -172,48 +174,23 @@ def tasks(book) -> list:
     ]
 
 
-def quiz(book) -> list:
-    """The cell that shows the quiz, and nothing else."""
-    return [c for c in code_cells(book) if re.fullmatch(r"checks\.quiz\(\d+\)", c.source)]
-
-
 def builds(book) -> list[str]:
     """The pieces of the learner's model whose build cells stand in a lesson, in order."""
     return [name for cell in code_cells(book) if (name := checked(cell.source)) in PIECES]
 
 
-# The form of a lesson ----------------------------------------------------------------------------
-
-
-def form(book, core: bool) -> list[str]:
-    """What is wrong with a lesson's form: its minutes, its order, what gives an answer away."""
-    found, own = [], count(book)
-    if stated(book.cells[0].source) != own:
-        found.append(f"the title does not say: {own}")
-    most = (40, 35) if core else (45, 45)
-    if own.read > most[0] or own.build > most[1]:
-        found.append(f"{own.read} minutes to read and {own.build} to build are over {most}")
-    text = "\n".join(cell.source for cell in book.cells if cell.cell_type == "markdown")
-    headings = [h for h in re.findall(r"(?m)^## (.+)$", text) if h in LAST]
-    if headings not in (LAST, LAST[:-1]):
-        found.append(f"of its last sections, {LAST}, it has {headings}")
-    found += given_away(book)
+def pieces_are_taken(book) -> list[str]:
+    """Behind a build cell the lesson takes the learner's piece."""
     code = "\n".join(cell.source for cell in code_cells(book))
-    for name in builds(book):
-        if not re.search(rf'(?m)^.*\b{name}\b.* = checks\.mine\(.*"{name}"', code):
-            found.append(f"no `{name} = checks.mine(...)` behind the build cell")
-    tasks = [i for i, c in enumerate(book.cells) if c.cell_type == "code" and checked(c.source)]
-    before = count({"cells": book.cells[: tasks[0]]}).read if tasks else own.read
-    if before > own.read / 3 + 1:
-        found.append(f"the first task comes after {before} of {own.read} minutes")
-    return found
+    return [
+        f"no `{name} = checks.mine(...)` behind the build cell"
+        for name in builds(book)
+        if not re.search(rf'(?m)^.*\b{name}\b.* = checks\.mine\(.*"{name}"', code)
+    ]
 
 
-LAST = ["Where people slip", "Recap", "Exercises", "Further"]
-
-
-def given_away(book) -> list[str]:
-    """A prediction is followed by the cell that answers it, then by what is said of it, folded."""
+def answers_are_folded(book) -> list[str]:
+    """A prediction is followed by the cell that answers it, then by its explanation, folded."""
     found = []
     for i, cell in enumerate(book.cells):
         if cell.cell_type != "markdown" or "**Predict" not in cell.source:

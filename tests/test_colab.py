@@ -1,4 +1,4 @@
-"""The lessons in Colab, in a stand-in for it: each runs there from its own setup cell on.
+"""The lessons in Colab, in a stand-in for it: every setup cell, and one lesson from there on.
 
 The stand-in is Colab's environment as published (`colab.txt`) without our package, a package
 `google.colab`, a clean home, and an empty folder with nothing but the notebook in it. No network:
@@ -29,14 +29,11 @@ from test_course import FORK, copy_course
 from vit_course import address, lessons
 from vit_course.lessons import LESSONS
 
-LESSON = LESSONS[1]
-WHOLE = [LESSONS[7], LESSONS[10], LESSONS[12]]  # training, published weights, the doctor
+LESSON = LESSONS[10]  # published weights: it takes most of what the package has
 PINS = Path(__file__).with_name("colab.txt")
 BASE = lessons.ROOT / "build" / "colab"
 LACKS = ["torchinfo==1.8.0", "setuptools>=77"]  # setuptools: pip builds our package with it
 TAG = "v1"
-
-not_on_windows = pytest.mark.skipif(os.name == "nt", reason="Colab is Linux")
 
 
 def setup_of(path: Path) -> str:
@@ -67,8 +64,8 @@ def test_what_the_link_opens_is_what_the_setup_cell_installs():
     assert link == (pin or "main")
 
 
-def last_words(setup: str, folder: Path) -> str:
-    """What a setup cell ends with on Colab, where git is allowed no network."""
+def run_setup(setup: str, folder: Path) -> str:
+    """Run a setup cell as on Colab, where git is allowed no network, and give its last line."""
     (folder / "google" / "colab").mkdir(parents=True)
     (folder / "google" / "colab" / "__init__.py").touch()
     environment = os.environ | {"PYTHONPATH": str(folder), "GIT_ALLOW_PROTOCOL": "file"}
@@ -78,19 +75,17 @@ def last_words(setup: str, folder: Path) -> str:
     return result.stderr.splitlines()[-1]
 
 
-@not_on_windows
-def test_without_an_address_the_setup_cell_says_what_to_do(tmp_path):
-    setup = setup_of(LESSON).replace(address.current(), "https://github.com/OWNER/vit")
-    words = last_words(setup, tmp_path)
-    assert words == "RuntimeError: No address: run `python -m vit_course address URL`, and push."
-
-
-@not_on_windows
-def test_without_a_network_the_setup_cell_says_so(tmp_path):
-    setup = setup_of(LESSON).replace(address.current(), FORK)
-    words = last_words(setup, tmp_path)
-    assert words.startswith(f"RuntimeError: vit_steps[course] @ git+{FORK}")
-    assert words.endswith(" did not come: is there a network?")
+@pytest.mark.skipif(os.name == "nt", reason="Colab is Linux")
+@pytest.mark.parametrize(
+    ("url", "message"),
+    [
+        ("https://github.com/OWNER/vit", "No address: run `python -m vit_course address URL`, and"),
+        (FORK, f"vit_steps[course] @ git+{FORK} did not come: is there a network?"),
+    ],
+)
+def test_without_an_address_or_a_network_the_setup_cell_says_what_to_do(url, message, tmp_path):
+    line = run_setup(setup_of(LESSON).replace(address.current(), url), tmp_path)
+    assert line.startswith(f"RuntimeError: {message}")
 
 
 # The stand-in ------------------------------------------------------------------------------------
@@ -98,16 +93,16 @@ def test_without_a_network_the_setup_cell_says_so(tmp_path):
 
 @pytest.fixture(scope="session")
 def base():
-    """Colab's environment, without our package: made once."""
+    """Make Colab's environment, without our package, once."""
     if sys.platform != "linux" or sys.version_info >= (3, 13):
         pytest.skip("Colab's packages are for Linux and Python 3.12")
-    made_from = BASE / "made_from.txt"
-    wanted = PINS.read_text(encoding="utf-8") + sys.version
+    source = BASE / "made_from.txt"
+    pins = PINS.read_text(encoding="utf-8") + sys.version
     BASE.parent.mkdir(exist_ok=True)
     with FileLock(BASE.with_suffix(".lock")):
-        if not made_from.exists() or made_from.read_text(encoding="utf-8") != wanted:
+        if not source.exists() or source.read_text(encoding="utf-8") != pins:
             make_base()
-            made_from.write_text(wanted, encoding="utf-8")
+            source.write_text(pins, encoding="utf-8")
     return BASE
 
 
@@ -129,7 +124,7 @@ def make_base() -> None:
 
 @pytest.fixture(scope="session")
 def clone(base, tmp_path_factory):
-    """A teacher's fork, pointed at itself by the course's own command, and tagged."""
+    """Make a teacher's fork, pointed at itself by the course's own command, and tagged."""
     folder = copy_course(tmp_path_factory.mktemp("clone"))
     sh(sys.executable, "-m", "vit_course", "address", FORK, "--tag", TAG, cwd=folder)
     git = ["git", "-C", folder, "-c", "user.name=t", "-c", "user.email=t@example.org"]
@@ -143,7 +138,7 @@ def clone(base, tmp_path_factory):
 
 @pytest.fixture
 def colab(base, clone, tmp_path, monkeypatch):
-    """One session of Colab: a fresh environment over the base, home and folder."""
+    """Make one session of Colab: a fresh environment over the base, home and folder."""
     python = tmp_path / "env" / "bin" / "python"
     sh(base / "bin" / "python", "-m", "venv", "--without-pip", tmp_path / "env")
     site = next((tmp_path / "env").glob("lib/python*/site-packages"))
@@ -181,19 +176,18 @@ def colab(base, clone, tmp_path, monkeypatch):
     )
 
 
-def read(clone: Path, lesson: Path):
-    return nbformat.read(clone / "notebooks" / lesson.name, as_version=4)
+WHERE = "import numpy\nprint(vit_steps.__file__, torch.__file__, numpy.__file__, sep='\\n')"
 
 
-def run(colab, book) -> list[str]:
-    """Run all cells, as "Run all" does, but past errors.
-
-    Returns:
-        The errors that the notebook does not expect, with the cell's number.
-    """
+@pytest.mark.slow
+def test_every_setup_cell_draws_its_map_and_a_lesson_runs_from_there_on(colab, base):
+    """As by "Run all", but past errors."""
     look = "import importlib.util as u; print(u.find_spec('vit_steps'))"
-    options = dict(cwd=colab.folder, env=colab.environment)
-    assert sh(colab.python, "-c", look, **options) == "None\n"
+    assert sh(colab.python, "-c", look, cwd=colab.folder, env=colab.environment) == "None\n"
+    book = nbformat.read(colab.clone / "notebooks" / LESSON.name, as_version=4)
+    setups = [setup_of(colab.clone / "notebooks" / path.name) for path in LESSONS]
+    assert all(f'"vit_steps[course] @ git+{FORK}@{TAG}"' in setup for setup in setups)
+    book.cells = [*map(new_code_cell, setups), *book.cells, new_code_cell(WHERE)]
     nbformat.write(book, colab.folder / "lesson.ipynb")
     NotebookClient(
         book,
@@ -202,40 +196,14 @@ def run(colab, book) -> list[str]:
         timeout=300,
         resources={"metadata": {"path": str(colab.folder)}},
     ).execute(env=colab.environment)
-    return [
-        f"cell {number}: {output.ename}: {output.evalue}"
-        for number, cell in enumerate(hygiene.code_cells(book))
-        for output in cell.outputs
-        if output.output_type == "error" and "raises-exception" not in cell.metadata.get("tags", [])
-    ]
-
-
-def shown(cell) -> str:
-    return "".join(map(hygiene.printed, cell.outputs))
-
-
-WHERE = "import numpy\nprint(vit_steps.__file__, torch.__file__, numpy.__file__, sep='\\n')"
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("lesson", WHOLE, ids=lambda path: path.stem)
-def test_a_lesson_runs_from_its_setup_cell_on(colab, base, lesson):
-    book = read(colab.clone, lesson)
-    assert f'"vit_steps[course] @ git+{FORK}@{TAG}"' in hygiene.code_cells(book)[0].source
-    book.cells.append(new_code_cell(WHERE))
-    assert run(colab, book) == []
-    ours, *theirs = shown(book.cells[-1]).splitlines()
+    for number, cell in enumerate(hygiene.code_cells(book)):
+        errors = [f"{o.ename}: {o.evalue}" for o in cell.outputs if o.output_type == "error"]
+        assert not errors or "raises-exception" in cell.metadata.get("tags", []), (number, errors)
+    assert all(hygiene.is_picture(cell.outputs[-1]) for cell in book.cells[: len(setups)])
+    ours, *theirs = "".join(map(hygiene.printed, book.cells[-1].outputs)).splitlines()
     assert Path(ours).is_relative_to(colab.site)
     assert all(Path(file).is_relative_to(base) for file in theirs)
     installed = {path.name.split("-")[0] for path in colab.site.glob("*.dist-info")}
     assert installed == {"vit_steps", "torchinfo"}  # torch, numpy and all else stay as they are
     version = sh(colab.python, "-c", "import numpy; print(numpy.__version__)").strip()
     assert f"numpy=={version}" in PINS.read_text(encoding="utf-8").splitlines()
-
-
-@pytest.mark.slow
-def test_each_lessons_setup_cell_runs_and_draws_its_map(colab):
-    book = read(colab.clone, LESSON)
-    book.cells = [new_code_cell(setup_of(colab.clone / "notebooks" / p.name)) for p in LESSONS]
-    assert run(colab, book) == []
-    assert all(hygiene.is_picture(cell.outputs[-1]) for cell in book.cells)

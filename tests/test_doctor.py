@@ -12,11 +12,11 @@ import pytest
 import sick
 import sound
 import torch
-from bench_peers import TorchViT
 from sick import WIDTH, Plain
 from torch import nn
 from torch.nn import functional as F
 
+from benchmarks.peers import TorchViT
 from vit_doctor import CHECKS, Finding, Report, Skipped, examine
 from vit_doctor.watching.locations import file_line, module_location
 from vit_doctor.watching.restore import unchanged

@@ -1,4 +1,8 @@
-"""The script that runs lessons as other processors would: its switches act, it finds cells."""
+"""The lessons print the same on other processors, and with two threads.
+
+Each lesson runs strictly as a processor would that has fewer instructions than this one, a few
+minutes for all. One: `pytest -m nightly tests/test_machines.py -k "SSE and 07"`.
+"""
 
 import os
 import subprocess
@@ -7,21 +11,49 @@ import sys
 import pytest
 from nbformat.v4 import new_code_cell, new_notebook, new_output, writes
 
-from tests import machines
+from vit_course.lessons import LESSONS, ROOT
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.nightly
+SETTINGS = {  # torch's own kernels, MKL's matrix products and oneDNN's convolutions have switches
+    "AVX2": {
+        "ATEN_CPU_CAPABILITY": "avx2",
+        "MKL_ENABLE_INSTRUCTIONS": "AVX2",
+        "ONEDNN_MAX_CPU_ISA": "AVX2",
+    },
+    "SSE": {
+        "ATEN_CPU_CAPABILITY": "default",
+        "MKL_ENABLE_INSTRUCTIONS": "SSE4_2",
+        "ONEDNN_MAX_CPU_ISA": "SSE41",
+    },
+    "two threads": {"OMP_NUM_THREADS": "2"},
+}
+
+
+def run(command, name):
+    environment = os.environ | {"OMP_NUM_THREADS": "1"} | SETTINGS[name]
+    return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
+
+
+def run_strictly(notebook, name):
+    settings = ["-c", str(ROOT / "pyproject.toml"), "--rootdir", notebook.parent]
+    command = [sys.executable, "-m", "pytest", *settings, "-q", "--tb=short", notebook]
+    return run(command, name)
+
+
+@pytest.mark.parametrize("path", LESSONS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("name", SETTINGS)
+def test_a_lesson_prints_the_same(name, path):
+    result = run_strictly(path, name)
+    assert result.returncode == 0, result.stdout + result.stderr
 
 
 @pytest.mark.parametrize(("name", "capability"), [("AVX2", "AVX2"), ("SSE", "DEFAULT")])
 def test_the_switches_act(name, capability):
-    ask = "import torch; print(torch.backends.cpu.get_cpu_capability())"
-    environment = os.environ | machines.SETTINGS[name]
-    said = subprocess.run(
-        [sys.executable, "-c", ask], env=environment, capture_output=True, text=True
-    )
-    if said.stdout.strip() in ("NO AVX", "ZVECTOR", "VSX") or sys.platform == "darwin":
+    code = "import torch; print(torch.backends.cpu.get_cpu_capability())"
+    actual = run([sys.executable, "-c", code], name).stdout.strip()
+    if actual in ("NO AVX", "ZVECTOR", "VSX") or sys.platform == "darwin":
         pytest.skip("no such processor")
-    assert said.stdout.strip() == capability
+    assert actual == capability
 
 
 def test_a_cell_that_prints_otherwise_is_found(tmp_path):
@@ -30,5 +62,5 @@ def test_a_cell_that_prints_otherwise_is_found(tmp_path):
     cell.outputs = [new_output("stream", text="1\n")]
     path = tmp_path / "book.ipynb"
     path.write_text(writes(new_notebook(cells=[cell])))
-    assert machines.differing([path], machines.SETTINGS["AVX2"]) == []
-    assert machines.differing([path], machines.SETTINGS["two threads"]) == ["book.ipynb::Cell 0"]
+    assert run_strictly(path, "AVX2").returncode == 0
+    assert run_strictly(path, "two threads").returncode == 1

@@ -1,13 +1,10 @@
-"""What each part of a small ViT is worth, as lesson 08 draws it: `python -m tests.bench_parts`,
-some twenty minutes.
+"""Measure what each part of a small ViT is worth, as lesson 08 draws it, in some twenty minutes.
 
-It writes "learning" into vit_course/plots/measured.json and leaves the rest of that file alone;
-what is there already is not measured again. Kept are shares of right answers in %, one a seed; all
-variants get the same seeds, whose number was fixed before the first was trained.
+`python -m benchmarks.parts` writes "learning" into vit_course/plots/measured.json; what is there
+already is not measured again. Stored are shares of right answers in %, one a seed; all variants get
+the same seeds, whose number was fixed before the first was trained.
 """
 
-import json
-import platform
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -16,6 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from benchmarks.storing import machine, store, stored
 from vit_course.plots.scores import FILE
 from vit_steps import EncoderBlock, ViT, ViTConfig
 from vit_steps.training import evaluate, train
@@ -25,18 +23,19 @@ from vit_steps.training.dataset import ImageDataset, split
 SEEDS = range(8)
 EPOCHS, BATCH, RATE = 40, 20, 2e-3
 CONFIG = ViTConfig(8, 2, 1, 10, embed_dim=48, depth=2, num_heads=4)
+Make = Callable[[int], nn.Module]  # a model, as the seed starts it
 
 # One thing changed at a time ----------------------------------------------------------------------
 
 
 def whole(seed: int, kind: type[ViT] = ViT, **options: Any) -> ViT:
-    """Lesson 08's model, as the seed starts it."""
+    """Make lesson 08's model."""
     torch.manual_seed(seed)
     return kind(ViTConfig(**(vars(CONFIG) | options)))
 
 
 def positions(seed: int, times: float, learns: bool = True, kind: type[ViT] = ViT) -> ViT:
-    """With the first positions so many times as large, and perhaps held where they are."""
+    """Make it with positions so many times as large, and perhaps fixed there."""
     model = whole(seed, kind)
     model.tokens.pos_embed.data *= times
     model.tokens.pos_embed.requires_grad = learns
@@ -44,7 +43,7 @@ def positions(seed: int, times: float, learns: bool = True, kind: type[ViT] = Vi
 
 
 class Nothing(nn.Module):
-    """In the place of a branch: its block adds zeros."""
+    """In place of a branch it gives zeros."""
 
     def forward(self, x: Tensor, *others: Any) -> Tensor:
         return torch.zeros_like(x)
@@ -58,7 +57,7 @@ def without(seed: int, branch: str, **options: Any) -> ViT:
 
 
 def frozen(seed: int, branch: str, make: Callable[[int], ViT] = whole) -> ViT:
-    """With these parts of each block held as they start."""
+    """Make it with one part of each block fixed as it starts."""
     model = make(seed)
     for block in model.blocks:
         block.get_submodule(branch).requires_grad_(False)
@@ -121,7 +120,7 @@ class MixedPlaces(ByPlace):
 
 
 def large_head(seed: int) -> ViT:
-    """The mean token goes through a head with as many weights as `ByPlace` has there."""
+    """Make it with the mean token, and a head with as many weights as `ByPlace` has there."""
     model = whole(seed, pool="mean")
     model.head = nn.Sequential(nn.Linear(48, 130), nn.GELU(), nn.Linear(130, 10))
     return model
@@ -149,7 +148,7 @@ def cnn(seed: int) -> nn.Module:
     return nn.Sequential(*layers, nn.Flatten(), nn.Linear(4 * 64, 10))
 
 
-MAKERS: dict[str, Callable[[int], nn.Module]] = {
+MAKERS: dict[str, Make] = {
     "the whole model": whole,
     "no positions": partial(positions, times=0.0, learns=False),
     "positions 0, free to learn": partial(positions, times=0.0),
@@ -175,90 +174,79 @@ MAKERS: dict[str, Callable[[int], nn.Module]] = {
     "MLP": mlp,
     "CNN": cnn,
 }
-SHUFFLED = ("the whole model", "MLP", "CNN")  # these on shuffled pixels, too
-LONGER = SHUFFLED  # these with four times the steps
-MORE = (*SHUFFLED, "mean for cls", "no attention, mean", "head by place")  # from 1,239 digits
+PLAIN = ("the whole model", "MLP", "CNN")  # these on shuffled pixels, and with four times the steps
+MORE = (*PLAIN, "mean for cls", "no attention, mean", "head by place")  # from 1,239 digits
 
 # The measurement ----------------------------------------------------------------------------------
 
 
 def shuffled(data: ImageDataset) -> ImageDataset:
-    """The pictures with their pixels in another order, the same in all."""
+    """Put the pictures' pixels in another order, the same in all."""
     order = torch.randperm(64, generator=torch.Generator().manual_seed(0))
     images = data.images.flatten(1)[:, order].view_as(data.images)
     return ImageDataset(images, data.labels, data.classes)
 
 
+def score(make: Make, seed: int, train_on: ImageDataset, val: ImageDataset, epochs: int) -> float:
+    """Train with this seed, and count the right answers on val, in %."""
+    model = make(seed)
+    train(model, train_on, epochs, lr=RATE, batch_size=BATCH, seed=seed)
+    return round(100 * evaluate(model, val, batch_size=2000)[1], 1)
+
+
+def nearest_neighbour(train_on: ImageDataset, val: ImageDataset) -> float:
+    """Count the right answers where each picture is called what the nearest other one is."""
+    exact = "donot_use_mm_for_euclid_dist"  # the quick way rounds, and ties would differ
+    pair = val.images.flatten(1), train_on.images.flatten(1)
+    answers = train_on.labels[torch.cdist(*pair, compute_mode=exact).argmin(dim=1)]
+    return round(100 * (answers == val.labels).double().mean().item(), 1)
+
+
 def parts() -> tuple[ImageDataset, ImageDataset, ImageDataset]:
-    """199 digits to learn from, 1,239 to judge by, and 359 for a test."""
-    rest, test = digits()
-    val, few = split(rest, 0.14, seed=0)
+    """Give 199 digits to learn from, 1,239 to judge by, and 359 for a test."""
+    others, test = digits()
+    val, few = split(others, 0.14, seed=0)
     return few, val, test
 
 
-def score(
-    make: Callable[[int], nn.Module],
-    seed: int,
-    known: ImageDataset,
-    judge: ImageDataset,
-    epochs: int = EPOCHS,
-) -> float:
-    """Train with this seed, and count the right answers, in %."""
-    model = make(seed)
-    train(model, known, epochs, lr=RATE, batch_size=BATCH, seed=seed)
-    return round(100 * evaluate(model, judge, batch_size=2000)[1], 1)
-
-
-def neighbour(known: ImageDataset, judge: ImageDataset) -> float:
-    exact = "donot_use_mm_for_euclid_dist"  # the quick way rounds, and ties would differ
-    apart = torch.cdist(judge.images.flatten(1), known.images.flatten(1), compute_mode=exact)
-    said = known.labels[apart.argmin(dim=1)]
-    return round(100 * (said == judge.labels).double().mean().item(), 1)
-
-
 def plan() -> dict[str, dict[str, Callable[[int], float]]]:
-    """What is to be measured: for each table and variant a function of the seed."""
+    """Give for each table and variant a function of the seed that measures it."""
     few, val, test = parts()
-    mixed = shuffled(few), shuffled(val)
+    tables = {  # variants, what they learn from, what they are judged by, epochs
+        "few": (MAKERS, few, val, EPOCHS),
+        "shuffled": (PLAIN, shuffled(few), shuffled(val), EPOCHS),
+        "more": (MORE, val, test, 7),
+        "longer": (PLAIN, few, val, 4 * EPOCHS),
+    }
     return {
-        "few": {name: partial(score, make, known=few, judge=val) for name, make in MAKERS.items()},
-        "shuffled": {
-            name: partial(score, MAKERS[name], known=mixed[0], judge=mixed[1]) for name in SHUFFLED
-        },
-        "more": {
-            name: partial(score, MAKERS[name], known=val, judge=test, epochs=7) for name in MORE
-        },
-        "longer": {
-            name: partial(score, MAKERS[name], known=few, judge=val, epochs=4 * EPOCHS)
-            for name in LONGER
-        },
+        table: {
+            name: partial(score, MAKERS[name], train_on=train_on, val=val, epochs=epochs)
+            for name in names
+        }
+        for table, (names, train_on, val, epochs) in tables.items()
     }
 
 
 def main(file: Path = FILE) -> None:
+    """Measure what the file lacks, and store each variant when it is there."""
     torch.set_num_threads(1)
-    found: dict[str, Any] = json.loads(file.read_text("utf-8")).get("learning", {})
-    found["made"] = {
-        "processor": platform.machine(),
-        "python": platform.python_version(),
-        "torch": torch.__version__,
-    }
     few, val, test = parts()
-    found["recipe"] = {"epochs": EPOCHS, "batch": BATCH, "rate": RATE, "seeds": len(SEEDS)}
-    found["neighbour"] = {
-        "few": neighbour(few, val),
-        "shuffled": neighbour(shuffled(few), shuffled(val)),
-        "more": neighbour(val, test),
+    learning: dict[str, Any] = stored(file).get("learning", {}) | {
+        "made": machine(),
+        "recipe": {"epochs": EPOCHS, "batch": BATCH, "rate": RATE, "seeds": len(SEEDS)},
+        "neighbour": {
+            "few": nearest_neighbour(few, val),
+            "shuffled": nearest_neighbour(shuffled(few), shuffled(val)),
+            "more": nearest_neighbour(val, test),
+        },
     }
     for table, variants in plan().items():
-        shares = found.setdefault(table, {})
+        shares = learning.setdefault(table, {})
         for name, measure in variants.items():
             if len(shares.get(name, [])) != len(SEEDS):
                 shares[name] = [measure(seed) for seed in SEEDS]
                 print(table, name, shares[name], flush=True)
-                stored = json.loads(file.read_text("utf-8")) | {"learning": found}
-                text = json.dumps(stored, indent=1, ensure_ascii=False) + "\n"
-                file.write_text(text, encoding="utf-8")
+                store(file, learning=learning)
 
 
 if __name__ == "__main__":

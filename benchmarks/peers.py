@@ -1,4 +1,4 @@
-"""The models that the bench compares: the same ViT, as other libraries build it.
+"""The models that speed.py compares: the same ViT, as other libraries build it.
 
 Each function takes a ViTConfig and gives a model from images (B, C, H, W) to logits (B, classes);
 it raises ImportError where its library is missing. All compute the same thing: pre-norm blocks, erf
@@ -11,8 +11,13 @@ from math import prod
 import torch
 from torch import Tensor, nn
 
-from tests.bench_runs import some_images
-from vit_steps import PatchEmbedding, TokenEmbedding, ViT, ViTConfig
+from vit_steps import PatchEmbedding, TokenEmbedding, ViT, ViTConfig, grid_size
+
+
+def random_images(c: ViTConfig, batch: int) -> Tensor:
+    """Draw a batch (B, C, H, W) for a model of these sizes."""
+    rows, cols = grid_size(c.image_size, c.patch_size)
+    return torch.randn(batch, c.in_channels, rows * c.patch_size, cols * c.patch_size)
 
 
 class TorchViT(nn.Module):
@@ -41,6 +46,7 @@ class TorchViT(nn.Module):
 
 
 def timm(c: ViTConfig) -> nn.Module:
+    """Build timm's, whose attention is fused too."""
     from timm.models.vision_transformer import VisionTransformer
 
     return VisionTransformer(
@@ -67,7 +73,7 @@ class LogitsOnly(nn.Module):
 
 
 def transformers(c: ViTConfig) -> nn.Module:
-    """With fused attention, which transformers calls sdpa."""
+    """Build theirs with fused attention, which transformers calls sdpa."""
     from transformers import ViTConfig as TheirConfig
     from transformers import ViTForImageClassification
 
@@ -87,9 +93,9 @@ def transformers(c: ViTConfig) -> nn.Module:
 
 
 def vit_pytorch(c: ViTConfig) -> nn.Module:
-    """Without its two norms around the patches, and with biases: the paper's model, as the others.
+    """Build it without its two norms around the patches, and with biases, as the others are.
 
-    Both changes make it do what the others do; the first also makes it a little faster.
+    The first change also makes it a little faster.
     """
     from vit_pytorch import ViT as TheirViT
 
@@ -124,15 +130,22 @@ PEERS = {
 
 
 def build(c: ViTConfig) -> dict[str, nn.Module]:
-    """Each peer's model, if its library is there, asserted to be of one size."""
+    """Build each peer's model whose library is there.
+
+    Raises:
+        RuntimeError: one has another number of parameters than ours, or gives no logits.
+    """
     models = {}
     for name, make in PEERS.items():
         with suppress(ImportError):
             models[name] = make(c)
-    wanted = sum(p.numel() for p in models["vit_steps"].parameters())
+    parameters = {name: sum(p.numel() for p in m.parameters()) for name, m in models.items()}
     for name, model in models.items():
-        got = sum(p.numel() for p in model.parameters())
-        assert got == wanted, f"{name} has {got} parameters where ours has {wanted}"
+        if parameters[name] != parameters["vit_steps"]:
+            counts = f"{parameters[name]} parameters where ours has {parameters['vit_steps']}"
+            raise RuntimeError(f"{name} has {counts}")
         with torch.no_grad():
-            assert model(some_images(c, 1)).shape == (1, c.num_classes), name
+            shape = tuple(model(random_images(c, 1)).shape)
+        if shape != (1, c.num_classes):
+            raise RuntimeError(f"{name} gives {shape} where logits are (1, {c.num_classes})")
     return models

@@ -1,16 +1,15 @@
-"""What leaving out √d costs, as lesson 04 draws it: `python -m tests.bench_scale`, half an hour.
+"""Measure what leaving out √d costs, as lesson 04 draws it, in half an hour.
 
-It writes "scale" into vit_course/plots/measured.json and leaves the rest of that file alone. Kept
-are shares of right answers in %, one a seed; all forms get the same seeds.
+`python -m benchmarks.sqrt_d` writes "scale" into vit_course/plots/measured.json: shares of right
+answers in %, one a seed; all forms get the same seeds.
 """
 
-import json
-import platform
 from pathlib import Path
 
 import torch
 from torch import Tensor, nn
 
+from benchmarks.storing import machine, store
 from vit_course.plots.scores import FILE
 from vit_steps import MultiHeadAttention, PatchEmbedding, TokenEmbedding, ViT, ViTConfig
 from vit_steps.attention import scaled_dot_product_attention
@@ -30,7 +29,7 @@ FORMS = {  # is there a scale, do queries start √d smaller, are their steps �
 
 
 class WithoutScale(MultiHeadAttention):
-    """The layer whose scores are not divided."""
+    """Attention whose scores are not divided."""
 
     def forward(self, x: Tensor, mask: Tensor | None = None, return_attention: bool = False):
         q, k, v = split_qkv(self.qkv(x), self.num_heads)
@@ -57,71 +56,66 @@ class Reader(nn.Module):
 
 
 def whole_vit(attention: type[nn.Module], heads: int) -> ViT:
-    """The ViT of lesson 06, small, with its own first weights."""
+    """Make the ViT of lesson 06, small, with its own first weights."""
     sizes = dict(image_size=8, patch_size=2, in_channels=1, num_classes=10)
     model = ViT(ViTConfig(**sizes, embed_dim=WIDTH, depth=2, num_heads=heads))
     for block in model.blocks:
         if not isinstance(block.attn, attention):
-            begun = block.attn.state_dict()
+            weights = block.attn.state_dict()
             block.attn = attention(WIDTH, heads)
-            block.attn.load_state_dict(begun)
+            block.attn.load_state_dict(weights)
     return model
 
 
-def trained(form: str, seed: int, rate: float, heads: int = 0, steps: int = STEPS) -> float:
+def train_form(form: str, seed: int, rate: float, heads: int = 0, steps: int = STEPS) -> float:
     """Train, and count the right answers to held-out digits, in %. With heads it is a whole ViT."""
     scaled, small_start, small_steps = FORMS[form]
-    seen, unseen = digits()
+    data, test = digits()
     attention = MultiHeadAttention if scaled else WithoutScale
     torch.manual_seed(seed)
     model = (whole_vit(attention, heads) if heads else Reader(attention)).double()
     layers = [part for part in model.modules() if isinstance(part, MultiHeadAttention)]
-    rows = [p.data[:WIDTH] for layer in layers for p in layer.qkv.parameters()]  # of the queries
+    queries = [p.data[:WIDTH] for layer in layers for p in layer.qkv.parameters()]
     root = (WIDTH // (heads or 1)) ** 0.5
     if small_start:
-        for part in rows:
-            part /= root
+        for rows in queries:
+            rows /= root
     optimizer = torch.optim.Adam(model.parameters(), lr=rate, eps=TINY)
     for _ in range(steps):
-        picked = torch.randint(len(seen), (BATCH,))
-        before = [part.clone() for part in rows]
-        train_step(model, optimizer, seen.images[picked].double(), seen.labels[picked])
+        batch = torch.randint(len(data), (BATCH,))
+        before = [rows.clone() for rows in queries]
+        train_step(model, optimizer, data.images[batch].double(), data.labels[batch])
         if small_steps:
-            for part, old in zip(rows, before, strict=True):
-                part.copy_(old + (part - old) / root)
+            for rows, old in zip(queries, before, strict=True):
+                rows.copy_(old + (rows - old) / root)
     with torch.no_grad():
-        answers = model(unseen.images.double()).argmax(dim=-1)
-    return round(100 * (answers == unseen.labels).double().mean().item(), 1)
+        answers = model(test.images.double()).argmax(dim=-1)
+    return round(100 * (answers == test.labels).double().mean().item(), 1)
 
 
-def everything() -> dict:
-    found = {
-        "made": {
-            "processor": platform.machine(),
-            "python": platform.python_version(),
-            "torch": torch.__version__,
-        },
+def measure_all() -> dict:
+    """Train all forms at all rates, and two of them as whole ViTs."""
+
+    def shares(form: str, rate: float, heads: int = 0) -> list[float]:
+        found = [train_form(form, seed, rate, heads) for seed in range(SEEDS)]
+        print(form, rate, heads, found, flush=True)
+        return found
+
+    return {
+        "made": machine(),
         "steps": STEPS,
-        "reader": {},
-        "ViT": {},
+        "reader": {form: {str(rate): shares(form, rate) for rate in RATES} for form in FORMS},
+        "ViT": {
+            str(heads): {form: shares(form, 0.001, heads) for form in list(FORMS)[:2]}
+            for heads in (1, 4)
+        },
     }
-    for form in FORMS:
-        for rate in RATES:
-            shares = [trained(form, seed, rate) for seed in range(SEEDS)]
-            found["reader"].setdefault(form, {})[str(rate)] = shares
-            print(form, rate, shares, flush=True)
-    for heads in (1, 4):
-        for form in ("divided by √d", "not divided"):
-            shares = [trained(form, seed, 0.001, heads) for seed in range(SEEDS)]
-            found["ViT"].setdefault(str(heads), {})[form] = shares
-            print("ViT", heads, form, shares, flush=True)
-    return found
 
 
 def main(file: Path = FILE) -> None:
+    """Measure all, and store it at the end."""
     torch.set_num_threads(1)
-    stored = json.loads(file.read_text("utf-8")) | {"scale": everything()}
-    file.write_text(json.dumps(stored, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    store(file, scale=measure_all())
 
 
 if __name__ == "__main__":

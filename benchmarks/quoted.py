@@ -1,0 +1,185 @@
+"""Measure the trainings whose results lessons tell without running them, in over an hour.
+
+`python -m benchmarks.quoted` writes "quoted" into vit_course/plots/measured.json: shares of right
+answers in %, one a seed; all variants of a comparison get the same seeds. With names of
+comparisons, only these are made anew. tests/test_quoted.py compares lessons with what is stored.
+"""
+
+import sys
+from collections.abc import Callable, Sequence
+from functools import partial
+from math import ceil
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from benchmarks.storing import store, stored
+from images.handwriting import drawn
+from vit_course.canvases import hands, scattered
+from vit_course.checks import museum
+from vit_course.plots.scores import FILE
+from vit_steps import ViT, ViTConfig
+from vit_steps.training import (
+    decay_groups,
+    evaluate,
+    fit,
+    load_data,
+    recipe,
+    train,
+    train_step,
+    warmup_cosine,
+)
+from vit_steps.training.data import digits
+from vit_steps.training.dataset import ImageDataset
+
+CANVAS = dict(image_size=16, patch_size=4, in_channels=1, num_classes=10, embed_dim=64)
+
+
+class OnlyClsReads(ViT):
+    """Let each patch read from itself alone, and cls from all."""
+
+    def forward(self, images: Tensor) -> Tensor:
+        x = self.tokens(self.patch_embed(images))
+        mask = torch.eye(x.shape[1], dtype=torch.bool)
+        mask[0] = True
+        return self.head(self.norm(self.blocks(x, mask))[:, 0])
+
+
+class NoMLP(nn.Module):
+    """In place of an MLP it adds nothing to the stream."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.zeros_like(x)
+
+
+def new_vit(seed: int, depth: int = 2, kind: type[ViT] = ViT) -> ViT:
+    """Make a model for canvases of 16 pixels a side."""
+    torch.manual_seed(seed)
+    return kind(ViTConfig(**CANVAS, depth=depth, num_heads=4))
+
+
+def share(model: nn.Module, data: ImageDataset) -> float:
+    """Give the share of right answers in %."""
+    return round(100 * evaluate(model, data)[1], 1)
+
+
+def on_digits(seed: int, positions: float = 1, **changes: object) -> float:
+    """Train as the command does; the start of the positions is multiplied by a number."""
+    data, val, test = load_data("digits")
+    model, options = recipe("digits", data, seed=seed, **changes)
+    model.tokens.pos_embed.data *= positions
+    fit(model, data, val, device="cpu", progress=False, **options)
+    return share(model, test)
+
+
+def who_reads(seed: int, kind: type[ViT]) -> float:
+    """Train shortly on scattered digits, and test on others."""
+    model = new_vit(seed, kind=kind)
+    train(model, scattered(20_000), 8, seed=seed)
+    return share(model, scattered(2000, seed=1, held_out=True))
+
+
+def never_had(seed: int, mlps: bool) -> float:
+    """Train the stored reader's sizes on its kind of pictures, with MLPs or without."""
+    model = new_vit(seed, depth=4)
+    for block in model.blocks:
+        block.mlp = block.mlp if mlps else NoMLP()
+    train(model, scattered(30_000), 5, seed=seed)
+    return share(model, scattered(2000, seed=1, held_out=True))
+
+
+def lesson_07(seed: int) -> float:
+    """Train what lesson 07 trains, and test on drawings by hand."""
+    model = new_vit(seed)
+    train(model, drawn(20_000), 8, seed=seed)
+    return share(model, hands())
+
+
+def why_adamw(
+    seed: int, sgd: bool = False, warmup: float = 0.1, steady: bool = False,
+    xavier: bool = False, lr: float = 2e-3,
+) -> float:  # fmt: skip
+    """Train as lesson 07 at half its length, with something changed, and test on 2,000 more."""
+    model = new_vit(seed)
+    linears = [module for module in model.blocks.modules() if isinstance(module, nn.Linear)]
+    if xavier:
+        for linear in linears:
+            nn.init.xavier_uniform_(linear.weight)
+    if sgd:
+        optimizer: torch.optim.Optimizer = torch.optim.SGD(model.parameters(), lr, momentum=0.9)
+    else:
+        optimizer = torch.optim.AdamW(decay_groups(model, 0.05))
+    data, generator, step = drawn(20_000), torch.Generator().manual_seed(seed), 0
+    steps = 4 * ceil(len(data) / 64)
+    while step < steps:
+        for batch in torch.randperm(len(data), generator=generator).split(64):
+            rate = 1 if steady else warmup_cosine(step, steps, warmup)
+            for group in optimizer.param_groups:
+                group["lr"] = lr * rate
+            train_step(model, optimizer, *data[batch])
+            step += 1
+    return share(model, drawn(2000, seed=2))
+
+
+def of_2021(seed: int, mended: bool) -> float:
+    """Train lesson 12's hook: the attention of exhibit 1, as published or mended."""
+    data, test = digits()
+    config = ViTConfig(8, 2, 1, num_classes=10, embed_dim=48, depth=2, num_heads=4)
+    torch.manual_seed(seed)
+    model = museum.patient(1, mended, config)
+    train(model, data, epochs=8, lr=4e-3, seed=seed)
+    return share(model, test)
+
+
+KINDS = {"AdamW": {}, "no warm-up": dict(warmup=0), "steady": dict(steady=True)}
+KINDS |= {f"SGD {lr}": dict(sgd=True, lr=lr) for lr in (0.01, 0.03, 0.1, 0.3)}
+COMPARED: dict[str, tuple[int, dict[str, Callable[[int], float]]]] = {
+    "02 start of positions": (
+        3,
+        {
+            "0.02": partial(on_digits, positions=0.1, epochs=12),
+            "0.2": partial(on_digits, epochs=12),
+        },
+    ),
+    "03 heads": (5, {str(heads): partial(on_digits, num_heads=heads) for heads in (1, 4)}),
+    "03 who reads": (
+        3,
+        {"only cls": partial(who_reads, kind=OnlyClsReads), "all": partial(who_reads, kind=ViT)},
+    ),
+    "05 MLPs never had": (
+        3,
+        {"without": partial(never_had, mlps=False), "whole": partial(never_had, mlps=True)},
+    ),
+    "07 seeds": (3, {"hands": lesson_07}),
+    **{
+        f"07 why AdamW, {start}": (
+            3,
+            {
+                name: partial(why_adamw, xavier=start == "Xavier", **options)
+                for name, options in KINDS.items()
+            },
+        )
+        for start in ("0.02", "Xavier")
+    },
+    "12 the attention of 2021": (
+        4,
+        {"published": partial(of_2021, mended=False), "mended": partial(of_2021, mended=True)},
+    ),
+}
+
+
+def main(names: Sequence[str] = (), file: Path = FILE) -> None:
+    """Measure these comparisons, or all, and store each when it is there."""
+    torch.set_num_threads(1)
+    for name in names or COMPARED:
+        seeds, variants = COMPARED[name]
+        shares: dict[str, list[float]] = {}
+        for variant, measure in variants.items():
+            shares[variant] = [measure(seed) for seed in range(seeds)]
+            print(name, variant, shares[variant], flush=True)
+        store(file, quoted=stored(file).get("quoted", {}) | {name: shares})
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
