@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 
 import hygiene
@@ -39,10 +40,43 @@ def test_each_command_helps_and_refuses_what_it_does_not_know(name, capsys):
     with pytest.raises(SystemExit, match="0"):
         command.main([name, "--help"])
     assert f"python -m vit_course {name}" in capsys.readouterr().out
-    if name != "start":  # whose other options are JupyterLab's
-        with pytest.raises(SystemExit, match="2"):
-            command.main([name, *["x"] * (name in ("address", "grade")), "--unknown"])
-        assert "unrecognized arguments: --unknown" in capsys.readouterr().err
+    with pytest.raises(SystemExit, match="2"):
+        command.main([name, *["x"] * (name in ("address", "grade")), "--unknown"])
+    assert capsys.readouterr().err.startswith(f"{name} has no option --unknown: ")
+
+
+@pytest.mark.parametrize(
+    ("options", "passed_on"),
+    [
+        ("--no-lab", None),
+        ("--no-lab --without-solution", None),
+        ("--no-lab --no-browser", None),
+        ("--no-lab lessons", None),
+        ("--without-solution", None),
+        ("--no-browser --port=8889 --fold=x", None),
+        ("--no-browser --port 8889 -y --ServerApp.token=x", True),
+    ],
+)
+def test_start_refuses_what_neither_it_nor_jupyterlab_knows(
+    options, passed_on, tmp_path, monkeypatch, capsys
+):
+    opened = []
+    monkeypatch.setattr(command.lab, "open_lab", lambda folder, rest: opened.append(rest) or 0)
+    copy = tmp_path / "copy"
+    with nullcontext() if options == "--no-lab" else pytest.raises(SystemExit) as end:
+        command.main(["start", "--folder", str(copy), *options.split()])
+    error = capsys.readouterr().err
+    if options == "--no-lab":
+        assert copy.exists()
+    elif passed_on:
+        assert (end.value.code, opened) == (0, [options.split()])
+    else:
+        assert end.value.code == 2
+        assert re.fullmatch(
+            r"start .*has no option (--without-solution|--no-browser|--fold=x|lessons): .*\n", error
+        )
+        assert not copy.exists()
+        assert opened == []
 
 
 def test_the_help_names_all_commands(capsys):

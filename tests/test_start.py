@@ -86,6 +86,14 @@ def test_the_copy_and_the_learners_file_are_ignored_by_git():
         assert subprocess.run(["git", "check-ignore", "-q", name], cwd=lessons.ROOT).returncode == 0
 
 
+@pytest.mark.parametrize("below", ["", "course"])
+def test_a_file_in_place_of_the_folder_is_refused_in_a_sentence(tmp_path, below):
+    file = tmp_path / "notes.txt"
+    file.touch()
+    with pytest.raises(ValueError, match=r"notes\.txt is a file, and the copy needs a folder"):
+        start.lay(file / below)
+
+
 def test_a_second_start_changes_nothing(house):
     _, copy = house
     start.lay(copy)

@@ -26,6 +26,8 @@ def lay(folder: Path, solutions: bool | None = None) -> list[str]:
     """
     from vit_steps.files import write_whole  # brings torch, which the other commands do not need
 
+    if file := next((path for path in (folder, *folder.parents) if path.is_file()), None):
+        raise ValueError(f"{file} is a file, and the copy needs a folder: name another one")
     record = folder / ".jupyter" / "laid.json"
     record.parent.mkdir(parents=True, exist_ok=True)
     laid = json.loads(record.read_text(encoding="utf-8")) if record.exists() else {}
