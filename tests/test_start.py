@@ -11,7 +11,7 @@ import hygiene
 import nbformat
 import pytest
 
-from vit_course import checks, lab, lessons, moved, start
+from vit_course import checks, lab, lessons, start
 from vit_course.checks.keeping import PIECES
 from vit_steps import files
 
@@ -210,62 +210,6 @@ def test_stopped_at_any_write_it_goes_on_and_loses_nothing(house, monkeypatch, s
     assert code_of(copy / "00_start_here.ipynb") == "the_course = 'newer'"
     assert code_of(copy / "solutions/01_patches_solutions.ipynb") == "the_course = 'newer'"
     assert any(line.endswith(": 01_patches.ipynb") for line in told)
-
-
-def test_an_older_copys_imports_are_told_with_what_to_write(house):
-    _, copy = house
-    start.lay(copy)
-    old = "import vit_steps\nfrom vit_steps import checks, plots\nplots.sharp()\nchecks.x("
-    write(copy / LESSON, old)
-    write(copy / "00_start_here.ipynb", f"{old}\nfrom vit_steps import ViTConfig, doctor")
-    (copy / "my_vit.py").write_text("from vit_steps.heads import split_heads\nx = 1")
-    *_, both, one = start.lay(copy)
-    wanted = "in place of `from vit_steps import checks, plots`, write `from vit_course import "
-    assert both == f"In 00_start_here.ipynb, {LESSON}, {wanted}checks, plots`."
-    assert one.startswith("In 00_start_here.ipynb, in place of `from vit_steps import ViTConfig, d")
-    assert one.endswith("write `from vit_steps import ViTConfig; import vit_doctor as doctor`.")
-
-
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        ("from vit_steps.heads import split_heads  # the course's", None),
-        ("from vit_steps import ViT, training", None),
-        ("from vit_steps.training import load_model", None),
-        ("from vit_steps import explorer", "from vit_course import explorer"),
-        ("from vit_steps.plots import sharp", "from vit_course.plots import sharp"),
-        ("    from vit_steps.doctor import examine", "from vit_doctor import examine"),
-        ("from vit_steps import doctor as dr", "import vit_doctor as dr"),
-        ("from vit_steps.long_gone import rollout", f"from {PIECES['rollout']} import rollout"),
-        ("from vit_steps.heads import nothing_of_this_name", ""),
-    ],
-)
-def test_an_import_is_told_only_where_it_no_longer_holds(old, new):
-    told = moved.advice({"my_vit.py": f"x = 1\n{old}\n"})
-    if new is None:
-        assert told == []
-    else:
-        begin = f"In my_vit.py, in place of `{old.strip()}`, "
-        assert told == [begin + (f"write `{new}`." if new else f"{moved.GONE}.")]
-        exec(new)
-
-
-def test_the_quizs_older_call_is_told():
-    (told,) = moved.advice({"07_training.ipynb": "checks.question(7, 1, 'a')\nchecks.quiz(7)"})
-    assert told == (
-        "In 07_training.ipynb, in place of `checks.question(…)`, write `checks.quiz(N)`."
-    )
-
-
-def test_a_folder_that_git_left_behind_is_no_module(tmp_path, monkeypatch):
-    import vit_steps
-
-    (tmp_path / "plots" / "__pycache__").mkdir(parents=True)
-    monkeypatch.setattr(vit_steps, "__path__", [*vit_steps.__path__, str(tmp_path)])
-    assert moved.place_of("vit_steps", "plots") == "vit_course"
-    assert moved.place_of("vit_steps.plots", "sharp") == "vit_course.plots"
-    monkeypatch.delitem(sys.modules, "vit_steps.plots")
-    monkeypatch.delattr(vit_steps, "plots")
 
 
 @pytest.mark.skipif(not shutil.which("bash"), reason="needs bash")
