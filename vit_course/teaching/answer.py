@@ -221,7 +221,7 @@ class Ask:
         self.write(["ask", self.number, list(inputs), options])
         result = self.read()
         if isinstance(result, Raised):
-            kind = getattr(builtins, result.kind, None)
+            kind = getattr(builtins, result.kind, RuntimeError)
             known = isinstance(kind, type) and issubclass(kind, Exception)
             raise (kind if known else RuntimeError)(f"{result.kind}, outside")
         return result

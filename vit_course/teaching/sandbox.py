@@ -123,8 +123,8 @@ def ready(hidden: Sequence[Path] = ()) -> None:
         raise RuntimeError(NEEDED.format(why=f"bubblewrap fails: {done.stderr.strip()[:300]}"))
     if readable := done.stdout.splitlines()[1:]:
         raise RuntimeError(
-            f"a submission could read {readable[0]}, since /usr, and all of this Python's folder, are "
-            "open to it: move it, into your home for instance"
+            f"a submission could read {readable[0]}, since /usr, and all of this Python's folder, "
+            "are open to it: move it, into your home for instance"
         )
 
 
