@@ -5,7 +5,6 @@ import re
 import shutil
 import subprocess
 import sys
-from contextlib import nullcontext
 from pathlib import Path
 
 import hygiene
@@ -45,38 +44,40 @@ def test_each_command_helps_and_refuses_what_it_does_not_know(name, capsys):
     assert capsys.readouterr().err.startswith(f"{name} has no option --unknown: ")
 
 
+@pytest.fixture
+def opened(monkeypatch):
+    """The options with which `start` opens JupyterLab."""
+    calls = []
+    monkeypatch.setattr(command.lab, "open_lab", lambda folder, options: calls.append(options) or 0)
+    return calls
+
+
 @pytest.mark.parametrize(
-    ("options", "passed_on"),
+    ("options", "unknown"),
     [
-        ("--no-lab", None),
-        ("--no-lab --without-solution", None),
-        ("--no-lab --no-browser", None),
-        ("--no-lab lessons", None),
-        ("--without-solution", None),
-        ("--no-browser --port=8889 --fold=x", None),
-        ("--no-browser --port 8889 -y --ServerApp.token=x", True),
+        ("--no-lab --without-solution", "--without-solution"),
+        ("--no-lab --no-browser", "--no-browser"),
+        ("--no-lab lessons", "lessons"),
+        ("--without-solution", "--without-solution"),
+        ("--no-browser --port=8889 --fold=x", "--fold=x"),
     ],
 )
-def test_start_refuses_what_neither_it_nor_jupyterlab_knows(
-    options, passed_on, tmp_path, monkeypatch, capsys
+def test_start_refuses_what_nothing_takes_and_lays_nothing(
+    options, unknown, opened, tmp_path, capsys
 ):
-    opened = []
-    monkeypatch.setattr(command.lab, "open_lab", lambda folder, rest: opened.append(rest) or 0)
     copy = tmp_path / "copy"
-    with nullcontext() if options == "--no-lab" else pytest.raises(SystemExit) as end:
+    with pytest.raises(SystemExit, match="2"):
         command.main(["start", "--folder", str(copy), *options.split()])
     error = capsys.readouterr().err
-    if options == "--no-lab":
-        assert copy.exists()
-    elif passed_on:
-        assert (end.value.code, opened) == (0, [options.split()])
-    else:
-        assert end.value.code == 2
-        assert re.fullmatch(
-            r"start .*has no option (--without-solution|--no-browser|--fold=x|lessons): .*\n", error
-        )
-        assert not copy.exists()
-        assert opened == []
+    assert re.fullmatch(rf"start( --no-lab)? has no option {unknown}: .*\n", error)
+    assert (copy.exists(), opened) == (False, [])
+
+
+def test_start_hands_jupyterlabs_own_options_on(opened, tmp_path):
+    options = ["--no-browser", "--port", "8889", "-y", "--ServerApp.token=x"]
+    with pytest.raises(SystemExit, match="0"):
+        command.main(["start", "--folder", str(tmp_path), *options])
+    assert opened == [options]
 
 
 def test_the_help_names_all_commands(capsys):
@@ -178,6 +179,7 @@ def test_an_address_or_a_tag_that_colab_cannot_open_is_refused(copy):
 # Running -----------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_running_leaves_notebooks_clean_and_stores_nothing_live(tmp_path, monkeypatch):
     monkeypatch.setattr(minutes, "fill_in", lambda: None)  # in the course's own pages
     clean, live = tmp_path / "clean.ipynb", tmp_path / "live.ipynb"
