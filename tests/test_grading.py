@@ -71,6 +71,7 @@ def judged(name: str, *cells: str, **limits) -> str:
 
 # Hostile work ------------------------------------------------------------------------------------
 
+ENDLESS = "without end|too large"  # attacks that are stopped
 STARRED = [what for what in ATTACKS if what.startswith("*")]
 
 
@@ -101,7 +102,7 @@ def attacked(what: str, targets: dict) -> tuple[str, float]:
     """What is said of an attack, and the seconds that it took."""
     task = "trust_split" if what.startswith("trust_split:") else "split_heads"
     start = time.monotonic()
-    seconds = 6 if "without end" in what else 50
+    seconds = 6 if re.search(ENDLESS, what) else 50
     message = judged(task, work.aimed(ATTACKS[what], **targets), seconds=seconds, megabytes=1000)
     return message, time.monotonic() - start
 
@@ -144,7 +145,9 @@ def test_an_attack_gains_nothing_and_harms_nothing(what, attacks):
     assert message != "right"
     assert not re.search("loot|another's", message)
     assert seconds < 60
-    assert ("it was stopped after" in message) <= ("without end" in what)  # so it was tried
+    assert ("it was stopped after" in message) <= bool(
+        re.search(ENDLESS, what)
+    )  # else it was not tried
 
 
 @pytest.mark.slow
