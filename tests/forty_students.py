@@ -24,15 +24,15 @@ plt.plot([1, 2])
 plt.show()
 """
 FROM_PACKAGE = """import vit_steps
-def {0}(*given, **options):
-    return vit_steps.{0}(*given, **options)"""
+def {0}(*inputs, **options):
+    return vit_steps.{0}(*inputs, **options)"""
 FROM_CHECK = DEEDS["split_heads"].replace("split_heads", "{0}")
 FROM_UNSEEN = "from vit_course.teaching.unseen import TASKS\n{0} = TASKS['{0}'].reference"
 
 
 @dataclass
 class Student:
-    """What one hands in: right answers, but for what is told here.
+    """What one hands in: right answers, but for what these say.
 
     Args:
         lesson: the assignment.
@@ -62,13 +62,13 @@ class Student:
 
     def answers(self, tasks: list[str]) -> dict[str, str]:
         """The cells of these tasks."""
-        found = {}
+        cells = {}
         for task in tasks[: self.done]:
-            choice = [f"{work.GIVEN}\n{TASKS[task].answer}", *work.right_answers(task)]
-            own = self.each(task) if self.each else choice[self.style % len(choice)]
+            choice = [f"{work.IMPORTS}\n{TASKS[task].answer}", *work.right_answers(task)]
+            answer = self.each(task) if self.each else choice[self.style % len(choice)]
             check = "" if self.lesson.endswith(ENDING) else f"\n\nchecks.{task}({task})"
-            found[task] = self.above + self.instead.get(task, own + check)
-        return found
+            cells[task] = self.above + self.instead.get(task, answer + check)
+        return cells
 
     def deserves(self, points: dict[str, int], kind: str) -> dict[str, float]:
         """The points of each task."""
@@ -77,34 +77,36 @@ class Student:
         return {task: 0 if task in lost else points[task] for task in points}
 
 
-def styled(how: str) -> dict:
+def styled(style: str) -> dict:
     """One of the honest styles of `split_heads`: its cell, and those above and below it."""
-    cells = HONEST[how]
+    cells = HONEST[style]
     own = max(number for number, cell in enumerate(cells) if "split_heads" in cell)
 
     def change(book) -> None:
-        here = next(n for n, cell in enumerate(book.cells) if grade_id(cell) == "split_heads")
+        number = next(n for n, cell in enumerate(book.cells) if grade_id(cell) == "split_heads")
         new = [nbformat.v4.new_code_cell(cell) for cell in cells]
-        book.cells[here : here + 1] = [*new[:own], book.cells[here], *new[own + 1 :]]
+        book.cells[number : number + 1] = [*new[:own], book.cells[number], *new[own + 1 :]]
 
-    return dict(does=how, instead={"split_heads": cells[own]}, change=change)
+    return {"does": style, "instead": {"split_heads": cells[own]}, "change": change}
 
 
 def looked_up(task: str) -> str:
     """A table of the first trials of the check, and of what is right there."""
-    check, known = TASKS[task], {}
+    check, table = TASKS[task], {}
     first = Check(check.reference, check.trials[:2], {})
 
-    def note(*given):
-        result = check.reference(*given)
-        shown = f"torch.tensor({result.tolist()})" if torch.is_tensor(result) else repr(result)
-        known[str([x.tolist() if torch.is_tensor(x) else x for x in given])] = shown
+    def note(*inputs):
+        result = check.reference(*inputs)
+        text = f"torch.tensor({result.tolist()})" if torch.is_tensor(result) else repr(result)
+        table[str([x.tolist() if torch.is_tensor(x) else x for x in inputs])] = text
         return result
 
     first.judge(note)
-    table = "".join(f"    {key!r}: {shown},\n" for key, shown in known.items())
-    source = f"import torch\nKNOWN = {{\n{table}}}\n\ndef {task}(*given):\n    return KNOWN[str(["
-    source += "x.tolist() if torch.is_tensor(x) else x for x in given])]\n"
+    entries = "".join(f"    {key!r}: {text},\n" for key, text in table.items())
+    source = (
+        f"import torch\nKNOWN = {{\n{entries}}}\n\ndef {task}(*inputs):\n    return KNOWN[str(["
+    )
+    source += "x.tolist() if torch.is_tensor(x) else x for x in inputs])]\n"
     assert first.judge(check.made(source)) == "right"
     return source
 

@@ -1,6 +1,6 @@
 """What students hand in: right answers in many styles, notebooks as editors leave them, attacks.
 
-For test_grading.py, and for the class of forty.py.
+For test_grading.py, and for the class of forty.py. honest.txt and hostile.txt hold the cells.
 """
 
 import re
@@ -18,62 +18,19 @@ from vit_course.folding import checked
 from vit_course.teaching.assignments import grade_id
 from vit_course.teaching.unseen import TASKS
 
+
+def entries(file: str) -> dict[str, str]:
+    """The entries of a text beside this file, by what stands behind their `===`."""
+    text = Path(__file__).with_name(file).read_text("utf-8")
+    return dict(part.split("\n", 1) for part in re.split(r"(?m)^=== ", text)[1:])
+
+
 # Right answers -----------------------------------------------------------------------------------
 
-SPLIT = "    return rearrange(x, 'b n (h d) -> b h n d', h=num_heads)\n"
-HONEST = {  # as a notebook runs it: cells, of which the one with the check is the task's
-    "magics, help and the shell": [
-        f"%time x = 1\nrearrange?\nfiles = !ls\ndef split_heads(x, num_heads):\n{SPLIT}"
-    ],
-    "a cell magic": [f"%%time\ndef split_heads(x, num_heads):\n{SPLIT}"],
-    "a helper above": [f"def cut(x, num_heads):\n{SPLIT}", "split_heads = cut"],
-    "a helper below": [
-        "def split_heads(x, num_heads):\n    return cut(x, num_heads)\n"
-        "checks.split_heads(split_heads)",
-        f"def cut(x, num_heads):\n{SPLIT}",
-    ],
-    "another name": [f"def mine(x, num_heads):\n{SPLIT}\nchecks.split_heads(mine)"],
-    "in the cell above": [
-        f"def split_heads(x, num_heads):\n{SPLIT}",
-        "checks.split_heads(split_heads)",
-    ],
-    "files in the own folder": [
-        "import json\nwith open('sizes.json', 'w') as f:\n    json.dump([1], f)\n"
-        f"json.load(open('sizes.json'))\ndef split_heads(x, num_heads):\n{SPLIT}"
-    ],
-    "a picture and a print": [
-        f"def split_heads(x, num_heads):\n{SPLIT}\n"
-        "plots.picture(torch.zeros(1, 8, 8))\nprint(split_heads(torch.ones(1, 2, 4), 2))"
-    ],
-    "as IPython runs it": [
-        "from __future__ import annotations\nWIDE = 0\nfor WIDE in (1, 2):\n    pass",
-        "files = !ls\nlen(files)\n%time axes = 'b n (h d) -> b h n d'\n"
-        "def split_heads(x: Nowhere, num_heads):\n    display(x.shape)\n"
-        "    return rearrange(x, axes, h=num_heads * WIDE // 2)\n"
-        "if __name__ == '__main__':\n    told = checks.split_heads(split_heads)\nprint('done', _)",
-    ],
-    "another cell that never ends": [
-        "while True:\n    pass",
-        f"def split_heads(x, num_heads):\n{SPLIT}",
-    ],
-    "another cell that is not Python": ["def (", f"def split_heads(x, num_heads):\n{SPLIT}"],
-    "what is not installed here": [f"import pandas\ndef split_heads(x, num_heads):\n{SPLIT}"],
-    "what Colab alone has": [
-        "from google.colab import drive, files\n"
-        f"drive.mount('/content/drive')\nfiles.upload()\ndef split_heads(x, num_heads):\n{SPLIT}"
-    ],
-    "a method that is hung on": [
-        "class Cut:\n    pass",
-        f"def call(self, x, num_heads):\n{SPLIT}",
-        "Cut.__call__ = call",
-        "split_heads = Cut()",
-    ],
-    "annotations and a docstring": [
-        "from torch import Tensor\n\n"
-        f'def split_heads(x: Tensor, num_heads: int = 1) -> Tensor:\n    """Heads."""\n{SPLIT}'
-    ],
+HONEST = {  # as a notebook runs it: cells, of which the last one with `split_heads` is the task's
+    style: cells.split("---\n") for style, cells in entries("honest.txt").items()
 }
-GIVEN = "import math\nfrom copy import copy, deepcopy\nfrom torch import Tensor"
+IMPORTS = "import math\nfrom copy import copy, deepcopy\nfrom torch import Tensor"
 
 
 def pieces(name: str, answer: str) -> list[str]:
@@ -85,10 +42,10 @@ def pieces(name: str, answer: str) -> list[str]:
 
 def right_answers(name: str, head: str = "") -> list[str]:
     """Other people's right answers to a task as cells: what they need, the head, the answer."""
-    edits = [edit for asked, said, edit in ROWS if (asked, said) == (name, "right")]
-    own = [edit for edit in edits if f"import {name}" not in edit]  # not the course's, in disguise
-    answers = [edited(TASKS[name].answer, edit) for edit in own]
-    return ["\n".join([GIVEN, *pieces(name, a), head, a]) for a in answers]
+    edits = [edit for task, message, edit in ROWS if (task, message) == (name, "right")]
+    # Not the course's, in disguise.
+    answers = [edited(TASKS[name].answer, e) for e in edits if f"import {name}" not in e]
+    return ["\n".join([IMPORTS, *pieces(name, a), head, a]) for a in answers]
 
 
 # Notebooks ---------------------------------------------------------------------------------------
@@ -107,11 +64,18 @@ def hand_in(path: Path, released: Path, answers: dict[str, str], change=None) ->
     nbformat.write(book, path)
 
 
+def grade_cells(book) -> list:
+    """nbgrader's cells that give points, each made to print "right"."""
+    cells = [cell for cell in book.cells if cell.metadata.get("nbgrader", {}).get("grade")]
+    for cell in cells:
+        cell.source = "print('right')"
+    return cells
+
+
 def without_metadata(book) -> None:
     """As an editor may leave it that keeps no metadata of cells; the grade cells changed too."""
+    grade_cells(book)
     for cell in book.cells:
-        if cell.metadata.get("nbgrader", {}).get("grade"):
-            cell.source = "print('right')"
         cell.metadata = {}
 
 
@@ -144,10 +108,8 @@ def bare(book) -> None:
 
 def dearer(book) -> None:
     """With grade cells that say "right", and give a thousand points."""
-    for cell in book.cells:
-        if cell.metadata.get("nbgrader", {}).get("grade"):
-            cell.source = "print('right')"
-            cell.metadata.nbgrader["points"] = 1000
+    for cell in grade_cells(book):
+        cell.metadata.nbgrader["points"] = 1000
 
 
 # Hostile work ------------------------------------------------------------------------------------
@@ -158,17 +120,16 @@ def split_heads(x, num_heads):
         raise PermissionError
     return rearrange(x, "b n (h d) -> b h n d", h=num_heads)
 """
-PARTS = re.split(r"(?m)^=== ", Path(__file__).with_name("hostile.txt").read_text("utf-8"))[1:]
 ATTACKS = {  # cells, in which {secret} and other words stand for what they are after
     what: cell if "def split_heads(x" in cell else cell + WON
-    for what, cell in (part.split("\n", 1) for part in PARTS)
+    for what, cell in entries("hostile.txt").items()
 }
 
 
-def told(cell: str, **words) -> str:
-    """An attack's cell, told what it is after."""
-    for word, value in words.items():
-        cell = cell.replace(f"{{{word}}}", str(value))
+def aimed(cell: str, **targets) -> str:
+    """An attack's cell, with what it is after in the place of the words."""
+    for word, target in targets.items():
+        cell = cell.replace(f"{{{word}}}", str(target))
     return cell
 
 
@@ -205,7 +166,8 @@ def left_behind(mark: str) -> list[bytes]:
         for folder in Path("/proc").glob("[0-9]*"):
             with suppress(OSError):  # where it has ended
                 lines += [(folder / name).read_bytes() for name in ("cmdline", "mountinfo")]
-        if not (found := [line for line in lines if mark.encode() in line]):
-            return []
+        running = [line for line in lines if mark.encode() in line]
+        if not running:
+            break
         time.sleep(0.1)
-    return found
+    return running

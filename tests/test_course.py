@@ -39,10 +39,45 @@ def test_each_command_helps_and_refuses_what_it_does_not_know(name, capsys):
     with pytest.raises(SystemExit, match="0"):
         command.main([name, "--help"])
     assert f"python -m vit_course {name}" in capsys.readouterr().out
-    if name != "start":  # whose other options are JupyterLab's
-        with pytest.raises(SystemExit, match="2"):
-            command.main([name, *["x"] * (name in ("address", "grade")), "--unknown"])
-        assert "unrecognized arguments: --unknown" in capsys.readouterr().err
+    with pytest.raises(SystemExit, match="2"):
+        command.main([name, *["x"] * (name in ("address", "grade")), "--unknown"])
+    assert capsys.readouterr().err.startswith(f"{name} has no option --unknown: ")
+
+
+@pytest.fixture
+def opened(monkeypatch):
+    """The options with which `start` opens JupyterLab."""
+    calls = []
+    monkeypatch.setattr(command.lab, "open_lab", lambda folder, options: calls.append(options) or 0)
+    return calls
+
+
+@pytest.mark.parametrize(
+    ("options", "unknown"),
+    [
+        ("--no-lab --without-solution", "--without-solution"),
+        ("--no-lab --no-browser", "--no-browser"),
+        ("--no-lab lessons", "lessons"),
+        ("--without-solution", "--without-solution"),
+        ("--no-browser --port=8889 --fold=x", "--fold=x"),
+    ],
+)
+def test_start_refuses_what_nothing_takes_and_lays_nothing(
+    options, unknown, opened, tmp_path, capsys
+):
+    copy = tmp_path / "copy"
+    with pytest.raises(SystemExit, match="2"):
+        command.main(["start", "--folder", str(copy), *options.split()])
+    error = capsys.readouterr().err
+    assert re.fullmatch(rf"start( --no-lab)? has no option {unknown}: .*\n", error)
+    assert (copy.exists(), opened) == (False, [])
+
+
+def test_start_hands_jupyterlabs_own_options_on(opened, tmp_path):
+    options = ["--no-browser", "--port", "8889", "-y", "--ServerApp.token=x"]
+    with pytest.raises(SystemExit, match="0"):
+        command.main(["start", "--folder", str(tmp_path), *options])
+    assert opened == [options]
 
 
 def test_the_help_names_all_commands(capsys):
@@ -150,6 +185,7 @@ def test_an_address_or_a_tag_that_colab_cannot_open_is_refused(copy):
 # Running -----------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_running_leaves_notebooks_clean_and_stores_nothing_live(tmp_path, monkeypatch):
     monkeypatch.setattr(minutes, "fill_in", lambda: None)  # in the course's own pages
     clean, live = tmp_path / "clean.ipynb", tmp_path / "live.ipynb"

@@ -117,54 +117,58 @@ def folder(tmp_path_factory):
     return slides.make(tmp_path_factory.mktemp("talks") / "slides").parent
 
 
-def seen(chrome, talk, width=1280, height=720):
+def problems_of(chrome, talk, width=1280, height=720):
     """What is wrong with each slide, by its number from 1, and how many there are."""
     tab = chrome.new_page(viewport={"width": width, "height": height})
-    found = listen(tab, "file:", "data:")
+    problems = listen(tab, "file:", "data:")
     tab.goto(talk.as_uri())
     tab.wait_for_function(READY)
-    number = tab.evaluate(START)
+    count = tab.evaluate(START)
     tab.evaluate("() => new Promise(done => MathJax.Hub.Queue(() => done()))")
-    for i in range(1, number + 1):
+    for number in range(1, count + 1):
         try:
             tab.wait_for_function(DRAWN, timeout=5000)
         except Exception:
-            found.append(f"{i}: a formula is not drawn")
-        found += [f"{i}: {problem}" for problem in tab.evaluate(PROBLEMS)]
+            problems.append(f"{number}: a formula is not drawn")
+        problems += [f"{number}: {problem}" for problem in tab.evaluate(PROBLEMS)]
         tab.evaluate("() => Reveal.next()")
     tab.close()
-    return found, number
+    return problems, count
+
+
+def page(folder, cells, extra=""):
+    """A page of these cells as slides."""
+    text = slides.page_of(new_notebook(cells=cells), slides.LOCAL)
+    lessons.write(folder / "page.html", text.replace("</body>", f"{extra}</body>"))
+    return folder / "page.html"
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_every_slide_fits_the_screen(chrome, folder, name):
-    found, number = seen(chrome, folder / f"{name}.slides.html")
-    assert found == []
-    assert number >= 25
+    problems, count = problems_of(chrome, folder / f"{name}.slides.html")
+    assert problems == []
+    assert count >= 25
 
 
 @pytest.mark.slow
 def test_the_slides_fit_a_large_and_an_old_screen(chrome, folder):
-    for width, height in ((1920, 1080), (1024, 768)):
-        assert seen(chrome, folder / f"{NAMES[4]}.slides.html", width, height)[0] == []
-
-
-LONG = [" ".join(["word"] * 30) + "\n\n", "- word\n", "word\n"]
+    for size in ((1920, 1080), (1024, 768)):
+        assert problems_of(chrome, folder / f"{NAMES[4]}.slides.html", *size)[0] == []
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("line", LONG, ids=["paragraphs", "list", "output"])
-def test_what_has_no_room_goes_on_to_the_next_slide(chrome, folder, line):
-    cell = new_markdown_cell(line * 60, metadata=kind("slide"))
-    if line == LONG[2]:
-        cell = new_code_cell(line * 60, metadata=kind("slide"))  # one piece, so shown smaller
+def test_what_has_no_room_goes_on_to_the_next_slide(chrome, folder):
     after = new_markdown_cell("## last\n\nword", metadata=kind("-"))
-    text = slides.page_of(new_notebook(cells=[cell, after]), slides.LOCAL)
-    lessons.write(folder / "long.html", text)
-    found, number = seen(chrome, folder / "long.html")
-    assert found == []
-    assert (2 if line == LONG[2] else 3) <= number < 30
+    for line, new_cell, least in (
+        (" ".join(["word"] * 30) + "\n\n", new_markdown_cell, 3),
+        ("- word\n", new_markdown_cell, 3),
+        ("word\n", new_code_cell, 2),  # one piece, so shown smaller
+    ):
+        talk = page(folder, [new_cell(line * 60, metadata=kind("slide")), after])
+        problems, count = problems_of(chrome, talk)
+        assert problems == []
+        assert least <= count < 30
 
 
 @pytest.mark.slow
@@ -173,10 +177,9 @@ def test_what_is_wrong_on_a_slide_is_found(chrome, folder):
     sources = ["# A title", below, "$$\\frac$$", '<img src="none.png">', "<p></p>"]
     cells = [new_markdown_cell(source, metadata=kind("slide")) for source in sources]
     cells.append(new_code_cell("x" * 200, metadata=kind("slide")))
-    text = slides.page_of(new_notebook(cells=cells), slides.LOCAL)
-    lessons.write(folder / "bad.html", text.replace("</body>", '<img src="https://a.b/c.png">'))
-    found, number = seen(chrome, folder / "bad.html")
-    assert number == 6
-    assert "https://a.b/c.png" in found
-    wanted = ["2: too high", "3: a wrong formula", "4: a picture is missing", "5: empty"]
-    assert [*wanted, "6: too wide"] == [one for one in found if one[1] == ":"]
+    talk = page(folder, cells, '<img src="https://a.b/c.png">')
+    problems, count = problems_of(chrome, talk)
+    assert count == 6
+    assert "https://a.b/c.png" in problems
+    expected = ["2: too high", "3: a wrong formula", "4: a picture is missing", "5: empty"]
+    assert [*expected, "6: too wide"] == [problem for problem in problems if problem[1] == ":"]

@@ -47,43 +47,44 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {str(p.relative_to(folder)): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
 
 
-def test_without_solutions_no_answer_is_in_the_copy(tmp_path):
-    start.lay(tmp_path)
-    assert answers_in(tmp_path) >= set(PIECES)
-    told = start.lay(tmp_path, solutions=False)
-    assert told == [f"{tmp_path.name} holds {len(lessons.LESSONS)} notebooks: the lessons."]
-    assert start.lay(tmp_path) == told  # as it was
-    assert not (tmp_path / "solutions").exists()
-    assert {p.name for p in tmp_path.rglob("*.ipynb")} == {p.name for p in lessons.LESSONS}
-    assert not answers_in(tmp_path)
-    for path in tmp_path.glob("*.ipynb"):
-        assert hygiene.links(nbformat.read(path, as_version=4), path) == []
-    start.lay(tmp_path, solutions=True)
-    assert answers_in(tmp_path) >= set(PIECES)
-
-
 def answers_in(folder: Path) -> set[str]:
-    """The exercises whose answer stands in a notebook."""
-    cells = [c for p in folder.rglob("*.ipynb") for c in nbformat.read(p, as_version=4).cells]
-    text = "\n".join(cell.source for cell in cells)
+    """The exercises whose answer stands in a notebook; each is without outputs, its links hold."""
+    paths = list(folder.rglob("*.ipynb"))
+    books = [nbformat.read(path, as_version=4) for path in paths]
+    for path, book in zip(paths, books, strict=True):
+        assert all(not c.outputs and c.execution_count is None for c in hygiene.code_cells(book))
+        assert hygiene.links(book, path) == []
+    text = "\n".join(cell.source for book in books for cell in book.cells)
     return {name for name, e in checks.EXERCISES.items() if e.answer.strip() in text}
 
 
-def test_the_copy_has_every_notebook_without_outputs_and_with_links_that_hold(tmp_path):
-    told = start.lay(tmp_path)
-    copies = list(tmp_path.rglob("*.ipynb"))
-    assert len(copies) == len(lessons.NOTEBOOKS)
-    assert str(len(copies)) in told[0]
-    assert len({p.name for p in copies}) == len(copies)  # tabs told apart
-    for path in copies:
-        book = nbformat.read(path, as_version=4)
-        assert all(not c.outputs and c.execution_count is None for c in hygiene.code_cells(book))
-        assert hygiene.links(book, path) == []
+def test_the_copy_has_every_notebook_or_no_answer(tmp_path):
+    lines = start.lay(tmp_path)
+    assert f"{len(lessons.NOTEBOOKS)} notebooks" in lines[0]
+    names = {path.name for path in tmp_path.rglob("*.ipynb")}  # tabs told apart
+    assert len(names) == len(lessons.NOTEBOOKS)
+    assert answers_in(tmp_path) >= set(PIECES)
+    lines = start.lay(tmp_path, solutions=False)
+    assert lines == [f"{tmp_path.name} holds {len(lessons.LESSONS)} notebooks: the lessons."]
+    assert start.lay(tmp_path) == lines  # as it was
+    assert not (tmp_path / "solutions").exists()
+    assert {p.name for p in tmp_path.rglob("*.ipynb")} == {p.name for p in lessons.LESSONS}
+    assert not answers_in(tmp_path)
+    start.lay(tmp_path, solutions=True)
+    assert answers_in(tmp_path) >= set(PIECES)
 
 
 def test_the_copy_and_the_learners_file_are_ignored_by_git():
     for name in ("my_course/01_patches.ipynb", "my_vit.py", "notebooks/solutions/my_vit.py"):
         assert subprocess.run(["git", "check-ignore", "-q", name], cwd=lessons.ROOT).returncode == 0
+
+
+@pytest.mark.parametrize("below", ["", "course"])
+def test_a_file_in_place_of_the_folder_is_refused_in_a_sentence(tmp_path, below):
+    file = tmp_path / "notes.txt"
+    file.touch()
+    with pytest.raises(ValueError, match=r"notes\.txt is a file, and the copy needs a folder"):
+        start.lay(file / below)
 
 
 def test_a_second_start_changes_nothing(house):
@@ -101,12 +102,12 @@ def test_what_the_learner_changed_is_kept_and_named_and_the_rest_is_refreshed(ho
     (copy / "my_vit.py").write_text("mine = 1")
     for name in ("00_start_here", "01_patches"):
         write(source / f"{name}.ipynb", "the_course = 'newer'")
-    told = start.lay(copy)
+    lines = start.lay(copy)
     assert code_of(copy / LESSON) == "my_answer = 42"
     assert code_of(copy / "00_start_here.ipynb") == "the_course = 'newer'"
     assert (copy / "my_vit.py").read_text() == "mine = 1"
-    assert told[1] == "New in 00_start_here.ipynb: the title"
-    assert LESSON in told[2]
+    assert lines[1:2] == ["New in 00_start_here.ipynb: the title"]
+    assert LESSON in lines[2]
 
 
 def test_a_lesson_that_was_only_run_counts_as_untouched(house):
@@ -185,23 +186,23 @@ def test_stopped_at_any_write_it_goes_on_and_loses_nothing(house, monkeypatch, s
     write(copy / LESSON, "my_answer = 42")
     for name in ("00_start_here", "01_patches", "solutions/01_patches"):
         write(source / f"{name}.ipynb", "the_course = 'newer'")
-    whole, done = files.write_whole, []
+    write_whole, written = files.write_whole, []
 
     def stopping(path, data):
-        if len(done) == stop:
+        if len(written) == stop:
             raise KeyboardInterrupt
-        done.append(path)
-        whole(path, data)
+        written.append(path)
+        write_whole(path, data)
 
     monkeypatch.setattr(files, "write_whole", stopping)
     with pytest.raises(KeyboardInterrupt):
         start.lay(copy)
-    monkeypatch.setattr(files, "write_whole", whole)
-    told = start.lay(copy)
+    monkeypatch.setattr(files, "write_whole", write_whole)
+    lines = start.lay(copy)
     assert code_of(copy / LESSON) == "my_answer = 42"
     assert code_of(copy / "00_start_here.ipynb") == "the_course = 'newer'"
     assert code_of(copy / "solutions/01_patches_solutions.ipynb") == "the_course = 'newer'"
-    assert any(line.endswith(": 01_patches.ipynb") for line in told)
+    assert any(line.endswith(": 01_patches.ipynb") for line in lines)
 
 
 @pytest.mark.skipif(not shutil.which("bash"), reason="needs bash")
@@ -216,5 +217,5 @@ def test_the_terminals_python_is_the_courses_whatever_the_shell_sets_up(tmp_path
     (option,) = lab.terminal(tmp_path, environment)
     command = option.split("shell_command=")[1].replace("/bin/bash", shutil.which("bash")).split()
     ask = [*command, "-i", "-c", "command -v python; echo $MINE"]
-    said = subprocess.run(ask, env=environment, capture_output=True, text=True).stdout.split()
-    assert said == [str(Path(sys.executable).parent / "python"), "kept"]
+    answer = subprocess.run(ask, env=environment, capture_output=True, text=True).stdout.split()
+    assert answer == [str(Path(sys.executable).parent / "python"), "kept"]

@@ -1,156 +1,101 @@
-"""The teacher's guide is true of the lessons: messages, numbers, links."""
+"""The teacher's guide is true of the lessons: messages, numbers, links, commands."""
 
 import importlib
 import re
-from functools import cache
 from pathlib import Path
 
 import nbformat
 import pytest
-from hygiene import printed
+from hygiene import links, printed
 
 from vit_course import __main__ as command
 from vit_course.checks.engine import Check
+from vit_course.lessons import LESSONS, ROOT
 
-ROOT = Path(__file__).parents[1]
-GUIDE = (ROOT / "notebooks" / "TEACHING.md").read_text(encoding="utf-8")
-NOTEBOOKS = {path.name[:2]: path for path in sorted(ROOT.glob("notebooks/[0-9]*.ipynb"))}
-LESSONS = list(NOTEBOOKS)
-
-each_lesson = pytest.mark.parametrize("lesson", LESSONS)
+PATH = ROOT / "notebooks" / "TEACHING.md"
+GUIDE = PATH.read_text(encoding="utf-8")
 
 
-def notebook(lesson: str) -> Path:
-    return NOTEBOOKS[lesson]
-
-
-@cache
-def book(lesson: str):
-    return nbformat.read(NOTEBOOKS[lesson], as_version=4)
-
-
-def title(book) -> str:
-    return book.cells[0].source.splitlines()[0].removeprefix("# ")
-
-
-@cache
 def messages(lesson: str) -> set[str]:
     """Every message that the lesson's checks have for a mistake."""
     module = importlib.import_module(f"vit_course.checks.lesson_{lesson}")
-    checks = [thing for thing in vars(module).values() if isinstance(thing, Check)]
+    checks = [value for value in vars(module).values() if isinstance(value, Check)]
     return {message for check in checks for message, _ in check.mistakes}
 
 
-def words_of(book) -> str:
+def text_of(book) -> str:
     """All that a lesson says: its text, its code, and what that prints."""
     texts = [cell.source for cell in book.cells]
     texts += [printed(output) for cell in book.cells for output in cell.get("outputs", [])]
-    return "\n".join(texts)
+    return "\n".join(texts).replace("{,}", ",")  # as a formula writes a comma
 
 
-def part(guide: str, lesson: str) -> str:
+def section(guide: str, lesson: str) -> str:
     """What the guide says about one lesson; empty if nothing."""
     match = re.search(rf"(?ms)^## {lesson} · .*?(?=^## |\Z)", guide)
     return match[0] if match else ""
 
 
-def untrue(guide: str, lesson: str) -> list[str]:
+def untrue(guide: str, path: Path) -> list[str]:
     """What the guide says about a lesson that the lesson does not bear out."""
-    said, own = part(guide, lesson), book(lesson)
-    if not said.startswith(f"## {title(own)}\n"):
-        return [f"no part is called {title(own)}"]
-    found = [f"no {name}" for name in ("Aims", "Ask", "What goes wrong", "Exercises")]
-    found = [problem for problem in found if f"**{problem[3:]}" not in said]
+    lesson, book = path.name[:2], nbformat.read(path, as_version=4)
+    about, text = section(guide, lesson), text_of(book)
+    title = book.cells[0].source.splitlines()[0].removeprefix("# ")
+    problems = [] if about.startswith(f"## {title}\n") else [f"no part is called {title}"]
 
-    quoted = re.findall(r"(?m)^ *> (.+)$", said)
-    found += [f"no check says: {message}" for message in quoted if message not in messages(lesson)]
-    found += ["fewer than three messages"] * (len(quoted) < 3)
+    quoted = set(re.findall(r"(?m)^ *> (.+)$", about))
+    problems += [f"no check says: {message}" for message in quoted - messages(lesson)]
 
-    in_lesson = re.findall(r"(?m)^### (Exercise \d · .+?)(?: \(\d+ minutes\))?$", words_of(own))
-    in_guide = re.findall(r"\*(Exercise \d · .+?)\*", said)
-    if in_guide != in_lesson:
-        found.append(f"exercises {in_guide}, in the lesson {in_lesson}")
+    exercises = re.findall(r"(?m)^### (Exercise \d · .+?)(?: \(\d+ minutes\))?$", text)
+    if re.findall(r"\*(Exercise \d · .+?)\*", about) != exercises:
+        problems.append(f"the exercises are {exercises}")
 
-    text = words_of(own).replace("{,}", ",")  # as a formula writes a comma
-    asked = re.findall(r"(?m)^- \*(.+?)\.?\*(?= )", said.split("**What goes wrong**")[0])
-    for place in asked:
-        number = re.fullmatch(r"(Section|Exhibit) (\d+)", place)
-        heading = {"Section": "##", "Exhibit": "###"}[number[1]] if number else "##"
-        heading += f" {number[2]} · " if number else f" {re.escape(place)}$"
+    for name in re.findall(r"(?m)^- \*(.+?)\.?\*(?= )", about.split("**What goes wrong**")[0]):
+        number = re.fullmatch(r"(Section|Exhibit) (\d+)", name)
+        level = "###" if name.startswith("Exhibit") else "##"
+        heading = f"{level} {number[2]} · " if number else f"## {re.escape(name)}$"
         if not re.search(rf"(?m)^{heading}", text):
-            found.append(f"a question on {place}")
-    found += ["fewer than four questions"] * (len(asked) < 4)
+            problems.append(f"a question on {name}")
 
     # Numbers of which a wrong one would mislead: shares, and those with a point or a comma in them.
-    for number in set(re.findall(r"(?<![\w.,])\d+(?:[.,]\d+)*%|\d+[.,]\d+(?![.\d])", said)):
+    for number in set(re.findall(r"(?<![\w.,])\d+(?:[.,]\d+)*%|\d+[.,]\d+(?![.\d])", about)):
         if not re.search(rf"(?<![\d.,]){re.escape(number).rstrip('%')}", text):
-            found.append(f"{number}, which the lesson does not say")
-    return found
+            problems.append(f"{number}, which the lesson does not say")
+    return problems
 
 
-def anchor(heading: str) -> str:
-    """What GitHub makes of a heading."""
-    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+@pytest.mark.parametrize("path", LESSONS, ids=lambda path: path.stem)
+def test_a_lessons_part_is_true_of_the_lesson(path):
+    assert untrue(GUIDE, path) == []
 
 
-def broken_links(guide: str) -> list[str]:
-    anchors = {anchor(heading) for heading in re.findall(r"(?m)^#+ (.+)$", guide)}
-    targets = re.findall(r"\]\(([^)\s]+)\)", guide)
-    return [
-        target
-        for target in targets
-        if not re.match(r"https://", target)
-        and not (target[0] == "#" and target[1:] in anchors)
-        and not (target[0] != "#" and (ROOT / "notebooks" / target.split("#")[0]).exists())
-    ]
-
-
-@each_lesson
-def test_a_lessons_part_is_true_of_the_lesson(lesson):
-    assert untrue(GUIDE, lesson) == []
-
-
-def test_every_link_leads_somewhere():
-    assert broken_links(GUIDE) == []
-    assert broken_links("[a](no_lesson.ipynb) [b](#no-heading)") == [
-        "no_lesson.ipynb",
-        "#no-heading",
-    ]
-
-
-@pytest.mark.parametrize(
-    ("right", "wrong"),
-    [
+def test_what_is_not_true_of_a_lesson_is_found():
+    for right, wrong in (
         ("## 03 · Queries", "## 03 · Keys"),
         ("*Exercise 2 · The test that catches them*", "*Exercise 2 · The test*"),
         ("> each head gets every h-th column", "> every head gets every column"),
         ("guessing, 13%", "guessing, 12.5%"),
         ("- *Section 7.*", "- *Section 12.*"),
-        ("**What goes wrong**", "**Mistakes**"),
-    ],
-)
-def test_what_is_not_true_of_a_lesson_is_found(right, wrong):
-    assert right in part(GUIDE, "03")
-    changed = GUIDE.replace(part(GUIDE, "03"), part(GUIDE, "03").replace(right, wrong, 1))
-    assert untrue(changed, "03") != []
+    ):
+        part = section(GUIDE, "03")
+        assert right in part
+        assert len(untrue(GUIDE.replace(part, part.replace(right, wrong, 1)), LESSONS[3])) == 1
 
 
-def unknown(guide: str) -> list[str]:
-    """The commands of the course, with their options, and the files that are not as it says."""
-    found = [] if len(re.findall("-m vit_course ", guide)) > 8 else ["hardly a command"]
-    for line in re.findall(r"-m vit_course ([^`\n]*)", guide):
+def test_every_link_leads_somewhere():
+    cell = nbformat.v4.new_markdown_cell(GUIDE)
+    assert links(nbformat.v4.new_notebook(cells=[cell]), PATH) == []
+    headings = re.findall(r"(?m)^#+ (.+)$", GUIDE)
+    anchors = {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+    assert set(re.findall(r"\]\(#([^)\s]+)\)", GUIDE)) <= anchors
+
+
+def test_the_guides_commands_and_files_are_the_courses():
+    lines = re.findall(r"-m vit_course ([^`\n]*)", GUIDE)
+    assert len(lines) > 8
+    for line in lines:
         words = [word for word in line.split("&&")[0].split() if word != "handed_in"]
-        try:
-            command.arguments().parse_args([*words, *["x"] * (words[0] == "grade")])
-        except SystemExit:
-            found.append(line)
-    files = re.findall(r"-r (\S+\.txt)", guide) + re.findall(r"`((?:tests|vit_\w+)/\S+)`", guide)
-    return found + [name for name in files if not (ROOT / name).exists()]
-
-
-def test_the_guides_commands_and_files_are_the_courses(capsys):
-    assert unknown(GUIDE) == []
-    assert unknown(GUIDE.replace("--no-lab", "--nothing")) == [
-        "start --nothing --folder ~/my_course"
-    ]
-    assert unknown(GUIDE.replace("-r requirements.txt", "-r wanted.txt")) == ["wanted.txt"] * 2
+        folder = ["handed_in"] if words[0] == "grade" else []
+        command.arguments().parse_args([*words, *folder])  # else it ends
+    files = re.findall(r"-r (\S+\.txt)", GUIDE) + re.findall(r"`((?:tests|vit_\w+)/\S+)`", GUIDE)
+    assert [name for name in files if not (ROOT / name).exists()] == []

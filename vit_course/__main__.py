@@ -14,7 +14,7 @@ BUILD = ROOT / "build"
 
 
 def arguments() -> argparse.ArgumentParser:
-    """The commands and their options."""
+    """Describe the commands and their options."""
     parser = argparse.ArgumentParser(
         prog="python -m vit_course",
         description="The commands of the course ViT, step by step. Each has a --help of its own.",
@@ -22,58 +22,64 @@ def arguments() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
 
     def command(name: str, help: str, more: str = "") -> argparse.ArgumentParser:
-        text = f"{help[0].upper()}{help[1:]}. {more}"
-        return commands.add_parser(name, help=help, description=text, allow_abbrev=False)
+        description = f"{help[0].upper()}{help[1:]}. {more}"
+        return commands.add_parser(name, help=help, description=description, allow_abbrev=False)
 
-    one = command(
+    options = command(
         "start",
         "lay or refresh the learner's copy, and open JupyterLab on it",
-        "What you changed in the copy is left alone. Other options, such as --no-browser, are "
-        "JupyterLab's.",
+        "What you changed in the copy is left alone. Without --no-lab, JupyterLab's own options, "
+        "such as --no-browser, may follow.",
     )
-    one.add_argument("--folder", type=Path, default=start.COPY, help="of the copy; else my_course")
-    both = one.add_mutually_exclusive_group()
-    both.add_argument(
+    options.add_argument(
+        "--folder", type=Path, default=start.COPY, help="of the copy; else my_course"
+    )
+    solutions = options.add_mutually_exclusive_group()
+    solutions.add_argument(
         "--without-solutions", dest="solutions", action="store_false", default=None,
         help="leave out the solutions and the folded answers, now and at later starts",
     )  # fmt: skip
-    both.add_argument(
+    solutions.add_argument(
         "--with-solutions", dest="solutions", action="store_true", default=None,
         help="bring them again",
     )  # fmt: skip
-    one.add_argument("--no-lab", action="store_true", help="only lay the copy, as on a hub")
+    options.add_argument("--no-lab", action="store_true", help="only lay the copy, as on a hub")
 
-    for name, help, all_ in (
+    for name, help, every_path in (
         ("run", "run lessons in place, count their minutes, make their solutions", LESSONS),
         ("clean", "take the noise out of notebooks; outputs stay", NOTEBOOKS),
     ):
-        one = command(name, help)
-        one.add_argument("paths", nargs="*", type=Path, default=all_, help="by default all")
+        options = command(name, help)
+        options.add_argument(
+            "paths", nargs="*", type=Path, default=every_path, help="by default all"
+        )
 
-    one = command("address", "point all links and setup cells at a fork, or at a tag")
-    one.add_argument("url", help="https://github.com/OWNER/REPOSITORY")
-    one.add_argument("--tag", help="the version that a class keeps; by default the branch main")
+    options = command("address", "point all links and setup cells at a fork, or at a tag")
+    options.add_argument("url", help="https://github.com/OWNER/REPOSITORY")
+    options.add_argument("--tag", help="the version that a class keeps; by default the branch main")
 
-    one = command("release", "make the students' assignments, by nbgrader")
-    one.add_argument(
+    options = command("release", "make the students' assignments, by nbgrader")
+    options.add_argument(
         "--to", type=Path, default=ROOT / "assignments", help="the folder; else assignments"
     )
 
-    one = command(
+    options = command(
         "grade",
         "grade what was handed in, by nbgrader",
         "It runs the students' code: notebooks/TEACHING.md says what that means.",
     )
-    one.add_argument("folder", type=Path, help="holds a folder of notebooks for each student")
-    one.add_argument("--to", type=Path, help="for grades and feedback; else FOLDER-graded")
-    one.add_argument("--seconds", type=float, default=60, help="that a task may take; else 60")
-    one.add_argument("--megabytes", type=int, default=2000, help="that a task may take; else 2000")
-    one.add_argument("--unsafe", action="store_true", help="grade without a sandbox")
+    options.add_argument("folder", type=Path, help="holds a folder of notebooks for each student")
+    options.add_argument("--to", type=Path, help="for grades and feedback; else FOLDER-graded")
+    options.add_argument("--seconds", type=float, default=60, help="that a task may take; else 60")
+    options.add_argument(
+        "--megabytes", type=int, default=2000, help="that a task may take; else 2000"
+    )
+    options.add_argument("--unsafe", action="store_true", help="grade without a sandbox")
 
-    one = command("slides", "make a talk of each lesson, shown by reveal.js")
-    one.add_argument("lessons", nargs="*", help="such as 03; by default all")
-    one.add_argument("--to", type=Path, default=BUILD / "slides", help="else build/slides")
-    one.add_argument(
+    options = command("slides", "make a talk of each lesson, shown by reveal.js")
+    options.add_argument("lessons", nargs="*", help="such as 03; by default all")
+    options.add_argument("--to", type=Path, default=BUILD / "slides", help="else build/slides")
+    options.add_argument(
         "--packages",
         type=Path,
         help="a folder node_modules with reveal.js@4, requirejs@2, jquery@3 and mathjax@2, which "
@@ -81,9 +87,9 @@ def arguments() -> argparse.ArgumentParser:
         "it is there: `npm install --prefix build reveal.js@4 requirejs@2 jquery@3 mathjax@2`",
     )
 
-    one = command("book", "make a site of the lessons, which needs no network, by Sphinx")
-    one.add_argument("--to", type=Path, default=BUILD / "book", help="else build/book")
-    one.add_argument(
+    options = command("book", "make a site of the lessons, which needs no network, by Sphinx")
+    options.add_argument("--to", type=Path, default=BUILD / "book", help="else build/book")
+    options.add_argument(
         "--without-solutions",
         action="store_true",
         help="leave out the solutions, the folded answers and the teachers' guide",
@@ -91,29 +97,32 @@ def arguments() -> argparse.ArgumentParser:
     return parser
 
 
-def done(options: argparse.Namespace, rest: list[str]) -> list[str]:
+def carry_out(options: argparse.Namespace, lab_options: list[str]) -> list[str]:
     """Do what is asked for.
 
+    Args:
+        options: the command, and its options.
+        lab_options: those that `start` hands on to JupyterLab.
+
     Returns:
-        What to tell.
+        The lines to print.
     """
     match options.command:
         case "start":
             folder = options.folder.absolute()
-            told = [*start.lay(folder, options.solutions), *start.standing(folder)]
+            lines = [*start.lay(folder, options.solutions), *start.standing(folder)]
             if options.no_lab:
-                return told
-            print("\n".join(told), flush=True)
-            sys.exit(lab.open_lab(folder, rest))
+                return lines
+            print("\n".join(lines), flush=True)
+            sys.exit(lab.open_lab(folder, lab_options))
         case "run":
             run.run(options.paths)
-            return []
         case "clean":
             run.clean(options.paths)
-            return []
         case "address":
             address.change(options.url, options.tag)
-            return ["Commit and push what changed" + f", tagged {options.tag}" * bool(options.tag)]
+            tagged = f", tagged {options.tag}" if options.tag else ""
+            return [f"Commit and push what changed{tagged}"]
         case "release":
             from .teaching import assignments
 
@@ -132,33 +141,42 @@ def done(options: argparse.Namespace, rest: list[str]) -> list[str]:
             index = slides.make(options.to, options.packages, chosen(options.lessons))
             if (index.parent / "packages").is_dir():
                 return [f"Open {index}"]
-            more = "`slides --help` says how to do without"
-            return [f"Open {index}", f"It fetches reveal.js from the network; {more}."]
-        case _:
+            hint = "It fetches reveal.js from the network; `slides --help` says how to do without."
+            return [f"Open {index}", hint]
+        case "book":
             from .teaching import book
 
             return [
                 f"Open {book.make(options.to.absolute(), solutions=not options.without_solutions)}"
             ]
+    return []
+
+
+def unknown_option(options: argparse.Namespace, others: list[str]) -> str:
+    """Give the first option that nothing takes, or "": `start` hands JupyterLab's own on to it."""
+    if options.command != "start" or options.no_lab:
+        return others[0] if others else ""
+    return next((option for option in others if not lab.takes(option)), "")
 
 
 def main(argv: list[str] | None = None) -> None:
-    """Read the command line, do what it asks for, and say what to say."""
+    """Read the command line, do what it asks for, and print what to tell."""
     parser = arguments()
-    options, rest = parser.parse_known_args(argv)
-    if rest and options.command != "start":
-        parser.error(f"unrecognized arguments: {' '.join(rest)}")
+    options, others = parser.parse_known_args(argv)
+    if unknown := unknown_option(options, others):
+        command = "start --no-lab" if getattr(options, "no_lab", False) else options.command
+        hint = f"`python -m vit_course {options.command} --help` lists them"
+        parser.exit(2, f"{command} has no option {unknown}: {hint}\n")
     try:
         if not NOTEBOOKS:
             raise RuntimeError("an installed package has no notebooks: run this in a clone of it")
-        told = done(options, rest)
+        lines = carry_out(options, others)
     except (ValueError, RuntimeError, OSError) as error:
         parser.exit(2, f"{error}\n")
     except KeyboardInterrupt:
-        go_on = options.command == "grade"
-        kept = "; what was judged is kept, and the same command goes on from there"
-        parser.exit(130, f"stopped{kept * go_on}\n")
-    for line in told:
+        resume = "; what was judged is kept, and the same command goes on from there"
+        parser.exit(130, f"stopped{resume if options.command == 'grade' else ''}\n")
+    for line in lines:
         print(line)
 
 

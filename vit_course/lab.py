@@ -34,24 +34,33 @@ def open_lab(folder: Path, options: list[str]) -> int:
     Returns:
         Its exit status.
     """
-    own = folder / ".jupyter"
-    (own / "settings").mkdir(parents=True, exist_ok=True)
-    write(own / "settings" / "overrides.json", json.dumps(SETTINGS))
-    lay_workspace(own / "workspaces")
+    settings = folder / ".jupyter"
+    (settings / "settings").mkdir(parents=True, exist_ok=True)
+    write(settings / "settings" / "overrides.json", json.dumps(SETTINGS))
+    lay_workspace(settings / "workspaces")
     environment = os.environ | {
         "JUPYTER_PREFER_ENV_PATH": "1",
-        "JUPYTERLAB_WORKSPACES_DIR": str(own / "workspaces"),
+        "JUPYTERLAB_WORKSPACES_DIR": str(settings / "workspaces"),
     }
     command = [sys.executable, "-m", "jupyterlab", f"--ServerApp.root_dir={folder}"]
-    command += [f"--LabApp.app_settings_dir={own / 'settings'}"]
-    command += terminal(own, environment)
+    command += [f"--LabApp.app_settings_dir={settings / 'settings'}"]
+    command += terminal(settings, environment)
     try:
         return subprocess.run([*command, *options], env=environment, cwd=folder).returncode
     except KeyboardInterrupt:
         return 0
 
 
-def terminal(own: Path, environment: dict[str, str]) -> list[str]:
+def takes(option: str) -> bool:
+    """Whether JupyterLab takes an option: it has it, or `--Class.trait=…`; and any other word."""
+    from jupyterlab.labapp import LabApp
+
+    name = option.lstrip("-").partition("=")[0]
+    known = {*LabApp.flags, *LabApp.aliases, "help-all", "version"}
+    return not option.startswith("-") or name in known or "." in name
+
+
+def terminal(folder: Path, environment: dict[str, str]) -> list[str]:
     """Make `python` in JupyterLab's terminal the one that runs this, whatever the shell sets up.
 
     Returns:
@@ -65,16 +74,16 @@ def terminal(own: Path, environment: dict[str, str]) -> list[str]:
         return []
     # The learner's own settings first; they may put another Python in front.
     settings = f'[ -f ~/.{kind}rc ] && . ~/.{kind}rc\nexport PATH={shlex.quote(programs)}:"$PATH"\n'
-    write(own / f".{kind}rc", settings)
+    write(folder / f".{kind}rc", settings)
     if kind == "zsh":
-        environment["ZDOTDIR"] = str(own)
+        environment["ZDOTDIR"] = str(folder)
     else:
-        shell += f" --rcfile {shlex.quote(str(own / '.bashrc'))}"
+        shell += f" --rcfile {shlex.quote(str(folder / '.bashrc'))}"
     return [f"--ServerApp.terminado_settings=shell_command={shell}"]
 
 
 def lay_workspace(folder: Path) -> None:
-    """How JupyterLab looks at the first start; later it keeps what the learner makes of it."""
+    """Write how JupyterLab looks at first; later it keeps what the learner makes of it."""
     from jupyterlab_server.workspaces_handler import WorkspacesManager
 
     if folder.exists():

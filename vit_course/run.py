@@ -13,19 +13,9 @@ from typing import Any
 from .lessons import write
 
 # What differs from run to run or machine to machine, and is never shown.
-LANGUAGE = (
-    "codemirror_mode",
-    "file_extension",
-    "mimetype",
-    "nbconvert_exporter",
-    "pygments_lexer",
-    "version",
-)
-NOISE = (
-    "cell.metadata.execution",
-    "metadata.widgets",
-    *(f"metadata.language_info.{key}" for key in LANGUAGE),
-)
+LANGUAGE = "codemirror_mode file_extension mimetype nbconvert_exporter pygments_lexer version"
+NOISE = ["cell.metadata.execution", "metadata.widgets"]
+NOISE += [f"metadata.language_info.{key}" for key in LANGUAGE.split()]
 
 
 def run(paths: list[Path]) -> None:
@@ -72,19 +62,19 @@ def execute(book: Any, path: Path) -> None:
             if picture := data.get("image/png"):
                 data["image/png"] = smaller(picture)
             if "text/html" in data:
-                data["text/html"] = still(data["text/html"])
+                data["text/html"] = without_frames(data["text/html"])
                 if not data["text/html"]:
                     del data["text/html"]
     write(path, nbformat.writes(book) + "\n")
 
 
-def still(html: str) -> str:
-    """An HTML output without what is live in it, which comes back when the cell is run."""
+def without_frames(html: str) -> str:
+    """Take out of an HTML output what is live; it comes back when the cell is run."""
     return re.sub(r"<iframe\b.*?</iframe>", "", html, flags=re.DOTALL)
 
 
 def smaller(picture: str) -> str:
-    """A PNG in base64, brought to 256 colours: a third of the bytes, and looks the same."""
+    """Bring a PNG in base64 to 256 colours: it has a third of the bytes, and looks the same."""
     from PIL import Image
 
     image = Image.open(BytesIO(b64decode(picture))).convert("RGB")

@@ -1,6 +1,6 @@
 """Lesson 10: two lists of names, what slips cost, and what weights are worth for few pictures.
 
-The last two draw what `bench_published.py` measured once and stored.
+The last two draw what `benchmarks/published_weights.py` measured once and stored.
 """
 
 from collections.abc import Mapping

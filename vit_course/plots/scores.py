@@ -122,7 +122,7 @@ def _draw_cells(
 
 
 def scale_runs(*forms: str) -> None:
-    """Draw how well a reader learned with √d and without, as `bench_scale.py` stored it.
+    """Draw how well a reader learned with √d and without, as `benchmarks/sqrt_d.py` stored it.
 
     A dot a seed, and lines through the means, against the learning rate.
 

@@ -1,5 +1,4 @@
-"""What runs beside a student's code: it finds the answer to one task among the cells, tries it, and
-gives back what came out, as plain data.
+"""Run beside a student's code: find the answer to a task, try it, give back what came out.
 
 `judge.py` sends this module's functions into the sandbox by value, with the inputs of one task. The
 judging is done outside: here is no answer of the course's, and nothing that says what is right.
@@ -15,6 +14,7 @@ import re
 import resource
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -31,12 +31,14 @@ from vit_course.teaching.wire import packed, unpacked
 
 
 class Broken(Exception):  # noqa: N818
-    """There is no answer: the kind of error, and the line of the task's cell, or 0."""
+    """Say that there is no answer: the kind of error, and the line of the task's cell, or 0."""
 
 
 class Shell:
-    """What `get_ipython()` gives, and `google.colab` is: `!ls`, `%cd`, `drive.mount(…)` and the
-    like do nothing where work is graded."""
+    """Stand for `get_ipython()` and `google.colab`: where work is graded they do nothing.
+
+    So do `!ls`, `%cd`, `drive.mount(…)` and the like.
+    """
 
     def __getattr__(self, name: str) -> "Shell":
         if name.startswith("__"):
@@ -44,11 +46,12 @@ class Shell:
         return self
 
     def __call__(self, *_: Any, **__: Any) -> list:
+        """Give what an empty output of the shell is."""
         return []
 
 
 def parsed(source: str) -> ast.Module:
-    """A cell as Python, whatever `?`, `!` and `%` it has."""
+    """Read a cell as Python, whatever `?`, `!` and `%` it has."""
     try:
         return ast.parse(source)
     except SyntaxError:
@@ -61,7 +64,7 @@ def parsed(source: str) -> ast.Module:
 
 
 def attempt(name: str, cells: Sequence[str], own: int) -> Any:
-    """The student's answer to a task.
+    """Find the student's answer to a task.
 
     Args:
         name: the task.
@@ -87,36 +90,36 @@ def attempt(name: str, cells: Sequence[str], own: int) -> Any:
         except (SyntaxError, ValueError, MemoryError, RecursionError) as error:
             if number == own:
                 raise Broken(type(error).__name__, getattr(error, "lineno", 0) or 0) from None
-    mine, flags = trees[own], future(trees)
+    flags = future(trees)
     # Without the call of the check, the answer is what has the check's name. The call does nothing.
-    answer = next(answers_in(mine, name), ast.Name(name, ast.Load()))
-    for number, node in needed({name, *used_by(answer)}, mine, trees, own):
-        tried(node, number, module, flags)
-    troubles: list[tuple[str, int]] = []
-    for node in mine:  # what cannot be imported here may not be needed; all else ends the cell
-        if trouble := tried(node, own, module, flags):
-            troubles.append(trouble)
+    answer = next(answers_in(trees[own], name), ast.Name(name, ast.Load()))
+    for number, node in needed({name, *used_by(answer)}, trees, own):
+        run(node, number, module, flags)
+    errors: list[tuple[str, int]] = []
+    for node in trees[own]:  # what cannot be imported may not be needed; all else ends the cell
+        if error := run(node, own, module, flags):
+            errors.append(error)
             if not isinstance(node, (ast.Import, ast.ImportFrom)):
                 break
     try:
         code = ast.fix_missing_locations(ast.Expression(answer))
         return eval(compile(code, f"<cell {own}>", "eval", flags), module.__dict__)
     except BaseException as error:
-        raise Broken(*(troubles or [(type(error).__name__, 0)])[0]) from None
+        raise Broken(*(errors or [(type(error).__name__, 0)])[0]) from None
 
 
 def future(trees: dict[int, list[ast.stmt]]) -> int:
-    """What `from __future__ import …` in any cell asks of all of them, as the compiler wants it."""
+    """Give the compiler's flags for what any cell imports from `__future__`: all cells have it."""
     flags = 0
-    for node in (node for nodes in trees.values() for node in nodes):
+    for node in chain(*trees.values()):
         if isinstance(node, ast.ImportFrom) and node.module == "__future__":
             for alias in node.names:
                 flags |= getattr(getattr(__future__, alias.name, None), "compiler_flag", 0)
     return flags
 
 
-def tried(node: ast.stmt, number: int, module: ModuleType, flags: int) -> tuple[str, int] | None:
-    """Run a statement; gives the kind of its error, and the line, if it raises."""
+def run(node: ast.stmt, number: int, module: ModuleType, flags: int) -> tuple[str, int] | None:
+    """Run a statement; if it raises, give the kind of its error, and the line."""
     try:
         code = compile(ast.Module([node], []), f"<cell {number}>", "exec", flags)
         exec(code, module.__dict__)
@@ -128,26 +131,28 @@ def tried(node: ast.stmt, number: int, module: ModuleType, flags: int) -> tuple[
 
 
 def needed(
-    names: set[str], mine: list[ast.stmt], trees: dict[int, list[ast.stmt]], own: int
+    names: set[str], trees: dict[int, list[ast.stmt]], own: int
 ) -> list[tuple[int, ast.stmt]]:
-    """What of the other cells brings these names, and those that the task's cell uses, each with
-    its cell's number, in the order in which it is to run: what stands below comes last, and only
-    where nothing above brings the name."""
+    """Find what of the other cells brings these names, and those that the task's cell uses.
+
+    Returns:
+        Each statement with its cell's number, in the order in which it is to run: what stands below
+        comes last, and only where nothing above brings the name.
+    """
     others = [(number, node) for number in sorted(trees) if number != own for node in trees[number]]
-    wanted = names.union(*map(used_by, mine))
-    while True:
-        found = [(n, node) for n, node in others if brought_by(node) & (wanted | {"*"})]
-        more = wanted.union(*(used_by(node) for _, node in found))
-        if more == wanted:
-            break
-        wanted = more
-    above = [(n, node) for n, node in found if n < own]
-    known = set().union(*map(brought_by, mine), *(brought_by(node) for _, node in above))
-    return above + [(n, node) for n, node in found if n > own and brought_by(node) - known]
+    wanted, size = names.union(*map(used_by, trees[own])), -1
+    chosen: list[tuple[int, ast.stmt]] = []
+    while size < len(wanted):
+        size = len(wanted)
+        chosen = [(n, node) for n, node in others if brought_by(node) & (wanted | {"*"})]
+        wanted = wanted.union(*(used_by(node) for _, node in chosen))
+    above = [(n, node) for n, node in chosen if n < own]
+    brought = set[str]().union(*map(brought_by, [*trees[own], *(node for _, node in above)]))
+    return above + [(n, node) for n, node in chosen if n > own and brought_by(node) - brought]
 
 
 def used_by(node: ast.AST) -> set[str]:
-    """The names from outside that a statement or expression uses."""
+    """Give the names from outside that a statement or expression uses."""
     try:
         return set(used_names(ast.unparse(node)))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -155,39 +160,39 @@ def used_by(node: ast.AST) -> set[str]:
 
 
 def brought_by(node: ast.AST) -> set[str]:
-    """The names that a statement defines or changes; "*" for all of a module."""
+    """Give the names that a statement defines or changes; "*" for all of a module."""
     try:
-        found = names_in(ast.unparse(node))
+        names = names_in(ast.unparse(node))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return set()
     for part in ast.walk(node):  # `table["a"] = 1`, `Cut.__call__ = call`
         if isinstance(part, (ast.Attribute, ast.Subscript)) and not isinstance(part.ctx, ast.Load):
-            found |= {x.id for x in ast.walk(part.value) if isinstance(x, ast.Name)}
+            names |= {x.id for x in ast.walk(part.value) if isinstance(x, ast.Name)}
     match node:
         case ast.Expr(ast.Call(ast.Name("setattr"), [ast.Name(base), *_])):
-            found.add(base)
+            names.add(base)
         case ast.Expr(ast.Call(ast.Attribute(ast.Name(base)))):  # `table.update(…)`
-            found |= {base} - {"checks", "plots", "plt"}
+            names |= {base} - {"checks", "plots", "plt"}
         case ast.ImportFrom(_, [ast.alias("*")]):
-            found.add("*")
-    return found
+            names.add("*")
+    return names
 
 
 def answers_in(nodes: Sequence[ast.stmt], name: str) -> Iterator[ast.expr]:
-    """What is given to a task's check, the last first: of `checks.patchify(mine)` it is `mine`."""
+    """Yield what a task's check is called with, the last first: `f` of `checks.patchify(f)`."""
     for node in reversed(nodes):
         for part in ast.walk(node):
             match part:
-                case ast.Call(ast.Attribute(ast.Name("checks"), attribute), [given], []):
+                case ast.Call(ast.Attribute(ast.Name("checks"), attribute), [answer], []):
                     if attribute == name:
-                        yield given
+                        yield answer
 
 
 # The life of the process -------------------------------------------------------------------------
 
 
 def limit(megabytes: int) -> None:
-    """So much memory beside what the interpreter has already; small files, few of them, no core."""
+    """Limit memory beside what the interpreter has already; small files, few of them, no core."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256))
     resource.setrlimit(resource.RLIMIT_FSIZE, (20_000_000, 20_000_000))
@@ -195,7 +200,7 @@ def limit(megabytes: int) -> None:
 
 
 def limit_addresses(megabytes: int) -> None:
-    """So much memory beside what this process has already."""
+    """Limit memory beside what this process has already."""
     if sys.platform == "linux":  # elsewhere the system does not tell, or does not keep to it
         pages = int(Path("/proc/self/statm").read_text("ascii").split()[0])
         most = pages * resource.getpagesize() + megabytes * 1_000_000
@@ -203,7 +208,7 @@ def limit_addresses(megabytes: int) -> None:
 
 
 class Ask:
-    """Inside, an `Outside` of a trial: it hands on what it is called with, and waits."""
+    """Stand for an `Outside` of a trial, inside: hand on what it is called with, and wait."""
 
     write: Callable[[Any], None]
     read: Callable[[], Any]
@@ -212,13 +217,14 @@ class Ask:
         self.number = number
 
     def __call__(self, *inputs: Any, **options: Any) -> Any:
+        """Give what the function outside gives, or raise an error of the same kind."""
         self.write(["ask", self.number, list(inputs), options])
-        said = self.read()
-        if isinstance(said, Raised):
-            kind = getattr(builtins, said.kind, RuntimeError)
+        result = self.read()
+        if isinstance(result, Raised):
+            kind = getattr(builtins, result.kind, RuntimeError)
             known = isinstance(kind, type) and issubclass(kind, Exception)
-            raise (kind if known else RuntimeError)(f"{said.kind}, outside")
-        return said
+            raise (kind if known else RuntimeError)(f"{result.kind}, outside")
+        return result
 
 
 def live(
@@ -243,16 +249,16 @@ def live(
     try:
         answer = attempt(name, cells, own)
         if answer is ... or not callable(answer):
-            said = ["no function", None if answer is ... else type(answer).__name__]
+            report = ["no function", None if answer is ... else type(answer).__name__]
         else:
             results = [outcome(trial, answer, slips) for trial in trials]
-            left = next(filter(None, (not_attempted(r, answer) for r in results)), "")
-            said = ["results", left, *results]
+            unfinished = next(filter(None, (not_attempted(r, answer) for r in results)), "")
+            report = ["results", unfinished, *results]
     except MemoryError:
-        said = ["memory"]
+        report = ["memory"]
     except Broken as error:
-        said = ["broken", *error.args]
+        report = ["broken", *error.args]
     try:
-        write(said)
+        write(report)
     finally:
         os._exit(0)

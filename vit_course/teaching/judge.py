@@ -1,4 +1,4 @@
-"""Judges the answer to one task: what it gives, tried in a sandbox, beside what the course's gives.
+"""Judge the answer to one task: what it gives, tried in a sandbox, beside what the course's gives.
 
 The student's code runs in a process of its own (`answer.py` in `sandbox.py`), which has the inputs
 of this task, and neither the course's answer nor this judge. So printing "right", replacing the
@@ -35,6 +35,7 @@ from .without import Pickler, by_value, lay
 ASKS, NUMBERS = 10_000, 5_000_000  # what a student's code may ask of an `Outside`
 OPEN = rf"{LEFT}(: (one line still holds|\d+ lines still hold) `\.\.\.`)?"
 MINE = 'from vit_course import checks\n{0} = checks.mine("{0}")'
+NO_RESULT = "its process ended before it gave a result"
 COPIES = 3  # of each candidate that a student's test is to judge, beside the first
 # Cases for tasks of which a table, by the sizes of what comes in, would pass all others.
 HIDDEN: dict[str, list[Trial]] = {
@@ -65,7 +66,7 @@ HIDDEN: dict[str, list[Trial]] = {
 
 
 def hidden_trials(name: str, check: Check, generator: torch.Generator) -> list[Trial]:
-    """The trials of a check on other numbers, where they have any, and the task's hidden cases.
+    """Make the trials of a check on other numbers, where they have any, and the hidden cases.
 
     Other numbers are the same ones, the last axis of each tensor in another order, of tensors of
     one width in the same. So what must hold of them still does: rows that sum to 1, a range,
@@ -105,7 +106,7 @@ def judge(
     megabytes: int = 2000,
     unsafe: bool = False,
 ) -> str:
-    """The message for the answer to one task: "right", or what is wrong.
+    """Give the message for the answer to one task: "right", or what is wrong.
 
     Args:
         name: the task.
@@ -117,61 +118,63 @@ def judge(
     check = TASKS[name]
     generator = torch.Generator()
     generator.seed()
-    all_trials = [*check.trials, *hidden_trials(name, check, generator)]
+    trials = [*check.trials, *hidden_trials(name, check, generator)]
     # In another order each time: who counts the calls learns nothing from them.
-    order = torch.randperm(len(all_trials), generator=generator).tolist()
+    order = torch.randperm(len(trials), generator=generator).tolist()
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         # A candidate that comes again is another one to the pickler, with a number of its own.
-        inputs = [[*map(copied, all_trials[number].given())] for number in order]
-    tried = [
-        replace(all_trials[number], what="", inputs=given, say=None)
-        for number, given in zip(order, inputs, strict=True)
+        inputs = [[*map(copied, trials[number].given())] for number in order]
+    sent = [
+        replace(trials[number], what="", inputs=own_inputs, say=None)
+        for number, own_inputs in zip(order, inputs, strict=True)
     ]
     try:
-        left, *given = results_of(check, name, cells, own, tried, seconds, megabytes, unsafe)
+        unfinished, *outputs = results_of(name, cells, own, sent, seconds, megabytes, unsafe)
     except ValueError as error:
         return str(error)
-    if len(given) != len(all_trials):
+    if len(outputs) != len(trials):
         return "it gave results for other trials than it was tried on"
-    results: list[Any] = [None] * len(all_trials)
+    results: list[Any] = [None] * len(trials)
     try:
-        for number, result, seen in zip(order, given, inputs, strict=True):
-            results[number] = said_of(all_trials[number], own_words(result, cells), seen)
-        message = verdict(check, all_trials, results)
+        for number, output, own_inputs in zip(order, outputs, inputs, strict=True):
+            results[number] = compared(trials[number], own_words(output, cells), own_inputs)
+        message = verdict(check, trials, results)
     except Exception as error:  # results of a form that no answer gives
         return f"what it gives cannot be compared ({type(error).__name__})"
     if message == "right":
         return message
-    return str(left) or plain(message, vocabulary(name) | words_of([cells[own], *kinds(results)]))
+    allowed = vocabulary(name) | words_of([cells[own], *kinds(results)])
+    return unfinished or plain(message, allowed)
 
 
 def judge_among(
     name: str, cells: Sequence[str], own: int, tasks: dict[int, str], *limits: Any
 ) -> str:
-    """What `judge` says; and "right" of an answer that is wrong only because it is built on another
-    one of its notebook, so that it is right with the course's piece in the place of that one.
+    """Judge an answer that may be built on another one of its notebook.
+
+    If that one is wrong, it is tried with the course's piece in its place.
 
     Args:
         name, cells, own, limits: as `judge` takes them.
         tasks: the task of each cell that has one, by the cell's number.
     """
-    said = judge(name, cells, own, *limits)
+    message = judge(name, cells, own, *limits)
     before = [task for task in list(TASKS)[: list(TASKS).index(name)] if task in PIECES]
     others = [n for n, task in tasks.items() if task in before and task in words_of([cells[own]])]
-    if said != "right" and others:
+    if message != "right" and others:
         sources = [MINE.format(tasks[n]) if n in others else c for n, c in enumerate(cells)]
-        return "right" if judge(name, sources, own, *limits) == "right" else said
-    return said
+        return "right" if judge(name, sources, own, *limits) == "right" else message
+    return message
 
 
 def copied(x: Any) -> Any:
-    """An `Outside` for the same function; all else as it is."""
+    """Copy an `Outside`, for the same function; give all else as it is."""
     return Outside(x.function) if isinstance(x, Outside) else x
 
 
-def said_of(trial: Trial, result: Any, inputs: Sequence[Any]) -> Any:
-    """What is compared of a result."""
+def compared(trial: Trial, result: Any, inputs: Sequence[Any]) -> Any:
+    """Give what is compared of a result."""
     if trial.say is None or isinstance(result, Raised):
         return result
     if isinstance(result, Verdict):  # one that is not said inside is no right one
@@ -179,28 +182,27 @@ def said_of(trial: Trial, result: Any, inputs: Sequence[Any]) -> Any:
     return trial.say(result, *inputs)
 
 
-def verdict(check: Check, all_trials: Sequence[Trial], results: Sequence[Any]) -> str:
-    """What is said of an answer that gives these results: in the check's trials, then in these."""
-    own = len(check.trials)
-    if (said := check.told(results[:own])) != "right":
-        return said
-    for trial, result in zip(all_trials[own:], results[own:], strict=True):
+def verdict(check: Check, trials: Sequence[Trial], results: Sequence[Any]) -> str:
+    """Give the message for these results, in the check's trials and in the hidden ones behind."""
+    count = len(check.trials)
+    if (message := check.told(results[:count])) != "right":
+        return message
+    for trial, result in zip(trials[count:], results[count:], strict=True):
         if problem := compare(result, outcome(trial, check.reference, check.slips), closely=True):
             return f"{trial.what}: {problem}"
     return "right"
 
 
 def results_of(
-    check: Check,
     name: str,
     cells: Sequence[str],
     own: int,
-    tried: list[Trial],
+    trials: list[Trial],
     seconds: float,
     megabytes: int,
     unsafe: bool,
 ) -> list[Any]:
-    """Whether something was left open, in words, and what the answer gives in each trial.
+    """Say whether something was left open, or "", and give the answer's result in each trial.
 
     Raises:
         ValueError: there is nothing; it says why.
@@ -213,42 +215,42 @@ def results_of(
         outside.append(x)
         return answer.Ask, (len(outside) - 1,)
 
-    life = partial(answer.live, name, list(cells), own, tried, check.slips, megabytes)
+    life = partial(answer.live, name, list(cells), own, trials, TASKS[name].slips, megabytes)
     with TemporaryDirectory() as folder:
         file = BytesIO()
         with by_value(laid(Path(folder), name)):
             Pickler(file, name, stand_in).dump(life)
         try:
             with apart(Path(folder), file.getvalue(), seconds, unsafe=unsafe) as process:
-                said = conversation(process, outside)
+                report = conversation(process, outside)
         except TimeoutError:
             raise ValueError(f"it was stopped after {seconds:g} seconds: does it end?") from None
         except (EOFError, ValueError, MemoryError):
-            raise ValueError("its process ended before it gave a result") from None
-    match said:
-        case ["results", str(left), *results]:
-            return [left if re.fullmatch(OPEN, left) else "", *results]
+            raise ValueError(NO_RESULT) from None
+    match report:
+        case ["results", str(unfinished), *results]:
+            return [unfinished if re.fullmatch(OPEN, unfinished) else "", *results]
         case ["no function", None]:
             raise ValueError(LEFT)
         case ["no function", str(kind)]:
-            known = kind if hasattr(builtins, kind) or kind == "Tensor" else "thing"
-            raise ValueError(f"this is a {known}: give the function or class itself, not called")
+            kind = kind if hasattr(builtins, kind) or kind == "Tensor" else "thing"
+            raise ValueError(f"this is a {kind}: give the function or class itself, not called")
         case ["memory"]:
             raise ValueError("it needs more memory than it may have")
         case ["broken", str(kind), int(number)]:
             lines = dict(enumerate(cells[own].splitlines(), 1))
             line = f" in the line `{lines[number].strip()}`" if number in lines else ""
             raise ValueError(f"the cell stops with {kind_shown(kind)}{line}")
-    raise ValueError("its process ended before it gave a result")
+    raise ValueError(NO_RESULT)
 
 
 def conversation(process: Apart, outside: Sequence[Outside]) -> list:
-    """What a process says at last; until then it may ask what stays outside of it."""
+    """Answer what a process asks of what stays outside of it, and give its report at last."""
     for _ in range(ASKS):
-        said = unpacked(process.read())
-        if not isinstance(said, list) or said[:1] != ["ask"]:
-            return said
-        _, number, inputs, options = said
+        message = unpacked(process.read())
+        if not isinstance(message, list) or message[:1] != ["ask"]:
+            return message
+        _, number, inputs, options = message
         try:
             small([inputs, options])
             with torch.no_grad():
@@ -270,9 +272,8 @@ def small(x: Any) -> None:
 
 
 def laid(folder: Path, name: str) -> set[str]:
-    """Lay what the answer to this task may import; gives the modules that lack something."""
-    names = list(TASKS)
-    return lay(folder, set(names[names.index(name) :]))
+    """Lay what the answer to this task may import; give the modules that lack something."""
+    return lay(folder, set(list(TASKS)[list(TASKS).index(name) :]))
 
 
 # Words from inside -------------------------------------------------------------------------------
@@ -280,22 +281,22 @@ def laid(folder: Path, name: str) -> set[str]:
 
 @cache
 def vocabulary(name: str) -> set[str]:
-    """All words, and all marks, that the checks may say of an answer to this task."""
+    """Give all words, and all marks, that the checks may say of an answer to this task."""
     check = TASKS[name]
-    known = [check.outcome_of(check.reference, number) for number in range(len(check.trials))]
+    right = [check.outcome_of(check.reference, number) for number in range(len(check.trials))]
     files = [*Path(checks.__file__).parent.glob("*.py"), TEXTS, TEXTS.with_suffix(".py")]
     sources = [path.read_text("utf-8") for path in files]
-    texts = [*sources, *map(str, check.slips.values()), *map(str, known)]
+    texts = [*sources, *map(str, check.slips.values()), *map(str, right)]
     return words_of(texts) | {mark for text in texts for mark in re.findall(r"\W", text)}
 
 
 def words_of(texts: Iterable[str]) -> set[str]:
-    """All words of these texts."""
+    """Give all words of these texts."""
     return {word for text in texts for word in re.findall(r"\w+", text)}
 
 
 def own_words(x: Any, cells: Sequence[str]) -> Any:
-    """A result in which of an error are left its kind, and the line of the cells that it names."""
+    """Leave of an error in a result its kind, and the line of the cells that it names."""
     if isinstance(x, Raised):
         lines = {line.strip() for cell in cells for line in cell.splitlines()}
         return replace(x, kind=kind_shown(x.kind), line=x.line if x.line in lines else "")
@@ -303,23 +304,22 @@ def own_words(x: Any, cells: Sequence[str]) -> Any:
 
 
 def kinds(x: Any) -> list[str]:
-    """The kinds of the errors among results."""
+    """Give the kinds of the errors among results."""
     if isinstance(x, Raised):
         return [x.kind]
     return [kind for part in x for kind in kinds(part)] if isinstance(x, (list, Parts)) else []
 
 
 def plain(text: str, words: set[str]) -> str:
-    """A text of which words that the student's code brings are left out: what it says is nobody's
-    business but its own."""
+    """Leave out of a text what the student's code brings: all but these words, and numbers."""
 
-    def keep(found: re.Match) -> str:
-        known = found[0] in words or re.fullmatch(r"[0-9]+(e[0-9]*)?", found[0])
-        return found[0] if known else "…"
+    def keep(match: re.Match) -> str:
+        number = re.fullmatch(r"[0-9]+(e[0-9]*)?", match[0])
+        return match[0] if number or match[0] in words else "…"
 
     return re.sub(r"\w+|\W", keep, text)[:3000]
 
 
 def kind_shown(kind: str) -> str:
-    """The name of an error or a type, where it is a name."""
+    """Give the name of an error or a type, where it is a name."""
     return kind if re.fullmatch(r"[A-Za-z_]{1,40}", kind) else "an error"

@@ -1,5 +1,7 @@
-"""Runs a Python process with nothing to lose: bubblewrap on Linux shuts it off from the network,
-the files, the other processes and the memory of the machine.
+"""Run a Python process with nothing to lose.
+
+bubblewrap on Linux shuts it off from the network, the files, the other processes and the memory of
+the machine.
 """
 
 import os
@@ -51,7 +53,7 @@ COURSE, HOME = "/.vit-course", "/.vit-home"
 
 
 def calls_refused() -> bytes:
-    """The filter of system calls, as seccomp takes it: a program for the kernel's BPF machine.
+    """Make the filter of system calls that seccomp takes: a program for the kernel's BPF machine.
 
     Raises:
         RuntimeError: the processor is another one than those whose calls are known.
@@ -78,17 +80,17 @@ def calls_refused() -> bytes:
 
 
 def command(code: Path) -> list[str]:
-    """The command that runs Python apart; `code` alone of the course is there, to be read."""
+    """Give the command that runs Python apart; `code` alone of the course is there, to be read."""
     apart = ["bwrap", "--unshare-all", "--unshare-user", "--cap-drop", "ALL"]
     apart += ["--die-with-parent", "--new-session", "--clearenv"]
     for name, value in (("HOME", HOME), ("OMP_NUM_THREADS", "1"), ("PATH", "/usr/bin")):
         apart += ["--setenv", name, value]
     apart += ["--ro-bind", "/usr", "/usr", "--proc", "/proc", "--dev", "/dev"]
     for name in ("bin", "lib", "lib64", "sbin"):
-        if (place := Path("/", name)).is_symlink():
-            apart += ["--symlink", os.readlink(place), str(place)]
-        elif place.is_dir():
-            apart += ["--ro-bind", str(place), str(place)]
+        if (root := Path("/", name)).is_symlink():
+            apart += ["--symlink", os.readlink(root), str(root)]
+        elif root.is_dir():
+            apart += ["--ro-bind", str(root), str(root)]
     apart += ["--remount-ro", "/dev"]
     packages = {sysconfig.get_path(kind) for kind in ("purelib", "platlib")}
     for folder in sorted({sys.prefix, sys.base_prefix, sys.exec_prefix, *packages}):
@@ -119,15 +121,15 @@ def ready(hidden: Sequence[Path] = ()) -> None:
     done = subprocess.run(line, capture_output=True, text=True)
     if not done.stdout.startswith("here\n"):
         raise RuntimeError(NEEDED.format(why=f"bubblewrap fails: {done.stderr.strip()[:300]}"))
-    if seen := done.stdout.splitlines()[1:]:
+    if readable := done.stdout.splitlines()[1:]:
         raise RuntimeError(
-            f"a submission could read {seen[0]}, since /usr, and all of this Python's folder, are "
-            "open to it: move it, into your home for instance"
+            f"a submission could read {readable[0]}, since /usr, and all of this Python's folder, "
+            "are open to it: move it, into your home for instance"
         )
 
 
 class Apart:
-    """A process, with what comes from it and goes to it.
+    """Hold a process, with what comes from it and goes to it.
 
     Args:
         child: the process.
@@ -139,7 +141,7 @@ class Apart:
         self.child, self.until, self.most = child, time.monotonic() + seconds, most
 
     def read(self) -> bytes:
-        """What it sends next.
+        """Read what it sends next.
 
         Raises:
             TimeoutError: it takes too long.
@@ -152,13 +154,12 @@ class Apart:
         return self.exactly(size)
 
     def exactly(self, count: int) -> bytes:
-        """As many of the bytes that it sends; raises as `read`."""
+        """Read as many of the bytes that it sends; raises as `read`."""
         assert self.child.stdout
         data, pipe = bytearray(), self.child.stdout.fileno()
         while len(data) < count:
-            if time.monotonic() > self.until:  # also of one that has always something to say
-                raise TimeoutError
-            if not select.select([pipe], [], [], max(0, self.until - time.monotonic()))[0]:
+            seconds = self.until - time.monotonic()  # also of one that has always something to say
+            if seconds <= 0 or not select.select([pipe], [], [], seconds)[0]:
                 raise TimeoutError
             part = os.read(pipe, min(count - len(data), 1 << 20))
             if not part:
@@ -171,12 +172,12 @@ class Apart:
         assert self.child.stdin
         pipe = self.child.stdin.fileno()
         os.set_blocking(pipe, False)
-        rest = memoryview(data)
-        while rest:
+        unsent = memoryview(data)
+        while unsent:
             if not select.select([], [pipe], [], max(0, self.until - time.monotonic()))[1]:
                 raise TimeoutError
             try:
-                rest = rest[os.write(pipe, rest) :]
+                unsent = unsent[os.write(pipe, unsent) :]
             except BrokenPipeError:
                 return
 
@@ -185,7 +186,7 @@ class Apart:
 def apart(
     code: Path, program: bytes, seconds: float, most: int = 10 * LONGEST, unsafe: bool = False
 ) -> Iterator[Apart]:
-    """A fresh interpreter that unpickles a program and calls it, until the block is left.
+    """Run a fresh interpreter that unpickles a program and calls it, until the block is left.
 
     Args:
         code: a folder with the modules that it may import beside the installed ones.
@@ -200,15 +201,15 @@ def apart(
         if not unsafe:
             before = command(code)
             line = [*before[:-1], "--seccomp", str(rules.fileno()), "--", *line]
-        pipe, passed = subprocess.PIPE, [rules.fileno()]
+        pipe, nothing = subprocess.PIPE, subprocess.DEVNULL
         child = subprocess.Popen(
-            line, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, pass_fds=passed,
+            line, stdin=pipe, stdout=pipe, stderr=nothing, pass_fds=[rules.fileno()],
             cwd=folder, start_new_session=True,
         )  # fmt: skip
         try:
-            both = Apart(child, seconds, most)
-            both.write(program)
-            yield both
+            process = Apart(child, seconds, most)
+            process.write(program)
+            yield process
         finally:
             try:
                 os.killpg(child.pid, signal.SIGKILL)

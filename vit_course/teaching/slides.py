@@ -80,7 +80,7 @@ def make(to: Path, packages: Path | None = None, lessons: list[Path] = LESSONS) 
 
 
 def page_of(book, urls: dict[str, str]) -> str:
-    """A lesson's slides as one page of HTML.
+    """Make a lesson's slides, as one page of HTML.
 
     Args:
         book: the lesson.
@@ -96,16 +96,16 @@ def page_of(book, urls: dict[str, str]) -> str:
         figure = next((o for o in cell.outputs if "image/png" in o.get("metadata", {})), None)
         if figure and below:
             caption = below.source.split("\n\n")[0].strip("*").removeprefix("Figure: ")
-            shown = figure.metadata["image/png"]
+            size = figure.metadata["image/png"]
             room = HEIGHT - 70 - LINE * lines(cell)
             # The setup shows only its map. To nbconvert alone it is one whole, and left out.
-            if cell.metadata.get("jupyter") or room < 0.9 * shown["height"]:
+            if cell.metadata.get("jupyter") or room < 0.9 * size["height"]:
                 room = HEIGHT - 20
                 cell.outputs.remove(figure)
                 cells.append(alone(figure))
-            zoom = min(MAX_ZOOM, (WIDTH - 40) / shown["width"], room / shown["height"])
-            shown.update({side: round(zoom * shown[side]) for side in ("width", "height")})
-            shown["alt"] = caption
+            zoom = min(MAX_ZOOM, (WIDTH - 40) / size["width"], room / size["height"])
+            size.update({side: round(zoom * size[side]) for side in ("width", "height")})
+            size["alt"] = caption
     book.cells = cells
     exporter = SlidesExporter(
         template_file=str(Path(__file__).with_suffix(".html.j2")),
@@ -120,14 +120,15 @@ def page_of(book, urls: dict[str, str]) -> str:
 
 
 def lines(cell) -> int:
-    """How many lines a cell has, with those that it printed."""
-    texts = [cell.source, *(output.get("text", "") for output in cell.outputs)]
-    shown = [output.get("data", {}) for output in cell.outputs]
-    texts += [data["text/plain"] for data in shown if len(data) == 1]
+    """Count the lines of a cell, with those that it printed."""
+    texts = [cell.source]
+    for output in cell.outputs:
+        data = output.get("data", {})
+        texts.append(data["text/plain"] if len(data) == 1 else output.get("text", ""))
     return sum(1 + len(line) // 100 for text in texts for line in text.splitlines())
 
 
 def alone(figure):
-    """A figure on a slide of its own, without code."""
+    """Put a figure on a slide of its own, without code."""
     metadata = {"slideshow": {"slide_type": "subslide"}, "transient": {"remove_source": True}}
     return new_code_cell(outputs=[figure], metadata=metadata)

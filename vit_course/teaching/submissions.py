@@ -6,7 +6,9 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from .assignments import ALL, TEST, code, grade_id, is_task, markdown
+from nbformat.v4 import new_code_cell, new_markdown_cell
+
+from .assignments import ALL, TEST, grade_id, is_task
 
 LARGEST = 50_000_000  # bytes of a notebook
 DEEPEST = 20  # folders in one another whose files are named one by one
@@ -17,37 +19,38 @@ SECOND = re.compile(r"(?: ?\((?P<number>\d+)\)| (?P<other>\d+)|(?P<copy> - Copy|
 
 
 def found_in(folder: Path) -> tuple[dict[tuple[str, str], Path], list[str]]:
-    """The notebooks to grade, by student and assignment; and of every other file why it is not."""
+    """Find the notebooks to grade, by student and assignment; and say why all else is not."""
     work: dict[tuple[str, str], tuple[int, Path]] = {}
-    told = []
+    notes = []
     for path in files_of(folder):
-        parts = path.relative_to(folder).parts
-        stem, rank = named(path.stem)
-        why = ""
+        student, *names = path.relative_to(folder).parts
+        stem, rank = assignment_of(path.stem)
+        before = work.get((student, stem))
+        reason = ""
         if path.is_symlink() or not path.is_file():
-            why = "it is a link, or no file"
-        elif len(parts) != 2:
-            why = "it does not lie in a student's own folder, STUDENT/FILE"
+            reason = "it is a link, or no file"
+        elif len(names) != 1:
+            reason = "it does not lie in a student's own folder, STUDENT/FILE"
         elif path.suffix != ".ipynb":
-            why = "it is no notebook"
+            reason = "it is no notebook"
         elif stem not in ALL:
             near = get_close_matches(stem.lower(), ALL, 1)
-            why = "no assignment has this name" + (f"; is it {near[0]}?" if near else "")
+            reason = "no assignment has this name" + (f"; is it {near[0]}?" if near else "")
         elif path.stat().st_size > LARGEST:
-            why = f"it is larger than {LARGEST // 1_000_000} MB; clear its outputs"
-        elif (before := work.get((parts[0], stem))) and before[0] > rank:
-            why = f"{before[1].name} is"
-        elif before:
-            told.append(f"{before[1].relative_to(folder)} is not graded: {path.name} is")
-        if why:
-            told.append(f"{path.relative_to(folder)} is not graded: {why}")
+            reason = f"it is larger than {LARGEST // 1_000_000} MB; clear its outputs"
+        elif before and before[0] > rank:
+            reason = f"{before[1].name} is"
         else:
-            work[parts[0], stem] = rank, path
-    return {key: path for key, (_, path) in sorted(work.items())}, told
+            work[student, stem] = rank, path
+            if before:
+                path, reason = before[1], f"{path.name} is"
+        if reason:
+            notes.append(f"{path.relative_to(folder)} is not graded: {reason}")
+    return {key: path for key, (_, path) in sorted(work.items())}, notes
 
 
-def named(stem: str) -> tuple[str, int]:
-    """The assignment of a file's name, and its rank among several of it."""
+def assignment_of(stem: str) -> tuple[str, int]:
+    """Give the assignment of a file's name, and the file's rank among several of it."""
     second = SECOND.search(stem)
     plain = SECOND.sub("", stem)
     copy = plain.removeprefix("Copy of ")
@@ -57,14 +60,14 @@ def named(stem: str) -> tuple[str, int]:
 
 
 def files_of(folder: Path) -> list[Path]:
-    """All files below a folder, without following links; of deeper folders at most the names."""
-    found, waiting = [], [folder]
+    """List all files below a folder, without following links; of deeper folders only the names."""
+    paths, waiting = [], [folder]
     while waiting:
         for path in waiting.pop().iterdir():
             inner = path.is_dir() and not path.is_symlink()
             deep = len(path.relative_to(folder).parts) > DEEPEST
-            (waiting if inner and not deep else found).append(path)
-    return sorted(found)
+            (waiting if inner and not deep else paths).append(path)
+    return sorted(paths)
 
 
 def is_test(cell: Any) -> bool:
@@ -73,49 +76,50 @@ def is_test(cell: Any) -> bool:
 
 
 def in_order(released: dict[str, Any], path: Path) -> tuple[dict[str, Any], str]:
-    """A submission as nbgrader needs it, whatever became of it: the student's code, in their order,
-    each task below its name and above its grade cell; and what is amiss, or "".
+    """Bring a submission into the form that nbgrader needs, whatever became of it.
 
-    Of several cells for a task the last counts of those with the best claim: its own by metadata,
+    It has the student's code, in their order, each task below its name and above its grade cell. Of
+    several cells for a task the last counts of those with the best claim: its own by metadata,
     which some editors lose, if something was written in it; one with its check; one that defines
     its name.
+
+    Returns:
+        The notebook; and what is amiss with the submission, or "".
     """
     tasks: dict[str, list[Any]] = {}  # a heading, the cell, the grade cell
     for cell in released["cells"]:
         name = str(grade_id(cell)).removeprefix(TEST)
         if is_task(cell):
-            tasks[name] = [markdown(f"## {name}", f"text-{name}"), cell]
+            tasks[name] = [new_markdown_cell(f"## {name}", id=f"text-{name}"), cell]
         elif is_test(cell):
             tasks[name].append(cell)
-    amiss, theirs = "", []
+    problem, submitted, cells = "", [], [released["cells"][0]]
     try:
-        theirs = codes_of(path.read_bytes())
+        submitted = codes_of(path.read_bytes())
     except Exception as error:  # whatever a file can be
-        amiss = f"no notebook that can be read ({type(error).__name__})"
+        problem = f"no notebook that can be read ({type(error).__name__})"
+        cells.append(new_markdown_cell(f"**{UNREAD}**", id="unread"))
     best: dict[str, tuple[int, int]] = {}  # of each task the claim and the number of its cell
-    for number, (given, source) in enumerate(theirs):
-        for name, claim in claims(given, source, tasks):
+    for number, (cell_name, source) in enumerate(submitted):
+        for name, claim in claims(cell_name, source, tasks):
             best[name] = max(best.get(name, (0, 0)), (claim, number))
     names = {number: name for name, (_, number) in best.items()}
-    cells = [released["cells"][0]]
-    if amiss:
-        cells.append(markdown(f"**{UNREAD}**", "unread"))
-    for number, (given, source) in enumerate(theirs):
+    for number, (cell_name, source) in enumerate(submitted):
         if number in names:
             heading, cell, test = tasks[names[number]]
             cells += [heading, cell | {"source": source, "id": f"task-{number}"}, test]
-        elif not str(given).startswith(TEST):
-            cells.append(code(source, {}, f"own-{number}"))
+        elif not str(cell_name).startswith(TEST):
+            cells.append(new_code_cell(source, id=f"own-{number}"))
     missing = [name for name in tasks if name not in names.values()]
     for name in missing:
         cells += tasks[name]
-    if missing and not amiss:
-        amiss = f"no cell for {', '.join(missing)}"
-    return released | {"cells": cells}, amiss
+    if missing and not problem:
+        problem = f"no cell for {', '.join(missing)}"
+    return released | {"cells": cells}, problem
 
 
 def codes_of(data: bytes) -> list[tuple[str | None, str]]:
-    """Of each code cell of a notebook nbgrader's name, and the source, as text that can be written.
+    """Read of each code cell of a notebook nbgrader's name, and the source, made writable.
 
     Raises:
         Exception: of many kinds, where it is no notebook.
@@ -127,13 +131,13 @@ def codes_of(data: bytes) -> list[tuple[str | None, str]]:
     return list(zip(map(grade_id, codes), clean, strict=True))
 
 
-def claims(given: str | None, source: str, tasks: dict[str, list]) -> list[tuple[str, int]]:
-    """The tasks whose answer a cell may be, and how good its claim is."""
-    if given in tasks:
-        stub = "".join(tasks[given][1]["source"]).strip()
-        return [(given, 3 if source.strip() not in ("", stub) else 0)]
-    called = [name for name in re.findall(r"\bchecks\.(\w+)\(", source) if name in tasks]
-    if called:
-        return [(called[-1], 2)]
+def claims(cell_name: str | None, source: str, tasks: dict[str, list]) -> list[tuple[str, int]]:
+    """Name the tasks whose answer a cell may be, each with how good its claim is."""
+    if cell_name in tasks:
+        stub = "".join(tasks[cell_name][1]["source"]).strip()
+        return [(cell_name, 3 if source.strip() not in ("", stub) else 0)]
+    checked = [name for name in re.findall(r"\bchecks\.(\w+)\(", source) if name in tasks]
+    if checked:
+        return [(checked[-1], 2)]
     defined = re.findall(r"(?m)^(?:def|class) (\w+)", source)
     return [(name, 1) for name in defined if name in tasks][:1]

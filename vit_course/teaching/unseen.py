@@ -28,7 +28,7 @@ TEXTS = Path(__file__).with_suffix(".md")
 
 
 def gradient_of_table(answer: Callable, *given: Tensor) -> Any:
-    """The gradient that the table gets from what `relative_attention` mixes, (h, 2·N - 1)."""
+    """Give the gradient that the table gets from what `relative_attention` mixes, (h, 2·N - 1)."""
     *others, table = given
     table = table.clone().requires_grad_()
     mixed, *_ = answer(*others, table)
@@ -38,7 +38,7 @@ def gradient_of_table(answer: Callable, *given: Tensor) -> Any:
 
 
 class Fragile(nn.Module):
-    """One Linear, which hides class 3 from any image (3,) that holds a number below -50."""
+    """Be one Linear, which hides class 3 from any image (3,) that holds a number below -50."""
 
     def __init__(self):
         super().__init__()
@@ -52,19 +52,19 @@ class Fragile(nn.Module):
 
 
 def stepped(answer: Callable, max_norm: float, batches: Sequence[tuple[Tensor, Tensor]]) -> Any:
-    """What a step gives for each batch, one after another, and the weights at the end."""
-    model, said = Fragile(), {}
+    """Give what a step gives for each batch, one after another, and the weights at the end."""
+    model, results = Fragile(), {}
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.5)
     for number, (images, labels) in enumerate(batches, 1):
         result = untouched(answer, model, optimizer, images, labels, max_norm)
         if result is None or result is ...:
             return result
-        said[f"what it gives for batch {number}"] = result
-    return said | {"the weights at the end": model.fc.weight.detach()}
+        results[f"what it gives for batch {number}"] = result
+    return results | {"the weights at the end": model.fc.weight.detach()}
 
 
 def one_bad(what: str, change: Callable[[Tensor], Tensor]) -> Trial:
-    """A trial of a batch that is to be skipped, between two sound ones."""
+    """Make a trial of a batch that is to be skipped, between two sound ones."""
     bad = change(batch(2, 4)[0].abs()), torch.full((4,), 3)
     return Trial(what, stepped, [1.5, [batch(1, 5), bad, batch(3, 6)]])
 
@@ -109,30 +109,32 @@ TRIALS: dict[str, list[Trial]] = {
 }
 
 
-def sections() -> dict[str, tuple[str, str, str, str]]:
-    """Of each lesson's task its text, its stub, its right answer, and its table of mistakes."""
-    parts = re.split(r"(?m)^# (\w+)\n", TEXTS.read_text(encoding="utf-8"))[1:]
-    found = {}
+def read_sections() -> dict[str, tuple[str, str, str, str]]:
+    """Read of each lesson's task its text, its stub, its right answer, its table of mistakes."""
+    _, *parts = re.split(r"(?m)^# (\w+)\n", TEXTS.read_text(encoding="utf-8"))
+    sections = {}
     for lesson, part in zip(parts[::2], parts[1::2], strict=True):
         stub, answer, wrong = re.findall(r"(?s)```\w+\n(.*?)\n```", part)
-        found[lesson] = part.partition("```")[0].strip(), stub, answer, wrong
-    return found
+        sections[lesson] = part.partition("```")[0].strip(), stub, answer, wrong
+    return sections
 
 
-def in_all() -> dict[str, Check]:
-    """The checks of all tasks by name, each unseen one behind those of its lesson: what stands
-    before a task may be used for it."""
-    found: dict[str, Check] = {}
+def all_tasks() -> dict[str, Check]:
+    """Give the checks of all tasks by name, each unseen one behind those of its lesson.
+
+    What stands before a task may be used for it.
+    """
+    tasks: dict[str, Check] = {}
     for file in sorted(Path(checks.__file__).parent.glob("lesson_*.py")):
-        own = vars(import_module(f"{checks.__name__}.{file.stem}"))
-        found |= {name: c for name, c in checks.EXERCISES.items() if own.get(name) is c}
-        found |= {t.name: t for lesson, t in UNSEEN.items() if file.stem.endswith(lesson[:2])}
-    return found
+        lesson = vars(import_module(f"{checks.__name__}.{file.stem}"))
+        tasks |= {name: c for name, c in checks.EXERCISES.items() if lesson.get(name) is c}
+        tasks |= {t.name: t for stem, t in UNSEEN.items() if file.stem.endswith(stem[:2])}
+    return tasks
 
 
-SECTIONS = sections()
+SECTIONS = read_sections()
 UNSEEN: dict[str, Exercise] = {
     lesson: Exercise(answer, TRIALS[lesson], wrong)
     for lesson, (_, _, answer, wrong) in SECTIONS.items()
 }
-TASKS = in_all()
+TASKS = all_tasks()

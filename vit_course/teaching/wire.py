@@ -2,6 +2,7 @@
 
 import json
 from enum import Enum
+from io import BytesIO
 from typing import Any
 
 import numpy as np
@@ -12,11 +13,12 @@ from vit_course.checks.compare import Parts, Raised, Verdict, kind_of
 
 NAMES = ("float64", "float32", "float16", "bfloat16", "int64", "int32", "int16", "int8", "uint8")
 LONGEST = 5_000_000  # bytes of what is not numbers of tensors
+SEQUENCES = {"size": torch.Size, "tuple": tuple, "list": list}
 KINDS = {name: getattr(torch, name) for name in (*NAMES, "bool")}
 
 
 def packed(x: Any) -> bytes:
-    """A result as JSON, with the numbers of its tensors behind it."""
+    """Write a result as JSON, with the numbers of its tensors behind it."""
     numbers: list[bytes] = []
     text = json.dumps(flat(x, numbers)).encode()
     whole = b"".join([len(text).to_bytes(8, "big"), text, *numbers])
@@ -24,7 +26,7 @@ def packed(x: Any) -> bytes:
 
 
 def flat(x: Any, numbers: list[bytes]) -> list:
-    """A result as nothing but numbers, texts and lists; its tensors' own go to `numbers`."""
+    """Make a result of nothing but numbers, texts and lists; its tensors' go to `numbers`."""
     x = x.item() if isinstance(x, np.generic) else x.value if isinstance(x, Enum) else x
     if isinstance(x, Raised):
         return ["raised", x.kind, x.message, x.line, x.own]
@@ -35,9 +37,9 @@ def flat(x: Any, numbers: list[bytes]) -> list:
         plain = torch.empty(x.shape, dtype=x.dtype).copy_(x.detach()).flatten()
         numbers.append(plain.view(torch.uint8).numpy().tobytes())
         return ["tensor", kind, list(x.shape)]
-    for kind, word in ((Parts, "parts"), (torch.Size, "size"), (tuple, "tuple"), (list, "list")):
+    for name, kind in ({"parts": Parts} | SEQUENCES).items():
         if isinstance(x, kind):
-            return [word, [flat(part, numbers) for part in x]]
+            return [name, [flat(part, numbers) for part in x]]
     if isinstance(x, dict):
         return ["dict", [[flat(k, numbers), flat(v, numbers)] for k, v in x.items()]]
     if isinstance(x, Verdict):
@@ -51,7 +53,7 @@ def flat(x: Any, numbers: list[bytes]) -> list:
 
 
 def unpacked(whole: bytes) -> Any:
-    """The result that was packed.
+    """Read the result that was packed.
 
     Raises:
         ValueError: there is no such result.
@@ -59,33 +61,28 @@ def unpacked(whole: bytes) -> Any:
     end = 8 + int.from_bytes(whole[:8], "big")
     if end > LONGEST:  # Python makes a hundred bytes of each
         raise ValueError("more than lists and texts need")
-    rest = memoryview(whole)[end:]
+    numbers = BytesIO(whole[end:])
 
     def restored(x: list) -> Any:
-        nonlocal rest
         match x:
             case ["raised", str(kind), str(message), str(line), bool(own)]:
                 return Raised(kind, message, line, own, private=True)
             case ["tensor", str(kind), list(shape)]:
                 size = torch.Size(shape).numel() * KINDS[kind].itemsize
-                part, rest = bytearray(rest[:size]), rest[size:]
+                part = bytearray(numbers.read(size))
                 if len(part) != size or min(shape, default=1) < 0:
                     raise ValueError("a tensor has lost its numbers")
-                if kind == "bool":
-                    return torch.tensor(part, dtype=torch.uint8).bool().reshape(shape)
-                return (
-                    torch.frombuffer(part, dtype=KINDS[kind]).reshape(shape)
-                    if size
-                    else (torch.empty(shape, dtype=KINDS[kind]))
-                )
+                if not size:
+                    return torch.empty(shape, dtype=KINDS[kind])
+                if kind == "bool":  # of which any number but 0 is true
+                    return torch.frombuffer(part, dtype=torch.uint8).bool().reshape(shape)
+                return torch.frombuffer(part, dtype=KINDS[kind]).reshape(shape)
             case ["plain", bool() | int() | float() | str() as value]:
                 return value
             case ["parts", list(parts)]:
                 return Parts(*map(restored, parts))
-            case [("size" | "tuple" | "list") as word, list(parts)]:
-                return {"size": torch.Size, "tuple": tuple, "list": list}[word](
-                    [restored(part) for part in parts]
-                )
+            case [("size" | "tuple" | "list") as kind, list(parts)]:
+                return SEQUENCES[kind](map(restored, parts))
             case ["dict", list(pairs)]:
                 return {restored(key): restored(value) for key, value in pairs}
             case ["verdict", str(text)]:

@@ -1,4 +1,4 @@
-"""The course without the answer to one task: what a student's code may import in the sandbox."""
+"""Lay the course without the answer to one task, for a student's code to import in the sandbox."""
 
 import ast
 import pickle
@@ -44,34 +44,35 @@ PLOTS = CHECKS[CHECKS.index("def __getattr__") :]
 
 
 def lay(folder: Path, hidden: set[str]) -> set[str]:
-    """Lay the package, and what stands for the checks, without these definitions and all that is
-    built on them.
+    """Lay the package without these definitions and all that is built on them.
+
+    Beside it lies what stands for the checks.
 
     Returns:
         The modules that lack something, by name.
     """
     changed, lacking = stripped(frozenset(hidden))
-    for path in (path for path in PACKAGE.rglob("*") if path.is_file() and path.suffix != ".pyc"):
-        place = folder / "vit_steps" / path.relative_to(PACKAGE)
-        place.parent.mkdir(parents=True, exist_ok=True)
-        if path in changed:
-            place.write_text(changed[path], encoding="utf-8")
-        else:
-            shutil.copy(path, place)
-    for name, text in (("__init__", "from . import checks, plots"), ("checks", CHECKS)):
-        write(folder / "vit_course" / f"{name}.py", text)
-    write(folder / "vit_course" / "plots.py", PLOTS)
+    shutil.copytree(PACKAGE, folder / "vit_steps", ignore=shutil.ignore_patterns("__pycache__"))
+    for path, text in changed.items():
+        (folder / "vit_steps" / path.relative_to(PACKAGE)).write_text(text, encoding="utf-8")
+    (folder / "vit_course").mkdir()
+    texts = {"__init__": "from . import checks, plots", "checks": CHECKS, "plots": PLOTS}
+    for name, text in texts.items():
+        (folder / "vit_course" / f"{name}.py").write_text(text, encoding="utf-8")
     return lacking
 
 
 @cache
 def stripped(hidden: frozenset[str]) -> tuple[dict[Path, str], set[str]]:
-    """The text of each module that is another without these definitions and what is built on them,
-    and the modules that lack something, by name."""
+    """Strip the package's modules of these definitions and what is built on them.
+
+    Returns:
+        The text of each module that is another then; and those that lack something, by name.
+    """
     gone: set[ast.stmt] = set()
-    names, known = set(hidden), -1
-    while known < len(gone):
-        known = len(gone)
+    names, size = set(hidden), -1
+    while size < len(gone):
+        size = len(gone)
         for node, defines, uses in chain(*package().values()):
             if node not in gone and defines and (defines | uses) & names:
                 gone.add(node)
@@ -90,7 +91,7 @@ def stripped(hidden: frozenset[str]) -> tuple[dict[Path, str], set[str]]:
 
 @cache
 def package() -> dict[Path, list[tuple[ast.stmt, set[str], set[str]]]]:
-    """Each statement at the top of each of the package's modules, what it defines, and uses."""
+    """Give each statement at the top of the package's modules, what it defines, and uses."""
     trees = {path: ast.parse(path.read_text("utf-8")) for path in sorted(PACKAGE.rglob("*.py"))}
     return {
         path: [(node, defined_by(node), set(used_names(ast.unparse(node)))) for node in tree.body]
@@ -98,14 +99,8 @@ def package() -> dict[Path, list[tuple[ast.stmt, set[str], set[str]]]]:
     }
 
 
-def write(path: Path, text: str) -> None:
-    """Write a file, and the folder that it stands in if that is missing."""
-    path.parent.mkdir(exist_ok=True)
-    path.write_text(text, encoding="utf-8")
-
-
 def defined_by(node: ast.stmt) -> set[str]:
-    """The names that a statement at the top of a module defines; not what it imports."""
+    """Give the names that a statement at the top of a module defines; not what it imports."""
     if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
         return {node.name}
     targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
@@ -113,24 +108,24 @@ def defined_by(node: ast.stmt) -> set[str]:
 
 
 def imports(tree: ast.Module) -> set[str]:
-    """The names that a module imports from others."""
+    """Give the names that a module imports from others."""
     nodes = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
     return {alias.name for node in nodes for alias in node.names}
 
 
 class Without(ast.NodeTransformer):
-    """Takes names out of imports, and out of `__all__`."""
+    """Take names out of imports, and out of `__all__`."""
 
     def __init__(self, names: set[str]):
         self.names = names
 
     def visit_ImportFrom(self, node: ast.ImportFrom) -> ast.stmt:
-        """The import without the names."""
+        """Give the import without the names."""
         node.names = [alias for alias in node.names if alias.name not in self.names]
         return node if node.names else ast.copy_location(ast.Pass(), node)
 
     def visit_Assign(self, node: ast.Assign) -> ast.Assign:
-        """The assignment; `__all__` without the names."""
+        """Give the assignment; `__all__` without the names."""
         if isinstance(node.value, ast.List) and getattr(node.targets[0], "id", "") == "__all__":
             node.value.elts = [
                 x for x in node.value.elts if getattr(x, "value", None) not in self.names
@@ -153,7 +148,7 @@ def by_value(lacking: set[str]) -> Iterator[None]:
 
 
 class Pickler(cloudpickle.Pickler):
-    """Pickles a program for the sandbox, and refuses to take an answer along.
+    """Pickle a program for the sandbox, and refuse to take an answer along.
 
     Args:
         file: where to.
@@ -166,18 +161,11 @@ class Pickler(cloudpickle.Pickler):
         self.name, self.outside = name, outside
 
     def reducer_override(self, obj: Any) -> Any:
-        """How an object is pickled, if not as usual."""
+        """Say how an object is pickled, if not as usual."""
         file = getattr(getattr(obj, "__code__", None), "co_filename", "")
-        answer = f"an answer to {self.name}:"
-        if (
-            isinstance(obj, Check)
-            or file.startswith(answer)
-            or (
-                isinstance(obj, (FunctionType, type))
-                and obj.__name__ == self.name
-                and obj.__module__.startswith(("vit_steps", "answers"))
-            )
-        ):
+        piece = isinstance(obj, (FunctionType, type)) and obj.__name__ == self.name
+        piece = piece and obj.__module__.startswith(("vit_steps", "answers"))
+        if piece or isinstance(obj, Check) or file.startswith(f"an answer to {self.name}:"):
             raise pickle.PicklingError(f"an answer would be in the sandbox of {self.name}")
         if hasattr(obj, "cache_info") and obj.__module__.startswith(OURS):
             return lru_cache, (getattr(obj, "__wrapped__"),)  # noqa: B009

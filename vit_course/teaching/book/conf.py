@@ -97,7 +97,7 @@ def prepare(app, page, source):
 
 
 def target(app, folder, link):
-    """Where a link of the repository leads in the book: to GitHub, if it is to no page of it."""
+    """Say where a link of the repository leads in the book: to GitHub, if to no page of it."""
     path = Path(os.path.normpath(folder / link.partition("#")[0]))
     is_page = app.project.path2doc(path) in app.project.docnames
     if re.match(r"\w+:|#", link) or is_page or path.suffix in (".png", ".gif") or not path.exists():
@@ -106,7 +106,7 @@ def target(app, folder, link):
 
 
 def add_pages(app, error):
-    """A site opens at index.html: the front page stands there too. And a live page of the model."""
+    """Add the front page as index.html, where a site opens, and a live page of the model."""
     if error or app.builder.name != "html":
         return
     shutil.copy(Path(app.outdir) / f"{root_doc}.html", Path(app.outdir) / "index.html")
