@@ -55,8 +55,11 @@ def test_no_function_hides_a_module(file):
 
 
 def test_no_function_swallows_a_misspelt_option():
-    """`preset`, `recipe` and the checks look at each option; `__call__` hands on what it gets."""
-    for path in (path for path in FILES if path.parent.name != "checks"):
+    """`preset`, `recipe` and the checks look at each option; `__call__` hands on what it gets.
+
+    So do the plots, to matplotlib, which refuses what it does not know.
+    """
+    for path in (path for path in FILES if path.parent.name not in ("checks", "plots")):
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             if (
                 isinstance(node, ast.FunctionDef)

@@ -40,26 +40,15 @@ def sharp() -> None:
         set_matplotlib_formats("retina")
 
 
-def panels(
-    rows: int,
-    columns: int,
-    width: float,
-    height: float,
-    width_ratios: Sequence[float] | None = None,
-    height_ratios: Sequence[float] | None = None,
-    sharex: bool = False,
-    sharey: bool = False,
-) -> Any:
+def panels(rows: int, columns: int, width: float, height: float, **options: Any) -> Any:
     """Make an array (rows, columns) of axes on a new figure of this size, in inches of 100 pixels.
 
     The options are those of pyplot's `subplots`.
     """
     import matplotlib.pyplot as plt
 
-    ratios = dict(width_ratios=width_ratios, height_ratios=height_ratios)
-    shared = dict(sharex=sharex, sharey=sharey, squeeze=False)
-    figure = plt.figure(figsize=(width, height), layout="constrained")
-    return figure.subplots(rows, columns, **ratios, **shared)
+    options |= dict(figsize=(width, height), layout="constrained", squeeze=False)
+    return plt.subplots(rows, columns, **options)[1]
 
 
 def new_axes(width: float, height: float) -> Any:
