@@ -94,7 +94,7 @@ def texts_of(lesson: Any) -> dict[str, tuple[str, str]]:
     return texts_by_task
 
 
-def nbgrader_cell(name: str, **options: Any) -> dict[str, Any]:
+def nbgrader_cell(name: str, options: dict[str, Any]) -> dict[str, Any]:
     """Make the metadata by which nbgrader knows a cell."""
     usual = {"grade": False, "solution": False, "locked": False, "task": False}
     return {"nbgrader": usual | {"schema_version": 3, "grade_id": name} | options}
@@ -149,8 +149,8 @@ def task_cells(name: str, stub: str, text: str, solution: str, above: str) -> li
     given = "\n".join(line for line in above.splitlines() if line not in shared).strip()
     solution = "\n".join([*shared, "", "", solution]).lstrip()
     judged = f"# {points} points: `{name}` is judged in a process of its own."
-    task = nbgrader_cell(name, solution=True)
-    test = nbgrader_cell(f"{TEST}{name}", grade=True, locked=True, points=points)
+    task = nbgrader_cell(name, {"solution": True})
+    test = nbgrader_cell(f"{TEST}{name}", {"grade": True, "locked": True, "points": points})
     return [
         *([new_code_cell(given, id=f"given-{name}")] if given else []),
         new_markdown_cell(text, id=f"text-{name}"),
