@@ -41,12 +41,12 @@ def lay(folder: Path, solutions: bool | None = None) -> list[str]:
     for name, content in course.items():
         laid[name] = sorted({*laid.get(name, []), hash_of(content)})
     write_whole(record, json.dumps(laid, indent=1).encode())
-    kept, news = [], []
+    unchanged, news = [], []
     for name in sorted(laid):
         path, content = folder / name, course.get(name)
         current = path.read_bytes() if path.exists() else None
         if current is not None and hash_of(current) not in laid[name]:
-            kept.append(name)
+            unchanged.append(name)
         elif content is None:
             path.unlink(missing_ok=True)
             if path.parent != folder and path.parent.is_dir() and not any(path.parent.iterdir()):
@@ -64,8 +64,8 @@ def lay(folder: Path, solutions: bool | None = None) -> list[str]:
         write_whole(record, json.dumps({name: laid[name] for name in course}, indent=1).encode())
     contents = "the lessons, and solutions in a folder" if solutions else "the lessons"
     told = [f"{folder.name} holds {len(course)} notebooks: {contents}.", *news]
-    if kept:
-        told.append("As you changed them, these were left alone: " + ", ".join(kept))
+    if unchanged:
+        told.append("As you changed them, these were left alone: " + ", ".join(unchanged))
         told.append("To see the course's version again, rename yours and start once more.")
     return told
 

@@ -118,12 +118,12 @@ def asked(answer: Callable, *inputs: Any) -> Any:
     return answer(*inputs)
 
 
-def decided(verdict: Any, wanted: bool, otherwise: str) -> Any:
+def decided(verdict: Any, expected: bool, otherwise: str) -> Any:
     """Say whether a learner's own test gave the verdict that it should, to compare that."""
     if isinstance(verdict, Tensor) and verdict.numel() == 1:
         verdict = verdict.item()
     if isinstance(verdict, bool) or type(verdict).__name__ == "bool":  # NumPy's too
-        return Verdict("as it should" if bool(verdict) == wanted else otherwise)
+        return Verdict("as it should" if bool(verdict) == expected else otherwise)
     if verdict is ... or verdict is None:
         return verdict
     return Verdict(f"your test gives {kind_of(verdict)}; it must give one True or False")

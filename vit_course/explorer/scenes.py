@@ -23,7 +23,7 @@ Scene = tuple[str, str, float, list[list[str]]]
 
 def _scenes_by_name() -> dict[str, Scene]:
     """Read scenes.txt; give by name: sky, ground, where that begins, shapes."""
-    found: dict[str, Scene] = {}
+    scenes: dict[str, Scene] = {}
     shapes: list[list[str]] = []
     for line in text("scenes.txt").splitlines():
         fields = line.split()
@@ -32,8 +32,8 @@ def _scenes_by_name() -> dict[str, Scene]:
         elif fields and line[0] != "#":
             name, sky, ground, horizon = fields
             shapes = []
-            found[name] = sky, ground, float(horizon), shapes
-    return found
+            scenes[name] = sky, ground, float(horizon), shapes
+    return scenes
 
 
 ALL = _scenes_by_name()

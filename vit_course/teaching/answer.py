@@ -63,13 +63,13 @@ def parsed(source: str) -> ast.Module:
         return ast.parse(TransformerManager().transform_cell(plain))
 
 
-def attempt(name: str, cells: Sequence[str], own: int) -> Any:
+def attempt(name: str, cells: Sequence[str], own_cell: int) -> Any:
     """Find the student's answer to a task.
 
     Args:
         name: the task.
         cells: the sources of all code cells.
-        own: the number of the task's own cell.
+        own_cell: the number of the task's own cell.
 
     All of its own cell is run, and of the others, above it or below, what brings names that it
     needs: another task's check, or a training, may take long.
@@ -88,22 +88,24 @@ def attempt(name: str, cells: Sequence[str], own: int) -> Any:
         try:
             trees[number] = parsed(source).body
         except (SyntaxError, ValueError, MemoryError, RecursionError) as error:
-            if number == own:
+            if number == own_cell:
                 raise Broken(type(error).__name__, getattr(error, "lineno", 0) or 0) from None
     flags = future(trees)
     # Without the call of the check, the answer is what has the check's name. The call does nothing.
-    answer = next(answers_in(trees[own], name), ast.Name(name, ast.Load()))
-    for number, node in needed({name, *used_by(answer)}, trees, own):
+    answer = next(answers_in(trees[own_cell], name), ast.Name(name, ast.Load()))
+    for number, node in needed({name, *used_by(answer)}, trees, own_cell):
         run(node, number, module, flags)
     errors: list[tuple[str, int]] = []
-    for node in trees[own]:  # what cannot be imported may not be needed; all else ends the cell
-        if error := run(node, own, module, flags):
+    for node in trees[
+        own_cell
+    ]:  # what cannot be imported may not be needed; all else ends the cell
+        if error := run(node, own_cell, module, flags):
             errors.append(error)
             if not isinstance(node, (ast.Import, ast.ImportFrom)):
                 break
     try:
         code = ast.fix_missing_locations(ast.Expression(answer))
-        return eval(compile(code, f"<cell {own}>", "eval", flags), module.__dict__)
+        return eval(compile(code, f"<cell {own_cell}>", "eval", flags), module.__dict__)
     except BaseException as error:
         raise Broken(*(errors or [(type(error).__name__, 0)])[0]) from None
 
@@ -131,7 +133,7 @@ def run(node: ast.stmt, number: int, module: ModuleType, flags: int) -> tuple[st
 
 
 def needed(
-    names: set[str], trees: dict[int, list[ast.stmt]], own: int
+    names: set[str], trees: dict[int, list[ast.stmt]], own_cell: int
 ) -> list[tuple[int, ast.stmt]]:
     """Find what of the other cells brings these names, and those that the task's cell uses.
 
@@ -139,16 +141,18 @@ def needed(
         Each statement with its cell's number, in the order in which it is to run: what stands below
         comes last, and only where nothing above brings the name.
     """
-    others = [(number, node) for number in sorted(trees) if number != own for node in trees[number]]
-    wanted, size = names.union(*map(used_by, trees[own])), -1
+    others = [
+        (number, node) for number in sorted(trees) if number != own_cell for node in trees[number]
+    ]
+    wanted_names, size = names.union(*map(used_by, trees[own_cell])), -1
     chosen: list[tuple[int, ast.stmt]] = []
-    while size < len(wanted):
-        size = len(wanted)
-        chosen = [(n, node) for n, node in others if brought_by(node) & (wanted | {"*"})]
-        wanted = wanted.union(*(used_by(node) for _, node in chosen))
-    above = [(n, node) for n, node in chosen if n < own]
-    brought = set[str]().union(*map(brought_by, [*trees[own], *(node for _, node in above)]))
-    return above + [(n, node) for n, node in chosen if n > own and brought_by(node) - brought]
+    while size < len(wanted_names):
+        size = len(wanted_names)
+        chosen = [(n, node) for n, node in others if brought_by(node) & (wanted_names | {"*"})]
+        wanted_names = wanted_names.union(*(used_by(node) for _, node in chosen))
+    above = [(n, node) for n, node in chosen if n < own_cell]
+    brought = set[str]().union(*map(brought_by, [*trees[own_cell], *(node for _, node in above)]))
+    return above + [(n, node) for n, node in chosen if n > own_cell and brought_by(node) - brought]
 
 
 def used_by(node: ast.AST) -> set[str]:
@@ -228,7 +232,7 @@ class Ask:
 
 
 def live(
-    name: str, cells: list[str], own: int, trials: list[Trial], slips: dict, megabytes: int
+    name: str, cells: list[str], own_cell: int, trials: list[Trial], slips: dict, megabytes: int
 ) -> None:
     """Find the answer, try it, write what came out to what was standard output, and end."""
     reading, writing = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
@@ -247,7 +251,7 @@ def live(
     torch.set_num_threads(1)
     limit(megabytes)
     try:
-        answer = attempt(name, cells, own)
+        answer = attempt(name, cells, own_cell)
         if answer is ... or not callable(answer):
             report = ["no function", None if answer is ... else type(answer).__name__]
         else:

@@ -190,7 +190,7 @@ def judged(books: dict[str, Any], to: Path, limits: tuple) -> dict[str, dict[str
 
     to.mkdir(parents=True, exist_ok=True)
     store = to / "unfinished.json"
-    known: dict[str, str] = json.loads(store.read_text("utf-8")) if store.exists() else {}
+    stored: dict[str, str] = json.loads(store.read_text("utf-8")) if store.exists() else {}
     files = [*ROOT.glob("vit_*/**/*.py"), *ROOT.glob("vit_course/teaching/*.md")]
     course = hashlib.sha256(b"".join(path.read_bytes() for path in sorted(files))).hexdigest()
     tasks = []  # whose, which, its key in the store, what judges it
@@ -202,15 +202,15 @@ def judged(books: dict[str, Any], to: Path, limits: tuple) -> dict[str, dict[str
             inputs = (name, sources, own, names, *limits)
             key = hashlib.sha256(json.dumps([course, *inputs]).encode()).hexdigest()
             tasks.append((who, name, key, inputs))
-    new = {key: inputs for *_, key, inputs in tasks if key not in known}
+    new = {key: inputs for *_, key, inputs in tasks if key not in stored}
     bar = tqdm(desc="judged", total=len(tasks), initial=len(tasks) - len(new), unit=" answers")
     context = get_context("spawn")
     with bar, ProcessPoolExecutor(os.cpu_count(), mp_context=context, initializer=begin) as pool:
         waiting = {pool.submit(judge_among, *inputs): key for key, inputs in new.items()}
         try:
             for future in as_completed(waiting):
-                known[waiting[future]] = result_of(future)
-                write_whole(store, json.dumps(known).encode())
+                stored[waiting[future]] = result_of(future)
+                write_whole(store, json.dumps(stored).encode())
                 bar.update()
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
@@ -219,7 +219,7 @@ def judged(books: dict[str, Any], to: Path, limits: tuple) -> dict[str, dict[str
             raise
     messages: dict[str, dict[str, str]] = {who: {} for who in books}
     for who, name, key, _ in tasks:
-        messages[who][name] = known[key]
+        messages[who][name] = stored[key]
     return messages
 
 

@@ -23,15 +23,15 @@ def attention_modules(p: Patient) -> dict[type, tuple[str, nn.Module]]:
     of its own, such as positions.
     """
     modules = dict(p.model.named_modules())
-    found: dict[type, tuple[str, nn.Module]] = {}
+    by_type: dict[type, tuple[str, nn.Module]] = {}
     for attention in p.watch.attentions:
         path = attention.module
         module = modules.get(path)
         if module is None or type(module).__module__.startswith("torch.") or not attention.plain:
             continue
         if all(treats_tokens_alike(p, n, m) for n, m in module.named_modules(prefix=path)):
-            found.setdefault(type(module), (path, module))
-    return found
+            by_type.setdefault(type(module), (path, module))
+    return by_type
 
 
 def treats_tokens_alike(p: Patient, path: str, module: nn.Module) -> bool:

@@ -14,13 +14,13 @@ NO_BLOCKS = "no list of blocks of tokens was seen"
 
 def blocks(p: Patient) -> list[tuple[str, nn.Module, Runnable]]:
     """Give the first block of each class that turns tokens into tokens, and how to run it alone."""
-    found: dict[type, tuple[str, nn.Module, Runnable]] = {}
+    by_type: dict[type, tuple[str, nn.Module, Runnable]] = {}
     for path in p.blocks:
         module = p.model.get_submodule(path)
         alone = runnable(module, p.calls.first.get(path))
         if alone is not None:
-            found.setdefault(type(module), (path, module, alone))
-    return list(found.values())
+            by_type.setdefault(type(module), (path, module, alone))
+    return list(by_type.values())
 
 
 def maps_in(p: Patient, path: str) -> list[str]:
