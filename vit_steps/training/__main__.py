@@ -127,9 +127,8 @@ def train_as(options: argparse.Namespace, device: torch.device) -> int:
     with notes():
         split = dict(val_fraction=options.val_fraction, preprocess=preprocess)
         train, val, test = load_data(options.data, **split)
-    counts = f"{len(train):,} images to train on"
-    counts += f", {len(val):,} images for val" if val else ""
-    counts += f", {len(test):,} images to test on" if test else ""
+    uses = {"to train on": train, "for val": val, "to test on": test}
+    counts = ", ".join(f"{len(part):,} images {use}" for use, part in uses.items() if part)
     height, width = train.shape[1:]
     print(f"{options.data}: {counts}; {len(train.classes)} classes; {height}×{width} pixels")
     if loaded is None:
@@ -169,10 +168,10 @@ def train_as(options: argparse.Namespace, device: torch.device) -> int:
     if val:
         accuracy = history.val_accuracy[history.best - 1]
         print(f"best epoch: {history.best}, by its val accuracy of {accuracy:.1%}")
-    part, reading = (
-        ("test", "measured once") if test else ("val", "by which it was chosen: too good")
-    )
-    if (data := test or val) and is_first:
+    data, part, reading = test, "test", "measured once"
+    if test is None:
+        data, part, reading = val, "val", "by which it was chosen: too good"
+    if data and is_first:
         measured = measure(model.to(device), data)
         conclude(folder, part, measured)
         print(f"{part} of epoch {history.best}, {reading}: {measured}")

@@ -64,23 +64,24 @@ def folder(
     if preprocess is None:
         height, width = as_pair(size, "size")
         preprocess = Preprocess((height, width), min(height, width), "bicubic")
-    parts, classes = {}, ()
+    parts: dict[str, tuple[list[Path], Tensor]] = {}
+    classes: tuple[str, ...] = ()
     for part, place in find_parts(path).items():
-        parts[part] = *_, names = list_files(place)
+        files, labels, names = list_files(place)
         if difference := {*names} ^ {*(classes or names)}:
             only = ", ".join(sorted(difference))
-            raise ValueError(f"{path}: the parts hold other classes; {only} is not in each")
-        classes = names
+            raise ValueError(f"{path} holds parts of different classes; not in each are {only}")
+        parts[part], classes = (files, labels), names
     shares = {"test": fraction} if len(parts) == 1 else {}
     if "val" not in parts and val_fraction:
         shares["val"] = val_fraction
     for part, share in shares.items():
-        files, labels, _ = parts["train"]
+        files, labels = parts["train"]
         held_out = hold_out(labels, classes, share, seed)
         for name, chosen in (("train", ~held_out), (part, held_out)):
-            parts[name] = [*compress(files, chosen.tolist())], labels[chosen], classes
+            parts[name] = [*compress(files, chosen.tolist())], labels[chosen]
     data: dict[str, Any] = dict(val=None, test=None)
-    for part, (files, labels, _) in parts.items():
+    for part, (files, labels) in parts.items():
         data[part] = read_all(files, labels, classes, preprocess)
     return Parts(**data)
 
