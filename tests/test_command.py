@@ -252,13 +252,6 @@ def test_the_help_tells_a_newcomer_what_to_type(capsys):
     with pytest.raises(SystemExit):
         command.main(["--help"])
     text = capsys.readouterr().out
-    for word in (
-        "digits",
-        "folder:PATH",
-        "--val-fraction",
-        "Ctrl-C",
-        "torchrun",
-        "highest learning",
-    ):
+    for word in ("folder:PATH", "--val-fraction", "Ctrl-C", "torchrun", "highest learning"):
         assert word in text
     assert max(map(len, text.splitlines())) <= 90

@@ -75,7 +75,7 @@ def settings(source: str, changes: dict[str, Any]) -> tuple[dict[str, Any], dict
     kind = source.partition(":")[0]
     if kind not in RECIPES:
         raise ValueError(f"{source!r}: give {SOURCES}")
-    options = dict(seed=0) | RECIPES[kind] | changes
+    options = {"seed": 0, **RECIPES[kind], **changes}
     sizes = {name: options.pop(name) for name in MODEL if name in options}
     check_choice("augment", options["augment"], *AUGMENT)
     return sizes, options | {"augment": AUGMENT[options["augment"]]}

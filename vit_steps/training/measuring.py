@@ -49,8 +49,8 @@ class Measured:
         from sklearn.metrics import classification_report
 
         options: Any = dict(labels=range(len(self.classes)), target_names=self.classes)
-        predicted = self.shares.argmax(dim=1)
-        report = classification_report(self.labels, predicted, zero_division=0, **options)
+        options |= dict(y_true=self.labels, y_pred=self.shares.argmax(dim=1), zero_division=0)
+        report = classification_report(**options)
         sizes = self.counts.sum(dim=1)
         baseline = f"{sizes.max() / len(self.labels):.1%}"
         always = f'always answering "{self.classes[sizes.argmax()]}" would be {baseline}'
