@@ -76,13 +76,6 @@ def test_bytes_become_the_same_floats_however_they_are_asked_for(white):
     assert len(list(whole)) == white + 1  # a plain loop ends
 
 
-def test_floats_are_taken_as_they_are():
-    floats = torch.randn(4, 1, 2, 2)
-    whole = ImageDataset(floats, torch.tensor([0, 1, 0, 1]), ("a", "b"))
-    assert whole.images is floats
-    assert torch.equal(whole[1:3][0], floats[1:3])
-
-
 def test_a_part_keeps_everything():
     whole = scattered(10)
     some = whole.part(torch.tensor([2, 5]))

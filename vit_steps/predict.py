@@ -82,7 +82,7 @@ def predict(
     prepare, count = preprocess or loaded.preprocess, loaded.model.config.num_classes
     if prepare is None:
         raise ValueError("the weights do not say how they want their pictures; give preprocess")
-    names = list(classes or loaded.classes or map(str, range(count)))
+    names = [*(classes or loaded.classes or map(str, range(count)))]
     if len(names) != count or not count:  # a model without a head names nothing
         raise ValueError(f"there are {len(names)} names for {count} classes")
     measured = loaded.measured if prepare == loaded.preprocess else {}  # of pictures prepared so
@@ -129,17 +129,14 @@ def listed(pictures: Any) -> Iterator[tuple[str, Any, bool]]:
 
 def main(argv: list[str] | None = None) -> int:
     """Print what the weights say of each picture; write or draw it if asked; give 0."""
-    parser = argparse.ArgumentParser(
-        prog="python -m vit_steps.predict", description="Name pictures by a trained ViT."
-    )
+    parser = argparse.ArgumentParser("python -m vit_steps.predict", description=__doc__)
+    add = parser.add_argument
     weights = "photos or scattered, the course's own; a file of `python -m vit_steps.training`; "
-    weights += "or published weights: a file, a folder, or huggingface.co's id"
-    parser.add_argument("weights", help=weights)
-    parser.add_argument("pictures", nargs="+", help="files, or folders with all that is in them")
-    parser.add_argument("--csv", type=Path, metavar="FILE", help="write the shares of all classes")
-    show = f"draw where it looked (at most {SHOWN} pictures)"
-    parser.add_argument("--show", type=Path, metavar="FILE.png", help=show)
-    parser.add_argument("--device", choices=("cpu", "cuda", "mps"))
+    add("weights", help=f"{weights}or published ones: a file, a folder, or huggingface.co's id")
+    add("pictures", nargs="+", help="files, or folders with all that is in them")
+    add("--csv", type=Path, metavar="FILE", help="write the shares of all classes")
+    add("--show", type=Path, metavar="FILE.png", help=f"draw where it looked (at most {SHOWN})")
+    add("--device", choices=("cpu", "cuda", "mps"))
     options = parser.parse_args(argv)
     with command("vit_steps.predict"):
         if options.show and options.show.suffix.lower() != ".png":

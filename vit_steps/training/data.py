@@ -84,14 +84,10 @@ def settings(source: str, changes: dict[str, Any]) -> tuple[dict[str, Any], dict
 def recipe(source: str, train: ImageDataset, **changes: Any) -> tuple[ViT, dict[str, Any]]:
     """Make an untrained ViT that suits a data set, and the options with which `fit` trains it well.
 
-    This comes to the same weights as the command `python -m vit_steps.training`:
-
-        train, val, test = load_data("digits")
-        model, options = recipe("digits", train)
-        fit(model, train, val, **options)
-
     The source is as in `load_data`; the changes are sizes of the model or options of `fit`, an
-    augmentation by its name in `AUGMENT`; "seed" is that of the first weights too.
+    augmentation by its name in `AUGMENT`; "seed" is that of the first weights too. After
+    `train, val, test = load_data("digits")` and `model, options = recipe("digits", train)`,
+    `fit(model, train, val, **options)` comes to the weights of `python -m vit_steps.training`.
     """
     sizes, options = settings(source, changes)
     channels, height, width = train.shape

@@ -20,22 +20,14 @@ class ImageDataset(Dataset):
 
     `data[i]` is an image (C, H, W), normalised, and its label; `data[a:b]`, or a list or a tensor
     of numbers, a batch: images (B, C, H, W) and labels (B,).
-
-    Args:
-        pixels: (n, C, H, W), bytes, in memory or mapped from a file; or floats, normalised already.
-        labels: (n,), int64, each the number of a class.
-        classes: the name of each class.
-        places: (n, 2), int64: row and column of each digit's top-left corner in pixels, if known.
-        white: the byte that stands for 1.0.
-        preprocess: how any picture becomes such an image; None brings bytes to -1 to 1.
     """
 
-    pixels: Tensor
-    labels: Tensor
-    classes: tuple[str, ...]
-    places: Tensor | None = None
-    white: int = 255
-    preprocess: Preprocess | None = None
+    pixels: Tensor  # (n, C, H, W): bytes, in memory or a file; or floats, normalised already
+    labels: Tensor  # (n,), int64, each the number of a class
+    classes: tuple[str, ...]  # their names
+    places: Tensor | None = None  # (n, 2), int64: row and column of each digit's corner, if known
+    white: int = 255  # the byte that stands for 1.0
+    preprocess: Preprocess | None = None  # how a picture becomes an image; None: from -1 to 1
 
     def __post_init__(self):
         inputs.check_images(self.pixels)
@@ -127,9 +119,8 @@ def batches(
         return data
     batch_size = usual if batch_size is None else batch_size
     inputs.check_sizes(batch_size=batch_size)
-    order = torch.arange(len(data))
-    if generator is not None:
-        order = torch.randperm(len(data), generator=generator)
+    n = len(data)
+    order = torch.randperm(n, generator=generator) if generator else torch.arange(n)
     numbers: Any = [batch.tolist() for batch in order.split(batch_size)]
     own = torch.Generator()  # else the loader would draw from torch's own, and shift what follows
     if isinstance(data, ImageDataset):  # which gives a whole batch at once

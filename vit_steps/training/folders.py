@@ -45,17 +45,13 @@ def folder(
     """Read your own pictures: one sub-folder a class, or the same inside train, val and test.
 
     Folders inside a class belong to it. What is hidden, or does not end as pictures do, is passed
-    over; a picture that cannot be read is named in a warning and skipped. All are held as bytes in
-    a temporary file, 0.15 MB each at 224×224. The classes are the sub-folders' names, sorted; test
-    is None where there is train and val, but no test. ValueError for what is no such folder.
+    over; a picture that cannot be read is named in a warning and skipped. All are cropped and
+    resized to `size`, in pixels from -1 to 1, or else by `preprocess`, as a model wants its
+    pictures, and held as bytes in a temporary file. ValueError for what is no such folder.
 
-    Args:
-        path: the folder.
-        size: to crop and resize to, in pixels; the pixels then run from -1 to 1.
-        fraction: the share of each class to test on, where there is no folder train.
-        seed: of what is held out.
-        val_fraction: the share of each class to take from train where there is no val; 0 for none.
-        preprocess: how a model wants its pictures (`Loaded.preprocess`), in place of `size`.
+    Where there is no folder train, the share `fraction` of each class is to test on; where there is
+    no val, `val_fraction` of train's classes becomes val (0: none); the seed draws them. The
+    classes are the sub-folders' names, sorted; beside train and val alone, test is None.
     """
     path = Path(path).expanduser()
     if not path.is_dir():
@@ -64,8 +60,7 @@ def folder(
     if preprocess is None:
         height, width = as_pair(size, "size")
         preprocess = Preprocess((height, width), min(height, width), "bicubic")
-    parts: dict[str, tuple[list[Path], Tensor]] = {}
-    classes: tuple[str, ...] = ()
+    parts, classes = {}, ()
     for part, place in find_parts(path).items():
         files, labels, names = list_files(place)
         if difference := {*names} ^ {*(classes or names)}:
@@ -92,7 +87,10 @@ def find_parts(path: Path) -> dict[str, Path]:
     A folder called train may well be a class, of vehicles. But folders that have two sub-folders in
     common are parts, never classes; ValueError where their names do not say which.
     """
-    inside = {name: _inner(path / name) for name in subfolders(path)}
+    inside = {}
+    for name in subfolders(path):
+        packed = subfolders(path / name) == [name]  # seg_train/seg_train, as in archives
+        inside[name] = path / name / name if packed else path / name
     classes = {name: {*subfolders(place)} for name, place in inside.items()}
     alike = {a for a in classes for b in classes if a != b and len(classes[a] & classes[b]) > 1}
     parts = {}
@@ -114,11 +112,6 @@ def find_parts(path: Path) -> dict[str, Path]:
     return {part: inside[name] for name, part in parts.items()}
 
 
-def _inner(path: Path) -> Path:
-    """Go on into a folder's only folder, as archives are packed: seg_train/seg_train."""
-    return path / path.name if subfolders(path) == [path.name] else path
-
-
 def subfolders(path: Path) -> list[str]:
     """List the names of the folders in a folder, sorted."""
     return sorted(p.name for p in path.iterdir() if p.is_dir() and not _is_hidden(p.name))
@@ -130,10 +123,7 @@ def _is_hidden(name: str) -> bool:
 
 
 def list_files(path: Path) -> tuple[list[Path], Tensor, tuple[str, ...]]:
-    """List the pictures in a folder's sub-folders, the number of each one's class, the classes.
-
-    What is no picture, or larger than is safe, is named and left out before anything is split.
-    """
+    """List the pictures in a folder's sub-folders, the number of each one's class, the classes."""
     classes = tuple(subfolders(path))
     if len(classes) < 2:
         content = f"only the sub-folder {classes[0]!r}" if classes else "no sub-folders"
