@@ -14,7 +14,7 @@ from test_folders import plain, rows
 from vit_course.canvases import drawn, hands, scattered
 from vit_steps.images import normalize
 from vit_steps.training.data import digits, load_data
-from vit_steps.training.dataset import ImageDataset, split
+from vit_steps.training.dataset import ImageDataset, batches, split
 from vit_steps.training.folders import folder
 
 
@@ -118,6 +118,12 @@ def test_a_split_is_drawn_at_random_and_the_same_seed_draws_the_same():
     assert same(one, again)
     assert not same(one, other)
     assert one.images.max() > 50 > one.images[9] > 10  # not the first or the last ten of a class
+
+
+def test_batches_are_drawn_without_torchs_own_generator():
+    before = torch.get_rng_state()
+    assert len([*batches(numbered(5, 5), 4, torch.Generator())]) == 3
+    assert torch.equal(before, torch.get_rng_state())
 
 
 # Digits ------------------------------------------------------------------------------------------

@@ -171,7 +171,8 @@ def test_the_command_shows_what_it_predicts(weights, pets, monkeypatch, tmp_path
     assert same(loaded.model, training.load_model(weights))
 
 
-def test_where_no_picture_can_be_read_it_says_so_and_fails(weights, pets, capsys):
+def test_where_no_picture_can_be_read_it_says_so_and_fails(weights, pets, capsys, monkeypatch):
+    monkeypatch.chdir(pets.parent)
     for file in pets.glob("*/0*.jpg"):
         file.unlink()
     with pytest.raises(SystemExit, match="none of the pictures can be read"):
