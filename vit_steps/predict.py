@@ -5,7 +5,7 @@ import sys
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from io import TextIOWrapper
+from itertools import islice
 from pathlib import Path
 from textwrap import shorten
 from typing import Any
@@ -19,6 +19,7 @@ from .images import Preprocess
 from .inputs import check_sizes
 from .pretrained import load
 from .training import Weights
+from .training.commands import command, notes
 from .training.fitting import pick_device
 from .training.folders import picture_files
 from .training.loop import evaluating
@@ -31,15 +32,11 @@ SHOWN = 8  # pictures at most in a figure
 
 @dataclass(frozen=True)
 class Prediction:
-    """What a model answers for one picture: its path or number, and each class's share.
+    """What a model answers for one picture; of something else the share may be as large."""
 
-    The shares, largest first, sum to 1; of a picture of something else the largest may be as large.
-    `before` counts the held-out pictures with so large a share, and those of them that were right.
-    """
-
-    picture: str
-    shares: tuple[tuple[str, float], ...]
-    before: tuple[int, int] | None = None
+    picture: str  # its path or number
+    shares: tuple[tuple[str, float], ...]  # of each class, largest first; their sum is 1
+    before: tuple[int, int] | None = None  # held-out pictures with so large a share; right ones
 
     @property
     def name(self) -> str:
@@ -74,51 +71,50 @@ def predict(
 ) -> list[Prediction]:
     """Name pictures by a trained ViT, each prepared as the model learned from them, in order.
 
-    Args:
-        weights: what `pretrained.load` takes or gives, or `training.load_weights`.
-        pictures: one or a list of: a file, a folder (whose unreadable files are named in a warning
-            and skipped), Pillow's picture, or a tensor (C, H, W) from 0 to 1; or (B, C, H, W).
-        preprocess: how the model wants its pictures, where the weights do not say it.
-        classes: the classes' names, where the weights do not say them; else they are numbers.
-        batch_size: how many pictures go through at once.
-        device: where to compute; None takes CUDA or MPS where there is one, else the CPU.
+    The weights are what `pretrained.load` takes or gives. The pictures are one or a list of: a
+    file, a folder (whose unreadable files are named in a warning and skipped), Pillow's picture, or
+    a tensor (C, H, W) from 0 to 1; or (B, C, H, W). `batch_size` of them go through at once. Where
+    the weights do not say how they want pictures, or the classes' names, give them here; without
+    names they are numbers. A device of None is CUDA or MPS where there is one, else the CPU.
     """
     check_sizes(batch_size=batch_size)
     loaded = load(weights) if isinstance(weights, str | Path) else weights
     prepare, count = preprocess or loaded.preprocess, loaded.model.config.num_classes
     if prepare is None:
         raise ValueError("the weights do not say how they want their pictures; give preprocess")
-    names = list(classes or loaded.classes or map(str, range(count)))
+    names = [*(classes or loaded.classes or map(str, range(count)))]
     if len(names) != count or not count:  # a model without a head names nothing
         raise ValueError(f"there are {len(names)} names for {count} classes")
     measured = loaded.measured if prepare == loaded.preprocess else {}  # of pictures prepared so
     device = pick_device(device)
-    model, batch, predictions = loaded.model.to(device), [], []
-    sources = tqdm([*listed(pictures)], "pictures", disable=None)
-    for i, (label, picture, may_skip) in enumerate(sources):
-        try:
-            batch.append((label, prepare(picture)))
-        except ValueError as error:
-            if not may_skip:
-                raise
-            warnings.warn(f"{error}; skipped", stacklevel=2)
-        if not batch or (len(batch) < batch_size and i + 1 < len(sources)):
+    model, predictions = loaded.model.to(device), []
+    sources = iter(tqdm([*listed(pictures)], "pictures", disable=None))
+    while chunk := [*islice(sources, batch_size)]:
+        labels, images = [], []
+        for label, picture, may_skip in chunk:
+            try:
+                images.append(prepare(picture))
+                labels.append(label)
+            except ValueError as error:
+                if not may_skip:
+                    raise
+                warnings.warn(f"{error}; skipped", stacklevel=2)
+        if not images:
             continue
         with evaluating(model):
-            logits = model(torch.cat([image for _, image in batch]).to(device))
-        for (label, _), row in zip(batch, logits.float().softmax(dim=-1), strict=True):
-            pairs = [*zip(names, row.tolist(), strict=True)]
+            rows = model(torch.cat(images).to(device)).float().softmax(dim=-1).tolist()
+        for label, row in zip(labels, rows, strict=True):
+            pairs = zip(names, row, strict=True)
             shares = tuple(sorted(pairs, key=lambda pair: pair[1], reverse=True))
             predictions.append(Prediction(label, shares, right_with_share(shares[0][1], measured)))
-        batch = []
     return predictions
 
 
 def listed(pictures: Any) -> Iterator[tuple[str, Any, bool]]:
     """Give each picture: what to call it, itself, and whether it may be skipped, as in a folder."""
-    single = isinstance(pictures, str | Path | Image.Image) or getattr(pictures, "ndim", 0) == 3
-    several: Any = [pictures] if single else pictures
-    for number, picture in enumerate(several):
+    if isinstance(pictures, str | Path | Image.Image) or getattr(pictures, "ndim", 0) == 3:
+        pictures = [pictures]
+    for number, picture in enumerate(pictures):
         if not isinstance(picture, str | Path):
             yield str(number), picture, False
         elif str(picture).startswith(("http://", "https://")):
@@ -132,45 +128,33 @@ def listed(pictures: Any) -> Iterator[tuple[str, Any, bool]]:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Print what the weights say of each picture; write or draw it if asked; give 0, or 130."""
-    parser = argparse.ArgumentParser(
-        prog="python -m vit_steps.predict", description="Name pictures by a trained ViT."
-    )
+    """Print what the weights say of each picture; write or draw it if asked; give 0."""
+    parser = argparse.ArgumentParser("python -m vit_steps.predict", description=__doc__)
+    add = parser.add_argument
     weights = "photos or scattered, the course's own; a file of `python -m vit_steps.training`; "
-    weights += "or published weights: a file, a folder, or huggingface.co's id"
-    parser.add_argument("weights", help=weights)
-    parser.add_argument("pictures", nargs="+", help="files, or folders with all that is in them")
-    parser.add_argument("--csv", type=Path, metavar="FILE", help="write the shares of all classes")
-    show = f"draw where it looked (at most {SHOWN} pictures)"
-    parser.add_argument("--show", type=Path, metavar="FILE.png", help=show)
-    parser.add_argument("--device", choices=("cpu", "cuda", "mps"))
+    add("weights", help=f"{weights}or published ones: a file, a folder, or huggingface.co's id")
+    add("pictures", nargs="+", help="files, or folders with all that is in them")
+    add("--csv", type=Path, metavar="FILE", help="write the shares of all classes")
+    add("--show", type=Path, metavar="FILE.png", help=f"draw where it looked (at most {SHOWN})")
+    add("--device", choices=("cpu", "cuda", "mps"))
     options = parser.parse_args(argv)
-    if isinstance(sys.stdout, TextIOWrapper):  # a name that the terminal cannot print
-        sys.stdout.reconfigure(errors="backslashreplace")
-    try:
+    with command("vit_steps.predict"):
         if options.show and options.show.suffix.lower() != ".png":
             raise ValueError(f"--show is {options.show}; give a name that ends in .png")
         if options.show and (number := len([*listed(options.pictures)])) > SHOWN:
             raise ValueError(f"--show draws at most {SHOWN} pictures, not {number}; name fewer")
-        with warnings.catch_warnings(record=True) as notes:
-            warnings.simplefilter("always")
+        with notes():
             loaded = load(options.weights)
             predictions = predict(loaded, options.pictures, device=options.device)
-        for note in notes:
-            print(f"note: {note.message}")
         if not predictions:
             raise ValueError("none of the pictures can be read")
         if options.csv:
-            rows = [(one.picture, *pair) for one in predictions for pair in one.shares]
+            rows = [(p.picture, *pair) for p in predictions for pair in p.shares]
             write_table(options.csv.expanduser(), ["picture", "class", "share"], rows)
         if options.show:
             from vit_course.plots.predictions import draw_predictions
 
             draw_predictions(options.show.expanduser(), loaded, predictions)
-    except (ValueError, OSError, ImportError) as error:
-        sys.exit(f"vit_steps.predict: {error}")
-    except KeyboardInterrupt:
-        return 130
     print(*predictions, sep="\n")
     if result := loaded.measured.get("result"):
         print(f"(accuracy on {result['part']}: {result['accuracy']:.1%})")

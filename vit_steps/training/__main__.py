@@ -5,10 +5,9 @@ import os
 import re
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stdout
 from inspect import signature
-from io import TextIOWrapper
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +20,7 @@ from tqdm import tqdm
 from ..images import Preprocess
 from ..pretrained import load
 from ..vit import ViTConfig
+from .commands import command, notes
 from .data import AUGMENT, MODEL, SOURCES, as_stored, load_data, recipe, settings
 from .fitting import History, fit, pick_device
 from .measuring import conclude, measure, write_history
@@ -38,13 +38,13 @@ examples:
       the same from published weights, or from a file of your own, with a new head
   torchrun --nproc-per-node 2 -m vit_steps.training
       in two processes, or on two graphics cards, --batch-size in all
+  python -m vit_steps.predict runs/my_photos/best.safetensors photo.jpg
+      names a picture; vit_steps.training.load_model gives the model in Python
 
 The best epoch is chosen on val: a folder's own, or a share of what there is to train
 on. The pictures to test on are used once, at the end. Stop it by Ctrl-C when you like:
 the same command goes on from the last finished epoch, with larger --epochs too. Beside
 the weights lie history.csv, classes.csv and confusion.png.
-python -m vit_steps.predict runs/my_photos/best.safetensors photo.jpg names a picture; in
-Python, vit_steps.training.load_model("runs/my_photos/best.safetensors") is the model.
 """
 
 
@@ -58,39 +58,36 @@ def arguments() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    parser.add_argument("--data", default="digits", help=f"{SOURCES} (default: digits)")
-    published = "published ones: a file, folder, or huggingface.co's id"
-    start = f"start from weights: photos, a file of this command, or {published}"
-    parser.add_argument("--from", metavar="WEIGHTS", help=start)
+    add = parser.add_argument
+    add("--data", default="digits", help=f"{SOURCES} (default: digits)")
+    start = "weights to start from: photos, a file of this command, or published ones: a file, "
+    add("--from", dest="start", metavar="WEIGHTS", help=f"{start}folder, or huggingface.co's id")
     out = "folder for the weights (default: runs/, then the data's name)"
-    parser.add_argument("--out", type=Path, metavar="FOLDER", help=out)
-    parser.add_argument(
-        "--restart", action="store_true", help="forget what --out holds, once an epoch is done"
-    )
-    kinds = ("cpu", "cuda", "mps")
-    parser.add_argument("--device", choices=kinds, help="default: cuda or mps if there is one")
+    add("--out", type=Path, metavar="FOLDER", help=out)
+    add("--restart", action="store_true", help="forget what --out holds, once an epoch is done")
+    add("--device", choices=("cpu", "cuda", "mps"), help="default: cuda or mps if there is one")
     share = "share to choose the best epoch by; 0: take the last epoch (default: 0.1)"
-    parser.add_argument("--val-fraction", type=float, default=0.1, metavar="X", help=share)
-    run = parser.add_argument_group("training (what is not given suits the data)")
-    describe(run, fit, "epochs batch_size lr weight_decay warmup label_smoothing clip average seed")
+    add("--val-fraction", type=float, default=0.1, metavar="X", help=share)
+    add = parser.add_argument_group("training (what is not given suits the data)").add_argument
+    names = "epochs batch_size lr weight_decay warmup label_smoothing clip average seed"
+    add_described(add, fit, *names.split())
     changes = "of training images; digits: turn, scale, shift a little; photos: mirror, zoom in"
-    run.add_argument("--augment", choices=AUGMENT, help=changes)
-    run.add_argument("--amp", action="store_true", help="compute in 16 bits where that is safe")
-    model = parser.add_argument_group("model (suits the data; --from brings its own)")
-    side = "side to which a folder's pictures are brought, in pixels (64)"
-    model.add_argument("--image-size", type=int, metavar="N", help=side)
-    model.add_argument("--grey", action="store_true", help="make a folder's pictures grey")
-    describe(model, ViTConfig, " ".join(MODEL))
+    add("--augment", choices=AUGMENT, help=changes)
+    add("--amp", action="store_true", help="compute in 16 bits where that is safe")
+    add = parser.add_argument_group("model (suits the data; --from brings its own)").add_argument
+    add("--image-size", type=int, metavar="N", help="of a folder's pictures, in pixels (64)")
+    add("--grey", action="store_true", help="make a folder's pictures grey")
+    add_described(add, ViTConfig, *MODEL)
     return parser
 
 
-def describe(group: Any, source: Any, names: str) -> None:
+def add_described(add: Callable, source: Any, *names: str) -> None:
     """Add options of a function or a class, with the first words of its docstring on each."""
-    for name in names.split():
+    for name in names:
         text = re.search(rf"^ +{name}: (?:[A-Zh][,;] )?([^,.;(]+)", source.__doc__, re.M)
-        kind = float if "float" in str(signature(source).parameters[name].annotation) else int
-        flag, letter = f"--{name.replace('_', '-')}", "X" if kind is float else "N"
-        group.add_argument(flag, type=kind, metavar=letter, help=text and text[1])
+        is_float = "float" in str(signature(source).parameters[name].annotation)
+        kind, letter = (float, "X") if is_float else (int, "N")
+        add(f"--{name.replace('_', '-')}", type=kind, metavar=letter, help=text and text[1])
 
 
 @contextmanager
@@ -116,39 +113,24 @@ def joined(device: torch.device) -> Iterator[torch.device]:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Train as the command line says; give 0, or 130 if it was stopped by Ctrl-C."""
+    """Train as the command line says; give 0, or 130 if the training was stopped by Ctrl-C."""
     options = arguments().parse_args(argv)
-    # A name that the terminal cannot print is printed as \\udc.., rather than ending the training.
-    if isinstance(sys.stdout, TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")
-    try:
-        with joined(pick_device(options.device)) as device:
-            return train_as(options, device)
-    except (ValueError, OSError) as error:  # in one line
-        sys.exit(f"vit_steps.training: {error}")
-    except KeyboardInterrupt:
-        print("vit_steps.training: stopped", file=sys.stderr)
-        return 130
+    with command("vit_steps.training"), joined(pick_device(options.device)) as device:
+        return train_as(options, device)
 
 
 def train_as(options: argparse.Namespace, device: torch.device) -> int:
     """Load the data, build the model, train it, measure it once, and say where the weights are."""
-    name = Path(options.data.removeprefix("folder:")).resolve().name
-    folder = (options.out or Path("runs", name)).expanduser()
-    first = not dist.is_initialized() or dist.get_rank() == 0
-    known = {*MODEL, *signature(fit).parameters} - {"device"}
-    changes = {k: value for k, value in vars(options).items() if k in known and value is not None}
+    fitted = {*MODEL, *signature(fit).parameters} - {"device"}
+    changes = {k: value for k, value in vars(options).items() if k in fitted and value is not None}
     loaded, training, preprocess = prepare(options, changes)  # before a picture is read
-    with warnings.catch_warnings(record=True) as notes:
-        warnings.simplefilter("always")
+    with notes():
         split = dict(val_fraction=options.val_fraction, preprocess=preprocess)
         train, val, test = load_data(options.data, **split)
-    for note in notes:
-        print(f"note: {note.message}")
-    uses = zip((train, val, test), ("to train on", "for val", "to test on"), strict=True)
-    parts = ", ".join(f"{len(data):,} images {use}" for data, use in uses if data is not None)
+    uses = {"to train on": train, "for val": val, "to test on": test}
+    counts = ", ".join(f"{len(part):,} images {use}" for use, part in uses.items() if part)
     height, width = train.shape[1:]
-    print(f"{options.data}: {parts}; {len(train.classes)} classes; {height}×{width} pixels")
+    print(f"{options.data}: {counts}; {len(train.classes)} classes; {height}×{width} pixels")
     if loaded is None:
         model, training = recipe(options.data, train, **changes)
     else:
@@ -158,9 +140,12 @@ def train_as(options: argparse.Namespace, device: torch.device) -> int:
     if device.type == "cpu" and size < SMALL:
         torch.set_num_threads(1)
     print(f"ViT with {size:,} parameters, on {device}")
+    name = Path(options.data.removeprefix("folder:")).resolve().name
+    folder = (options.out or Path("runs", name)).expanduser()
     last, best = folder / "last.safetensors", folder / "best.safetensors"
     if last.exists() and not options.restart:
         print(f"going on from {last}")
+    is_first = not dist.is_initialized() or dist.get_rank() == 0
 
     def report(history: History) -> None:
         line = f"epoch {len(history):3} of {training['epochs']}: "
@@ -170,7 +155,7 @@ def train_as(options: argparse.Namespace, device: torch.device) -> int:
             line += f", val accuracy {history.val_accuracy[-1]:.1%}"
         with tqdm.external_write_mode():  # above the bar
             print(line, flush=True)
-        if first:
+        if is_first:
             write_history(folder, history)
 
     training |= dict(device=device, folder=folder, report=report, best=True)
@@ -180,14 +165,15 @@ def train_as(options: argparse.Namespace, device: torch.device) -> int:
         then = "goes on from the last finished epoch" if last.exists() else "starts anew"
         print(f"Stopped; the same command {then}.")
         return 130
-    if val is not None:
+    if val:
         accuracy = history.val_accuracy[history.best - 1]
         print(f"best epoch: {history.best}, by its val accuracy of {accuracy:.1%}")
-    part, data = ("val", val) if test is None else ("test", test)
-    if data is not None and first:
+    data, part, reading = test, "test", "measured once"
+    if test is None:
+        data, part, reading = val, "val", "by which it was chosen: too good"
+    if data and is_first:
         measured = measure(model.to(device), data)
         conclude(folder, part, measured)
-        reading = "measured once" if part == "test" else "by which it was chosen: too good"
         print(f"{part} of epoch {history.best}, {reading}: {measured}")
     print(f"weights: {best} (epoch {history.best})\n         {last} (epoch {len(history)})")
     return 0
@@ -200,25 +186,22 @@ def prepare(
 
     ValueError for what does not fit together, before a picture is read.
     """
-    start, data = getattr(options, "from"), options.data
-    is_folder = data.startswith("folder:")
-    own = [name for name in ("image_size", "grey") if getattr(options, name)]
-    if own and not is_folder:
-        raise ValueError(f"--{own[0].replace('_', '-')} is for folders, not for {data}")
-    if is_folder:
+    start, data, preprocess = options.start, options.data, as_stored(8)
+    names = [name for name in ("image_size", "grey") if getattr(options, name)]
+    if data.startswith("folder:"):
         preprocess = as_stored(options.image_size or 64, 1 if options.grey else 3, ink=False)
-    else:
-        preprocess = as_stored(8 if data == "digits" else 16)
+    elif names:
+        raise ValueError(f"--{names[0].replace('_', '-')} is for folders, not for {data}")
     sizes, training = settings(data if start is None else "from", changes)
     if start is None:
         ViTConfig(image_size=preprocess.size, num_classes=2, **sizes)
         return None, training, preprocess
-    if own := [*own, *sizes]:
-        raise ValueError(f"--from brings its own; leave out --{own[0].replace('_', '-')}")
+    if names := [*names, *sizes]:
+        raise ValueError(f"--from brings its own; leave out --{names[0].replace('_', '-')}")
     loaded = load(start, num_classes=2)
     if loaded.preprocess is None:
         raise ValueError(f"{start} does not say how it wants its pictures")
-    if not is_folder and loaded.preprocess != preprocess:
+    if data == "digits" and loaded.preprocess != preprocess:
         raise ValueError(f"{start} wants {loaded.preprocess}; {data} is {preprocess}")
     return loaded, training, loaded.preprocess
 

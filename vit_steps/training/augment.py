@@ -12,12 +12,8 @@ from ..inputs import check_images
 def augment_digits(images: Tensor, generator: torch.Generator | None = None) -> Tensor:
     """Turn each image by up to 10°, scale it by up to 5%, shift it by up to 3% of its sides.
 
-    Args:
-        images: (B, C, H, W), normalised so that -1 is the background.
-        generator: where the random numbers come from; None means torch's own.
-
-    Returns:
-        (B, C, H, W), resampled (bilinear); what comes in from outside is background.
+    Images are (B, C, H, W), with -1 for the background, which comes in from outside too. They are
+    resampled (bilinear). Random numbers come from the generator; None means torch's own.
     """
     check_images(images)
     random = torch.rand(4, len(images), generator=generator) * 2 - 1
@@ -25,7 +21,7 @@ def augment_digits(images: Tensor, generator: torch.Generator | None = None) -> 
     angle, scale, right, down = angle * 10 * pi / 180, 1 + scale * 0.05, right * 0.06, down * 0.06
     cos_, sin_ = scale * angle.cos(), scale * angle.sin()
     rows = [cos_, -sin_, right, sin_, cos_, down]  # a side is 2 long
-    return resample(images + 1, rows) - 1  # background is 0 while it is resampled
+    return _resample(images + 1, rows) - 1  # background is 0 while it is resampled
 
 
 def augment_photos(images: Tensor, generator: torch.Generator | None = None) -> Tensor:
@@ -37,15 +33,12 @@ def augment_photos(images: Tensor, generator: torch.Generator | None = None) -> 
     mirror, zoom, right, down = torch.rand(4, len(images), generator=generator)  # each (B,)
     side = 1 - 0.3 * zoom  # of the part that is kept
     right, down = (1 - side) * (2 * right - 1), (1 - side) * (2 * down - 1)
-    none = torch.zeros(len(images))
-    return resample(images, [side * (mirror - 0.5).sign(), none, right, none, side, down])
+    zeros = torch.zeros(len(images))
+    return _resample(images, [side * (mirror - 0.5).sign(), zeros, right, zeros, side, down])
 
 
-def resample(images: Tensor, rows: list[Tensor]) -> Tensor:
-    """Where each pixel of the result looks in its image, as a 2×3 matrix, row by row, each (B,).
-
-    The image's sides run from -1 to 1; outside it is 0.
-    """
+def _resample(images: Tensor, rows: list[Tensor]) -> Tensor:
+    """Look for each pixel where a 2×3 matrix says (row by row, each (B,)); outside is 0."""
     theta = torch.stack(rows, dim=1).view(-1, 2, 3).to(images)
     grid = F.affine_grid(theta, list(images.shape), align_corners=False)  # (B, H, W, 2)
     return F.grid_sample(images, grid, align_corners=False)

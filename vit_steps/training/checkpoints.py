@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save
+from safetensors import SafetensorError
+from safetensors.torch import load, save
 from torch import Tensor, nn
 
 from ..files import write_whole
@@ -121,11 +121,16 @@ def check_plain(model: nn.Module, config: ViTConfig | None = None) -> None:
         problem = f"{type(original).__name__}.config is {config!r}"
         raise TypeError(f"{problem}; to be saved, a model needs a ViTConfig there")
     refusal = f"this {type(original).__name__} is not the ViT of its config: "
-    try:
-        twin, first = build(config, weights_of(model)), next(original.parameters())
-    except RuntimeError as error:
-        reason = " ".join(str(error).split())
-        raise ValueError(f"{refusal}{reason} (new classes come by with_classes)") from error
+    weights = weights_of(model)
+    shapes = {name: tuple(tensor.shape) for name, tensor in weights.items()}
+    with torch.device("meta"):
+        expected = {name: tuple(tensor.shape) for name, tensor in ViT(config).state_dict().items()}
+    for name in sorted(shapes.keys() | expected.keys()):
+        shape, right = shapes.get(name, "missing"), expected.get(name, "nothing")
+        if shape != right:
+            hint = " (new classes come by with_classes)" if name.startswith("head.") else ""
+            raise ValueError(f"{refusal}{name} is {shape} where {right} is expected{hint}")
+    twin, first = build(config, weights), next(original.parameters())
     generator = torch.Generator().manual_seed(0)
     size = 1, config.in_channels, *as_pair(config.image_size)
     noise = torch.rand(size, generator=generator).to(first)
@@ -170,9 +175,10 @@ def read_checkpoint(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     ValueError where there is no such file, or it is broken; a pickle is not opened.
     """
     try:
-        with safe_open(path, "pt") as file:
-            texts = file.metadata() or {}
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        data = path.read_bytes()
+        tensors = load(data)  # checks the header, before its metadata are taken from it
+        header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
+        texts = header.get("__metadata__", {})
         return tensors, {name: json.loads(text) for name, text in texts.items()}
     except FileNotFoundError:
         raise ValueError(f"{path} is not there; check the path") from None

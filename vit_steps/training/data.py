@@ -32,19 +32,18 @@ def as_stored(side: int, channels: int = 1, ink: bool = True) -> Preprocess:
 
 
 def digits(fraction: float = 0.2, seed: int = 0) -> tuple[ImageDataset, ImageDataset]:
-    """Load the 1,797 handwritten digits that scikit-learn ships, in a train and a held-out part.
+    """Load the 1,797 handwritten digits that scikit-learn ships, split as the seed draws it.
 
-    Images (n, 1, 8, 8), from -1 (paper) to 1 (ink); the share `fraction` of each digit is held out,
-    as the seed draws it. Source: UCI, "Optical Recognition of Handwritten Digits" (Alpaydin and
-    Kaynak 1998).
+    Images (n, 1, 8, 8), from -1 (paper) to 1 (ink); the share `fraction` of each digit is held out.
+    Source: UCI, "Optical Recognition of Handwritten Digits" (Alpaydin and Kaynak 1998).
     """
     from sklearn.datasets import load_digits
 
-    bunch: Any = load_digits()
-    pixels, labels = torch.from_numpy(bunch.images), torch.from_numpy(bunch.target)
-    options: Any = dict(white=INK, preprocess=as_stored(8))
-    whole = ImageDataset(pixels.byte()[:, None], labels.long(), DIGITS, **options)
-    return split(whole, fraction, seed)
+    images, labels = load_digits(return_X_y=True)
+    pixels = torch.from_numpy(images).byte().view(-1, 1, 8, 8)
+    labels = torch.from_numpy(labels).long()
+    data = ImageDataset(pixels, labels, DIGITS, white=INK, preprocess=as_stored(8))
+    return split(data, fraction, seed)
 
 
 def load_data(
@@ -55,15 +54,14 @@ def load_data(
     val_fraction: float = 0.1,
     preprocess: Preprocess | None = None,
 ) -> Parts:
-    """Load a data set by what stands after --data on the command line: (train, val, test).
+    """Load (train, val, test) by what stands after --data on the command line, one of `SOURCES`.
 
-    The source is one of `SOURCES`; of the digits, the share `fraction` is to test on, and the share
-    `val_fraction` of what is left, class by class, becomes val (0: none). For a folder, and the
-    other options, see `folder`. ValueError for another source.
+    The share `fraction` is to test on, and `val_fraction` of what is left, class by class, becomes
+    val (0: none). For the other options see `folder`.
     """
     check_fraction(val_fraction=val_fraction)
-    kind, _, path = source.partition(":")
-    if kind == "folder" and path:
+    if source.startswith("folder:") and source != "folder:":
+        path = source.removeprefix("folder:")
         return folder(path, size, fraction, seed, val_fraction, preprocess)
     if source != "digits":
         raise ValueError(f"{source!r}: give {SOURCES}")
@@ -77,7 +75,7 @@ def settings(source: str, changes: dict[str, Any]) -> tuple[dict[str, Any], dict
     kind = source.partition(":")[0]
     if kind not in RECIPES:
         raise ValueError(f"{source!r}: give {SOURCES}")
-    options: dict[str, Any] = dict(seed=0) | RECIPES[kind] | changes
+    options = {"seed": 0, **RECIPES[kind], **changes}
     sizes = {name: options.pop(name) for name in MODEL if name in options}
     check_choice("augment", options["augment"], *AUGMENT)
     return sizes, options | {"augment": AUGMENT[options["augment"]]}
@@ -86,20 +84,10 @@ def settings(source: str, changes: dict[str, Any]) -> tuple[dict[str, Any], dict
 def recipe(source: str, train: ImageDataset, **changes: Any) -> tuple[ViT, dict[str, Any]]:
     """Make an untrained ViT that suits a data set, and the options with which `fit` trains it well.
 
-    The command `python -m vit_steps.training` does the same, so this comes to the same weights:
-
-        train, val, test = load_data("digits")
-        model, options = recipe("digits", train)
-        fit(model, train, val, **options)
-
-    Args:
-        source: as in `load_data`.
-        train: tells the channels, the size and the number of classes.
-        changes: in place of what the recipe says: sizes of the model, or options of `fit` (which
-            refuses one that it has not); an augmentation by its name in `AUGMENT`; "seed" is that
-            of the first weights too.
-
-    ValueError for no such source or augmentation, or sizes that do not fit together.
+    The source is as in `load_data`; the changes are sizes of the model or options of `fit`, an
+    augmentation by its name in `AUGMENT`; "seed" is that of the first weights too. After
+    `train, val, test = load_data("digits")` and `model, options = recipe("digits", train)`,
+    `fit(model, train, val, **options)` comes to the weights of `python -m vit_steps.training`.
     """
     sizes, options = settings(source, changes)
     channels, height, width = train.shape

@@ -9,38 +9,25 @@ from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
 from .. import inputs
-from ..images import MEAN, STD, Preprocess, per_channel
+from ..images import MEAN, STD, Preprocess, normalize
 
 Source = Dataset | DataLoader  # what `fit` and `evaluate` take: an ImageDataset, or any other
 
 
 @dataclass(frozen=True, eq=False)
 class ImageDataset(Dataset):
-    """Pictures with their labels. It checks itself.
+    """Pictures with their labels, checked: TypeError or ValueError where they do not fit together.
 
     `data[i]` is an image (C, H, W), normalised, and its label; `data[a:b]`, or a list or a tensor
     of numbers, a batch: images (B, C, H, W) and labels (B,).
-
-    Args:
-        pixels: (n, C, H, W), bytes, in memory or mapped from a file; or floats, which are taken as
-            normalised already.
-        labels: (n,), int64, each the number of a class.
-        classes: the name of each class.
-        places: (n, 2), int64: row and column of each digit's top-left corner in pixels, if known.
-        white: the byte that stands for 1.0.
-        preprocess: how such an image is made from any picture, and what normalises the bytes;
-            without it they become floats from -1 to 1.
-
-    TypeError for a value of the wrong kind, ValueError for no images, or for pixels, labels and
-    classes that do not fit together.
     """
 
-    pixels: Tensor
-    labels: Tensor
-    classes: tuple[str, ...]
-    places: Tensor | None = None
-    white: int = 255
-    preprocess: Preprocess | None = None
+    pixels: Tensor  # (n, C, H, W): bytes, in memory or a file; or floats, normalised already
+    labels: Tensor  # (n,), int64, each the number of a class
+    classes: tuple[str, ...]  # their names
+    places: Tensor | None = None  # (n, 2), int64: row and column of each digit's corner, if known
+    white: int = 255  # the byte that stands for 1.0
+    preprocess: Preprocess | None = None  # how a picture becomes an image; None: from -1 to 1
 
     def __post_init__(self):
         inputs.check_images(self.pixels)
@@ -49,9 +36,8 @@ class ImageDataset(Dataset):
         inputs.check_sizes(white=self.white)
         if self.white < 255 and self.pixels.max() > self.white:
             raise ValueError(f"pixels go up to {self.pixels.max()}, but white is {self.white}")
-        names = self.classes
-        if not isinstance(names, tuple) or not all(isinstance(name, str) for name in names):
-            raise TypeError(f"classes is {names!r}; give a tuple of names")
+        if not isinstance(self.classes, tuple) or classes_of(self) != self.classes:
+            raise TypeError(f"classes is {self.classes!r}; give a tuple of names")
         inputs.check_labels(self.labels, len(self), len(self.classes))
         if self.places is not None:
             inputs.check_int64("places", self.places, len(self), 2)
@@ -60,16 +46,15 @@ class ImageDataset(Dataset):
         return len(self.pixels)
 
     def __getitem__(self, index: Any) -> tuple[Tensor, Any]:
-        pixels, labels = self.pixels[index], self.labels[index]
-        return self.normalized(pixels), int(labels) if inputs.is_whole(index) else labels
+        labels = self.labels[index]
+        return self._floats(self.pixels[index]), int(labels) if inputs.is_whole(index) else labels
 
-    def normalized(self, pixels: Tensor) -> Tensor:
-        """Turn bytes ([B,] C, H, W) into floats, shifted and scaled; leave floats as they are."""
+    def _floats(self, pixels: Tensor) -> Tensor:
+        """Normalise bytes ([B,] C, H, W); leave floats as they are."""
         if pixels.is_floating_point():
             return pixels
-        floats, how = pixels.float().div_(self.white), self.preprocess
-        mean, std = (MEAN, STD) if how is None else (how.mean, how.std)
-        return floats.sub_(per_channel(floats, mean)).div_(per_channel(floats, std))
+        mean, std = getattr(self.preprocess, "mean", MEAN), getattr(self.preprocess, "std", STD)
+        return normalize(pixels.float().div_(self.white), mean, std)
 
     def part(self, index: Any) -> "ImageDataset":
         """Make a data set of these pictures alone."""
@@ -84,25 +69,19 @@ class ImageDataset(Dataset):
     @property
     def images(self) -> Tensor:
         """All of them, normalised: (n, C, H, W), floats, made anew where bytes are held."""
-        return self.normalized(self.pixels)
+        return self._floats(self.pixels)
 
 
 def split(data: ImageDataset, fraction: float, seed: int) -> tuple[ImageDataset, ImageDataset]:
-    """Divide the data into a train part and a held-out part, each in the order of the data.
-
-    The same share of each class is held out, at least one picture, and at least one is left. The
-    same seed draws the same pictures. ValueError for a fraction outside (0, 1), and for a class of
-    fewer than 2 pictures, which it names.
-    """
+    """Divide the data into a train part and a held-out part, each in the order of the data."""
     held_out = hold_out(data.labels.cpu(), data.classes, fraction, seed)
     return data.part(~held_out), data.part(held_out)
 
 
 def hold_out(labels: Tensor, classes: tuple[str, ...], fraction: float, seed: int) -> Tensor:
-    """Draw which pictures `split` holds out, (n,), booleans.
+    """Draw which pictures are held out, (n,), booleans: of each class this share, but one or more.
 
-    Not by scikit-learn, which takes none of a small class; and the stored weights were trained on
-    what this draw leaves.
+    At least one is left, too. ValueError for a fraction outside (0, 1), or a class of less than 2.
     """
     inputs.check_fraction(fraction=fraction)
     if fraction == 0:
@@ -111,9 +90,9 @@ def hold_out(labels: Tensor, classes: tuple[str, ...], fraction: float, seed: in
     held_out = torch.zeros(len(labels), dtype=torch.bool)
     for label, name in enumerate(classes):
         members = (labels == label).nonzero()[:, 0]
-        if (n := len(members)) < 2:
-            need = "one to train on and one to hold out"
-            raise ValueError(f"class {name!r} has too few pictures to split: {n} left, {need}")
+        n = len(members)
+        if n < 2:
+            raise ValueError(f"class {name!r} has too few pictures to split: {n} left; give 2")
         count = min(max(round(n * fraction), 1), n - 1)
         held_out[members[torch.randperm(n, generator=generator)[:count]]] = True
     return held_out
@@ -127,15 +106,11 @@ def batches(
 ) -> DataLoader:
     """Make torch's DataLoader of the data: in their order, or in one that the generator draws.
 
-    A `batch_size` of None is the usual one. A DataLoader comes back as it is: its own batches,
-    order and workers count. TypeError for other data; ValueError for no images, or a batch size
-    beside a DataLoader.
+    A `batch_size` of None is the usual one. A DataLoader comes back as it is.
     """
     if not isinstance(data, Dataset | DataLoader) or not isinstance(data, Sized):
-        raise TypeError(
-            f"the data are a {type(data).__name__}; give what vit_steps.training.data makes, a "
-            "Dataset of (image, label) with a length, or a DataLoader of such"
-        )
+        expected = "what load_data makes, a Dataset of (image, label), or a DataLoader"
+        raise TypeError(f"the data are a {type(data).__name__}; give {expected}, with a length")
     if not len(data):
         raise ValueError("the data hold nothing; give at least one image")
     if isinstance(data, DataLoader):
@@ -144,9 +119,8 @@ def batches(
         return data
     batch_size = usual if batch_size is None else batch_size
     inputs.check_sizes(batch_size=batch_size)
-    order = torch.arange(len(data))
-    if generator is not None:
-        order = torch.randperm(len(data), generator=generator)
+    n = len(data)
+    order = torch.randperm(n, generator=generator) if generator else torch.arange(n)
     numbers: Any = [batch.tolist() for batch in order.split(batch_size)]
     own = torch.Generator()  # else the loader would draw from torch's own, and shift what follows
     if isinstance(data, ImageDataset):  # which gives a whole batch at once
@@ -155,10 +129,7 @@ def batches(
 
 
 def check_batch(batch: Any, classes: int | None = None) -> tuple[Tensor, Tensor]:
-    """Give a batch's images (B, C, H, W) and labels, (B,) below `classes`, or shares (B, classes).
-
-    TypeError or ValueError says what came where it is none.
-    """
+    """Give a batch's images (B, C, H, W) and labels, (B,) or shares of them (B, classes)."""
     pair = batch if isinstance(batch, list | tuple) else [batch]
     if len(pair) != 2 or not all(isinstance(tensor, Tensor) for tensor in pair):
         kinds = ", ".join(type(tensor).__name__ for tensor in pair)

@@ -5,6 +5,7 @@ import re
 import shutil
 import warnings
 from concurrent.futures import ThreadPoolExecutor
+from itertools import compress
 from math import prod
 from pathlib import Path
 from tempfile import TemporaryFile, gettempdir
@@ -21,8 +22,8 @@ from ..inputs import as_pair, check_fraction
 from .dataset import ImageDataset, hold_out
 
 # What people call the folder of each part, alone or among other words: Training, seg_test, dev-set.
-PARTS = {"train": "train training", "val": "val valid validation dev eval", "test": "test testing"}
-PART_OF = {word: part for part, words in PARTS.items() for word in words.split()}
+PART_OF = dict(train="train", training="train", test="test", testing="test")
+PART_OF |= dict.fromkeys(("val", "valid", "validation", "dev", "eval"), "val")
 
 
 class Parts(NamedTuple):
@@ -43,28 +44,14 @@ def folder(
 ) -> Parts:
     """Read your own pictures: one sub-folder a class, or the same inside train, val and test.
 
-    Folders inside a class belong to it. Hidden files, and files whose ending is not a picture's,
-    are passed over; a picture that cannot be read is named in a warning and skipped. Each is read
-    once, cropped and resized, and held as bytes, at 224×224 each 0.15 MB, in a temporary file that
-    goes when they are let go: the system keeps in memory what fits.
+    Folders inside a class belong to it. What is hidden, or does not end as pictures do, is passed
+    over; a picture that cannot be read is named in a warning and skipped. All are cropped and
+    resized to `size`, in pixels from -1 to 1, or else by `preprocess`, as a model wants its
+    pictures, and held as bytes in a temporary file. ValueError for what is no such folder.
 
-    Args:
-        path: the folder.
-        size: to crop and resize to, in pixels; the pixels then run from -1 to 1.
-        fraction: the share of each class to test on, where there is no folder train; drawn by seed.
-        seed: of what is held out.
-        val_fraction: the share of each class to take from train for val, where there is no folder
-            val; 0 for none.
-        preprocess: how a model that is trained on wants its pictures (`Loaded.preprocess`), in
-            place of `size`; with one mean they are made grey.
-
-    Returns:
-        (train, val, test); the classes are the sub-folders' names, sorted. Where there is train
-        and val, but no test, test is None.
-
-    ValueError for no such folder, fewer than two classes, a class without (or, to be split, with
-    too few) readable pictures, folders that may be parts but are not named so, parts of other
-    classes, or too little room on the disk.
+    Where there is no folder train, the share `fraction` of each class is to test on; where there is
+    no val, `val_fraction` of train's classes becomes val (0: none); the seed draws them. The
+    classes are the sub-folders' names, sorted; beside train and val alone, test is None.
     """
     path = Path(path).expanduser()
     if not path.is_dir():
@@ -73,15 +60,13 @@ def folder(
     if preprocess is None:
         height, width = as_pair(size, "size")
         preprocess = Preprocess((height, width), min(height, width), "bicubic")
-    parts: dict[str, tuple[list[Path], Tensor]] = {}
-    classes: tuple[str, ...] = ()
+    parts, classes = {}, ()
     for part, place in find_parts(path).items():
         files, labels, names = list_files(place)
-        classes = classes or names
-        if difference := set(classes) ^ set(names):
+        if difference := {*names} ^ {*(classes or names)}:
             only = ", ".join(sorted(difference))
-            raise ValueError(f"{path}: train and {part} hold other classes; only one has {only}")
-        parts[part] = files, labels
+            raise ValueError(f"{path} holds parts of different classes; not in each are {only}")
+        parts[part], classes = (files, labels), names
     shares = {"test": fraction} if len(parts) == 1 else {}
     if "val" not in parts and val_fraction:
         shares["val"] = val_fraction
@@ -89,7 +74,7 @@ def folder(
         files, labels = parts["train"]
         held_out = hold_out(labels, classes, share, seed)
         for name, chosen in (("train", ~held_out), (part, held_out)):
-            parts[name] = [files[i] for i in chosen.nonzero()[:, 0].tolist()], labels[chosen]
+            parts[name] = [*compress(files, chosen.tolist())], labels[chosen]
     data: dict[str, Any] = dict(val=None, test=None)
     for part, (files, labels) in parts.items():
         data[part] = read_all(files, labels, classes, preprocess)
@@ -102,44 +87,39 @@ def find_parts(path: Path) -> dict[str, Path]:
     A folder called train may well be a class, of vehicles. But folders that have two sub-folders in
     common are parts, never classes; ValueError where their names do not say which.
     """
-    inside = {name: _inner(path / name) for name in subfolders(path)}
+    inside = {}
+    for name in subfolders(path):
+        packed = subfolders(path / name) == [name]  # seg_train/seg_train, as in archives
+        inside[name] = path / name / name if packed else path / name
     classes = {name: {*subfolders(place)} for name, place in inside.items()}
-    alike = [a for a in classes if any(len(classes[a] & classes[b]) > 1 for b in classes if a != b)]
-    names: dict[str, str] = {}
+    alike = {a for a in classes for b in classes if a != b and len(classes[a] & classes[b]) > 1}
+    parts = {}
     for name in inside:
         words = re.findall("[a-z]+", name.lower())
-        part = next((PART_OF[word] for word in words if word in PART_OF), None)
-        if part is not None and (name in alike or len(words) == 1):
-            if part in names:
-                both = f"{names[part]} and {name}"
-                raise ValueError(f"{path} holds {both}, which mean the same; keep one")
-            names[part] = name
-    if unknown := [name for name in alike if name not in names.values()]:
-        raise ValueError(
-            f"{path}: {' and '.join(alike)} hold the same folders, so they are no classes; name "
-            f"them train, val and test, and take away what is none of these ({', '.join(unknown)})"
-        )
-    if len(names) < 2:
+        part = next((PART_OF[word] for word in words if word in PART_OF), "")
+        if name in alike or (part and len(words) == 1):
+            parts[name] = part
+    if len(parts) < 2:
         return {"train": path}
-    names = {part: names[part] for part in PARTS if part in names}
-    listed = " and ".join(names.values())
-    if "train" not in names:
-        raise ValueError(f"{path} holds {listed}, but no train; name the pictures to learn from so")
-    for name in inside.keys() - {*names.values()}:
+    listed, distinct = " and ".join(parts), {*parts.values()}
+    if len(distinct) < len(parts) or "" in distinct or "train" not in distinct:
+        raise ValueError(
+            f"{path} holds {listed}, which by their names or the folders in them are no classes: "
+            "call one train, at most one val and one test, and take the others away"
+        )
+    for name in inside.keys() - parts:
         warnings.warn(f"{path / name} stands beside {listed}; skipped", stacklevel=3)
-    return {part: inside[name] for part, name in names.items()}
-
-
-def _inner(path: Path) -> Path:
-    """Go on into a folder's only folder, as archives are packed: seg_train/seg_train."""
-    names = subfolders(path)
-    return path / names[0] if names == [path.name] else path
+    return {part: inside[name] for name, part in parts.items()}
 
 
 def subfolders(path: Path) -> list[str]:
-    """List the folders in a folder by name, sorted; not hidden ones, nor such as __MACOSX."""
-    folders = [p.name for p in path.iterdir() if p.is_dir()]
-    return sorted(name for name in folders if not name.startswith((".", "__")))
+    """List the names of the folders in a folder, sorted."""
+    return sorted(p.name for p in path.iterdir() if p.is_dir() and not _is_hidden(p.name))
+
+
+def _is_hidden(name: str) -> bool:
+    """Tell what the system put there, such as .DS_Store, from what the learner did."""
+    return name.startswith((".", "__"))
 
 
 def list_files(path: Path) -> tuple[list[Path], Tensor, tuple[str, ...]]:
@@ -152,27 +132,23 @@ def list_files(path: Path) -> tuple[list[Path], Tensor, tuple[str, ...]]:
     for label, name in enumerate(classes):
         for file in picture_files(path / name):
             try:
-                check_header(file)
-            except ValueError as error:
-                warnings.warn(f"{error}; skipped", stacklevel=3)
-            else:
+                _check_header(file)
                 files.append(file)
                 labels.append(label)
+            except ValueError as error:
+                warnings.warn(f"{error}; skipped", stacklevel=3)
         if label not in labels:
-            raise ValueError(
-                f"{path / name} holds no picture that can be read; each sub-folder is taken for a "
-                "class (unless they are train, test and val): put pictures in it, or take it away"
-            )
+            advice = "each sub-folder is a class: put pictures in it, or take it away"
+            raise ValueError(f"{path / name} holds no picture that can be read; {advice}")
     return files, torch.tensor(labels), classes
 
 
-def check_header(file: Path) -> None:
+def _check_header(file: Path) -> None:
     """Refuse by its first bytes, with a ValueError, what is no picture, or larger than is safe."""
     try:
         with warnings.catch_warnings(action="ignore"):
             warnings.simplefilter("error", Image.DecompressionBombWarning)
-            with Image.open(file, formats=formats(file)):
-                return
+            Image.open(file, formats=formats(file)).close()
     except Exception:  # `decode` has the words for it, and fails as soon
         decode(file)
 
@@ -181,13 +157,8 @@ def picture_files(path: Path) -> list[Path]:
     """List the files in a folder, and in its folders, that end as pictures do, but hidden ones."""
     endings = {end for end, kind in Image.registered_extensions().items() if kind in FORMATS}
     endings |= {".heic", ".heif"}  # of phones: read where pillow-heif is, else named
-    files = []
-    for file in sorted(path.rglob("*")):
-        names = file.relative_to(path).parts
-        hidden = any(name.startswith((".", "__")) for name in names)
-        if file.suffix.lower() in endings and not hidden and not file.is_dir():
-            files.append(file)
-    return files
+    files = [p for p in sorted(path.rglob("*")) if p.suffix.lower() in endings and not p.is_dir()]
+    return [file for file in files if not any(map(_is_hidden, file.relative_to(path).parts))]
 
 
 def read_all(
@@ -198,31 +169,26 @@ def read_all(
     if shutil.disk_usage(gettempdir()).free < prod(shape):
         advice = f"{gettempdir()} has less; make room, or set TMPDIR to another folder"
         raise ValueError(f"the pictures take {prod(shape) / 1e9:.1f} GB on the disk; {advice}")
-    with TemporaryFile() as file:  # what is mapped lives on
+    with TemporaryFile() as file:  # what is mapped lives on; the system keeps what fits in memory
         pixels = torch.from_numpy(np.memmap(file, np.uint8, "w+", shape=shape))
 
     def read(i: int) -> str:
         try:
             pixels[i] = preprocess.pixels(files[i]).mul_(255).round_().byte()
         except ValueError as error:
-            return str(error)
+            return f"{error}; skipped"
         return ""
 
-    # Each thread holds a picture in floats, as large as its file has it. All change what is done
-    # with warnings, and what the last one leaves is not what the first one found.
+    # Each thread holds a picture in floats. All change what is done with warnings, so that the last
+    # one would not leave what the first one found.
     with warnings.catch_warnings(), ThreadPoolExecutor(min(os.cpu_count() or 1, 8)) as pool:
-        try:
-            problems = [
-                *tqdm(pool.map(read, range(len(files))), "reading", len(files), disable=None)
-            ]
-        except BaseException:
-            pool.shutdown(cancel_futures=True)
-            raise
+        results = pool.map(read, range(len(files)))
+        problems = [*tqdm(results, "reading", len(files), disable=None)]
     for problem in filter(None, problems):
-        warnings.warn(f"{problem}; skipped", stacklevel=3)
+        warnings.warn(problem, stacklevel=3)
     good = [i for i, problem in enumerate(problems) if not problem]
     for to, i in enumerate(good):
-        if to != i:
+        if to < i:
             pixels[to] = pixels[i]
     labels = labels[good]
     for label, name in enumerate(classes):

@@ -26,19 +26,12 @@ FEW = 20  # images: how many of so few were right says nothing of others
 
 @dataclass(frozen=True, eq=False)
 class Measured:
-    """How a model did on n images that it did not learn from.
+    """How a model did on n images that it did not learn from."""
 
-    Args:
-        loss: mean cross-entropy in nats.
-        labels: (n,), the number of each image's class.
-        shares: (n, classes), what softmax made of the logits.
-        classes: the classes' names.
-    """
-
-    loss: float
-    labels: Tensor
-    shares: Tensor
-    classes: tuple[str, ...]
+    loss: float  # mean cross-entropy in nats
+    labels: Tensor  # (n,), the number of each image's class
+    shares: Tensor  # (n, classes), what softmax made of the logits
+    classes: tuple[str, ...]  # their names
 
     @property
     def accuracy(self) -> float:
@@ -55,13 +48,13 @@ class Measured:
     def __str__(self) -> str:
         from sklearn.metrics import classification_report
 
-        predicted, numbers = self.shares.argmax(dim=1), range(len(self.classes))
-        options: Any = dict(labels=[*numbers], target_names=self.classes, zero_division=0)
-        report = classification_report(self.labels, predicted, **options)
+        options: Any = dict(labels=range(len(self.classes)), target_names=self.classes)
+        options |= dict(y_true=self.labels, y_pred=self.shares.argmax(dim=1), zero_division=0)
+        report = classification_report(**options)
         sizes = self.counts.sum(dim=1)
-        always = f'always answering "{self.classes[int(sizes.argmax())]}"'
-        baseline = f"{always} would be {sizes.max() / len(self.labels):.1%}"
-        return f"accuracy {self.accuracy:.1%}; {baseline}\n{report}"
+        baseline = f"{sizes.max() / len(self.labels):.1%}"
+        always = f'always answering "{self.classes[sizes.argmax()]}" would be {baseline}'
+        return f"accuracy {self.accuracy:.1%}; {always}\n{report}"
 
 
 def measure(model: nn.Module, data: Source, batch_size: int | None = None) -> Measured:
@@ -70,8 +63,8 @@ def measure(model: nn.Module, data: Source, batch_size: int | None = None) -> Me
     with evaluating(model):
         for images, labels in map(check_batch, batches(data, batch_size, usual=256)):
             all_logits.append(model(images.to(device)).float().cpu())
-            all_labels.append(labels)
-    logits, labels = torch.cat(all_logits), torch.cat(all_labels).cpu()
+            all_labels.append(labels.cpu())
+    logits, labels = torch.cat(all_logits), torch.cat(all_labels)
     check_labels(labels, *logits.shape)
     names = classes_of(data) or tuple(map(str, range(logits.shape[1])))
     return Measured(F.cross_entropy(logits, labels).item(), labels, logits.softmax(dim=1), names)
@@ -80,19 +73,21 @@ def measure(model: nn.Module, data: Source, batch_size: int | None = None) -> Me
 def summary(part: str, measured: Measured) -> dict[str, Any]:
     """Make what a weights' file keeps of a part of the data, "test" or "val", as JSON.
 
-    A share of 90% (softmax gives it) does not mean that 9 in 10 are right: networks are often too
-    sure (Guo et al. 2017). So "by_share" counts, from one of `EDGES` to the next, the images whose
-    largest share lies there, and how many of them were right.
+    Networks are often too sure (Guo et al. 2017): of the answers with a share of 90% fewer than 9
+    in 10 are right. So "by_share" counts, from one of `EDGES` to the next, the images whose largest
+    share lies there, and how many of them were right.
     """
     largest, predicted = measured.shares.max(dim=1)
-    bins, right = torch.bucketize(largest, torch.tensor(EDGES[1:]), right=True), []
-    for i, least in enumerate(EDGES):
-        inside = (predicted == measured.labels)[bins == i]
-        right.append(dict(least=least, images=len(inside), right=int(inside.sum())))
-    pairs = zip(measured.counts.sum(dim=1).tolist(), measured.counts.diag().tolist(), strict=True)
-    classes = [dict(images=images, right=correct) for images, correct in pairs]
+    bins = torch.bucketize(largest, torch.tensor(EDGES[1:]), right=True)
+    counts = [x.bincount(minlength=len(EDGES)) for x in (bins, bins[predicted == measured.labels])]
+    by_share = [
+        dict(least=least, images=images, right=right)
+        for least, images, right in zip(EDGES, *torch.stack(counts).tolist(), strict=True)
+    ]
+    rows = zip(measured.counts.sum(dim=1).tolist(), measured.counts.diag().tolist(), strict=True)
+    classes = [dict(images=images, right=right) for images, right in rows]
     result = dict(part=part, accuracy=measured.accuracy, loss=measured.loss, classes=classes)
-    return {part: f"{len(measured.labels):,} images", "result": result | dict(by_share=right)}
+    return {part: f"{len(measured.labels):,} images", "result": result | dict(by_share=by_share)}
 
 
 def right_with_share(share: float, summary: dict[str, Any]) -> tuple[int, int] | None:
@@ -100,10 +95,9 @@ def right_with_share(share: float, summary: dict[str, Any]) -> tuple[int, int] |
 
     None where the file's summary says nothing of it, or of fewer than `FEW` images.
     """
-    bins = [b for b in summary.get("result", {}).get("by_share", ()) if b["least"] <= share]
-    if not bins or bins[-1]["images"] < FEW:
-        return None
-    return bins[-1]["images"], bins[-1]["right"]
+    by_share = summary.get("result", {}).get("by_share", ())
+    pairs = [(row["images"], row["right"]) for row in by_share if row["least"] <= share]
+    return pairs[-1] if pairs and pairs[-1][0] >= FEW else None
 
 
 def conclude(folder: Path, part: str, measured: Measured) -> None:
@@ -111,25 +105,29 @@ def conclude(folder: Path, part: str, measured: Measured) -> None:
     tensors, metadata = read_checkpoint(folder / "best.safetensors")
     metadata["measured"] |= summary(part, measured)
     write_checkpoint(folder / "best.safetensors", tensors, metadata)
-    classes = metadata["measured"]["result"]["classes"]
-    rows = [(name, *row.values()) for name, row in zip(measured.classes, classes, strict=True)]
+    sizes, right = measured.counts.sum(dim=1).tolist(), measured.counts.diag().tolist()
+    rows = zip(measured.classes, sizes, right, strict=True)
     write_table(folder / "classes.csv", ["class", "images", "right"], rows)
-    if len(rows) > DRAWN:
-        return
-    from matplotlib import pyplot, rc_context
+    if len(sizes) <= DRAWN:
+        _draw_confusion(folder / "confusion.png", measured)
+
+
+def _draw_confusion(path: Path, measured: Measured) -> None:
+    """Draw `Measured.counts`; names as they are, and letters that the font lacks as boxes."""
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure
     from sklearn.metrics import ConfusionMatrixDisplay
 
     names = [name.encode(errors="replace").decode() for name in measured.classes]
     display = ConfusionMatrixDisplay(measured.counts.numpy(), display_labels=names)
-    picture = BytesIO()
-    # Names are written as they are, not as mathematics; letters that the font lacks as boxes.
-    settings: Any = {"text.parse_math": False, "figure.figsize": [2 + 0.45 * len(rows)] * 2}
-    with rc_context(settings), warnings.catch_warnings(action="ignore"):
-        display.plot(cmap="cividis", colorbar=False, xticks_rotation="vertical")
-        display.ax_.set(xlabel="taken for", ylabel="is")
-        display.figure_.savefig(picture, format="png", dpi=120, bbox_inches="tight")
-        pyplot.close(display.figure_)
-    write_whole(folder / "confusion.png", picture.getvalue())
+    picture, side = BytesIO(), 2 + 0.45 * len(names)
+    with rc_context({"text.parse_math": False}), warnings.catch_warnings(action="ignore"):
+        figure = Figure(figsize=(side, side), dpi=120)
+        axes = figure.subplots()
+        display.plot(ax=axes, cmap="cividis", colorbar=False, xticks_rotation="vertical")
+        axes.set(xlabel="taken for", ylabel="is")
+        figure.savefig(picture, format="png", bbox_inches="tight")
+    write_whole(path, picture.getvalue())
 
 
 def write_history(folder: Path, history: History) -> None:
