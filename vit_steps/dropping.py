@@ -10,7 +10,7 @@ from . import inputs
 
 
 class DropPath(nn.Module):
-    """Leave a branch out for the share `rate` of the samples, in training (Huang et al. 2016)."""
+    """Leave a branch out for a sample with the chance `rate`, in training (Huang et al. 2016)."""
 
     def __init__(self, rate: float):
         super().__init__()
