@@ -147,7 +147,7 @@ class ProjectAttention(SeparateAttention):
         """Mix tokens (B, N, D), as `MultiHeadAttention` does."""
         inputs.check_tokens(x, self.embed_dim)
         q, k, v = split_qkv(self.qkv(x), self.num_heads)  # each (B, h, N, d)
-        _, weights = scaled_dot_product_attention(q, k, v[..., :0], mask)  # they alone, no mixture
+        _, weights = scaled_dot_product_attention(q, k, v[..., :0], mask)  # width 0: none mixed
         weights = self.dropout(weights)  # (B, h, N, N)
         mixed = self.proj(merge_heads(weights @ v))  # (B, N, D)
         return (mixed, weights) if return_attention else mixed
