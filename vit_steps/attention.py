@@ -73,9 +73,7 @@ def check_mask(mask: Tensor, shape: tuple[int, ...]) -> None:
 class MultiHeadAttention(nn.Module):
     """Attention in several heads, and a projection that mixes them (Vaswani et al. 2017, 3.2.2).
 
-    `embed_dim` is D, `num_heads` h, which divides D; `qkv_bias` gives the query, key and value
-    projections a bias; `dropout` is the share of the weights, and of the output, set to zero in
-    training.
+    Its sizes are as in `ViTConfig`; dropout falls on the weights, and on the output.
     """
 
     def __init__(self, embed_dim: int, num_heads: int, qkv_bias: bool = True, dropout: float = 0.0):

@@ -32,10 +32,9 @@ def sample_photo() -> Path:
 def load_image(path: str | Path, size: int | tuple[int, int] | None = 224) -> Tensor:
     """Open a picture file as (3, H, W), RGB from 0 to 1, cropped to its centre and resized.
 
-    It is turned as its EXIF data says; transparency is laid on white; of an animation, the first
-    frame. `size` is in pixels, one number for a square or (height, width); None keeps the
-    picture's own. The file is in one of `FORMATS`, or HEIC where the package pillow-heif is
-    installed; ValueError for more than `PIL.Image.MAX_IMAGE_PIXELS`, 89 million.
+    The file is in one of `FORMATS`, or HEIC where pillow-heif is installed, of at most
+    `PIL.Image.MAX_IMAGE_PIXELS`; EXIF data turns it, transparency is laid on white, an animation
+    gives its first frame. `size` is a square's, or (height, width); None keeps the picture's own.
     """
     if size is None:
         return to_tensor(decode(path))

@@ -47,10 +47,9 @@ def cls_map(weights: Tensor, grid: int | tuple[int, int]) -> Tensor:
 
 
 def touched(places: Tensor, side: int, grid: int | tuple[int, int], patch_size: int) -> Tensor:
-    """Tell which patches a square touches that stands at a known place: (B, rows, cols), boolean.
+    """Tell which patches a square of `side` pixels touches: (B, rows, cols), boolean.
 
-    `places` (B, 2) holds the row and column of its top left pixel, `side` is its height and width
-    in pixels; the grid is (rows, cols) of patches of P pixels, or one number for a square.
+    `places` (B, 2) holds the row and column of its top left pixel.
     """
     check_axes("places", places, "B axis", axis=2)
     check_sizes(side=side, patch_size=patch_size)

@@ -7,10 +7,9 @@ from .inputs import as_pair, check_axes, check_dtype, check_images, check_sizes
 
 
 def grid_size(image_size: int | tuple[int, int], patch_size: int) -> tuple[int, int]:
-    """Count the rows and columns of patches that an image holds; H·W / P² in all.
+    """Count the rows and columns of patches that an image holds; P must divide both its sides.
 
-    The size is one number for a square, or (height, width), in pixels like the side of a patch, P,
-    which must divide both sides.
+    The size is one number for a square, or (height, width), in pixels.
     """
     check_sizes(patch_size=patch_size)
     height, width = as_pair(image_size)
@@ -25,8 +24,8 @@ def grid_size(image_size: int | tuple[int, int], patch_size: int) -> tuple[int, 
 def patchify(images: Tensor, patch_size: int) -> Tensor:
     """Cut images into flat patches, row by row (Dosovitskiy et al. 2021, section 3.1).
 
-    Images (B, C, H, W), of any type of number, become (B, n, P·P·C), n = H·W / P²; P must divide H
-    and W. In a patch the pixels run row by row too, and each pixel's channels stand together.
+    Images (B, C, H, W), of any type of number, become (B, n, P·P·C), n = H·W / P². In a patch the
+    pixels run row by row too, and each pixel's channels stand together.
     """
     check_images(images)
     grid_size((images.shape[2], images.shape[3]), patch_size)
@@ -35,10 +34,7 @@ def patchify(images: Tensor, patch_size: int) -> Tensor:
 
 
 def unpatchify(patches: Tensor, patch_size: int, image_size: int | tuple[int, int]) -> Tensor:
-    """Put the patches of `patchify` back together: (B, n, P·P·C) becomes (B, C, H, W) again.
-
-    `image_size` is that of the images: patches alone do not say how many stand in a row.
-    """
+    """Put the patches of `patchify` back together: (B, n, P·P·C) becomes (B, C, H, W) again."""
     rows, cols = grid_size(image_size, patch_size)
     check_axes("patches", patches, "B n P·P·C")
     if patches.shape[1] != rows * cols or patches.shape[2] % patch_size**2:
@@ -53,9 +49,8 @@ class PatchEmbedding(nn.Module):
     """Patches, each projected to a token (Dosovitskiy et al. 2021, eq. 1, the part x·E).
 
     A convolution whose stride is its kernel size does in one step what `patchify` and a Linear do
-    in two: `proj.weight` (D, C, P, P) is that Linear's weight (D, P·P·C), permuted.
-
-    The sizes are as in `ViTConfig`.
+    in two: `proj.weight` (D, C, P, P) is that Linear's weight (D, P·P·C), permuted. Its sizes are
+    as in `ViTConfig`.
     """
 
     def __init__(

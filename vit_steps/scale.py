@@ -39,10 +39,7 @@ def multiply_adds(config: ViTConfig) -> dict[str, int]:
 
 
 def kept_bytes(model: nn.Module, images: Tensor) -> int:
-    """Count the bytes that autograd keeps of images, or whatever the model takes, for backward.
-
-    Each storage counts once, and whole, even where a part would do; parameters do not count.
-    """
+    """Count the bytes that autograd keeps for backward, each storage once, without parameters."""
     sizes = {}
 
     def pack(tensor: Tensor) -> Tensor:
@@ -58,10 +55,9 @@ def kept_bytes(model: nn.Module, images: Tensor) -> int:
 
 
 def training_memory(config: ViTConfig, batch: int) -> dict[str, int]:
-    """Count the bytes that a training with AdamW holds, in 32 bits, attention fused.
+    """Count the bytes that a training with AdamW holds, in 32 bits, attention fused, no dropout.
 
     "optimizer" is two numbers a weight, "activations" what autograd keeps of so many images.
-    ValueError for dropout, whose masks are not counted.
     """
     check_sizes(batch=batch)
     with torch.device("meta"):  # shapes alone
@@ -120,8 +116,7 @@ class Recomputed(EncoderBlock):
 def checkpoint_blocks(model: ViT) -> ViT:
     """Keep only each block's input for backward, in training (Chen et al. 2016); in place.
 
-    Numbers, names and parameters stay. TypeError for blocks that are no plain `EncoderBlock`s:
-    those call torch.utils.checkpoint in their own forward.
+    Numbers, names and parameters stay. TypeError for blocks that are no plain `EncoderBlock`s.
     """
     blocks: Any = getattr(model, "blocks", ())
     plain = [type(b) in (EncoderBlock, Recomputed) and "forward" not in vars(b) for b in blocks]
@@ -258,7 +253,7 @@ class Int8Linear(nn.Module):
 def int8_weights(model: nn.Module) -> nn.Module:
     """Copy a model, with Linears that hold 8 bits a weight; the patcher stays as it is.
 
-    It saves memory, not time: each Linear makes its floats anew whenever it is called.
+    It saves memory, not time: each Linear makes its floats anew at every call.
     """
     holder = nn.ModuleList([deepcopy(model)])  # for a model that is itself a Linear
     small: dict[nn.Module, Int8Linear] = {}  # a Linear that stands in two places stays one

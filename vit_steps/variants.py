@@ -117,9 +117,8 @@ def separate_qkv(model: ViT, attention: type[SeparateAttention] = SeparateAttent
 def einops_vit(config: ViTConfig = EINOPS, fused: bool = True) -> ViT:
     """Make system A: the einops tutorial's ViT-B/16 (Zuppichini 2021), repaired.
 
-    8 heads, mean, norm; 86,567,656 parameters, 17.5638 G multiply-adds. Its fused rows run
-    (h d qkv); `fused=False` is the tutorial's first form, with separate q, k, v.
-    `replace(EINOPS, image_size=8, …)`: other sizes; pool is "mean".
+    86,567,656 parameters, 17.5638 G multiply-adds. Its fused rows run (h d qkv); `fused=False` is
+    the tutorial's first form, with separate q, k, v. `replace(EINOPS, …)`: other sizes.
     """
     inputs.check_choice("pool", config.pool, "mean")
     c, model = config, EinopsViT(config)
@@ -158,7 +157,7 @@ def project_vit(config: ViTConfig = PROJECT) -> ViT:
 
     GELU after each norm of the blocks; ReLU in the MLP; dropout on the attention's weights, which
     are returned after it, and between the MLP's Linears; LayerNorm(mean of all tokens), head.
-    107,831,272 parameters, 21.9257 G multiply-adds; other sizes as in `einops_vit`.
+    107,831,272 parameters, 21.9257 G multiply-adds.
     """
     inputs.check_choice("pool", config.pool, "mean")
     c, model = config, EinopsViT(replace(config, dropout=0.0))
