@@ -35,9 +35,9 @@ def check_attention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, dropou
     check_fraction(dropout=dropout)
     for name, value in (("q", q), ("k", k), ("v", v)):
         check_axes(name, value, "")
-    deep = min(q.ndim, k.ndim, v.ndim) > 1 and q.shape[-1] > 0
-    meet = q.shape[:-2] == k.shape[:-2] and q.shape[-1:] == k.shape[-1:]
-    if not deep or not meet or k.shape[:-1] != v.shape[:-1]:
+    flat = min(q.ndim, k.ndim, v.ndim) < 2 or q.shape[-1] == 0
+    alike = q.shape[:-2] == k.shape[:-2] and q.shape[-1:] == k.shape[-1:]
+    if flat or not alike or k.shape[:-1] != v.shape[:-1]:
         shapes = f"q is {tuple(q.shape)}, k is {tuple(k.shape)}, v is {tuple(v.shape)}"
         hint = "the same width to q and k, the same length to k and v"
         raise ValueError(f"{shapes}; give the same batch and heads to all, {hint}")

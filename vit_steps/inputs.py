@@ -117,21 +117,21 @@ def check_images(
         hint = "use images.float() / 255 for bytes, then vit_steps.images.normalize"
         raise TypeError(f"images holds {images.dtype}, not floats; {hint}")
     if shape[1] != channels:
-        last = "; are the channels last? then use images.permute(0, 3, 1, 2)"
-        hint = f"the model takes {channels}{last if shape[3] == channels else ''}"
-        raise ValueError(f"images is {shape}: {shape[1]} channels where {hint}")
+        hint = "; are the channels last? then use images.permute(0, 3, 1, 2)"
+        problem = f"images is {shape}: {shape[1]} channels where the model takes {channels}"
+        raise ValueError(problem + (hint if shape[3] == channels else ""))
     if size is not None and shape[2:] != size:
-        hint = f"the model takes {size[0]}×{size[1]}; resize them (vit_steps.images.load_image), or"
-        problem = f"images are {shape[2]}×{shape[3]} (height × width) where"
-        raise ValueError(f"{problem} {hint} the model (ViT.at_size)")
+        sizes = f"{shape[2]}×{shape[3]} (height × width) where the model takes {size[0]}×{size[1]}"
+        hint = "resize them (vit_steps.images.load_image), or the model (ViT.at_size)"
+        raise ValueError(f"images are {sizes}; {hint}")
 
 
 def check_dtype(images: Tensor, module: nn.Module) -> None:
     """Refuse images of other floats than the module's weights, unless autocast sees to it."""
     types = [weight.dtype for weight in module.parameters()]  # none in nn.DataParallel's copies
     if types and images.dtype not in types and not torch.is_autocast_enabled(images.device.type):
-        problem = f"images holds {images.dtype}, the model {types[0]}"
-        raise TypeError(f"{problem}; use images.to({types[0]})")
+        hint = f"use images.to({types[0]})"
+        raise TypeError(f"images holds {images.dtype}, the model {types[0]}; {hint}")
 
 
 def check_tokens(tokens: Tensor, embed_dim: int | None = None, count: int | None = None) -> None:
@@ -153,5 +153,5 @@ def check_labels(labels: Tensor, count: int, classes: int) -> None:
     check_int64("labels", labels, count)
     low, high = labels.min().item(), labels.max().item()
     if low < 0 or high >= classes:
-        problem = f"labels run from {low} to {high}"
-        raise ValueError(f"{problem}; {classes} classes have the numbers 0 to {classes - 1}")
+        hint = f"{classes} classes have the numbers 0 to {classes - 1}"
+        raise ValueError(f"labels run from {low} to {high}; {hint}")

@@ -1,8 +1,4 @@
-"""Lesson 09: where a ViT looks, and whether that explains its answers.
-
-The functions take what `model(images, return_attention=True)` gives, or the model itself, in eval
-mode; none of them keeps anything or draws. They work under torch.no_grad and torch.inference_mode.
-"""
+"""Lesson 09: where a ViT looks, and whether that explains its answers."""
 
 from collections.abc import Sequence
 
@@ -101,5 +97,5 @@ def check_weights(weights: Tensor) -> None:
     if not weights.is_floating_point():
         raise TypeError(f"weights holds {weights.dtype}, not floats")
     if weights.ndim < 2 or weights.shape[-1] != weights.shape[-2]:
-        shape = tuple(weights.shape)
-        raise ValueError(f"weights is {shape}; give the axes (…, N, N), queries, then keys")
+        axes = "(…, N, N), queries, then keys"
+        raise ValueError(f"weights is {tuple(weights.shape)}; give the axes {axes}")

@@ -39,7 +39,10 @@ def multiply_adds(config: ViTConfig) -> dict[str, int]:
 
 
 def kept_bytes(model: nn.Module, images: Tensor) -> int:
-    """Count the bytes that autograd keeps for backward, each storage once, without parameters."""
+    """Count the bytes that autograd keeps for backward, each storage once, parameters not at all.
+
+    `images` is (B, C, H, W), or whatever the model takes.
+    """
     sizes = {}
 
     def pack(tensor: Tensor) -> Tensor:

@@ -193,10 +193,11 @@ class FaceConfig:
         inputs.check_fraction(drop_path=self.drop_path)
         inputs.check_choice("norm", self.norm, "layer", "batch")
         inputs.check_choice("checkpointing", self.checkpointing, True, False)
-        means = f"{n} means, one a token: masking leaves {kept_count(n, self.mask_ratio)}"
+        remaining = kept_count(n, self.mask_ratio)  # at least one
         if self.norm == "batch" and (self.mask_ratio or self.checkpointing):
+            problem = f"batch norm has {n} means, one a token: masking leaves {remaining}"
             hint = 'give mask_ratio=0.0 and checkpointing=False, or norm="layer"'
-            raise ValueError(f"batch norm has {means}, checkpointing counts twice; {hint}")
+            raise ValueError(f"{problem}, checkpointing counts twice; {hint}")
 
 
 FACE = FaceConfig()

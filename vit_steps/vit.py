@@ -86,10 +86,7 @@ def pool_tokens(tokens: Tensor, pool: str = "cls") -> Tensor:
 
 
 class ViT(nn.Module):
-    """The Vision Transformer (Dosovitskiy et al. 2021, figure 1 and eq. 1 to 4).
-
-    Its config holds the sizes; `ViTConfig.preset("B/16")` gives a published one.
-    """
+    """The Vision Transformer (Dosovitskiy et al. 2021, figure 1 and eq. 1 to 4), of these sizes."""
 
     def __init__(self, config: ViTConfig):
         super().__init__()
