@@ -45,7 +45,7 @@ def cls_map(weights: Tensor, grid: int | tuple[int, int]) -> Tensor:
 def touched(places: Tensor, side: int, grid: int | tuple[int, int], patch_size: int) -> Tensor:
     """Tell which patches a square of `side` pixels touches: (B, rows, cols), boolean.
 
-    `places` (B, 2) holds the row and column of its top left pixel.
+    `places` (B, 2) holds its top left pixel; the grid is (rows, cols), or a number for a square.
     """
     check_axes("places", places, "B axis", axis=2)
     check_sizes(side=side, patch_size=patch_size)
