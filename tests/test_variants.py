@@ -26,6 +26,7 @@ from vit_steps.variants import (
     DropPath,
     FaceConfig,
     Float32Attention,
+    ProjectAttention,
     SeparateAttention,
     drop_path_rates,
     einops_vit,
@@ -91,10 +92,11 @@ def test_each_has_its_parameters_heads_and_multiply_adds(
 # Separate and fused q, k, v ----------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("kind", [SeparateAttention, ProjectAttention])
 @pytest.mark.parametrize("bias", [True, False])
 @pytest.mark.parametrize("shape", [None, (7, 7), (2, 1, 1, 7)])
-def test_separate_and_fused_attention_give_the_same_numbers(bias, shape):
-    separate = shake(SeparateAttention(24, 3, bias))
+def test_separate_and_fused_attention_give_the_same_numbers(kind, bias, shape):
+    separate = shake(kind(24, 3, bias))
     fused, x, mask = MultiHeadAttention(24, 3, bias), torch.randn(2, 7, 24), mask_of(shape)
     q = separate.qkv
     fused.qkv.load_state_dict(fuse_qkv(q.queries, q.keys, q.values, 3))

@@ -13,15 +13,12 @@ def scaled_dot_product_attention(
 ) -> tuple[Tensor, Tensor]:
     """Mix the values by how well each query matches each key (Vaswani et al. 2017, eq. 1).
 
-    Args:
-        q, k, v: (B, h, N, d).
-        mask: boolean, True where a query may look: one table (N, N) for all, or all four axes, as
-            (B, 1, 1, N) for keys that are hidden in a sample; each side is 1 or the full size.
-        dropout: share of the weights set to zero before they mix the values; in training alone.
+    Queries, keys and values (B, h, N, d) give the mixed values (B, h, N, d), and the weights
+    (B, h, N, N), whose rows sum to 1, as they are before `dropout` sets that share of them to zero.
 
-    Gives the mixed values (B, h, N, d), and the weights (B, h, N, N) before dropout, whose rows sum
-    to 1. ValueError also for a mask that could mean two things, and (seen on the CPU alone) for a
-    query that may look nowhere.
+    The mask is boolean, True where a query may look: one table (N, N) for all, or all four axes, as
+    (B, 1, 1, N) for keys that are hidden in a sample; each side is 1 or the full size. ValueError
+    for one that could mean two things, and (on the CPU alone) for a query that may look nowhere.
     """
     check_attention(q, k, v, mask, dropout)
     scaled = q / q.shape[-1] ** 0.5  # the same as scaling the scores, but fewer numbers
@@ -39,21 +36,20 @@ def check_attention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, dropou
     for name, value in (("q", q), ("k", k), ("v", v)):
         check_axes(name, value, "")
     flat = min(q.ndim, k.ndim, v.ndim) < 2 or q.shape[-1] == 0
-    meet = q.shape[:-2] == k.shape[:-2] and q.shape[-1:] == k.shape[-1:]
-    if flat or not meet or k.shape[:-1] != v.shape[:-1]:
-        raise ValueError(
-            f"q is {tuple(q.shape)}, k is {tuple(k.shape)}, v is {tuple(v.shape)}; give the same "
-            "batch and heads to all, the same width to q and k, the same length to k and v"
-        )
+    alike = q.shape[:-2] == k.shape[:-2] and q.shape[-1:] == k.shape[-1:]
+    if flat or not alike or k.shape[:-1] != v.shape[:-1]:
+        shapes = f"q is {tuple(q.shape)}, k is {tuple(k.shape)}, v is {tuple(v.shape)}"
+        hint = "the same width to q and k, the same length to k and v"
+        raise ValueError(f"{shapes}; give the same batch and heads to all, {hint}")
     if mask is not None:
         check_mask(mask, (*q.shape[:-1], k.shape[-2]))
 
 
 def check_mask(mask: Tensor, shape: tuple[int, ...]) -> None:
-    """Refuse a mask that is not boolean, does not fit weights of this shape, or leaves one blind.
+    """Refuse a mask that is not boolean, does not fit weights of this shape, or blinds a query.
 
-    It has all their axes or the last two, but is no table that could be of samples and keys as
-    well. A blind query, which gives NaN, is looked for where no GPU has to be waited for.
+    A table (N, N) must not look like one of samples and keys. A blind query, which gives NaN, is
+    looked for where no GPU has to be waited for.
     """
     if not isinstance(mask, Tensor) or mask.dtype != torch.bool:
         kind = getattr(mask, "dtype", type(mask).__name__)
@@ -63,11 +59,9 @@ def check_mask(mask: Tensor, shape: tuple[int, ...]) -> None:
         side in (1, full) for side, full in zip(mask.shape, shape[-mask.ndim :], strict=True)
     )
     if not fits or (mask.ndim < len(shape) and not traced and mask.shape[0] == shape[0] > 1):
-        raise ValueError(
-            f"mask is {tuple(mask.shape)} where the weights are {shape}; give mask[None, None] of "
-            "one table (N, N) for all, (B, 1, 1, N) for tokens hidden in each sample, "
-            "or (1, h, N, N) for a table a head"
-        )
+        forms = "one table (N, N) for all, (B, 1, 1, N) for tokens hidden in each sample"
+        hint = f"give mask[None, None] of {forms}, or (1, h, N, N) for a table a head"
+        raise ValueError(f"mask is {tuple(mask.shape)} where the weights are {shape}; {hint}")
     try:
         blind = not traced and mask.device.type == "cpu" and not mask.any(dim=-1).all()
     except RuntimeError:  # a fake tensor, or one under vmap, has no values to look at
@@ -79,11 +73,7 @@ def check_mask(mask: Tensor, shape: tuple[int, ...]) -> None:
 class MultiHeadAttention(nn.Module):
     """Attention in several heads, and a projection that mixes them (Vaswani et al. 2017, 3.2.2).
 
-    Args:
-        embed_dim: D.
-        num_heads: h; divides D.
-        qkv_bias: whether the query, key and value projections add a bias.
-        dropout: share of the weights, and of the output, set to zero in training.
+    Its sizes are as in `ViTConfig`; dropout falls on the weights, and on the output.
     """
 
     def __init__(self, embed_dim: int, num_heads: int, qkv_bias: bool = True, dropout: float = 0.0):
@@ -99,7 +89,7 @@ class MultiHeadAttention(nn.Module):
         """Mix tokens (B, N, D) by fused attention, or, to return the weights, by the equation.
 
         The mask is as in `scaled_dot_product_attention`. With `return_attention` it gives a tuple:
-        the mixed tokens (B, N, D) and the weights (B, h, N, N), which the fused form does not give.
+        the mixed tokens (B, N, D) and the weights (B, h, N, N).
         """
         check_tokens(x, self.embed_dim)
         q, k, v = split_qkv(self.qkv(x), self.num_heads)  # each (B, h, N, d)

@@ -10,10 +10,7 @@ from . import inputs
 
 
 class DropPath(nn.Module):
-    """Leave a branch out for some samples, in training (stochastic depth, Huang et al. 2016).
-
-    Each is left out with the chance `rate`; the others are scaled by 1 / (1 - rate).
-    """
+    """Leave a branch out for a sample with the chance `rate`, in training (Huang et al. 2016)."""
 
     def __init__(self, rate: float):
         super().__init__()
@@ -35,10 +32,9 @@ def drop_path_rates(rate: float, depth: int) -> list[float]:
 
 
 def kept_count(length: int, ratio: float) -> int:
-    """Count how many of `length` tokens stay when that share is masked; a half counts up.
+    """Count how many of `length` tokens stay, at least one, if that share is masked; ½ counts up.
 
     `int(10 * (1 - 0.9))` is 0, since floats do not hold 0.9: it is read here as it is written.
-    ValueError where no token would stay.
     """
     inputs.check_sizes(length=length)
     inputs.check_fraction(ratio=ratio)
@@ -53,10 +49,9 @@ def random_masking(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Keep a random part of each sample's tokens (He et al. 2022, section 3).
 
-    Of tokens (B, N, D), their positions already added, the share `ratio` is left out; `kept_count`
-    says how many stay. Gives these (B, K, D), shuffled; the order (B, N), where each token went, by
-    which `unmask` puts them back; and the mask (B, N), True where one is left out. The generator of
-    the random numbers is on the tokens' device.
+    Of tokens (B, N, D), their positions already added, the share `ratio` is left out. Gives the
+    others (B, K, D), shuffled; the order (B, N), where each token went, for `unmask`; and the mask
+    (B, N), True where one is left out. The generator is on the tokens' device.
     """
     inputs.check_tokens(tokens)
     batch, length, _ = tokens.shape
@@ -73,9 +68,9 @@ def unmask(
 ) -> Tensor:
     """Put tokens back where they stood, and into each gap the mask token: (B, N, D).
 
-    `kept` (B, K, D) and `order` (B, N) are from `random_masking`; in between comes the encoder.
-    `mask_token` is (1, 1, D). With `positions` (1, N, D) each gap also gets its own, without which
-    all gaps are alike: what follows must then tell places apart itself, as C's head does.
+    `kept` (B, K, D) and `order` (B, N) are from `random_masking`, `mask_token` is (1, 1, D). With
+    `positions` (1, N, D) each gap also gets its own; without, what follows must tell places apart
+    itself, as C's head does.
     """
     inputs.check_tokens(kept)
     (batch, count, width), length = kept.shape, order.shape[-1]

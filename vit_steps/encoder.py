@@ -9,8 +9,7 @@ from .inputs import check_fraction, check_sizes, check_tokens, mlp_width
 class MLP(nn.Module):
     """Two Linears with a GELU between, the same for every token (Dosovitskiy et al. 2021, eq. 3).
 
-    `embed_dim` is D, `hidden_dim` the width between the two, `dropout` the share of the numbers set
-    to zero in training, after each Linear.
+    `hidden_dim` is the width between the two; dropout comes after each Linear.
     """
 
     def __init__(self, embed_dim: int, hidden_dim: int, dropout: float = 0.0):
@@ -33,8 +32,7 @@ class MLP(nn.Module):
 class EncoderBlock(nn.Module):
     """Pre-norm attention and pre-norm MLP, each added to what came in (eq. 2 and 3, figure 1).
 
-    `mlp_ratio` is the width of the MLP's hidden layer over D, `norm_eps` what LayerNorm adds to the
-    variance; the rest is as in `MultiHeadAttention`, and `MLP`.
+    Its sizes are as in `ViTConfig`.
     """
 
     def __init__(
@@ -68,8 +66,8 @@ class EncoderBlock(nn.Module):
 class Encoder(nn.ModuleList):
     """A list of L encoder blocks that runs its tokens through all of them.
 
-    It is made from its blocks, `Encoder(EncoderBlock(768, 12) for _ in range(12))`, and a slice of
-    it is a shorter encoder: `encoder[:6](x)`.
+    It is made from its blocks, `Encoder(EncoderBlock(768, 12) for _ in range(12))`; `encoder[:6]`
+    is a shorter encoder.
     """
 
     def forward(self, x: Tensor, mask: Tensor | None = None, return_attention: bool = False):

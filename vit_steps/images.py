@@ -32,12 +32,9 @@ def sample_photo() -> Path:
 def load_image(path: str | Path, size: int | tuple[int, int] | None = 224) -> Tensor:
     """Open a picture file as (3, H, W), RGB from 0 to 1, cropped to its centre and resized.
 
-    Turned as its EXIF data says; transparency is laid on white; of an animation, the first frame.
-    ValueError also where there are more than `PIL.Image.MAX_IMAGE_PIXELS`, 89 million.
-
-    Args:
-        path: a file in one of `FORMATS`; HEIC too, where the package pillow-heif is installed.
-        size: in pixels, one number for a square or (height, width); None keeps the picture's own.
+    The file is in one of `FORMATS`, or HEIC where pillow-heif is installed, of at most
+    `PIL.Image.MAX_IMAGE_PIXELS`; EXIF data turns it, transparency is laid on white, an animation
+    gives its first frame. `size` is a square's, or (height, width); None keeps the picture's own.
     """
     if size is None:
         return to_tensor(decode(path))
@@ -111,18 +108,16 @@ def normalize(images: Tensor, mean: Any = MEAN, std: Any = STD) -> Tensor:
 
     Images are (C, H, W) or (B, C, H, W), floats; mean and std one number, or one for each channel.
     """
-    mean, std = per_channel(images, mean), per_channel(images, std)  # (C, 1, 1)
-    return (images - mean) / std
+    return (images - per_channel(images, mean)) / per_channel(images, std)
 
 
 def denormalize(images: Tensor, mean: Any = MEAN, std: Any = STD) -> Tensor:
     """Undo `normalize`, ready to be shown: images · std + mean."""
-    mean, std = per_channel(images, mean), per_channel(images, std)
-    return images * std + mean
+    return images * per_channel(images, std) + per_channel(images, mean)
 
 
 def per_channel(images: Tensor, values) -> Tensor:
-    """Turn the values into (C, 1, 1), to meet the images' channels, or into one that meets all."""
+    """Turn the values into (C, 1, 1), to meet the images' channels, or one into (1, 1, 1)."""
     batch = images[None] if isinstance(images, Tensor) and images.ndim == 3 else images
     check_images(batch)
     channels = batch.shape[1]
@@ -131,35 +126,29 @@ def per_channel(images: Tensor, values) -> Tensor:
     if values.ndim and values.shape != (channels,):
         hint = f"give one number, or one for each of {channels} channels"
         raise ValueError(f"{values.tolist()}: {hint}")
-    return values[:, None, None] if values.ndim else values
+    return values.reshape(-1, 1, 1)
 
 
 @dataclass(frozen=True)
 class Preprocess:
     """How a model wants its pictures, as it was trained. Calling it makes the batch from one.
 
-    Args:
-        size: (height, width) that goes into the model, in pixels.
-        shorter_side: resize the picture's shorter side to this (to more, if it takes more to cover
-            `size`) and cut out the middle; None stretches the whole picture to `size`.
-        interpolation: "bilinear" or "bicubic", both antialiased.
-        mean, std: of each channel, for pixels from 0 to 1; a single one for grey pictures.
-        ink: whether 1 is dark, as sets of handwriting hold it: pictures are turned to negatives.
+    The picture's shorter side is resized to `shorter_side`, or to more, to cover `size`, of which
+    then the middle is cut out; without `shorter_side` the whole picture is stretched to `size`.
     """
 
-    size: tuple[int, int] = (224, 224)
+    size: tuple[int, int] = (224, 224)  # (height, width), in pixels
     shorter_side: int | None = None
-    interpolation: str = "bilinear"
-    mean: tuple[float, ...] = (MEAN,) * 3
+    interpolation: str = "bilinear"  # or "bicubic"; both are antialiased
+    mean: tuple[float, ...] = (MEAN,) * 3  # for pixels from 0 to 1; a single one for grey pictures
     std: tuple[float, ...] = (STD,) * 3
-    ink: bool = False
+    ink: bool = False  # whether 1 is dark, as sets of handwriting hold it: a negative is made
 
     def __post_init__(self):
         object.__setattr__(self, "size", as_pair(self.size, "size"))
         check_choice("interpolation", self.interpolation, "bilinear", "bicubic")
         check_choice("ink", self.ink, True, False)
-        if self.shorter_side is not None:
-            check_sizes(shorter_side=self.shorter_side)
+        check_sizes(shorter_side=1 if self.shorter_side is None else self.shorter_side)
         mean, std = self.mean, self.std
         numbers = all(isinstance(v, (int, float)) and isfinite(v) for v in (*mean, *std))
         if not numbers or len(mean) != len(std) or not mean or min(std) <= 0:
@@ -177,19 +166,18 @@ class Preprocess:
             picture = to_tensor(to_rgb(ImageOps.exif_transpose(picture)))
         check_axes("picture", picture, "C H W")
         images, channels = picture[None], len(self.mean)
-        if channels == 1 and len(picture) == 3 and picture.is_floating_point():
-            luma = picture.new_tensor(LUMA)[:, None, None]
-            images = (images * luma).sum(dim=1, keepdim=True)
+        if channels == 1 and len(picture) == 3:
+            images = (images * per_channel(images, LUMA)).sum(dim=1, keepdim=True)
         check_images(images, channels)
         low, high = images.aminmax()
         if not (low >= 0 and high <= 1 + 1e-5):  # NaN too
             hint = "give them from 0 to 1 (bytes / 255), not normalised"
             raise ValueError(f"pixels run from {low:g} to {high:g}; {hint}")
-        rows, columns = self.size
+        rows, columns = height, width
         if self.shorter_side is not None:
             old = images.shape[2:]
-            ratios = (self.shorter_side, min(old)), (height, old[0]), (width, old[1])
-            to, of = max(ratios, key=lambda ratio: ratio[0] / ratio[1])  # the last two to cover
+            pairs = (self.shorter_side, min(old)), (height, old[0]), (width, old[1])
+            to, of = max(pairs, key=lambda pair: pair[0] / pair[1])  # the last two to cover `size`
             rows, columns = old[0] * to // of, old[1] * to // of
         images = F.interpolate(images, (rows, columns), mode=self.interpolation, antialias=True)
         top, left = (rows - height) // 2, (columns - width) // 2

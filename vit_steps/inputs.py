@@ -1,10 +1,8 @@
-"""What every module asks of its input, said where the learner stands.
+"""What every module asks of its input.
 
 Each function returns quietly or raises: a TypeError for a value of the wrong kind, a ValueError for
-one that is out of its range or does not fit. The message says what came, what was expected, what to
-do. The whole package refuses what it cannot take in this way; its docstrings name an error only
-where more is to be said of it. All but `check_labels` look at types and shapes alone, not at a
-tensor's values, for which a GPU would have to be waited.
+one out of its range. The message says what came, what was expected, what to do. All but
+`check_labels` look at types and shapes alone: for a tensor's values a GPU would have to be waited.
 """
 
 from math import inf
@@ -34,18 +32,13 @@ def check_sizes(least: int = 1, /, **sizes: int) -> None:
             raise ValueError(f"{name} is {size}; give a whole number of at least {least}")
 
 
-def check_number(name: str, value: float, least: float, below: float) -> None:
-    """Refuse what is no number from `least` up to, not including, `below`."""
-    if not isinstance(value, (int, float)) or isinstance(value, bool):
-        raise TypeError(f"{name} is {value!r}; give a number")
-    if not least <= value < below:
-        raise ValueError(f"{name} is {value}; give a number of at least {least} and below {below}")
-
-
-def check_fraction(**fractions: float) -> None:
-    """Refuse a fraction that is no number from 0 up to, not including, 1."""
+def check_fraction(below: float = 1, /, **fractions: float) -> None:
+    """Refuse what is no number from 0 up to, not including, `below`."""
     for name, value in fractions.items():
-        check_number(name, value, 0, 1)
+        if not isinstance(value, (int, float)) or isinstance(value, bool):
+            raise TypeError(f"{name} is {value!r}; give a number")
+        if not 0 <= value < below:
+            raise ValueError(f"{name} is {value}; give a number of at least 0 and below {below}")
 
 
 def check_choice(name: str, value: Any, *choices: Any) -> None:
@@ -74,13 +67,13 @@ def as_size(size: int | tuple[int, int]) -> int | tuple[int, int]:
 def mlp_width(embed_dim: int, mlp_ratio: float) -> int:
     """Give the MLP's hidden width, embed_dim · mlp_ratio, which must come out whole."""
     check_sizes(embed_dim=embed_dim)
-    check_number("mlp_ratio", mlp_ratio, 0, inf)
-    width = round(embed_dim * mlp_ratio)
+    check_fraction(inf, mlp_ratio=mlp_ratio)
+    width = embed_dim * mlp_ratio
     # Floats do not hold every ratio exactly: 116 / 56 · 56 is a little off 116.
-    if width < 1 or abs(embed_dim * mlp_ratio - width) > 1e-6:
-        wide = f"mlp_ratio {mlp_ratio} makes the MLP {embed_dim * mlp_ratio} wide"
-        raise ValueError(f"{wide} with embed_dim {embed_dim}; choose one that gives a whole number")
-    return width
+    if round(width) < 1 or abs(width - round(width)) > 1e-6:
+        problem = f"mlp_ratio {mlp_ratio} makes the MLP {width} wide with embed_dim {embed_dim}"
+        raise ValueError(f"{problem}; choose one that gives a whole number")
+    return round(width)
 
 
 def check_heads(embed_dim: int, num_heads: int) -> None:
@@ -103,8 +96,8 @@ def check_axes(name: str, value: Any, axes: str, **sizes: int | None) -> None:
     for axis, size in sizes.items():
         fits = fits and (size is None or value.shape[names.index(axis)] == size)
     if not fits:
-        wanted = ", ".join(str(sizes.get(axis) or axis) for axis in names)
-        raise ValueError(f"{name} is {tuple(value.shape)}; give the axes ({wanted})")
+        expected = ", ".join(str(sizes.get(axis) or axis) for axis in names)
+        raise ValueError(f"{name} is {tuple(value.shape)}; give the axes ({expected})")
 
 
 def check_images(
@@ -137,8 +130,8 @@ def check_dtype(images: Tensor, module: nn.Module) -> None:
     """Refuse images of other floats than the module's weights, unless autocast sees to it."""
     types = [weight.dtype for weight in module.parameters()]  # none in nn.DataParallel's copies
     if types and images.dtype not in types and not torch.is_autocast_enabled(images.device.type):
-        kind = types[0]
-        raise TypeError(f"images holds {images.dtype}, the model {kind}; use images.to({kind})")
+        hint = f"use images.to({types[0]})"
+        raise TypeError(f"images holds {images.dtype}, the model {types[0]}; {hint}")
 
 
 def check_tokens(tokens: Tensor, embed_dim: int | None = None, count: int | None = None) -> None:
@@ -160,5 +153,5 @@ def check_labels(labels: Tensor, count: int, classes: int) -> None:
     check_int64("labels", labels, count)
     low, high = labels.min().item(), labels.max().item()
     if low < 0 or high >= classes:
-        numbers = f"{classes} classes have the numbers 0 to {classes - 1}"
-        raise ValueError(f"labels run from {low} to {high}; {numbers}")
+        hint = f"{classes} classes have the numbers 0 to {classes - 1}"
+        raise ValueError(f"labels run from {low} to {high}; {hint}")

@@ -1,8 +1,4 @@
-"""Lesson 09: where a ViT looks, and whether that explains its answers.
-
-The functions take what `model(images, return_attention=True)` gives, or the model itself, in eval
-mode; none of them keeps anything or draws. They work under torch.no_grad and torch.inference_mode.
-"""
+"""Lesson 09: where a ViT looks, and whether that explains its answers."""
 
 from collections.abc import Sequence
 
@@ -18,10 +14,10 @@ __all__ = ["blinded", "cls_map", "rollout", "touched"]
 def rollout(attention: Sequence[Tensor]) -> Tensor:
     """Follow attention through all blocks down to the input (Abnar and Zuidema 2020, section 3).
 
-    A block is read as the mean of its heads and, for the residual, as much of the token itself;
-    the blocks are multiplied, the last one leftmost. The MLPs, and what the heads' values hold,
-    play no part. Of each block's weights (B, h, N, N), the first block's first, it makes (B, N, N):
-    row i says in which shares token i at the end was mixed from the tokens at the start.
+    A block is read as the mean of its heads and, for the residual, as much of the token itself; the
+    MLPs, and what the heads' values hold, play no part. Of each block's weights (B, h, N, N), the
+    first block's first, it makes (B, N, N): row i says in which shares token i at the end was mixed
+    from the tokens at the start.
     """
     check_layers(attention)
     itself = torch.eye(attention[0].shape[-1]).to(attention[0])
@@ -41,38 +37,32 @@ def cls_map(weights: Tensor, grid: int | tuple[int, int]) -> Tensor:
     rows, cols = as_pair(grid, "grid")
     check_weights(weights)
     if weights.shape[-1] != 1 + rows * cols:
-        patches = f"the grid has {rows * cols} patches and a cls token"
-        raise ValueError(f"weights has {weights.shape[-1]} tokens where {patches}")
+        hint = f"where the grid has {rows * cols} patches and a cls token"
+        raise ValueError(f"weights has {weights.shape[-1]} tokens {hint}")
     return weights[..., 0, 1:].unflatten(-1, (rows, cols))
 
 
 def touched(places: Tensor, side: int, grid: int | tuple[int, int], patch_size: int) -> Tensor:
-    """Tell which patches a square touches that stands at a known place: (B, rows, cols), boolean.
+    """Tell which patches a square of `side` pixels touches: (B, rows, cols), boolean.
 
-    `places` (B, 2) holds the row and column of its top left pixel, `side` is its height and width
-    in pixels; the grid is (rows, cols) of patches of P pixels, or one number for a square.
+    `places` (B, 2) holds its top left pixel; the grid is (rows, cols), or a number for a square.
     """
     check_axes("places", places, "B axis", axis=2)
     check_sizes(side=side, patch_size=patch_size)
-    hits = []
-    for start, count in zip(places.T[..., None], as_pair(grid, "grid"), strict=True):
-        edge = torch.arange(count, device=places.device) * patch_size  # a patch's first pixel
-        hits.append((edge + patch_size > start) & (edge < start + side))  # (B, count)
-    down, across = hits
-    return down[:, :, None] & across[:, None, :]
+    rows, cols = as_pair(grid, "grid")
+    edges = torch.arange(max(rows, cols), device=places.device) * patch_size  # first pixels
+    start = places[..., None]  # (B, 2, 1)
+    hits = (edges + patch_size > start) & (edges < start + side)  # (B, 2, max)
+    return hits[:, 0, :rows, None] & hits[:, 1, None, :cols]
 
 
 @torch.no_grad()
 def blinded(model: ViT, images: Tensor, hidden: Tensor) -> Tensor:
-    """Give the logits (B, classes) where the cls token may not look at some of the patches.
+    """Give the logits (B, classes) where the cls token may not look at the hidden patches.
 
-    Nothing of the picture is changed, and the other tokens look where they like: what the hidden
-    patches told them, the cls token can still hear from them.
-
-    Args:
-        model: a `ViT`, or a subclass that changes no more than what the head reads.
-        images: (B, C, H, W).
-        hidden: (B, rows, cols), boolean, True for each patch that cls is blind to.
+    `hidden` (B, rows, cols) is boolean, True for each of these. The picture stays as it is, and the
+    other tokens look where they like: what the hidden patches told them, cls can still hear from
+    them. The model is a `ViT`, or a subclass that changes no more than what the head reads.
     """
     if not isinstance(model, ViT) or type(model).forward is not ViT.forward:
         raise TypeError(f"model is a {type(model).__name__}; give a vit_steps.ViT's own forward")
@@ -107,5 +97,5 @@ def check_weights(weights: Tensor) -> None:
     if not weights.is_floating_point():
         raise TypeError(f"weights holds {weights.dtype}, not floats")
     if weights.ndim < 2 or weights.shape[-1] != weights.shape[-2]:
-        shape = tuple(weights.shape)
-        raise ValueError(f"weights is {shape}; give the axes (…, N, N), queries, then keys")
+        axes = "(…, N, N), queries, then keys"
+        raise ValueError(f"weights is {tuple(weights.shape)}; give the axes {axes}")

@@ -7,10 +7,9 @@ from .inputs import as_pair, check_axes, check_dtype, check_images, check_sizes
 
 
 def grid_size(image_size: int | tuple[int, int], patch_size: int) -> tuple[int, int]:
-    """Count the rows and columns of patches that an image holds; H·W / P² in all.
+    """Count the rows and columns of patches that an image holds; P must divide both its sides.
 
-    The image's size is one number for a square, or (height, width); P is the side of a patch. Both
-    are in pixels. ValueError where P does not divide both sides.
+    The size is one number for a square, or (height, width), in pixels.
     """
     check_sizes(patch_size=patch_size)
     height, width = as_pair(image_size)
@@ -25,8 +24,8 @@ def grid_size(image_size: int | tuple[int, int], patch_size: int) -> tuple[int, 
 def patchify(images: Tensor, patch_size: int) -> Tensor:
     """Cut images into flat patches, row by row (Dosovitskiy et al. 2021, section 3.1).
 
-    Images (B, C, H, W), of any type of number, become (B, n, P·P·C), n = H·W / P²; P must divide H
-    and W. In a patch the pixels run row by row too, and each pixel's channels stand together.
+    Images (B, C, H, W), of any type of number, become (B, n, P·P·C), n = H·W / P². In a patch the
+    pixels run row by row too, and each pixel's channels stand together.
     """
     check_images(images)
     grid_size((images.shape[2], images.shape[3]), patch_size)
@@ -35,18 +34,13 @@ def patchify(images: Tensor, patch_size: int) -> Tensor:
 
 
 def unpatchify(patches: Tensor, patch_size: int, image_size: int | tuple[int, int]) -> Tensor:
-    """Put the patches of `patchify` back together: (B, n, P·P·C) becomes (B, C, H, W) again.
-
-    `image_size` is that of the images: patches alone do not say how many stand in a row. ValueError
-    where n or P·P·C does not belong to it.
-    """
+    """Put the patches of `patchify` back together: (B, n, P·P·C) becomes (B, C, H, W) again."""
     rows, cols = grid_size(image_size, patch_size)
     check_axes("patches", patches, "B n P·P·C")
     if patches.shape[1] != rows * cols or patches.shape[2] % patch_size**2:
-        raise ValueError(
-            f"patches is {tuple(patches.shape)}; {rows}×{cols} patches of side "
-            f"{patch_size} have the shape (B, {rows * cols}, {patch_size**2}·C)"
-        )
+        hint = f"have the shape (B, {rows * cols}, {patch_size**2}·C)"
+        shape = f"patches is {tuple(patches.shape)}"
+        raise ValueError(f"{shape}; {rows}×{cols} patches of side {patch_size} {hint}")
     pattern = "b (row col) (p1 p2 c) -> b c (row p1) (col p2)"
     return rearrange(patches, pattern, row=rows, col=cols, p1=patch_size, p2=patch_size)
 
@@ -55,13 +49,8 @@ class PatchEmbedding(nn.Module):
     """Patches, each projected to a token (Dosovitskiy et al. 2021, eq. 1, the part x·E).
 
     A convolution whose stride is its kernel size does in one step what `patchify` and a Linear do
-    in two: `proj.weight` (D, C, P, P) is that Linear's weight (D, P·P·C), permuted.
-
-    Args:
-        image_size: in pixels, one number for a square or (height, width).
-        patch_size: P, in pixels; divides both sides.
-        in_channels: C, 3 for RGB.
-        embed_dim: D, the width of a token.
+    in two: `proj.weight` (D, C, P, P) is that Linear's weight (D, P·P·C), permuted. Its sizes are
+    as in `ViTConfig`.
     """
 
     def __init__(

@@ -26,7 +26,7 @@ def multiply_adds(config: ViTConfig) -> dict[str, int]:
     if not isinstance(config, ViTConfig):
         raise TypeError(f'config is {config!r}; give one, such as ViTConfig.preset("B/16")')
     D, L, n = config.embed_dim, config.depth, prod(grid_size(config.image_size, config.patch_size))
-    N = n + 1  # the patches and cls
+    N = n + 1  # with cls
     return {
         "patches": n * config.patch_size**2 * config.in_channels * D,
         "qkv": L * N * D * 3 * D,
@@ -39,9 +39,8 @@ def multiply_adds(config: ViTConfig) -> dict[str, int]:
 
 
 def kept_bytes(model: nn.Module, images: Tensor) -> int:
-    """Count the bytes that autograd keeps between forward and backward, in the model's mode.
+    """Count the bytes that autograd keeps for backward, each storage once, parameters not at all.
 
-    Each storage counts once, and whole, even where a part would do; parameters do not count.
     `images` is (B, C, H, W), or whatever the model takes.
     """
     sizes = {}
@@ -59,23 +58,22 @@ def kept_bytes(model: nn.Module, images: Tensor) -> int:
 
 
 def training_memory(config: ViTConfig, batch: int) -> dict[str, int]:
-    """Count the bytes that a training with AdamW holds, in 32 bits, attention fused.
+    """Count the bytes that a training with AdamW holds, in 32 bits, attention fused, no dropout.
 
     "optimizer" is two numbers a weight, "activations" what autograd keeps of so many images.
-    ValueError for dropout, whose masks are not counted.
     """
     check_sizes(batch=batch)
     with torch.device("meta"):  # shapes alone
         weights = 4 * sum(p.numel() for p in ViT(config).parameters())
     if config.dropout:
         raise ValueError(f"dropout is {config.dropout}; its masks are not counted: give 0.0")
-    rows, cols = grid_size(config.image_size, config.patch_size)
-    N, D = rows * cols + 1, config.embed_dim
+    D, n = config.embed_dim, prod(grid_size(config.image_size, config.patch_size))
+    N = n + 1
     norm = N * (D + 2)  # its input, and each token's mean and deviation
     # Both norms with what they give; q, k, v, what the heads give, what each softmax sums to; the
     # MLP's width before and after the GELU.
     block = 2 * (norm + N * D) + N * (4 * D + config.num_heads + 2 * mlp_width(D, config.mlp_ratio))
-    image = config.in_channels * rows * cols * config.patch_size**2
+    image = config.in_channels * n * config.patch_size**2
     read = N * D if config.pool == "cls" else D  # a view keeps all that it is a view of
     activations = 4 * batch * (image + config.depth * block + norm + read)
     return dict(weights=weights, gradients=weights, optimizer=2 * weights, activations=activations)
@@ -84,10 +82,10 @@ def training_memory(config: ViTConfig, batch: int) -> dict[str, int]:
 def accumulated_step(
     model: nn.Module, optimizer: Optimizer, images: Tensor, labels: Tensor, parts: int
 ) -> Tensor:
-    """Take one step on a batch that goes through the model in pieces, their gradients summed.
+    """Take one step on a batch that goes through the model in parts, their gradients summed.
 
-    Images (B, C, H, W) and labels (B,) are cut into 1 to B pieces, which differ by at most one
-    image. Gives the mean loss of the batch before the step, a scalar without a gradient.
+    Images (B, C, H, W) and labels (B,) are cut into 1 to B parts. Gives the batch's mean loss
+    before the step, a scalar without a gradient.
     """
     check_images(images)
     check_axes("labels", labels, "B", B=len(images))
@@ -121,8 +119,7 @@ class Recomputed(EncoderBlock):
 def checkpoint_blocks(model: ViT) -> ViT:
     """Keep only each block's input for backward, in training (Chen et al. 2016); in place.
 
-    The rest is computed again; numbers, names and parameters stay. TypeError where `blocks` does
-    not hold plain `EncoderBlock`s: others call torch.utils.checkpoint in their own forward.
+    Numbers, names and parameters stay. TypeError for blocks that are no plain `EncoderBlock`s.
     """
     blocks: Any = getattr(model, "blocks", ())
     plain = [type(b) in (EncoderBlock, Recomputed) and "forward" not in vars(b) for b in blocks]
@@ -137,10 +134,10 @@ def merge_tokens(x: Tensor, keys: Tensor, sizes: Tensor, r: int) -> tuple[Tensor
     """Merge the r most alike pairs of tokens (Bolya et al. 2023, section 3).
 
     Tokens 0, 2, 4, … of x (B, N, D) are set A, the others set B. Each of A has one partner, the
-    token of B whose key, a mean over heads (B, N, d), is most alike by the cosine. The r best
-    matches, from 0 to (N - 1) // 2, are merged into their partners, weighted by size (B, N): how
-    many tokens each one stands for. Token 0, cls, never is. Gives the tokens (B, N - r, D), what is
-    left of A, in order, then B; and their sizes (B, N - r).
+    token of B whose key (B, N, d) is most alike by the cosine. The r best matches, 0 to
+    (N - 1) // 2, but never token 0, cls, are merged into their partners, weighted by size (B, N):
+    how many tokens each one stands for. Gives what is left of A, in order, then B, (B, N - r, D);
+    and their sizes (B, N - r).
     """
     check_merging(x, keys, sizes, r)
     unit = F.normalize(keys.detach(), dim=-1)
@@ -171,7 +168,7 @@ def check_merging(x: Tensor, keys: Tensor, sizes: Tensor, r: int) -> None:
 
 
 class MergingViT(nn.Module):
-    """A ViT that merges tokens on their way through the blocks; `merging` makes one."""
+    """A ViT that merges tokens in its blocks; `merging` makes one."""
 
     def __init__(self, model: ViT, r: int):
         super().__init__()
@@ -187,8 +184,8 @@ class MergingViT(nn.Module):
         x = model.norm(x)
         if model.config.pool == "cls":
             return model.head(x[:, 0])
-        weights = sizes[:, 1:, None]
-        return model.head((x[:, 1:] * (weights / weights.sum(dim=1, keepdim=True))).sum(dim=1))
+        shares = sizes[:, 1:, None] / sizes[:, 1:, None].sum(dim=1, keepdim=True)
+        return model.head((x[:, 1:] * shares).sum(dim=1))
 
 
 def merging_block(block: Any, x: Tensor, sizes: Tensor, r: int) -> tuple[Tensor, Tensor]:
@@ -208,9 +205,9 @@ def merging_block(block: Any, x: Tensor, sizes: Tensor, r: int) -> tuple[Tensor,
 def merging(model: ViT, r: int) -> MergingViT:
     """Make a ViT with the model's own weights, shared, that merges tokens (Bolya et al. 2023).
 
-    In each block, between attention and MLP, up to r tokens are merged, as many as can be. A
-    token's size is heeded in the scores (their eq. 1) and in the mean that a head may read.
-    TypeError where the model, a block or its attention computes in a way of its own.
+    Each block merges up to r, as many as can be, between attention and MLP. A token's size counts
+    in the scores (their eq. 1) and in the mean that a head may read. TypeError where the model, a
+    block or its attention computes in a way of its own.
     """
     check_sizes(0, r=r)
     blocks = list(getattr(model, "blocks", []))
@@ -223,10 +220,10 @@ def merging(model: ViT, r: int) -> MergingViT:
 
 
 def int8_rows(weight: Tensor) -> tuple[Tensor, Tensor]:
-    """Round a weight (rows, columns), each row by a scale of its own, to -127 … 127.
+    """Round a weight (rows, columns), each row by a scale of its own, to -127 … 127 in int8.
 
-    Gives the whole numbers (rows, columns) in int8, and the scales (rows, 1) in floats. Their
-    product is off by half a scale at most. A row of zeros has the scale 1.
+    Gives these (rows, columns) and the scales (rows, 1), 1 for a row of zeros. Their product is off
+    by half a scale at most.
     """
     check_axes("weight", weight, "rows columns")
     if not weight.is_floating_point():
@@ -259,7 +256,7 @@ class Int8Linear(nn.Module):
 def int8_weights(model: nn.Module) -> nn.Module:
     """Copy a model, with Linears that hold 8 bits a weight; the patcher stays as it is.
 
-    It saves memory, not time: each Linear makes its floats anew whenever it is called.
+    It saves memory, not time: each Linear makes its floats anew at every call.
     """
     holder = nn.ModuleList([deepcopy(model)])  # for a model that is itself a Linear
     small: dict[nn.Module, Int8Linear] = {}  # a Linear that stands in two places stays one

@@ -11,7 +11,7 @@ from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
 
 from . import inputs
-from .attention import MultiHeadAttention, check_attention, scaled_dot_product_attention
+from .attention import MultiHeadAttention, scaled_dot_product_attention
 from .dropping import DropPath, drop_path_rates, kept_count, random_masking, unmask
 from .encoder import MLP, Encoder
 from .heads import merge_heads, split_qkv
@@ -81,9 +81,9 @@ class Float32Attention(MultiHeadAttention):
         qkv, device = self.qkv(x), x.device.type
         wide = torch.promote_types(qkv.dtype, torch.float32)  # float64 stays as it is
         q, k, v = split_qkv(qkv.to(wide), self.num_heads)  # each (B, h, N, d)
-        known = torch.amp.is_autocast_available(device)  # not on meta, for one
-        with torch.autocast(device, enabled=False) if known else nullcontext():
-            rate = self.dropout.p if self.training else 0.0
+        rate = self.dropout.p if self.training else 0.0
+        available = torch.amp.is_autocast_available(device)  # not on meta, for one
+        with torch.autocast(device, enabled=False) if available else nullcontext():
             mixed, weights = scaled_dot_product_attention(q, k, v, mask, rate)
         mixed = self.dropout(self.proj(merge_heads(mixed).to(qkv.dtype)))  # (B, N, D)
         return (mixed, weights) if return_attention else mixed
@@ -91,7 +91,6 @@ class Float32Attention(MultiHeadAttention):
 
 def token_norm(kind: str, embed_dim: int, num_tokens: int) -> nn.LayerNorm | nn.BatchNorm1d:
     """Make a norm of tokens (B, N, D): "layer" for each token, "batch" for each place."""
-    inputs.check_choice("norm", kind, "layer", "batch")
     return nn.LayerNorm(embed_dim) if kind == "layer" else nn.BatchNorm1d(num_tokens)
 
 
@@ -107,21 +106,19 @@ class EinopsViT(ViT):
         return self.norm(x.mean(dim=1))
 
 
-def separate_qkv(model: ViT) -> ViT:
+def separate_qkv(model: ViT, attention: type[SeparateAttention] = SeparateAttention) -> ViT:
     """Give each block of a new model separate q, k and v, and draw all its Linears anew."""
     c = model.config
     for block in model.blocks:
-        block.attn = SeparateAttention(c.embed_dim, c.num_heads, c.qkv_bias, c.dropout)
-    model.apply(init_weights)
-    return model
+        block.attn = attention(c.embed_dim, c.num_heads, c.qkv_bias, c.dropout)
+    return model.apply(init_weights)
 
 
 def einops_vit(config: ViTConfig = EINOPS, fused: bool = True) -> ViT:
     """Make system A: the einops tutorial's ViT-B/16 (Zuppichini 2021), repaired.
 
-    8 heads, mean, norm; 86,567,656 parameters, 17.5638 G multiply-adds. Its fused rows run
-    (h d qkv); `fused=False` is the tutorial's first form, with separate q, k, v.
-    `replace(EINOPS, image_size=8, …)`: other sizes; pool is "mean".
+    86,567,656 parameters, 17.5638 G multiply-adds. Its fused rows run (h d qkv); `fused=False` is
+    the tutorial's first form, with separate q, k, v. `replace(EINOPS, …)`: other sizes.
     """
     inputs.check_choice("pool", config.pool, "mean")
     c, model = config, EinopsViT(config)
@@ -149,10 +146,8 @@ class ProjectAttention(SeparateAttention):
         """Mix tokens (B, N, D), as `MultiHeadAttention` does."""
         inputs.check_tokens(x, self.embed_dim)
         q, k, v = split_qkv(self.qkv(x), self.num_heads)  # each (B, h, N, d)
-        check_attention(q, k, v, mask, 0.0)
-        scores = (q / q.shape[-1] ** 0.5) @ k.mT  # (B, h, N, N)
-        scores = scores if mask is None else scores.masked_fill(~mask, float("-inf"))
-        weights = self.dropout(scores.softmax(dim=-1))
+        _, weights = scaled_dot_product_attention(q, k, v[..., :0], mask)  # width 0: none mixed
+        weights = self.dropout(weights)  # (B, h, N, N)
         mixed = self.proj(merge_heads(weights @ v))  # (B, N, D)
         return (mixed, weights) if return_attention else mixed
 
@@ -162,59 +157,47 @@ def project_vit(config: ViTConfig = PROJECT) -> ViT:
 
     GELU after each norm of the blocks; ReLU in the MLP; dropout on the attention's weights, which
     are returned after it, and between the MLP's Linears; LayerNorm(mean of all tokens), head.
-    107,831,272 parameters, 21.9257 G multiply-adds. `replace(PROJECT, image_size=8, …)`: other
-    sizes.
+    107,831,272 parameters, 21.9257 G multiply-adds.
     """
     inputs.check_choice("pool", config.pool, "mean")
     c, model = config, EinopsViT(replace(config, dropout=0.0))
+    model.config = config
     for block in model.blocks:
         block.norm1, block.norm2 = (NormGELU(c.embed_dim, c.norm_eps) for _ in range(2))
-        block.attn = ProjectAttention(c.embed_dim, c.num_heads, c.qkv_bias, c.dropout)
         block.set_submodule("mlp.act", nn.Sequential(nn.ReLU(), nn.Dropout(c.dropout)))
-    model.config = config
-    model.apply(init_weights)
-    return model
+    return separate_qkv(model, ProjectAttention)
 
 
 @dataclass(frozen=True)
 class FaceConfig:
-    """The sizes of a `FaceViT`, those of `ViTConfig` and some of its own. It checks itself.
-
-    Args:
-        num_features: how many numbers describe a face.
-        norm: over the tokens, "layer" or "batch".
-        mask_ratio, drop_path: share of the tokens, and of the last block's branches, left out.
-        checkpointing: keep each block's input alone, and compute the rest again for the gradient
-            (Chen et al. 2016). This, and both shares, in training alone.
-    """
+    """The sizes of a `FaceViT`, most as in `ViTConfig`; the last three are for training alone."""
 
     image_size: int | tuple[int, int] = 112
     patch_size: int = 16
     in_channels: int = 3
-    num_features: int = 1000
+    num_features: int = 1000  # numbers that describe a face
     embed_dim: int = 768
     depth: int = 12
     num_heads: int = 12
-    norm: str = "layer"
-    mask_ratio: float = 0.1
-    drop_path: float = 0.0
-    checkpointing: bool = False
+    norm: str = "layer"  # or "batch": over each token's place
+    mask_ratio: float = 0.1  # share of the tokens left out
+    drop_path: float = 0.0  # share of the last block's branches left out
+    checkpointing: bool = False  # keep each block's input alone (Chen et al. 2016)
 
     def __post_init__(self):
         object.__setattr__(self, "image_size", inputs.as_size(self.image_size))
         n = prod(grid_size(self.image_size, self.patch_size))
-        sizes = dict(in_channels=self.in_channels, num_features=self.num_features)
-        inputs.check_sizes(**sizes, depth=self.depth)
+        inputs.check_sizes(in_channels=self.in_channels, num_features=self.num_features)
+        inputs.check_sizes(depth=self.depth)
         inputs.check_heads(self.embed_dim, self.num_heads)
         inputs.check_fraction(drop_path=self.drop_path)
         inputs.check_choice("norm", self.norm, "layer", "batch")
         inputs.check_choice("checkpointing", self.checkpointing, True, False)
-        left = kept_count(n, self.mask_ratio)
+        remaining = kept_count(n, self.mask_ratio)  # at least one
         if self.norm == "batch" and (self.mask_ratio or self.checkpointing):
-            raise ValueError(
-                f"batch norm has {n} means, one a token: masking leaves {left}, checkpointing "
-                'counts twice; give mask_ratio=0.0 and checkpointing=False, or norm="layer"'
-            )
+            problem = f"batch norm has {n} means, one a token: masking leaves {remaining}"
+            hint = 'give mask_ratio=0.0 and checkpointing=False, or norm="layer"'
+            raise ValueError(f"{problem}, checkpointing counts twice; {hint}")
 
 
 FACE = FaceConfig()
@@ -266,8 +249,8 @@ class FaceViT(nn.Module):
         """Turn images (B, C, H, W), in training at least 2 of them, into features."""
         x = self.patch_embed(images) + self.pos_embed  # (B, n, D)
         if self.training and x.shape[0] == 1:
-            said = "a training batch of 1 has no spread for the head's batch norms"
-            raise ValueError(f"{said}; give at least 2 images, or call model.eval() first")
+            problem = "a training batch of 1 has no spread for the head's batch norms"
+            raise ValueError(f"{problem}; give at least 2 images, or call model.eval() first")
         order, twice = None, self.training and self.config.checkpointing
         if self.training and self.config.mask_ratio > 0:
             x, order, _ = random_masking(x, self.config.mask_ratio)  # (B, K, D): less to compute
@@ -282,7 +265,6 @@ class FaceViT(nn.Module):
 def face_vit(config: FaceConfig = FACE) -> FaceViT:
     """Make system C: a ViT for faces (InsightFace's arcface_torch), repaired: 49 patches.
 
-    115,330,256 parameters (batch norm: 115,294,306), 4.2646 G multiply-adds (training on 44 tokens:
-    3.8314). `FaceConfig(image_size=8, …)`: other sizes.
+    115,330,256 parameters (batch norm: 115,294,306), 4.2646 G multiply-adds (training: 3.8314).
     """
     return FaceViT(config)

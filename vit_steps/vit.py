@@ -10,18 +10,9 @@ from einops import rearrange
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from . import inputs
 from .encoder import Encoder, EncoderBlock
-from .inputs import (
-    as_pair,
-    as_size,
-    check_choice,
-    check_fraction,
-    check_heads,
-    check_sizes,
-    check_tokens,
-    is_whole,
-    mlp_width,
-)
+from .inputs import as_pair
 from .patches import PatchEmbedding, grid_size
 from .tokens import TokenEmbedding
 
@@ -39,49 +30,34 @@ PRESETS: dict[str, dict[str, Any]] = {
 
 @dataclass(frozen=True)
 class ViTConfig:
-    """What makes one ViT differ from another. It checks itself; the default is B/16 for ImageNet.
+    """What makes one ViT differ from another; the default is B/16 for ImageNet."""
 
-    Args:
-        image_size: in pixels, one number for a square or (height, width).
-        patch_size: P, in pixels; divides both sides.
-        in_channels: C, 3 for RGB.
-        num_classes: how many logits the head gives; 0 leaves the head out.
-        embed_dim: D, the width of a token.
-        depth: L, the number of encoder blocks.
-        num_heads: h; divides D.
-        mlp_ratio: width of the MLP's hidden layer over D; their product is a whole number.
-        qkv_bias: whether the query, key and value projections add a bias.
-        dropout: share of the numbers set to zero in training.
-        pool: what the head reads: "cls", the cls token, or "mean", the mean of the patch tokens.
-        norm_eps: what LayerNorm adds to the variance.
-    """
-
-    image_size: int | tuple[int, int] = 224
-    patch_size: int = 16
-    in_channels: int = 3
-    num_classes: int = 1000
-    embed_dim: int = 768
-    depth: int = 12
-    num_heads: int = 12
-    mlp_ratio: float = 4.0
-    qkv_bias: bool = True
-    dropout: float = 0.0
-    pool: str = "cls"
-    norm_eps: float = 1e-6
+    image_size: int | tuple[int, int] = 224  # in pixels: of a square, or (height, width)
+    patch_size: int = 16  # P, in pixels; divides both sides
+    in_channels: int = 3  # C, 3 for RGB
+    num_classes: int = 1000  # how many logits the head gives; 0 leaves the head out
+    embed_dim: int = 768  # D, the width of a token
+    depth: int = 12  # L, the number of encoder blocks
+    num_heads: int = 12  # h; divides D
+    mlp_ratio: float = 4.0  # the width of the MLP's hidden layer, which is whole, over D
+    qkv_bias: bool = True  # whether the query, key and value projections add a bias
+    dropout: float = 0.0  # share of the numbers set to zero in training
+    pool: str = "cls"  # the head reads the cls token, or, by "mean", the mean of the patch tokens
+    norm_eps: float = 1e-6  # what LayerNorm adds to the variance
 
     def __post_init__(self):
         for name, value in vars(self).items():  # NumPy's whole numbers become Python's
-            if is_whole(value):
+            if inputs.is_whole(value):
                 object.__setattr__(self, name, int(value))
-        object.__setattr__(self, "image_size", as_size(self.image_size))
+        object.__setattr__(self, "image_size", inputs.as_size(self.image_size))
         grid_size(self.image_size, self.patch_size)
-        check_sizes(in_channels=self.in_channels, depth=self.depth)
-        check_sizes(0, num_classes=self.num_classes)
-        check_heads(self.embed_dim, self.num_heads)
-        check_fraction(dropout=self.dropout, norm_eps=self.norm_eps)
-        mlp_width(self.embed_dim, self.mlp_ratio)
-        check_choice("qkv_bias", self.qkv_bias, True, False)
-        check_choice("pool", self.pool, "cls", "mean")
+        inputs.check_sizes(in_channels=self.in_channels, depth=self.depth)
+        inputs.check_sizes(0, num_classes=self.num_classes)
+        inputs.check_heads(self.embed_dim, self.num_heads)
+        inputs.check_fraction(dropout=self.dropout, norm_eps=self.norm_eps)
+        inputs.mlp_width(self.embed_dim, self.mlp_ratio)
+        inputs.check_choice("qkv_bias", self.qkv_bias, True, False)
+        inputs.check_choice("pool", self.pool, "cls", "mean")
 
     @classmethod
     def preset(cls, name: str, **changes) -> "ViTConfig":
@@ -104,16 +80,13 @@ def pool_tokens(tokens: Tensor, pool: str = "cls") -> Tensor:
 
     Of (B, N, D), cls first, "cls" gives the cls token, "mean" the mean of the patch tokens: (B, D).
     """
-    check_tokens(tokens)
-    check_choice("pool", pool, "cls", "mean")
+    inputs.check_tokens(tokens)
+    inputs.check_choice("pool", pool, "cls", "mean")
     return tokens[:, 0] if pool == "cls" else tokens[:, 1:].mean(dim=1)
 
 
 class ViT(nn.Module):
-    """The Vision Transformer (Dosovitskiy et al. 2021, figure 1 and eq. 1 to 4).
-
-    Its config holds the sizes; `ViTConfig.preset("B/16")` gives a published one.
-    """
+    """The Vision Transformer (Dosovitskiy et al. 2021, figure 1 and eq. 1 to 4), of these sizes."""
 
     def __init__(self, config: ViTConfig):
         super().__init__()
@@ -143,10 +116,8 @@ class ViT(nn.Module):
 
     def features(self, images: Tensor, return_attention: bool = False) -> Any:
         """Turn images (B, C, H, W) into normed tokens (B, N, D), cls first; else as `forward`."""
-        x = self.tokens(self.patch_embed(images))  # (B, N, D)
-        x = self.blocks(x, return_attention=return_attention)
-        x, attention = x if return_attention else (x, [])
-        return (self.norm(x), attention) if return_attention else self.norm(x)
+        x = self.blocks(self.tokens(self.patch_embed(images)), return_attention=return_attention)
+        return (self.norm(x[0]), x[1]) if return_attention else self.norm(x)
 
     def forward(self, images: Tensor, return_attention: bool = False):
         """Turn images (B, C, H, W) into logits (B, classes); without a head into (B, D).
@@ -184,12 +155,11 @@ def resize_positions(
 ) -> Tensor:
     """Fit learned positions to another grid of patches (Dosovitskiy et al. 2021, section 3.2).
 
-    Those of the patches are read as a picture of `grid` pixels with D channels and resized
-    (bicubic, antialiased); that of cls, the first, has no place in that picture, and stays. From
-    (1, 1 + rows·cols, D) to (1, 1 + new rows·new cols, D); one number means a square grid.
+    From (1, 1 + rows·cols, D) to (1, 1 + new rows·new cols, D): those of the patches are resized as
+    a picture of D channels (bicubic, antialiased), that of cls stays. One number means a square.
     """
     (rows, cols), new = as_pair(grid, "grid"), as_pair(new_grid, "new_grid")
-    check_tokens(pos_embed, count=1 + rows * cols)
+    inputs.check_tokens(pos_embed, count=1 + rows * cols)
     if not pos_embed.is_floating_point():
         raise TypeError(f"pos_embed holds {pos_embed.dtype}, not floats")
     cls, patches = pos_embed[:, :1], pos_embed[:, 1:]
