@@ -132,21 +132,26 @@ def gradients(model, images):
     return [logits.detach(), *(p.grad.clone() for p in model.parameters() if p.requires_grad)]
 
 
+def with_attention(model, images):
+    torch.manual_seed(1)
+    return model(images, return_attention=True)
+
+
 @pytest.mark.parametrize("frozen", [False, True])
 def test_checkpointing_changes_no_bit_of_the_gradients_or_of_the_attention(frozen):
     model, images, _ = exact(dropout=0.0 if frozen else 0.3)
     for module in (model.patch_embed, model.tokens):  # what stands before the blocks
         module.requires_grad_(not frozen)
-    before = gradients(model, images), model.eval()(images, return_attention=True)
-    kept = scale.kept_bytes(model.train(), images)
+    before = gradients(model, images), with_attention(model, images)
+    kept = scale.kept_bytes(model, images)
     names, parameters = list(model.state_dict()), list(model.parameters())
     assert scale.checkpoint_blocks(model) is model
     assert list(model.state_dict()) == names
     assert all(a is b for a, b in zip(model.parameters(), parameters, strict=True))
-    after = gradients(model, images), model.eval()(images, return_attention=True)
+    after = gradients(model, images), with_attention(model, images)
     torch.testing.assert_close(after, before, atol=0, rtol=0)
     assert model.blocks[0].mlp.fc1.weight.grad.any()
-    assert scale.kept_bytes(model.train(), images) < 0.5 * kept
+    assert scale.kept_bytes(model, images) < 0.5 * kept
 
 
 def calls(module):
@@ -211,6 +216,13 @@ def test_checkpointing_refuses_blocks_that_it_does_not_know(change):
 
 
 # Fewer tokens ------------------------------------------------------------------------------------
+
+
+def test_even_keys_merge_the_first_into_the_first_and_what_is_left_keeps_its_order():
+    x, sizes = torch.arange(100.0).reshape(1, 100, 1), torch.ones(1, 100)
+    tokens, counts = scale.merge_tokens(x, torch.ones(1, 100, 2), sizes, 1)  # 2 into 1
+    assert tokens.flatten().tolist() == [0, *range(4, 100, 2), 1.5, *range(3, 100, 2)]
+    assert counts.flatten().tolist() == [1] * 49 + [2] + [1] * 49
 
 
 @pytest.mark.parametrize(("r", "wanted"), [(2, [15, 13, 11]), (100, [9, 5, 3])])
