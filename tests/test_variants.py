@@ -102,6 +102,14 @@ def test_separate_and_fused_attention_give_the_same_numbers(bias):
         close(one, other)
 
 
+def test_the_third_row_order():
+    linears, x = [shake(nn.Linear(24, 24)) for _ in range(3)], torch.randn(2, 7, 24)
+    fused = nn.Linear(24, 72)
+    fused.load_state_dict(fuse_qkv(*linears, 3, "h qkv d"))
+    expected = torch.stack([rearrange(m(x), "b n (h d) -> b h n d", h=3) for m in linears])
+    close(rearrange(fused(x), "b n (h qkv d) -> qkv b h n d", h=3, qkv=3), expected)
+
+
 # DropPath ----------------------------------------------------------------------------------------
 
 
@@ -132,12 +140,16 @@ def test_the_count_is_exact_for_every_length_and_ratio():
                     kept_count(length, hundredths / 100)
 
 
-def test_a_generator_repeats_what_is_masked_and_the_floats_of_the_kept_stay():
-    x, token = torch.randn(8, 49, 2), torch.randn(1, 1, 2)
-    twice = [random_masking(x, 0.5, torch.Generator().manual_seed(3)) for _ in range(2)]
-    assert torch.equal(twice[0][2], twice[1][2])
-    kept, order, _ = twice[0]
-    assert unmask(kept.bfloat16(), order, token, torch.randn(1, 49, 2)).dtype == torch.bfloat16
+@pytest.mark.parametrize("ratio", [0.0, 0.5, 0.9])
+def test_the_round_trip_is_exact_and_gaps_get_the_mask_token_plus_their_position(ratio):
+    x, token, positions = torch.randn(5, 49, 8), torch.randn(1, 1, 8), torch.randn(1, 49, 8)
+    kept, order, mask = random_masking(x, ratio, torch.Generator().manual_seed(3))
+    assert torch.equal(mask, random_masking(x, ratio, torch.Generator().manual_seed(3))[2])
+    back = unmask(kept, order, token, positions.requires_grad_())
+    assert back.requires_grad
+    assert torch.equal(back[~mask], x[~mask])
+    assert torch.equal(back[mask], (token + positions).expand(5, -1, -1)[mask])
+    assert unmask(kept.bfloat16(), order, token, positions).dtype == torch.bfloat16
 
 
 @torch.no_grad()
