@@ -39,49 +39,25 @@ def test_attention_equals_torchs_own_and_its_weights_are_those_that_mix(b, h, n,
     close(weights, F.scaled_dot_product_attention(q, k, each, attn_mask=mask))
 
 
-def test_large_scores_do_not_overflow():
+def test_large_scores_do_not_overflow_and_there_may_be_fewer_queries_than_keys():
     q, k, v = qkv()
-    mixed, weights = scaled_dot_product_attention(q * 1e4, k * 1e4, v)
-    assert mixed.isfinite().all()
-    close(weights.sum(-1), torch.ones(2, 3, 5))
-
-
-def test_fewer_queries_than_keys():
-    q, k, v = qkv()
-    mixed, weights = scaled_dot_product_attention(q[:, :, :2], k, v)
+    mixed, weights = scaled_dot_product_attention(q[:, :, :2] * 1e4, k * 1e4, v)
     assert weights.shape == (2, 3, 2, 5)
-    close(mixed, scaled_dot_product_attention(q, k, v)[0][:, :, :2])
+    close(weights.sum(-1), torch.ones(2, 3, 2))
+    close(mixed, F.scaled_dot_product_attention(q * 1e4, k * 1e4, v)[:, :, :2])
 
 
 # Masks -------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "shape", [(5, 5), (1, 5), (2, 1, 1, 5), (1, 1, 5, 5), (2, 1, 5, 5), (1, 3, 5, 5)]
-)
-def test_a_mask_reaches_all_batches_and_heads_that_it_does_not_name(shape):
-    q, k, v = qkv()
-    mask = some_mask(*shape)
-    wanted = F.scaled_dot_product_attention(q, k, v, attn_mask=mask.expand(2, 3, 5, 5))
-    close(scaled_dot_product_attention(q, k, v, mask)[0], wanted)
-
-
 # Dropout -----------------------------------------------------------------------------------------
 
 
-def test_weights_are_returned_as_they_are_before_dropout():
-    q, k, v = qkv(2, 3, 20, 4)
-    mixed, weights = scaled_dot_product_attention(q, k, v, dropout=0.5)
-    clean, clean_weights = scaled_dot_product_attention(q, k, v)
-    assert torch.equal(weights, clean_weights)
-    close(weights.sum(-1), torch.ones(2, 3, 20))
-    assert (mixed - clean).abs().max() > 0.1
-
-
-def test_dropout_drops_that_share_of_the_weights_and_scales_the_rest():
+def test_dropout_falls_on_a_share_of_the_weights_but_not_on_those_that_are_returned():
     q, k = torch.zeros(1, 1, 100, 2), torch.zeros(1, 1, 100, 2)
     v = torch.eye(100)[None, None]  # so that the mixed values are the weights that were used
-    used = scaled_dot_product_attention(q, k, v, dropout=0.25)[0]
+    used, weights = scaled_dot_product_attention(q, k, v, dropout=0.25)
+    close(weights, torch.full((1, 1, 100, 100), 0.01))
     assert (used == 0).float().mean().item() == pytest.approx(0.25, abs=0.02)
     close(used[used > 0], torch.tensor(0.01 / 0.75).expand(int((used > 0).sum())))
 
@@ -165,25 +141,22 @@ def the_same_in_torch(ours, heads):
 
 
 @pytest.mark.parametrize(("dim", "heads", "bias"), [(12, 1, True), (12, 12, True), (64, 8, False)])
-@pytest.mark.parametrize("masked", [False, True])
-def test_the_module_equals_torchs_multihead_attention(dim, heads, bias, masked):
+def test_the_module_equals_torchs_multihead_attention(dim, heads, bias):
     ours, x = MultiHeadAttention(dim, heads, qkv_bias=bias), torch.randn(2, 7, dim)
-    theirs = the_same_in_torch(ours, heads)
-    mask = some_mask(7, 7) if masked else None
-    theirs_mask = ~mask if masked else None  # torch's True forbids, ours allows
-    wanted = theirs(x, x, x, attn_mask=theirs_mask, average_attn_weights=False)
+    theirs, mask = the_same_in_torch(ours, heads), some_mask(7, 7)
+    # torch's True forbids, ours allows
+    expected = theirs(x, x, x, attn_mask=~mask, average_attn_weights=False)
     assert ours(x, mask).shape == (2, 7, dim)
-    close(ours(x, mask), wanted[0])
-    for result, other in zip(ours(x, mask, return_attention=True), wanted, strict=True):
-        assert result.shape == other.shape
-        close(result, other)
+    close(ours(x, mask), expected[0])
+    for actual, other in zip(ours(x, mask, return_attention=True), expected, strict=True):
+        assert actual.shape == other.shape
+        close(actual, other)
 
 
 # Two ways, one result ----------------------------------------------------------------------------
 
 # None, and masks of weights (B, h, N, N) = (2, 3, 7, 7)
-MASKS = [None, (1, 7), (7, 7), (1, 1, 7, 7), (2, 1, 1, 7), (1, 3, 7, 7), (2, 3, 7, 7)]
-each_mask = pytest.mark.parametrize("shape", MASKS, ids=str)
+MASKS = [None, (1, 7), (7, 7), (1, 1, 7, 7), (2, 1, 1, 7), (2, 1, 7, 7), (1, 3, 7, 7), (2, 3, 7, 7)]
 both_ways = pytest.mark.parametrize("return_attention", [False, True], ids=["fused", "explicit"])
 
 
@@ -193,10 +166,9 @@ def gradients(out, module, x):
     return torch.autograd.grad(loss, [x, *module.parameters()], allow_unused=True)
 
 
-@each_mask
-@pytest.mark.parametrize("training", [False, True])
-def test_fused_and_explicit_attention_have_equal_values_and_gradients(shape, training):
-    module = shake(MultiHeadAttention(12, 3)).train(training)
+@pytest.mark.parametrize("shape", MASKS, ids=str)
+def test_fused_and_explicit_attention_have_equal_values_and_gradients(shape):
+    module = shake(MultiHeadAttention(12, 3))
     x, mask = torch.randn(2, 7, 12, requires_grad=True), mask_of(shape)
     fused = module(x, mask)
     explicit, _ = module(x, mask, return_attention=True)
@@ -204,29 +176,6 @@ def test_fused_and_explicit_attention_have_equal_values_and_gradients(shape, tra
     pairs = zip(gradients(fused, module, x), gradients(explicit, module, x), strict=True)
     for one, other in pairs:
         close(one, other)
-
-
-@pytest.mark.parametrize(("kind", "atol"), [(torch.float64, 1e-12), (torch.bfloat16, 0.02)])
-def test_the_two_ways_are_equal_in_other_floats(kind, atol):
-    module, x = MultiHeadAttention(12, 3).to(kind), torch.randn(2, 7, 12, dtype=kind)
-    fused, (explicit, weights) = module(x), module(x, return_attention=True)
-    assert fused.dtype == explicit.dtype == weights.dtype == kind
-    close(fused, explicit, atol=atol)
-
-
-def test_the_fused_way_keeps_no_weights_for_backward_and_the_explicit_way_does():
-    module, x = MultiHeadAttention(12, 3), torch.randn(2, 37, 12)
-    kept = []
-
-    def keep(tensor):
-        kept.append(tuple(tensor.shape[-2:]))
-        return tensor
-
-    with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
-        module(x)
-        assert (37, 37) not in kept
-        module(x, return_attention=True)
-        assert (37, 37) in kept
 
 
 # Dropout in the module ---------------------------------------------------------------------------
@@ -238,18 +187,18 @@ def many_draws(module, x, **options):
     return out[0] if isinstance(out, tuple) else out
 
 
-@pytest.mark.parametrize("masked", [False, True])
 @torch.no_grad()
-def test_dropout_changes_neither_the_mean_nor_its_spread_from_one_way_to_the_other(masked):
+def test_dropout_of_the_weights_has_the_same_mean_and_spread_in_both_ways():
     module, x = shake(MultiHeadAttention(8, 2, dropout=0.3)), torch.randn(1, 5, 8)
-    mask = some_mask(5, 5) if masked else None
-    wanted = module.eval()(x, mask)[0]
+    module.dropout.forward = lambda x: x  # none on the output
+    mask = some_mask(5, 5)
+    expected = module.eval()(x, mask)[0]
     fused = many_draws(module, x, mask=mask)
     explicit = many_draws(module, x, mask=mask, return_attention=True)
-    close(fused.mean(0), wanted, atol=0.015)
-    close(explicit.mean(0), wanted, atol=0.015)
+    close(fused.mean(0), expected, atol=0.015)
+    close(explicit.mean(0), expected, atol=0.015)
     torch.testing.assert_close(fused.std(0), explicit.std(0), rtol=0.03, atol=0)
-    assert fused.std(0).min() > 0.05  # so that equal means are not those of no dropout at all
+    assert fused.std(0).max() > 0.05  # so that equal means are not those of no dropout at all
 
 
 def tokens_of(module, x, return_attention, mask=None):
@@ -258,26 +207,13 @@ def tokens_of(module, x, return_attention, mask=None):
 
 
 @both_ways
-def test_dropout_works_in_training_and_not_in_evaluation(return_attention):
+def test_dropout_falls_on_the_output_too_and_in_training_alone(return_attention):
     module, x = MultiHeadAttention(32, 4, dropout=0.5), torch.randn(2, 40, 32)
-    module.train()
-    zeros = tokens_of(module, x, return_attention) == 0
-    assert zeros.float().mean().item() == pytest.approx(0.5, abs=0.05)  # on the output
-    module.eval()
-    out = tokens_of(module, x, return_attention)
-    assert (out == 0).sum() == 0
-    assert torch.equal(out, tokens_of(module, x, return_attention))
+    zeros = tokens_of(module.train(), x, return_attention) == 0
+    assert zeros.float().mean().item() == pytest.approx(0.5, abs=0.05)
     without = MultiHeadAttention(32, 4)
     without.load_state_dict(module.state_dict())
-    close(out, without(x))
-
-
-@both_ways
-def test_dropout_also_falls_on_the_weights(return_attention):
-    module, x = MultiHeadAttention(8, 2, dropout=0.5).train(), torch.randn(2, 10, 8)
-    module.dropout.forward = lambda x: x  # none on the output
-    one = tokens_of(module, x, return_attention)
-    assert not torch.equal(one, tokens_of(module, x, return_attention))
+    close(tokens_of(module.eval(), x, return_attention), without(x))
 
 
 # What the module refuses -------------------------------------------------------------------------
@@ -300,24 +236,14 @@ def test_what_does_not_fit_is_refused(wrong, error, message):
 
 
 @both_ways
-@pytest.mark.parametrize("device", ["cpu", "meta"])
-@pytest.mark.parametrize(
-    ("mask", "error", "message"),
-    [
-        (torch.ones(7, 7), TypeError, "torch.float32; give booleans"),
-        ([[True]], TypeError, "mask holds list; give booleans"),
-        (torch.ones(3, 7, 7, dtype=torch.bool), ValueError, WAYS),
-    ],
-    ids=["floats", "a list", "three axes"],
-)
-def test_a_masks_type_and_shape_are_looked_at_on_every_device(
-    mask, error, message, device, return_attention
-):
-    mask = mask.to(device) if isinstance(mask, torch.Tensor) else mask
-    with torch.device(device):
+def test_a_masks_type_and_shape_are_looked_at_where_there_are_no_values_too(return_attention):
+    with torch.device("meta"):
         module, x = MultiHeadAttention(12, 3), torch.zeros(2, 7, 12)
-    with pytest.raises(error, match=message):
-        module(x, mask, return_attention)
+    for mask in (torch.ones(7, 7, device="meta"), [[True]]):
+        with pytest.raises(TypeError, match=r"mask holds .*booleans"):
+            module(x, mask, return_attention)
+    with pytest.raises(ValueError, match=WAYS):
+        module(x, torch.ones(3, 7, 7, dtype=torch.bool, device="meta"), return_attention)
 
 
 @both_ways

@@ -50,14 +50,16 @@ def test_a_model_comes_back_from_its_file(tmp_path, changes):
         assert set(file.keys()) == set(model.state_dict())
 
 
-@pytest.mark.parametrize("how", [as_stored(4), Preprocess((4, 4), 5, mean=(0.4,), std=(0.2,))])
-def test_a_file_says_classes_preparation_and_what_was_measured(tmp_path, how):
+@pytest.mark.parametrize(
+    "preprocess", [as_stored(4), Preprocess((4, 4), 5, mean=(0.4,), std=(0.2,))]
+)
+def test_a_file_says_classes_preparation_and_what_was_measured(tmp_path, preprocess):
     path, measured = tmp_path / "model", {"train": "20 images", "result": {"accuracy": 0.9}}
-    training.save_model(tiny(), path, ["개", "K\udce4se", "c"], how, measured)
-    found = training.load_weights(path)
-    assert same(found.model, tiny())
-    assert (found.classes, found.preprocess) == (("개", "K\udce4se", "c"), how)
-    assert found.measured == measured
+    training.save_model(tiny(), path, ["개", "K\udce4se", "c"], preprocess, measured)
+    loaded = training.load_weights(path)
+    assert same(loaded.model, tiny())
+    assert (loaded.classes, loaded.preprocess) == (("개", "K\udce4se", "c"), preprocess)
+    assert loaded.measured == measured
     assert training.load_model(path, num_classes=7).head.out_features == 7
     with pytest.raises(ValueError, match=r"classes is \['a', 'b'\]; the model has 3"):
         training.save_model(tiny(), path, ("a", "b"))
@@ -185,10 +187,9 @@ def with_zero_head(model):
     [
         (lambda: einops_vit(tiny(pool="mean").config), "EinopsViT is not the ViT of its config"),
         (lambda: replace_head(tiny(num_classes=7)), r"head.bias is .*7,.* is .*with_classes"),
-        (lambda: with_relu(tiny()), "answers otherwise"),
         (lambda: with_relu(tiny().bfloat16()), "answers otherwise"),
         (lambda: with_relu(with_zero_head(tiny())), "answers otherwise"),
-        (lambda: Mean(tiny().config), "this Mean is not the ViT of its config: a ViT with"),
+        (lambda: Mean(tiny().config), "this Mean is not the ViT of its config"),
     ],
 )
 def test_a_model_that_would_come_back_as_another_is_refused(tmp_path, make, message):
@@ -382,25 +383,23 @@ def test_weights_that_are_no_longer_numbers_are_not_saved(tmp_path, with_val):
     assert list(tmp_path.glob("*.safetensors")) == []
 
 
+XYZ = ("x", "y", "z")
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
         (dict(lr=1e-3), "lr was 0.002, is 0.001"),
-        (dict(seed=1), "seed was 0, is 1"),
-        (dict(batch_size=4), "batch_size was 8, is 4"),
         (dict(model=tiny(embed_dim=16)), "embed_dim was 8, is 16"),
         (dict(train=pictures(19)), r"images was \[20, 9\], is \[19, 9\]"),
-        (
-            dict(train=pictures(classes=("a", "b", "x")), val=pictures(9, classes=("a", "b", "x"))),
-            r"classes was \['a', 'b', 'c'\], is \['a', 'b', 'x'\]",
-        ),
+        (dict(train=pictures(classes=XYZ), val=pictures(9, classes=XYZ)), "classes was .*'z'"),
     ],
 )
 def test_another_runs_checkpoint_is_refused(tmp_path, changes, message):
     fit(tiny(), tmp_path)
     path, model = tmp_path / "last.safetensors", tiny()
     before = path.read_bytes()
-    with pytest.raises(ValueError, match=rf"of another run \({message}\); give another folder"):
+    with pytest.raises(ValueError, match=rf"of another run \({message}.*another folder"):
         fit(**dict(model=model, folder=tmp_path) | changes)
     assert path.read_bytes() == before
     assert same(model, tiny())

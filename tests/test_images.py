@@ -7,7 +7,7 @@ import re
 import struct
 import sys
 import zlib
-from dataclasses import asdict
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -176,10 +176,12 @@ def test_each_exif_orientation_is_turned_upright(tmp_path, orientation):
     assert torch.equal(load_image(tmp_path / "a.png", size=None), wanted)
 
 
-@pytest.mark.parametrize("exif", [b"not exif at all", b"MM\0*\0\0\0\x08\xff\xff\x01\x12"])
-def test_corrupt_exif_does_not_hide_the_picture(tmp_path, exif):
-    picture = Image.new("RGB", (16, 16), (255, 0, 0))
-    (tmp_path / "a.jpg").write_bytes(encode(picture, "JPEG", quality=95, exif=b"Exif\0\0" + exif))
+def test_corrupt_exif_does_not_hide_the_picture(tmp_path):
+    picture, exif = (
+        Image.new("RGB", (16, 16), (255, 0, 0)),
+        b"Exif\0\0MM\0*\0\0\0\x08\xff\xff\x01\x12",
+    )
+    (tmp_path / "a.jpg").write_bytes(encode(picture, "JPEG", quality=95, exif=exif))
     assert_colour(load_image(tmp_path / "a.jpg", size=None), RED, atol=0.03)
 
 
@@ -239,30 +241,22 @@ def test_a_large_jpeg_is_decoded_at_a_fraction_and_looks_the_same(tmp_path, monk
 
 
 def test_a_photo_of_usual_size_is_decoded_as_it_is():
-    whole = images.decode(sample_photo())
-    assert whole.size == (512, 600)
-    wanted = images.ImageOps.fit(whole, (112, 112), Image.Resampling.BICUBIC)
-    assert torch.equal(load_image(sample_photo(), 112), as_tensor(np.array(wanted)))
+    expected = images.ImageOps.fit(images.decode(sample_photo()), (112, 112), 3)
+    assert torch.equal(load_image(sample_photo(), 112), as_tensor(np.array(expected)))
 
 
 # HEIC --------------------------------------------------------------------------------------------
 
 
-def test_without_its_package_heic_is_refused_by_its_name(tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "pillow_heif", None)  # as if it were not installed
-    start = b"\0\0\0\x18ftypmif1\0\0\0\0mif1heic"
-    (tmp_path / "photo.jpg").write_bytes(start + bytes(200))
-    wanted = "it is HEIC; `pip install pillow-heif`, or save it as JPEG"
-    assert refused(tmp_path / "photo.jpg") == wanted
-
-
-def test_heic_is_read_where_its_package_is_installed(tmp_path):
-    pillow_heif = pytest.importorskip("pillow_heif", reason="pillow-heif is not installed")
+def test_heic_is_read_where_its_package_is_installed_and_else_refused_by_its_name(
+    tmp_path, monkeypatch
+):
+    pillow_heif, path = pytest.importorskip("pillow_heif"), tmp_path / "photo.jpg"
     picture = Image.new("RGB", (64, 48), (200, 40, 90))
-    pillow_heif.from_pillow(picture).save(tmp_path / "a.heic", quality=100)
-    image = load_image(tmp_path / "a.heic", size=None)
-    assert image.shape == (3, 48, 64)
-    assert_colour(image, (200 / 255, 40 / 255, 90 / 255), atol=0.03)
+    pillow_heif.from_pillow(picture).save(path, format="HEIF", quality=100)
+    assert_colour(load_image(path, size=None), (200 / 255, 40 / 255, 90 / 255), atol=0.03)
+    monkeypatch.setitem(sys.modules, "pillow_heif", None)  # as if it were not installed
+    assert "it is HEIC; `pip install pillow-heif`" in refused(path)
 
 
 # Files that are no picture -----------------------------------------------------------------------
@@ -292,8 +286,8 @@ def test_a_file_of_something_else(tmp_path, data):
 @pytest.mark.parametrize("form", ["JPEG", "PNG", "GIF", "WEBP", "TIFF", "BMP"])
 def test_a_truncated_file(tmp_path, form):
     data = encode(Image.fromarray(noise(60, 60)), form)
-    for part in (0.02, 0.5, 0.9):
-        (tmp_path / "a").write_bytes(data[: int(len(data) * part)])
+    for share in (0.02, 0.5, 0.9):
+        (tmp_path / "a").write_bytes(data[: int(len(data) * share)])
         refused(tmp_path / "a")
 
 
@@ -306,18 +300,9 @@ def test_floats_and_32_bit_integers_are_refused_for_they_have_no_known_white(tmp
 # Bombs and memory --------------------------------------------------------------------------------
 
 
-def gif(side, frame_side):
-    """One black frame on a screen, each of its own size."""
-    screen = b"GIF89a" + struct.pack("<HH", side, side) + b"\x80\0\0" + bytes(6)
-    frame = b"," + struct.pack("<HHHH", 0, 0, frame_side, frame_side) + b"\0\x02\x02D\x01\0"
-    return screen + frame + b"\x3b"
-
-
 BOMBS = {
     "png": png(60000, 60000, depth=1, pixels=bytes(8000)),
     "png a little too large": png(10000, 10000, depth=1, pixels=bytes(8000)),
-    "gif": gif(60000, 1),
-    "gif with a large frame": gif(1, 60000),
 }
 
 
@@ -383,34 +368,17 @@ def test_a_file_with_flipped_bits_loads_or_is_refused(tmp_path, name, monkeypatc
 # normalize and denormalize -----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("shape", [(3, 4, 5), (2, 3, 4, 5), (3, 3, 3, 3)])
+@pytest.mark.parametrize("shape", [(3, 4, 5), (3, 3, 3, 3)])
 def test_normalize_and_denormalize_use_each_channels_own_mean_and_std(shape):
     images = torch.rand(shape, dtype=torch.float64)
     mean, std = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
     result = normalize(images, mean, std)
     for c in range(3):
-        wanted = (images[..., c, :, :] - mean[c]) / std[c]
-        torch.testing.assert_close(result[..., c, :, :], wanted)
+        expected = (images[..., c, :, :] - mean[c]) / std[c]
+        torch.testing.assert_close(result[..., c, :, :], expected)
     torch.testing.assert_close(denormalize(result, mean, std), images)
     torch.testing.assert_close(normalize(images), 2 * images - 1)  # 0…1 onto -1…1
-    torch.testing.assert_close(denormalize(normalize(images)), images)
     assert normalize(images.bfloat16(), mean, std).dtype == torch.bfloat16
-
-
-@pytest.mark.parametrize("convert", [normalize, denormalize])
-@pytest.mark.parametrize(
-    ("images", "options", "error", "message"),
-    [
-        (torch.zeros(3, 4, 4).byte(), {}, TypeError, r"uint8.*images\.float\(\) / 255"),
-        (np.zeros((3, 4, 4)), {}, TypeError, "not a tensor"),
-        (torch.zeros(1, 1, 3, 4, 4), {}, ValueError, "axes"),
-        (torch.zeros(3, 4, 4), dict(std=[[0.5] * 3]), ValueError, "one for each of 3 channels"),
-        (torch.zeros(5, 4, 3), dict(mean=(0.5,) * 3), ValueError, "one for each of 5 channels"),
-    ],
-)
-def test_what_cannot_be_normalised_is_refused(convert, images, options, error, message):
-    with pytest.raises(error, match=message):
-        convert(images, **options)
 
 
 # Preprocess --------------------------------------------------------------------------------------
@@ -432,15 +400,11 @@ def assert_near(batch, picture, mode):
     assert apart.max() <= (1.1 if mode == "bilinear" else 8)  # and clips between its two passes
 
 
-def test_each_channel_gets_its_own_mean_and_std_and_bicubic_stays_within_0_and_1():
+def test_bicubic_stays_within_0_and_1():
     picture = torch.zeros(3, 30, 40)
     picture[:, :, 20:] = 1
-    mean, std = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
-    batch = Preprocess((16, 24), 24, "bicubic", mean, std)(picture)
-    assert batch.shape == (1, 3, 16, 24)
-    for c in range(3):
-        assert batch[0, c].min().item() == pytest.approx(-mean[c] / std[c])
-        assert batch[0, c].max().item() == pytest.approx((1 - mean[c]) / std[c])
+    batch = Preprocess((16, 24), 24, "bicubic")(picture)
+    assert (batch.min().item(), batch.max().item()) == (-1, 1)
 
 
 @pytest.mark.parametrize(
@@ -467,19 +431,14 @@ def test_the_shorter_side_is_resized_to_cover_the_size(monkeypatch, size, shorte
 GREY = Preprocess((2, 2), mean=(0.5,), std=(0.25,))
 
 
-def test_a_model_of_one_channel_gets_grey_and_perhaps_as_ink(tmp_path):
-    picture = Image.new("RGB", (4, 4), "blue")
-    picture.save(tmp_path / "a.png")
+def test_a_model_of_one_channel_gets_grey_and_perhaps_as_ink():
     blue = torch.zeros(3, 4, 4)
     blue[2] = 1
-    for source in (tmp_path / "a.png", picture, blue, torch.full((1, 4, 4), LUMA[2])):
+    for source in (Image.new("RGB", (4, 4), "blue"), blue, torch.full((1, 4, 4), LUMA[2])):
         pixels = GREY.pixels(source)
         torch.testing.assert_close(pixels, torch.full((1, 2, 2), LUMA[2]))
         torch.testing.assert_close(GREY(source), (pixels[None] - 0.5) / 0.25)
-        as_ink = Preprocess(**asdict(GREY) | dict(ink=True))
-        torch.testing.assert_close(as_ink.pixels(source), 1 - pixels)
-    white = Image.new("L", (4, 4), 255)
-    torch.testing.assert_close(GREY.pixels(white), torch.ones(1, 2, 2))
+        torch.testing.assert_close(replace(GREY, ink=True).pixels(source), 1 - pixels)
 
 
 def test_a_picture_of_pillows_is_taken_as_its_file_is(tmp_path):
@@ -500,22 +459,24 @@ def read(picture):
 
 
 LIGHT = torch.rand(3, 4, 4)
-AS_FLOATS = r"uint8.*images\.float\(\) / 255"
 REFUSED = [
     (lambda: load_image(sample_photo(), size=0), ValueError, "size"),
     (lambda: load_image(sample_photo(), size=(1, 2, 3)), TypeError, "size"),
     (lambda: read(LIGHT * 255), ValueError, r"pixels run from .* to 2.*bytes / 255"),
     (lambda: read(normalize(LIGHT)), ValueError, r"pixels run from -.* not normalised"),
     (lambda: read(LIGHT * torch.nan), ValueError, "pixels run from nan"),
-    (lambda: GREY(torch.zeros(3, 4, 4).byte()), TypeError, AS_FLOATS),
     (lambda: read(torch.rand(2, 3, 4, 4)), ValueError, r"is \(2, 3, 4, 4\).*\(C, H, W\)"),
     (lambda: read(LIGHT[:1]), ValueError, "1 channels where the model takes 3"),
     (lambda: Preprocess(interpolation="nearest"), ValueError, "interpolation is 'nearest'"),
     (lambda: Preprocess(shorter_side=0), ValueError, "shorter_side is 0"),
-    (lambda: Preprocess(std=(0.5, 0.0, 0.5)), ValueError, "each std above 0"),
+    (lambda: Preprocess(std=(0.5, 0.0, 0.5)), ValueError, "std above 0"),
     (lambda: Preprocess(mean=(float("nan"), 0, 0)), ValueError, "mean is"),
     (lambda: Preprocess(mean=(), std=()), ValueError, "a number for each channel"),
     (lambda: Preprocess(ink=1), ValueError, "ink is 1"),
+    (lambda: normalize(LIGHT.byte()), TypeError, r"uint8.*images\.float\(\) / 255"),
+    (lambda: normalize(LIGHT.numpy()), TypeError, "not a tensor"),
+    (lambda: denormalize(LIGHT[None, None]), ValueError, "axes"),
+    (lambda: denormalize(LIGHT.movedim(0, 2), mean=(0.5,) * 3), ValueError, "each of 4 channels"),
 ]
 
 

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from safetensors.torch import load_file, save_file
 
 from vit_steps import ViT, ViTConfig, load_image, normalize, sample_photo
-from vit_steps.pretrained import Preprocess, layouts, load, save_hugging_face
+from vit_steps.pretrained import Preprocess, load, save_hugging_face
 from vit_steps.pretrained.settings import read_config
 from vit_steps.training import save_model
 
@@ -185,8 +185,7 @@ def test_hugging_faces_pipeline_names_a_photo_as_we_do(preprocess, tmp_path):
 
 
 def test_a_model_that_is_compiled_or_has_no_head_is_written_whole(tmp_path):
-    model = shaken(little())
-    images = torch.randn(2, 3, SIDE, SIDE)
+    model, images = shaken(little()), torch.randn(2, 3, SIDE, SIDE)
     save_hugging_face(torch.compile(model, backend="eager"), tmp_path)
     assert torch.equal(load(tmp_path).model(images), model(images))
     bare = model.with_classes(0)
@@ -236,14 +235,8 @@ def test_preprocessor_config_json_is_followed(tmp_path):
     ):
         file.write_text(json.dumps(cut | dict(do_normalize=False)))
         assert load(tmp_path).preprocess == expected
-    for wrong, message in (
-        (dict(size="big", do_center_crop=True), "shorter_side is 'big'"),
-        (dict(resample=1), 'interpolation is "Pillow\'s number 1"'),
-        (dict(image_mean=[0.5]), r"mean is \[0.5\], std is"),
-        (dict(image_std=[1, 0, 1]), "each std above 0"),
-    ):
-        file.write_text(json.dumps(wrong))
-        refused(f"its preprocessing cannot be followed: .*{message}", tmp_path)
+    file.write_text(json.dumps(dict(resample=1)))
+    refused(r"cannot be followed: .*Pillow's number 1", tmp_path)
 
 
 # Files of this package ---------------------------------------------------------------------------
@@ -262,17 +255,11 @@ def test_a_file_of_our_training_is_loaded_with_all_that_it_says(tmp_path):
     assert (loaded.preprocess, loaded.measured) == (preprocess, measured)
     assert (loaded.layout, loaded.unused) == ("vit_steps", ())
     assert set(loaded.used) == set(model.state_dict())
-    assert load(path, preprocess=Preprocess()).preprocess == Preprocess()
 
     other = load(path, num_classes=7)
     assert torch.equal(other.model.with_classes(0)(images), model.with_classes(0)(images))
-    assert other.model(images).shape == (2, 7)
     assert (other.config.num_classes, other.classes, other.preprocess) == (7, (), preprocess)
     assert set(other.unused) == {"head.weight", "head.bias"}
-    assert set(other.used) == set(model.state_dict()) - set(other.unused)
-
-    save_model(model, path)
-    assert (load(path).classes, load(path).preprocess) == ((), None)
     path.write_bytes(path.read_bytes()[:-4])
     refused(r"^\S*my.safetensors is refused", path)
 
@@ -399,37 +386,33 @@ def test_heads_are_never_guessed(tmp_path):
     refused("nothing says how many heads share the width 24; give", tmp_path)
 
 
-OTHERS = ("vit_tiny_patch16_224", "vit_huge_patch14_224", "resnet50", 3)
+HEADS = [  # width, blocks, the MLP's width; what the config says; heads, or None where it asks
+    (768, 12, 3072, {}, 12),
+    (1024, 24, 4096, {}, 16),
+    (1280, 32, 5120, {}, 16),
+    (768, 6, 3072, {}, None),
+    (1536, 40, 6144, {}, None),  # 24 in DINOv2's g, 16 in others
+    (192, 12, 768, {}, None),  # 3 in DeiT-Ti and timm, 12 in MAE-Lite
+    (384, 12, 1536, {}, None),
+    (896, 12, 3584, dict(architecture="vit_tiny_patch16_224"), None),  # another width
+    (384, 12, 1536, dict(num_attention_heads=12), 12),
+    (192, 12, 768, dict(architecture="vit_tiny_patch16_224"), 3),
+    (384, 12, 1536, dict(architecture="deit_small_patch16_224"), 6),
+    (768, 2, 64, dict(architecture="vit_base_patch16_224", model_args=dict(num_heads=6)), 6),
+]
 
 
-@pytest.mark.parametrize(
-    ("size", "config", "heads"),
-    [
-        ((768, 12, 3072), {}, 12),
-        ((1024, 24, 4096), {}, 16),
-        ((1280, 32, 5120), {}, 16),
-        ((320, 14, 1792), {}, None),  # 5 of 64 in timm's vit_little
-        ((768, 6, 3072), {}, None),
-        ((1536, 40, 6144), {}, None),  # 24 in DINOv2's g, 16 in others
-        ((192, 12, 768), {}, None),  # 3 in DeiT-Ti and timm, 12 in MAE-Lite
-        ((384, 12, 1536), {}, None),
-        *[((896, 12, 3584), dict(architecture=name), None) for name in OTHERS],  # other widths
-        ((384, 12, 1536), dict(num_attention_heads=12), 12),
-        ((192, 12, 768), dict(architecture="vit_tiny_patch16_224"), 3),
-        ((384, 12, 1536), dict(architecture="deit_small_patch16_224"), 6),
-        ((768, 2, 64), dict(architecture="vit_base_patch16_224", model_args=dict(num_heads=6)), 6),
-    ],
-    ids=str,
-)
-def test_the_number_of_heads_is_published_stored_or_asked_for(size, config, heads):
-    embed_dim, depth, hidden = size
+@pytest.mark.parametrize(("embed_dim", "depth", "hidden", "config", "heads"), HEADS)
+def test_the_number_of_heads_is_published_stored_or_asked_for(
+    embed_dim, depth, hidden, config, heads
+):
     shapes = {"patch_embed.proj.weight": (embed_dim, 3, 14, 14), "tokens.pos_embed": (1, 257, 1)}
     shapes |= {f"blocks.{block}.mlp.fc1.weight": (hidden, embed_dim) for block in range(depth)}
     weights = {name: torch.empty(shape, device="meta") for name, shape in shapes.items()}
     if heads:
         assert read_config(weights, "timm", config, None).num_heads == heads
     else:
-        with pytest.raises(ValueError, match=rf"the width {size[0]}; give num_heads \(DeiT-Ti has"):
+        with pytest.raises(ValueError, match=f"the width {embed_dim}; give num_heads"):
             read_config(weights, "timm", config, None)
     if heads and config:
         with pytest.raises(ValueError, match=f"num_heads is 1, but the checkpoint says {heads}"):
@@ -461,11 +444,8 @@ def test_a_config_that_does_not_fit_is_refused(tmp_path):
     config = json.loads((tmp_path / "config.json").read_text())
     for changes, message in (
         (dict(hidden_act="gelu_new"), "asks for gelu_new"),
-        (dict(num_attention_heads=7), "does not divide into 7 heads"),
         (dict(num_attention_heads="two"), "num_heads is 'two'"),
         (dict(image_size=32), "9 patches of 8 pixels do not make 32×32"),
-        (dict(image_size="24"), "image_size is '24'"),
-        (dict(layer_norm_eps="small"), "norm_eps is 'small'"),
     ):
         (tmp_path / "config.json").write_text(json.dumps(config | changes))
         refused(message, tmp_path)
@@ -507,29 +487,18 @@ def test_any_settings_give_a_model_or_a_message(config, pictures, tmp_path_facto
 @each_layout
 def test_missing_extra_and_misshapen_tensors_are_named(layout, tmp_path):
     tensors, path, heads = tensors_of(layout), tmp_path / FILES[layout][0], FILES[layout][1]
-    _, names = layouts.recognise(tensors, head=True)
 
     def refusal(changed):
         return refused(f"^{re.escape(str(path))}: ", stored(changed, path), num_heads=heads)
 
-    message = refusal(tensors | {"layer_scale": torch.ones(3)})
-    assert "it does not fit our ViT; not ours: layer_scale. We have no place for a dist" in message
+    assert "not ours: layer_scale. We" in refusal(tensors | {"layer_scale": torch.ones(3)})
     for name in tensors:
         if re.search(r"blocks\.1\.|encoder_layer_1\.|encoderblock_1/", name):
             continue  # one block is enough
         message = refusal({n: t for n, t in tensors.items() if n != name})
-        assert f"it does not fit our ViT; missing: {name}. We have" in message
-        scalar, twice = tensors[name].sum(), torch.cat([tensors[name]] * 2)
-        assert f"{name} ()" in refusal(tensors | {name: scalar}).split("belong together: ")[1]
-        message = refusal(tensors | {name: twice})
-        if re.search("/(query|key|value)/", name):
-            assert "shapes that do not belong together" in message
-            assert f"{name} {tuple(twice.shape)}" in message
-        elif name == "embedding/kernel":
-            assert "patches are projected by (128, 3, 16, 8)" in message
-        else:  # one that sets a size makes others not fit: a weight its bias
-            (our_name,) = (our for our, theirs in names.items() if name in theirs)
-            assert f"size mismatch for {our_name.rsplit('.', 1)[0]}." in message
+        assert f"missing: {name}. We" in message
+        assert f"{name} ()" in refusal(tensors | {name: tensors[name].sum()})
+        refusal(tensors | {name: torch.cat([tensors[name]] * 2)})
 
 
 class Hostile:
@@ -575,7 +544,6 @@ def test_other_mistakes_get_a_message(tmp_path):
     cases = {
         tmp_path / "nowhere.safetensors": "is not there",
         "no id at all": "is not there",
-        "weights/model.safetensors.index.json": "is not there",
         tmp_path / "empty": "holds no model.safetensors or .*shards.*not read",
         tmp_path / "model.safetensors.index.json": "one of several",
         tmp_path / "notes.txt": "its ending is not",
@@ -583,19 +551,15 @@ def test_other_mistakes_get_a_message(tmp_path):
         stored({"resnet.w": torch.zeros(3)}, tmp_path / "b.pth"): "in no layout.*resnet.w",
         stored({"steps": torch.zeros(3).long()}, tmp_path / "c.pth"): "steps .* tensor of floats",
         stored(start, tmp_path / "d.safetensors"): "does not hold a ViT of vit_steps",
-        stored({}, tmp_path / "e.safetensors"): "in no layout",
         stored(tensors_of("timm"), tmp_path / "model-00001-of-00002.safetensors"): "one of several",
-        stored(tensors_of("timm"), tmp_path / "model-00002-of-00002.bin"): "one of several",
     }
     for source, message in cases.items():
         refused(message, source)
-    for text in ("{", "[1]"):
-        (tmp_path / "model/config.json").write_text(text)
-        refused(r"config\.json", tmp_path / "model")
-    for here in (tmp_path / "model", tmp_path / "model/model.safetensors"):
-        refused(r"revision is 'v2', but .* is here, not on the hub", here, revision="v2")
+    (tmp_path / "model/config.json").write_text("[1]")
+    refused(r"config\.json", tmp_path / "model")
+    refused(r"revision is 'v2'.* not on the hub", tmp_path / "model", revision="v2")
     for name in ("num_classes", "num_heads"):
-        for value, error in ((-1, ValueError), (2.5, TypeError), (True, TypeError)):
+        for value, error in ((-1, ValueError), (2.5, TypeError)):
             with pytest.raises(error, match=name):
                 load(tmp_path, **{name: value})
 
