@@ -29,7 +29,7 @@ from vit_steps.weights import SCATTERED
 ROOT = Path(__file__).parent.parent
 
 # The plain model of the doctor's own tests, as a student's file.
-SOUND = (ROOT / "tests" / "sick.py").read_text("utf-8").partition("\nSICK: dict")[0]
+SOUND = (ROOT / "tests" / "sick.py").read_text("utf-8").partition("\n# Models of another")[0]
 SOUND = SOUND.replace("class Plain(", "class ViT(")
 UNSCALED = SOUND.replace(" / math.sqrt(q.shape[-1])", "")
 FORGED = """
