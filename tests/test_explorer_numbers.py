@@ -245,17 +245,11 @@ def test_a_page_in_16_bits_computes_with_the_rounded_weights(tmp_path):
     beside_pytorch(tmp_path, ["weights", bits], ["runs", runs])
 
 
+NORMS = ["norm", *(f"blocks.{b}.norm{i}" for b in range(2) for i in (1, 2))]
 SWITCHES = [
-    {"positions": True},
-    {"scale": True},
-    {"residuals": True},
-    {"norms": ["norm"]},
-    {"norms": ["blocks.0.norm1"]},
-    {"norms": ["blocks.1.norm1"]},
-    {"norms": ["blocks.0.norm2"]},
-    {"norms": ["blocks.1.norm2"]},
-    {"blocks": [0]},
-    {"blocks": [1]},
+    *({name: True} for name in ("positions", "scale", "residuals")),
+    *({"norms": [norm]} for norm in NORMS),
+    *({"blocks": [b]} for b in range(2)),
     *({"heads": [[b, h]]} for b in range(2) for h in range(3)),
 ]
 
