@@ -215,14 +215,6 @@ def test_the_exit_code_is_that_of_the_worst():
     assert command.exit_code([sick, Result("c", "ended itself"), clean]) == 2
 
 
-@pytest.mark.slow
-def test_one_file_that_is_endless_gives_2_within_its_limit(tmp_path, capfd):
-    written(tmp_path, {"vit.py": ENDLESS})
-    assert command.main([str(tmp_path / "vit.py"), "--limit", "0.5"]) == 2
-    out, err = capfd.readouterr()
-    assert (out, err) == ("", "vit.py: took too long: more than 0.5 s\n")
-
-
 def test_without_the_doctor_in_its_process_no_file_is_blamed(tmp_path, monkeypatch, capfd):
     monkeypatch.setattr("vit_doctor.command.each_file.CHILD", "raise SystemExit")
     written(tmp_path, {"vit.py": SOUND})
