@@ -6,6 +6,7 @@
 import linecache
 import math
 from functools import partial
+from pathlib import Path
 
 import torch
 from torch import Tensor, nn
@@ -256,7 +257,7 @@ def source(*edits: tuple[str, str]) -> str:
 
 def edited(*edits: tuple[str, str], kind: str = "Plain") -> type[Plain]:
     """Give a model of the edited text, whose lines can be read as those of a file."""
-    text, file = source(*edits), f"/edited/{len(linecache.cache)}/sick.py"
+    text, file = source(*edits), f"/edited/{hash(edits)}/sick.py"
     linecache.cache[file] = len(text), None, text.splitlines(keepends=True), file
     names = {"__name__": "edited", "__file__": file}
     exec(compile(text, file, "exec"), names)
@@ -278,8 +279,7 @@ def sick_in_mix(name: str, *mixes: str) -> None:
         sick(name, (MIX, mix))
 
 
-SOURCE = linecache.getlines(__file__)
-SOURCE = "".join(SOURCE[: next(i for i, line in enumerate(SOURCE) if line.startswith("SICK"))])
+SOURCE = Path(__file__).read_text("utf-8").partition("\nSICK: ")[0]
 
 # From the outside --------------------------------------------------------------------------------
 
