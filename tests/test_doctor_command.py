@@ -215,6 +215,12 @@ def test_the_exit_code_is_that_of_the_worst():
     assert command.exit_code([sick, Result("c", "ended itself"), clean]) == 2
 
 
+def test_one_file_that_cannot_be_examined_gives_2(tmp_path, capfd):
+    written(tmp_path, {"vit.py": "raise KeyError('k')\n"})
+    assert command.main([str(tmp_path / "vit.py")]) == 2
+    assert capfd.readouterr() == ("", "vit.py: cannot be loaded: KeyError: 'k' (vit.py:1)\n")
+
+
 def test_without_the_doctor_in_its_process_no_file_is_blamed(tmp_path, monkeypatch, capfd):
     monkeypatch.setattr("vit_doctor.command.each_file.CHILD", "raise SystemExit")
     written(tmp_path, {"vit.py": SOUND})
