@@ -232,16 +232,6 @@ class Lab:
             self.page.wait_for_timeout(200)
         return found + self.heard
 
-    def figures(self) -> list[int]:
-        """How many pictures stand in the outputs of each cell."""
-        return self.ask(
-            f"() => {CELLS}.map("
-            "cell => cell.node.querySelectorAll('.jp-OutputArea-output img').length)"
-        )
-
-    def source(self, cell: int) -> str:
-        return self.ask(f"i => {MODEL}.sharedModel.getSource()", cell)
-
     def output(self, cell: int) -> str:
         """What stands below a code cell, as text."""
         return self.ask(f"i => {CELL}.outputArea.node.innerText", cell).strip()
@@ -249,10 +239,6 @@ class Lab:
     def node(self, cell: int):
         """A cell's element on the page."""
         return self.page.evaluate_handle(f"i => {CELL}.node", cell).as_element()
-
-    def press(self, *keys: str):
-        for key in keys:
-            self.page.keyboard.press(key)
 
     def into(self, cell: int):
         """Click into a code cell's text."""
@@ -262,16 +248,18 @@ class Lab:
 
     def type_over(self, cell: int, old: str, new: str):
         """Type another line, key by key, over the one that begins with `old`; its indent stays."""
-        lines = self.source(cell).splitlines()
+        source = self.ask(f"i => {MODEL}.sharedModel.getSource()", cell)
+        lines = source.splitlines()
         (row,) = [i for i, line in enumerate(lines) if line.strip().startswith(old)]
         self.into(cell)
-        self.press("ControlOrMeta+Home", *["ArrowDown"] * row, "End", "Shift+Home")
+        for key in ("ControlOrMeta+Home", *["ArrowDown"] * row, "End", "Shift+Home"):
+            self.page.keyboard.press(key)
         self.page.keyboard.type(new)
 
     def paste(self, cell: int, source: str):
         """Put a text in the place of all that stands in a cell."""
         self.into(cell)
-        self.press("ControlOrMeta+a")
+        self.page.keyboard.press("ControlOrMeta+a")
         self.page.keyboard.insert_text(source)
 
     def begin(self, cell: int) -> int | None:
@@ -283,7 +271,7 @@ class Lab:
         self.until(f"i => {MODEL}.executionState === 'idle'", cell)  # an interrupted run has ended
         before = self.ask(f"i => {MODEL}.executionCount", cell)
         self.into(cell)
-        self.press("Control+Enter")
+        self.page.keyboard.press("Control+Enter")
         self.until(
             f"([i, n]) => {MODEL}.executionState === 'running' || {MODEL}.executionCount !== n",
             [cell, before],

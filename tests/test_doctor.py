@@ -4,7 +4,6 @@ import random
 import sys
 import threading
 from itertools import combinations
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -12,9 +11,8 @@ import pytest
 import sick
 import sound
 import torch
-from sick import WIDTH, Plain
+from sick import ANSWER, BEGIN, EMBED, MIX, THINK, Plain, edited, encode, end, lines
 from torch import nn
-from torch.nn import functional as F
 
 from benchmarks.peers import TorchViT
 from vit_doctor import CHECKS, Finding, Report, Skipped, examine
@@ -23,6 +21,7 @@ from vit_doctor.watching.restore import unchanged
 from vit_steps import EncoderBlock, ViT, ViTConfig
 
 NAMES = [check.__name__.replace("_", " ") for check in CHECKS]
+LOUD_HEAD, PRINTS = (sick.SICK[name][0] for name in ("initial loss", "prints"))
 CASES = [(name, make) for name, makes in sick.SICK.items() for make in makes]
 SMALL = dict(image_size=32, patch_size=8, num_classes=10, embed_dim=48, depth=2, num_heads=4)
 DIGITS = dict(image_size=8, patch_size=2, in_channels=1, embed_dim=12, depth=2, num_heads=3)
@@ -67,25 +66,22 @@ def test_a_fault_is_found_by_name_and_taken_for_no_other(name, make):
 
 
 TEN = {
-    "images mixed": sick.BatchMean,
-    "input changed": sick.InPlace,
-    "random in eval": sick.NewDropout,
-    "prints": sick.Prints,
-    "probabilities": sick.Twice,
-    "batch of one": sick.Squeezed,
-    "another dtype": sick.Floats,
-    "unseen pixels": sick.LastPatches,
-    "positions large": sick.LoudPositions,
-    "scale missing": sick.SICK["scale missing"][0],
+    "images mixed": encode("x - x.mean(0)"),
+    "input changed": (BEGIN, lines("images -= 0.5", BEGIN)),
+    "random in eval": (THINK, f"return F.dropout({THINK.removeprefix('return ')}, 0.1)"),
+    "prints": (BEGIN, lines(BEGIN, "print(x.shape)")),
+    "probabilities": (ANSWER, f"{ANSWER}.softmax(-1)"),
+    "batch of one": (ANSWER, f"{ANSWER}.squeeze()"),
+    "another dtype": (f"return {EMBED}", f"return ({EMBED}).float()"),
+    "unseen pixels": (EMBED, f"({EMBED})[:, :-4]"),
+    "positions large": sick.loud,
+    "scale missing": (MIX, "(q @ k.mT).softmax(-1) @ v"),
 }
 
 
 @pytest.mark.parametrize(("one", "two"), list(combinations(TEN, 2)))
 def test_two_faults_in_one_model_are_both_found(one, two):
-    both = type("Both", (TEN[one], TEN[two]), {})
-    if "scale missing" in (one, two):
-        both.attention = TEN["scale missing"].attention
-    assert {one, two} <= set(look(both).names)
+    assert {one, two} <= set(look(edited(TEN[one], TEN[two])).names)
 
 
 def test_positions_that_cannot_count_are_not_asked_for():
@@ -103,132 +99,74 @@ def reason(name):
     return next(finding.why for finding in report if finding.name == name)
 
 
-def encoding(change, **parts):
-    """The plain model with something done to the tokens before its blocks."""
-
-    def encode(self, x):
-        return Plain.encode(self, change(self, x))
-
-    return sick.otherwise(encode=encode, more=sick.adding(**parts))
-
-
-def out_of_place(self, images):
-    x = self.norm(self.encode(self.embed(images)))[:, 0]
-    return self.head(x.relu() + x)
-
-
-def scaled_before(self, q, k, v):
-    return (q @ k.mT * 12**-0.5).softmax(-1) @ v
-
-
-def mask_taken_up(self, q, k, v):
-    scores = q @ k.mT * 12**-0.5
-    scores = scores.masked_fill(~sick.near(scores), -torch.inf)
-    return scores.softmax(-1) @ v
-
-
-def norm_handed_on(self, x):
-    x = x + self.attn(self.norm1(x))
-    return x + self.mlp(F.gelu(self.norm2(x)))
-
-
 # The plain model with the faulty line as its finding would have it, where that is another line
 # than its own; and what the finding says.
 REWRITTEN = {
-    "backward fails": ("write x = x + y", sick.otherwise(forward=out_of_place)),
-    "images mixed": (
-        "an axis is taken for another",
-        encoding(lambda self, x: x - x.mean(1, keepdim=True)),
+    "backward fails": (
+        "write x = x + y",
+        [(ANSWER, "self.head((x := self.norm(x)[:, 0]).relu() + x)")],
     ),
-    "input changed": (
-        "x = x + y",
-        sick.otherwise(forward=lambda self, images: Plain.forward(self, images - 0.5)),
-    ),
+    "images mixed": ("an axis is taken for another", [encode("x - x.mean(1, keepdim=True)")]),
+    "input changed": ("x = x + y", [(BEGIN, "x = self.embed(images - 0.5)")]),
     "random in eval": (
         "training=self.training",
-        encoding(lambda self, x: F.dropout(x, 0.1, training=self.training)),
+        [encode("F.dropout(x, 0.1, training=self.training)")],
     ),
-    "batch of one": (
-        "squeeze(1)",
-        sick.otherwise(forward=lambda self, x: Plain.forward(self, x).squeeze(1)),
-    ),
-    "another dtype": (
-        "take x.dtype",
-        sick.otherwise(embed=lambda self, x: Plain.embed(self, x).to(x.dtype)),
-    ),
+    "batch of one": ("squeeze(1)", [(ANSWER, f"{ANSWER}.squeeze(1)")]),
+    "another dtype": ("take x.dtype", [(BEGIN, f"{BEGIN}.to(images.dtype)")]),
     "no gradient": (
         "hand it on",
-        encoding(lambda self, x: self.extra(x), extra=lambda: nn.Linear(WIDTH, WIDTH)),
+        [end("self.extra = nn.Linear(WIDTH, WIDTH)"), encode("self.extra(x)")],
     ),
-    "scale missing": ("scale them by 1/√12", sick.of_attention(mix=scaled_before)),
+    "scale missing": ("scale them by 1/√12", [(MIX, "(q @ k.mT * 12**-0.5).softmax(-1) @ v")]),
     "mask unused": (
         "scores = scores.masked_fill(~mask, -inf)",
-        sick.of_attention(mix=mask_taken_up),
+        [(MIX, "(q @ k.mT * 12**-0.5).masked_fill(~near(q @ k.mT), -torch.inf).softmax(-1) @ v")],
     ),
-    "norm unused": ("hand it on", sick.of_blocks(norm_handed_on)),
+    "norm unused": ("hand it on", [(THINK, "return x + self.mlp(F.gelu(self.norm2(x)))")]),
     "device fixed": (
         "take x.device",
-        encoding(lambda self, x: x + torch.zeros(17, WIDTH, device=x.device).to(x)),
+        [encode("x + torch.zeros(17, WIDTH, device=x.device).to(x)")],
     ),
 }
 
 
 @pytest.mark.parametrize("name", REWRITTEN)
 def test_a_line_as_a_finding_advises_it_leaves_no_finding(name):
-    advice, model = REWRITTEN[name]
+    advice, edits = REWRITTEN[name]
     assert advice in reason(name)
-    assert look(model).names == []
+    assert look(edited(*edits)).names == []
 
 
 START_SMALL = "trunc_normal_(x, std=0.02)"
+MAKE_SMALL = "nn.init.trunc_normal_(self.{}, std=0.02)"
 
 
-def start_small(path):
-    return lambda model: nn.init.trunc_normal_(model.get_parameter(path), std=0.02)
-
-
-def make_parameter(model):
-    model.pos_embed = nn.Parameter(vars(model).pop("pos_embed"))
-
-
-def put_gelu_between(model):
-    for block in model.blocks:
-        block.mlp[1] = nn.GELU()
-
-
-def end_in_linear(model):
-    for block in model.blocks:
-        block.mlp.append(nn.Linear(WIDTH, WIDTH))
-
-
-def zero_biases(model):
-    for module in model.modules():
-        if isinstance(module, nn.Linear):
-            nn.init.zeros_(module.bias)
-
-
-# What is done to the first sick model of that name, as it is.
+# The statement that repairs the first sick model of that name, at the end of its __init__.
 REPAIRS = {
-    "hidden": ("nn.ModuleList", lambda model: setattr(model, "extra", nn.ModuleList(model.extra))),
-    "not saved": ("nn.Parameter", make_parameter),
-    "initial loss": (START_SMALL, start_small("head.weight")),
-    "weights large": (START_SMALL, start_small("blocks.0.mlp.2.weight")),
-    "weights small": (START_SMALL, start_small("blocks.1.mlp.0.weight")),
-    "positions large": (START_SMALL, start_small("pos_embed")),
-    "positions small": (START_SMALL, start_small("pos_embed")),
-    "token large": (START_SMALL, start_small("cls_token")),
-    "activation missing": ("put GELU in between", put_gelu_between),
-    "activation last": ("end it with a linear map", end_in_linear),
+    "hidden": ("nn.ModuleList", "self.extra = nn.ModuleList(self.extra)"),
+    "not saved": ("nn.Parameter", "self.pos_embed = nn.Parameter(vars(self).pop('pos_embed'))"),
+    "initial loss": (START_SMALL, MAKE_SMALL.format("head.weight")),
+    "weights large": (START_SMALL, MAKE_SMALL.format("blocks[0].mlp[2].weight")),
+    "weights small": (START_SMALL, MAKE_SMALL.format("blocks[1].mlp[0].weight")),
+    "positions large": (START_SMALL, MAKE_SMALL.format("pos_embed")),
+    "positions small": (START_SMALL, MAKE_SMALL.format("pos_embed")),
+    "token large": (START_SMALL, MAKE_SMALL.format("cls_token")),
+    "activation missing": (
+        "put GELU in between",
+        lines("for block in self.blocks:", "    block.mlp[1] = nn.GELU('none')"),
+    ),
+    "activation last": (
+        "end it with a linear map",
+        lines("for block in self.blocks:", "    block.mlp.append(nn.Linear(WIDTH, WIDTH))"),
+    ),
     "shared block": (
         "ModuleList(Block() for _ in range(depth))",
-        lambda model: setattr(model, "blocks", nn.ModuleList(sick.Block() for _ in range(3))),
+        "self.blocks = nn.ModuleList(Block() for _ in range(3))",
     ),
-    "bias large": ("nn.init.zeros_(bias)", zero_biases),
-    "eps large": ("1e-6", lambda model: setattr(model.norm, "eps", 1e-6)),
-    "training fails": (
-        "nn.LayerNorm can",
-        lambda model: setattr(model, "over", nn.LayerNorm(WIDTH)),
-    ),
+    "bias large": ("nn.init.zeros_(bias)", lines(sick.ones, "        nn.init.zeros_(module.bias)")),
+    "eps large": ("1e-6", "self.norm.eps = 1e-6"),
+    "training fails": ("nn.LayerNorm can", "self.over = nn.LayerNorm(WIDTH)"),
 }
 
 
@@ -236,10 +174,8 @@ REPAIRS = {
 def test_a_model_that_is_repaired_as_a_finding_advises_has_none(name):
     advice, repair = REPAIRS[name]
     assert advice in reason(name)
-    torch.manual_seed(0)
-    model = sick.SICK[name][0]()
-    repair(model)
-    assert examine(model, 32).names == []
+    faulty = sick.SICK[name][0].args
+    assert look(edited(end(repair), *faulty)).names == []
 
 
 # What it leaves alone ----------------------------------------------------------------------------
@@ -280,16 +216,12 @@ def half_frozen():
     return model
 
 
-class InTraining(Plain):
-    """A second head, and a mask token, that only training reads."""
-
-    def more(self):
-        self.second = nn.Linear(WIDTH, sick.CLASSES)
-        self.mask_token = nn.Parameter(torch.zeros(1, 1, WIDTH))
-
-    def forward(self, images):
-        x = self.norm(self.encode(self.embed(images)))
-        return (self.head(x[:, 0]), self.second(x[:, 1])) if self.training else self.head(x[:, 0])
+# A second head that only training reads, and a mask token.
+MASK_TOKEN = "self.mask_token = nn.Parameter(torch.zeros(1, 1, WIDTH))"
+IN_TRAINING = edited(
+    end("self.second = nn.Linear(WIDTH, CLASSES)", MASK_TOKEN),
+    (ANSWER, f"({ANSWER}, self.second(self.norm(x)[:, 1])) if self.training else {ANSWER}"),
+)
 
 
 class Keeps(Plain):
@@ -305,37 +237,31 @@ class Keeps(Plain):
         return super().encode(x + self.table.to(x))
 
 
-def formed(form):
-    """A model with logits inside something."""
+class InObject(Plain):
+    """Gives its logits as an attribute."""
 
     def forward(self, images):
-        tokens = self.encode(self.embed(images))
-        return form(self.head(self.norm(tokens)[:, 0]), tokens)
-
-    return sick.otherwise(forward=forward)
+        x = self.encode(self.embed(images))
+        return SimpleNamespace(hidden=x[:, 0], logits=self.head(self.norm(x)[:, 0]))
 
 
-def talking(self, q, k, v):
-    weights = (q @ k.mT * 12**-0.5).softmax(-1)
-    return torch.einsum("bhqk,gh->bgqk", weights, torch.eye(4).to(q) * 3) @ v
-
-
-def gated(self, q, k, v):
-    weights = (q @ k.mT * 12**-0.5).softmax(-1) * torch.ones(1, 4, 1, 1).to(q) * 0.5
-    return weights / weights.sum(-1, keepdim=True) @ v
-
-
-def linear(self, q, k, v):
-    return q.softmax(-1) * 12**-0.5 @ (k.softmax(-2).mT @ v)
-
-
-def normed(self, q, k, v):
-    q, k = nn.functional.normalize(q, dim=-1), nn.functional.normalize(k, dim=-1)
-    return nn.functional.scaled_dot_product_attention(q, k, v, scale=10.0)
-
-
-def values_first(self, q, k, v):
-    return (v.mT @ (k @ (q * 12**-0.5).mT).softmax(-2)).mT
+# Attentions of other kinds.
+MIXES = {
+    "talking": [
+        "weights = (q @ k.mT * 12**-0.5).softmax(-1)",
+        'return torch.einsum("bhqk,gh->bgqk", weights, torch.eye(4).to(q) * 3) @ v',
+    ],
+    "gated": [
+        "weights = (q @ k.mT * 12**-0.5).softmax(-1) * torch.ones(1, 4, 1, 1).to(q) * 0.5",
+        "return weights / weights.sum(-1, keepdim=True) @ v",
+    ],
+    "linear": ["return q.softmax(-1) * 12**-0.5 @ (k.softmax(-2).mT @ v)"],
+    "normed": [
+        "q, k = F.normalize(q, dim=-1), F.normalize(k, dim=-1)",
+        "return F.scaled_dot_product_attention(q, k, v, scale=10.0)",
+    ],
+    "values first": ["return (v.mT @ (k @ (q * 12**-0.5).mT).softmax(-2)).mT"],
+}
 
 
 class Explicit(ViT):
@@ -360,15 +286,15 @@ SOUND = {
     "trained": (trained, 32),
     "frozen": (lambda: Plain().requires_grad_(False), 32),
     "half frozen": (half_frozen, 32),
-    "second head": (InTraining, 32),
+    "second head": (IN_TRAINING, 32),
     "keeps": (Keeps, 32),
     "double": (lambda: Plain().double(), 32),
-    "tuple": (formed(lambda logits, tokens: (tokens, logits)), 32),
-    "dict": (formed(lambda logits, tokens: {"tokens": tokens, "logits": logits}), 32),
-    "object": (formed(lambda logits, x: SimpleNamespace(hidden=x[:, 0], logits=logits)), 32),
+    "tuple": (edited((ANSWER, f"(x, {ANSWER})")), 32),
+    "dict": (edited((ANSWER, f"{{'tokens': x, 'logits': {ANSWER}}}")), 32),
+    "object": (InObject, 32),
     **{
-        mix.__name__: (sick.of_attention(mix=mix), 32)
-        for mix in (talking, gated, linear, normed, values_first)
+        name: (edited((f"return {MIX}", lines(*statements))), 32)
+        for name, statements in MIXES.items()
     },
     **{name: (make, 32) for name, make in sound.SOUND.items()},
     "by hand, wide": (sound.SOUND["by hand"], (32, 64)),
@@ -401,10 +327,10 @@ def test_models_of_transformers_come_out_clean():
 
 
 def test_a_model_is_fresh_until_it_is_trained():
-    assert "initial loss" in look(sick.LoudHead).names
+    assert "initial loss" in look(LOUD_HEAD).names
     assert "initial loss" not in look(trained).names
     assert "initial loss" in look(trained, fresh=True).names
-    assert "initial loss" not in look(sick.LoudHead, fresh=False).names
+    assert "initial loss" not in look(LOUD_HEAD, fresh=False).names
 
 
 # It changes nothing ------------------------------------------------------------------------------
@@ -452,7 +378,9 @@ class Moves(Keeps):
         return self.drop(super().forward(images))
 
 
-@pytest.mark.parametrize("make", [Plain, Moves, InTraining, sick.NoBrackets, cnn, half_frozen])
+@pytest.mark.parametrize(
+    "make", [Plain, Moves, IN_TRAINING, sick.SICK["forward fails"][0], cnn, half_frozen]
+)
 def test_everything_is_as_before(make):
     seeded()
     model = make().train()
@@ -498,7 +426,7 @@ def test_a_model_is_restored_where_an_examination_breaks_off():
 
 
 def test_it_prints_nothing_and_counts_its_runs(capsys):
-    model, runs = sick.Prints(), []
+    model, runs = PRINTS(), []
     forward = model.forward
     model.forward = lambda images: runs.append(len(images)) or forward(images)
     examine(model, 32)
@@ -521,13 +449,14 @@ def test_autocast_is_as_before_and_cells_have_no_numbers():
 
 
 def test_a_model_runs_on_one_thread_and_all_come_back():
-    def ask(self, x):
-        assert torch.get_num_threads() == 1
-        return x
+    class Asks(Plain):
+        def encode(self, x):
+            assert torch.get_num_threads() == 1
+            return super().encode(x)
 
     before = torch.get_num_threads()
     torch.set_num_threads(2)
-    assert look(encoding(ask)).names == []
+    assert look(Asks).names == []
     assert torch.get_num_threads() == 2
     torch.set_num_threads(before)
 
@@ -538,7 +467,7 @@ def test_models_examined_at_once_print_and_change_nothing(capsys):
     def work(make):
         reports.append(examine(make(), 32).names)
 
-    threads = [threading.Thread(target=work, args=(make,)) for make in (sick.Prints, Keeps) * 3]
+    threads = [threading.Thread(target=work, args=(make,)) for make in (PRINTS, Keeps) * 3]
     for thread in threads:
         thread.start()
     while any(thread.is_alive() for thread in threads):
@@ -567,7 +496,7 @@ def test_compiled_models_are_looked_at_as_they_are_written():
 
 
 def test_what_backward_raises_is_a_finding_and_the_rest_goes_on():
-    report = look(sick.InPlaceSum)
+    report = look(sick.SICK["backward fails"][0])
     assert "inplace operation" in report.findings[0].measured
     assert {"prints", "random in eval", "heads mixed", "norm missing"} <= set(report.sound)
     assert "no gradient" in {each.name for each in report.skipped}
@@ -575,20 +504,20 @@ def test_what_backward_raises_is_a_finding_and_the_rest_goes_on():
 
 def test_a_wide_image_shows_sides_that_are_swapped():
     for size in (32, (32, 64)):
-        assert "patches scrambled" in look(sick.SidesSwapped, size).names
+        swapped = edited((sick.CUT, sick.SCRAMBLED["sides swapped"]), kind="ByHand")
+        assert "patches scrambled" in look(swapped, size).names
 
 
 # The report --------------------------------------------------------------------------------------
 
 
 def test_a_report_says_what_was_measured_why_it_matters_and_where():
-    report = look(sick.Prints)
+    report = look(PRINTS)
     (finding,) = report
     assert isinstance(finding, Finding)
     assert (len(report), bool(report), report.names) == (1, True, ["prints"])
-    lines = Path(sick.__file__).read_text().splitlines()
-    (line,) = (i for i, text in enumerate(lines, 1) if 'print("tokens"' in text)
-    assert finding.where == f"sick.py:{line}"
+    text = sick.source(*PRINTS.args).partition("print(")[0]
+    assert finding.where == f"sick.py:{text.count(chr(10)) + 1}"
     for text in (str(report), report._repr_html_()):
         for part in (finding.measured.split("'")[0], finding.why, finding.where, "1 finding;"):
             assert part in text

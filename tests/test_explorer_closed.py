@@ -46,14 +46,14 @@ HOSTILE = [
 ]
 
 
-def elements(page):
-    """Count the elements that no part of the page makes, but a name could."""
-    return page.locator("img, iframe, object, body script, b:has-text('bold')").count()
+# What is given as a photo, and is none.
+NO_PICTURES = {"text/html": b"<img src=x onerror=alert(1)>", "image/png": b"\x89PNG"}
+NO_PICTURES["image/svg+xml"] = b"<svg xmlns='_' onload='alert(1)'/>"
 
 
 def test_names_stay_text(chrome, tmp_path):
     model = lively(ViTConfig((8, 16), 4, 3, 12, embed_dim=12, depth=1, num_heads=2))
-    names = (*HOSTILE, *"fghij")[:12]
+    names = (*HOSTILE, *"fghij")
     data = ImageDataset(torch.rand(12, 3, 8, 16) * 2 - 1, torch.arange(12), names)
     file = saved(Image.fromarray(np.arange(96, dtype=np.uint8).reshape(4, 8, 3)), "PNG")
     path = written(tmp_path, model, data, about=HOSTILE[0])
@@ -61,10 +61,7 @@ def test_names_stay_text(chrome, tmp_path):
         assert name not in path.read_text("utf-8")
     with window(chrome, path, wide=390) as page:
         settled(page)
-        count = elements(page)
-        assert count == len(pages.SCRIPTS) + 1
         assert page.locator("#about").text_content().startswith(HOSTILE[0])
-        labels = set()
         for i in range(12):
             shares = state(page, "run.whole.probabilities.data")
             ranked = sorted(range(12), key=lambda j: -shares[j])[:10]  # of more classes, ten
@@ -73,19 +70,12 @@ def test_names_stay_text(chrome, tmp_path):
             assert answer.startswith(f"It says {names[ranked[0]]} (")
             label = ask(page, "() => vitState.labels[vitState.state.example]")
             assert caption(page) == f"example {i + 1} of 12: {names[label]}"
-            labels.add(label)
             assert fits(page)
             press(page, "the next example")
             settled(page)
-        assert labels == set(range(12))
         chooser = page.get_by_label("Choose a photo")
-        for name in HOSTILE:
-            name = name.replace("/", "∕")  # no file's name has one
-            for kind, buffer in (
-                ("text/html", b"<img src=x onerror=alert(1)>"),
-                ("image/svg+xml", b"<svg xmlns='_' onload='alert(1)'/>"),
-                ("image/png", file[:60]),
-            ):
+        for name in (name.replace("/", "∕") for name in HOSTILE):
+            for kind, buffer in NO_PICTURES.items():
                 chooser.set_input_files({"name": name, "mimeType": kind, "buffer": buffer})
                 page.get_by_text(f"{name} is no picture").wait_for()
                 page.mouse.move(*at(page, 2, 2, (8, 16)))  # which says something else
@@ -96,7 +86,9 @@ def test_names_stay_text(chrome, tmp_path):
             settled(page)
             assert caption(page) == name
             assert fits(page)
-        assert elements(page) == count
+        # No element that no part of the page makes, but a name could.
+        strange = page.locator("img, iframe, object, body script, b:has-text('bold')")
+        assert strange.count() == len(pages.SCRIPTS) + 1
 
 
 # How it looks ------------------------------------------------------------------------------------

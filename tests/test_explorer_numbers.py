@@ -19,11 +19,12 @@ from helpers import close, needs
 from PIL import Image
 from torch.nn import functional as F
 
+from vit_course.canvases import scattered
 from vit_course.explorer import packing
 from vit_steps import ViT, ViTConfig, maps
 from vit_steps.images import Preprocess
 from vit_steps.inputs import as_pair
-from vit_steps.training import data, load_model
+from vit_steps.training import load_model
 from vit_steps.weights import SCATTERED
 
 FILES = sorted((Path(__file__).parent / "explorer").glob("*.test.js"))
@@ -245,17 +246,11 @@ def test_a_page_in_16_bits_computes_with_the_rounded_weights(tmp_path):
     beside_pytorch(tmp_path, ["weights", bits], ["runs", runs])
 
 
+NORMS = ["norm", *(f"blocks.{b}.norm{i}" for b in range(2) for i in (1, 2))]
 SWITCHES = [
-    {"positions": True},
-    {"scale": True},
-    {"residuals": True},
-    {"norms": ["norm"]},
-    {"norms": ["blocks.0.norm1"]},
-    {"norms": ["blocks.1.norm1"]},
-    {"norms": ["blocks.0.norm2"]},
-    {"norms": ["blocks.1.norm2"]},
-    {"blocks": [0]},
-    {"blocks": [1]},
+    *({name: True} for name in ("positions", "scale", "residuals")),
+    *({"norms": [norm]} for norm in NORMS),
+    *({"blocks": [b]} for b in range(2)),
     *({"heads": [[b, h]]} for b in range(2) for h in range(3)),
 ]
 
@@ -282,7 +277,7 @@ def test_what_is_taken_out_is_out(tmp_path):
 @pytest.mark.slow
 def test_the_stored_weights_read_1000_canvases_as_in_pytorch(tmp_path):
     model = load_model(SCATTERED).eval()
-    images, labels = data.scattered(1000, seed=1, held_out=True)[:]
+    images, labels = scattered(1000, seed=1, held_out=True)[:]
     with torch.no_grad():
         logits = model(images)
     assert (logits.argmax(dim=1) == labels).float().mean() > 0.8
@@ -430,7 +425,7 @@ def measured(model, images, labels, paper):
 def test_what_needs_many_runs_is_as_worked_out_in_pytorch(ink, tmp_path):
     if ink:
         model = load_model(SCATTERED).eval().requires_grad_(False)
-        images, labels = data.scattered(20, seed=1, held_out=True)[:]
+        images, labels = scattered(20, seed=1, held_out=True)[:]
     else:
         model = lively(ViTConfig((8, 12), 4, 3, 5, embed_dim=12, depth=2, num_heads=3, pool="mean"))
         images = torch.rand(40, 3, 8, 12) * 2 - 1

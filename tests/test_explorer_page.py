@@ -104,13 +104,10 @@ def test_a_digit_is_drawn_with_the_mouse(page, examples):
     drawn = pixels(page)
     assert (drawn[0, 0, 3, 5:11] == 1).all()
     assert drawn[0, 0, 12, 7] == 1
-    assert (drawn >= images[:1] - 1e-6).all()  # all of it is still there
-    assert (drawn[0, 0, 3:13].amax(dim=1) > 0.5).all()  # without a gap
+    assert (drawn >= images[:1] - 1e-6).all()  # all of the example is still there
     agree(page, shares(MODEL, drawn)[0])
     assert caption(page) == "your drawing"
     picture(page, "drawn")
-    drag(page, (10, 12), (12, 12))  # and draws on there
-    assert (pixels(page)[0, 0, 3, 5:11] == 1).all()
     use(page, "Erase")
     drag(page, (3, 5), (3, 10))
     assert (pixels(page)[0, 0, 3, 5:10] == -1).all()
@@ -186,10 +183,6 @@ def test_patches_are_covered_hidden_and_asked(page, examples):
         assert ask(page, items) == []
         agree(page, whole, label)
         use(page, "Hide")
-    page.mouse.click(*at(page, 6, 6))
-    press(page, "the next example")
-    assert state(page, "without.hidden") == []
-    press(page, "the example before")
     use(page, "Ask")
     page.mouse.click(*at(page, 6, 9))  # patch 6
     page.mouse.move(0, 0)

@@ -163,12 +163,6 @@ def test_the_frame_may_run_its_scripts_and_nothing_else(made):
     assert tags(re.sub(r"<script.*?</script>", "", outside, flags=re.DOTALL)) == []
 
 
-def test_a_hostile_name_stays_in_its_place():
-    shown, plain = on_grey(names={HOSTILE: 5}), on_grey(names={"eye": 5})
-    assert tags(shown.html) == tags(plain.html)
-    assert tags(shown._repr_html_()) == ["div", "img", "iframe"]
-
-
 # In a browser ------------------------------------------------------------------------------------
 
 
@@ -257,21 +251,17 @@ def without_scripts(html):
     return html.replace('sandbox="allow-scripts"', 'sandbox=""')
 
 
-def test_where_no_script_runs_the_still_picture_is_seen(made, opened):
+def test_without_scripts_frames_or_styles_the_still_picture_is_seen(made, opened):
     silent = opened(made[1], 600, change=without_scripts).screenshot()
-    alone = opened(made[1], 600, change=without_frame).screenshot()
-    assert silent == alone
-    assert alone != opened(made[1], 600).screenshot()
-
-
-@pytest.mark.parametrize("change", [without_frame, without_styles])
-def test_where_frames_are_taken_away_the_still_picture_is_seen(change, made, opened):
-    page = opened(made[1], 900, change=change)
-    assert page.locator("iframe").count() == 0
-    still = page.get_by_role("img", name=made[1].alt, exact=True)
-    assert still.is_visible()
-    assert still.evaluate("image => image.naturalWidth") == small.WIDE
-    assert still.bounding_box()["height"] > 300
+    assert silent != opened(made[1], 600).screenshot()
+    for change in (without_frame, without_styles):
+        page = opened(made[1], 600, change=change)
+        assert page.locator("iframe").count() == 0
+        still = page.get_by_role("img", name=made[1].alt, exact=True)
+        assert still.is_visible()
+        assert still.evaluate("image => image.naturalWidth") == small.WIDE
+        assert still.bounding_box()["height"] > 300
+        assert change == without_styles or page.screenshot() == silent
 
 
 def test_each_control_has_a_name_and_nothing_moves(made, opened):
@@ -287,58 +277,33 @@ def test_each_control_has_a_name_and_nothing_moves(made, opened):
 # Patch sizes -------------------------------------------------------------------------------------
 
 
-def sums(inside):
-    cells = inside.locator("[data-name]").all()
-    return {c.get_attribute("data-name"): int(c.inner_text().replace(",", "")) for c in cells}
-
-
 @soon
 def check_sums(inside, image, size):
     patches = vit_steps.patchify(image[None], size)[0]
     n, numbers = patches.shape
     weights = torch.ones(n + 1, n + 1).numel()
-    assert sums(inside) == {"n": n, "numbers": numbers, "all": image.numel(), "weights": weights}
-
-
-def patch_said(inside):
-    return int(re.search(r"This is patch (\d+),", inside.locator(".words").inner_text())[1])
-
-
-def seen(inside):
-    """The mean colour of the enlarged patch, from 0 to 1."""
-    script = """canvas => { const { width, height } = canvas, sum = [0, 0, 0];
-        const { data } = canvas.getContext('2d').getImageData(0, 0, width, height);
-        for (let i = 0; i < data.length; i++) if (i % 4 < 3) sum[i % 4] += data[i];
-        return sum.map(v => v / 255 / width / height); }"""
-    return torch.tensor(inside.locator(".zoom").evaluate(script))
+    cells = inside.locator("[data-name]").all()
+    sums = {c.get_attribute("data-name"): int(c.inner_text().replace(",", "")) for c in cells}
+    assert sums == {"n": n, "numbers": numbers, "all": image.numel(), "weights": weights}
 
 
 @soon
 def check_patch(inside, image, size, row, col):
     number = row // size * (image.shape[2] // size) + col // size
-    assert patch_said(inside) == number
+    assert f"This is patch {number}," in inside.locator(".words").inner_text()
     patch = vit_steps.patchify(image[None], size)[0, number].view(-1, 3).mean(dim=0)
-    close(seen(inside), patch, atol=0.04)  # a JPEG
+    script = """canvas => { const { width, height } = canvas, sum = [0, 0, 0];
+        const { data } = canvas.getContext('2d').getImageData(0, 0, width, height);
+        for (let i = 0; i < data.length; i++) if (i % 4 < 3) sum[i % 4] += data[i];
+        return sum.map(v => v / 255 / width / height); }"""  # the mean colour of the enlarged patch
+    close(torch.tensor(inside.locator(".zoom").evaluate(script)), patch, atol=0.04)  # a JPEG
 
 
-def test_patch_sizes_by_the_mouse(opened):
-    image = photo()
-    inside = opened(MADE["patches"]()).frames[1]
-    check_patch(inside, image, 16, 56, 136)
-    canvas = inside.locator("figure canvas")
-    scale = canvas.bounding_box()["width"] / 224
-    for size in (56, 8, 32, 16):
-        inside.get_by_label(str(size), exact=True).click()
-        check_sums(inside, image, size)
-        for row, col in ((4, 4), (100, 60), (219, 219), (180, 100)):
-            canvas.hover(position={"x": col * scale, "y": row * scale})
-            check_patch(inside, image, size, row, col)
-
-
-def test_patch_sizes_by_keys(opened):
+def test_patch_sizes_by_mouse_and_keys(opened):
     image = photo()
     page = opened(MADE["patches"]())
     inside = page.frames[1]
+    check_patch(inside, image, 16, 56, 136)
     press_tab(page, "canvas")
     for key in ("ArrowDown", "ArrowRight", "ArrowRight"):
         page.keyboard.press(key)
@@ -351,6 +316,14 @@ def test_patch_sizes_by_keys(opened):
         page.keyboard.press("ArrowRight")
         check_sums(inside, image, size)
         check_patch(inside, image, size, 72, 0)
+    canvas = inside.locator("figure canvas")
+    scale = canvas.bounding_box()["width"] / 224
+    for size in (56, 8, 32, 16):
+        inside.get_by_label(str(size), exact=True).click()
+        check_sums(inside, image, size)
+        for row, col in ((4, 4), (100, 60), (219, 219), (180, 100)):
+            canvas.hover(position={"x": col * scale, "y": row * scale})
+            check_patch(inside, image, size, row, col)
 
 
 def test_patch_sizes_of_an_oblong_grey_picture(opened):
@@ -363,10 +336,6 @@ def test_patch_sizes_of_an_oblong_grey_picture(opened):
 # √d and softmax ----------------------------------------------------------------------------------
 
 
-def number(text):
-    return float(text.replace("−", "-"))
-
-
 @soon
 def check_softmax(inside, d, divided, query=0):
     generator = torch.Generator().manual_seed(0)
@@ -375,7 +344,8 @@ def check_softmax(inside, d, divided, query=0):
     scores = (queries @ keys.T).double() / (d**0.5 if divided else 1)
     weights = scores.softmax(dim=-1)
     rows = inside.locator("tbody tr").all()
-    got = [[number(cell) for cell in row.locator(".number").all_inner_texts()] for row in rows]
+    got = [row.locator(".number").all_inner_texts() for row in rows]
+    got = [[float(text.replace("−", "-")) for text in texts] for texts in got]
     close(torch.tensor(got).double()[:, 0], scores[query], atol=0.06)  # 12.3 has one place
     close(torch.tensor(got).double()[:, 1], weights[query], atol=6e-4)
     bars = [float(row.locator("rect").last.get_attribute("width")) / 100 for row in rows]
@@ -391,9 +361,11 @@ def check_softmax(inside, d, divided, query=0):
     return round(float(mean), 2), round(float(said), 2)
 
 
-def test_softmax_by_keys_saturates_without_the_division_alone(opened):
+def test_softmax_saturates_without_the_division_alone(opened):
     page = opened(small.scaled_softmax())
     inside = page.frames[1]
+    slider, box = inside.get_by_role("slider"), inside.get_by_label("divide by √d")
+    another = inside.get_by_role("button", name="Another query")
     means = {}
     press_tab(page, "[type=range]")
     for divided, key in ((False, "ArrowRight"), (True, "ArrowLeft")):
@@ -402,7 +374,7 @@ def test_softmax_by_keys_saturates_without_the_division_alone(opened):
             if d != widths[0]:
                 page.keyboard.press(key)
             means[divided, d] = check_softmax(inside, d, divided)
-            assert inside.get_by_role("slider").get_attribute("aria-valuetext") == f"d = {d}"
+            assert slider.get_attribute("aria-valuetext") == f"d = {d}"
         if not divided:
             press_tab(page, "[type=checkbox]")
             page.keyboard.press("Space")
@@ -410,30 +382,19 @@ def test_softmax_by_keys_saturates_without_the_division_alone(opened):
     # As lesson 04 says.
     found = [means[divided, d][0] for divided in (False, True) for d in (4, 256)]
     assert (found, means[False, 4][1]) == ([0.51, 0.96, 0.33, 0.41], 0.59)
-
-
-def test_softmax_by_the_mouse(opened):
-    inside = opened(small.scaled_softmax()).frames[1]
-    slider = inside.get_by_role("slider")
     slider.click(position={"x": slider.bounding_box()["width"] - 4, "y": 8})
+    box.click()
     check_softmax(inside, 256, False)
-    inside.get_by_label("divide by √d").click()
-    check_softmax(inside, 256, True)
+    box.click()
     for query in (1, 2):
-        inside.get_by_role("button", name="Another query").click()
+        another.click()
         check_softmax(inside, 256, True, query)
     for _ in range(22):
-        inside.get_by_role("button", name="Another query").click()
+        another.click()
     check_softmax(inside, 256, True, 0)
 
 
 # Which patch asks --------------------------------------------------------------------------------
-
-
-def lightness(inside, name):
-    """The lightness of the middle of each of 4×4 patches on one of the two maps."""
-    found = inside.locator(f"canvas.{name}").evaluate(CELLS, [4, 4, 0.5])
-    return torch.tensor(found).float()[:, :3] @ torch.tensor([0.2, 0.7, 0.1])
 
 
 @soon
@@ -453,7 +414,8 @@ def check_asks(inside, weights, token):
         for (_, percent), value in zip(said, values[order], strict=True):
             places = 0.06 if value < 0.1 else 0.51
             assert float(percent) == pytest.approx(100 * value.item(), abs=places)
-        light = lightness(inside, name)
+        colours = inside.locator(f"canvas.{name}").evaluate(CELLS, [4, 4, 0.5])
+        light = torch.tensor(colours).float()[:, :3] @ torch.tensor([0.2, 0.7, 0.1])
         far = values[1:, None] - values[None, 1:] > 0.02 * top  # brighter, and to be seen
         assert (light[:, None] > light[None, :])[far].all()
         assert far.any()
@@ -463,10 +425,24 @@ def check_asks(inside, weights, token):
     assert int(total) == pytest.approx(100 * weights[:, token].sum().item(), abs=1)
 
 
-def test_who_asks_by_the_mouse(opened):
+def test_who_asks_by_mouse_and_keys(opened):
     weights = shares(17)
-    inside = opened(on_grey(start=5)).frames[1]
+    page = opened(on_grey(start=5))
+    inside = page.frames[1]
     check_asks(inside, weights, 6)
+    press_tab(page, "button")
+    cls = inside.get_by_role("button", name="cls asks")
+    page.keyboard.press("Enter")
+    assert cls.get_attribute("aria-pressed") == "true"
+    check_asks(inside, weights, 0)
+    cls.click()
+    check_asks(inside, weights, 6)
+    cls.click()
+    press_tab(page, "canvas.gives")
+    steps = (("ArrowDown", 0), ("ArrowDown", 4), ("ArrowRight", 5), ("ArrowUp", 1))
+    for key, patch in (*steps, ("ArrowUp", 1), ("ArrowLeft", 0), ("ArrowLeft", 0)):
+        page.keyboard.press(key)
+        check_asks(inside, weights, 1 + patch)
     for name in ("gives", "gets"):
         canvas = inside.locator(f"canvas.{name}")
         side = canvas.bounding_box()["width"] / 4
@@ -474,26 +450,6 @@ def test_who_asks_by_the_mouse(opened):
             place = {"x": (patch % 4 + 0.5) * side, "y": (patch // 4 + 0.5) * side}
             canvas.hover(position=place)
             check_asks(inside, weights, 1 + patch)
-    cls = inside.get_by_role("button", name="cls asks")
-    cls.click()
-    assert cls.get_attribute("aria-pressed") == "true"
-    check_asks(inside, weights, 0)
-    cls.click()
-    check_asks(inside, weights, 6)
-
-
-def test_who_asks_by_keys(opened):
-    weights = shares(17)
-    page = opened(on_grey(start=5))
-    inside = page.frames[1]
-    press_tab(page, "button")
-    page.keyboard.press("Enter")  # cls
-    check_asks(inside, weights, 0)
-    press_tab(page, "canvas.gives")
-    steps = (("ArrowDown", 0), ("ArrowDown", 4), ("ArrowRight", 5), ("ArrowUp", 1))
-    for key, patch in (*steps, ("ArrowUp", 1), ("ArrowLeft", 0), ("ArrowLeft", 0)):
-        page.keyboard.press(key)
-        check_asks(inside, weights, 1 + patch)
 
 
 def test_who_asks_without_cls_on_a_photo(opened):
@@ -516,9 +472,11 @@ def test_who_asks_without_cls_on_a_photo(opened):
 
 
 def test_a_hostile_name_is_shown_as_text(opened):
-    inside = opened(on_grey(start=5, names={HOSTILE: 5})).frames[1]
+    page = opened(on_grey(start=5, names={HOSTILE: 5}))
+    inside = page.frames[1]
     assert inside.locator("figcaption").first.text_content() == f"Where patch 5 ({HOSTILE}) looks"
     assert inside.locator("body img").count() == 0
+    assert page.locator("img").count() == 1  # the still picture
 
 
 # What the lessons say of them --------------------------------------------------------------------

@@ -30,20 +30,35 @@ PRESETS: dict[str, dict[str, Any]] = {
 
 @dataclass(frozen=True)
 class ViTConfig:
-    """What makes one ViT differ from another; the default is B/16 for ImageNet."""
+    """What makes one ViT differ from another. It checks itself; the default is B/16 for ImageNet.
 
-    image_size: int | tuple[int, int] = 224  # in pixels: of a square, or (height, width)
-    patch_size: int = 16  # P, in pixels; divides both sides
-    in_channels: int = 3  # C, 3 for RGB
-    num_classes: int = 1000  # how many logits the head gives; 0 leaves the head out
-    embed_dim: int = 768  # D, the width of a token
-    depth: int = 12  # L, the number of encoder blocks
-    num_heads: int = 12  # h; divides D
-    mlp_ratio: float = 4.0  # the width of the MLP's hidden layer, which is whole, over D
-    qkv_bias: bool = True  # whether the query, key and value projections add a bias
-    dropout: float = 0.0  # share of the numbers set to zero in training
-    pool: str = "cls"  # the head reads the cls token, or, by "mean", the mean of the patch tokens
-    norm_eps: float = 1e-6  # what LayerNorm adds to the variance
+    Args:
+        image_size: in pixels, one number for a square or (height, width).
+        patch_size: P, in pixels; divides both sides.
+        in_channels: C, 3 for RGB.
+        num_classes: how many logits the head gives; 0 leaves the head out.
+        embed_dim: D, the width of a token.
+        depth: L, the number of encoder blocks.
+        num_heads: h; divides D.
+        mlp_ratio: width of the MLP's hidden layer over D; their product is a whole number.
+        qkv_bias: whether the query, key and value projections add a bias.
+        dropout: share of the numbers set to zero in training.
+        pool: what the head reads: "cls", the cls token, or "mean", the mean of the patch tokens.
+        norm_eps: what LayerNorm adds to the variance.
+    """
+
+    image_size: int | tuple[int, int] = 224
+    patch_size: int = 16
+    in_channels: int = 3
+    num_classes: int = 1000
+    embed_dim: int = 768
+    depth: int = 12
+    num_heads: int = 12
+    mlp_ratio: float = 4.0
+    qkv_bias: bool = True
+    dropout: float = 0.0
+    pool: str = "cls"
+    norm_eps: float = 1e-6
 
     def __post_init__(self):
         for name, value in vars(self).items():  # NumPy's whole numbers become Python's

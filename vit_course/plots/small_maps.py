@@ -5,11 +5,7 @@ from torch import Tensor
 from .figures import CLS, WEIGHTS, bordered, panels, picture, rectangle
 
 
-def maps_below(
-    images: Tensor,
-    maps: dict[str, Tensor] | None = None,
-    boxes: Tensor | None = None,
-) -> None:
+def maps_below(images: Tensor, maps: dict[str, Tensor], boxes: Tensor | None = None) -> None:
     """Show a row of small grey pictures, each in a frame, and rows of maps below them.
 
     Args:
@@ -18,14 +14,12 @@ def maps_below(
             All maps share one scale, from their smallest to their largest.
         boxes: (n, 2), the top left pixels of squares of 8 pixels to frame in the pictures.
     """
-    maps = maps or {}
     shared = [m for m in maps.values() if m.ndim == 3]
     low = min((m.min().item() for m in shared), default=0.0)
     high = max((m.max().item() for m in shared), default=1.0)
     count, lines = len(images), 1 + len(maps)
     axes = panels(lines, count, 1.05 * count + 0.9, 1.1 * lines)
-    rows = {"picture": images} | maps if maps else {"": images}
-    for line, (name, tiles) in zip(axes, rows.items(), strict=True):
+    for line, (name, tiles) in zip(axes, ({"picture": images} | maps).items(), strict=True):
         line[0].set_ylabel(name, rotation=0, ha="right", va="center")
         for ax, tile in zip(line, tiles.detach().cpu().float().numpy(), strict=True):
             if tiles is images:

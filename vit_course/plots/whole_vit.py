@@ -1,6 +1,6 @@
 """Lesson 06: where the parameters stand, and what a model reads on a canvas, or a drawing."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from torch import Tensor
 
@@ -34,7 +34,7 @@ def parameter_bars(counts: Mapping[str, int]) -> None:
 
 def canvases(
     images: Tensor,
-    labels: Tensor | Sequence[str] | None = None,
+    labels: Tensor | None = None,
     answers: Mapping[str, Tensor] | None = None,
     columns: int = 6,
     side: float = 1.25,
@@ -43,7 +43,7 @@ def canvases(
 
     Args:
         images: (n, 1, H, W), from -1, paper, to 1, ink.
-        labels: (n,), the digit on each, written above it; or a text for each; None writes nothing.
+        labels: (n,), the digit on each, written above it; None writes nothing.
         answers: the name of a model and its answers (n,), written below each canvas; wrong ones
             in another colour, with a cross.
         columns: how many stand in a row.
@@ -67,8 +67,7 @@ def canvases(
         ax.imshow(image[0].cpu().numpy(), cmap="gray_r", vmin=-1, vmax=1)
         bordered(ax)
         if labels is not None:
-            text = f"a {labels[i]}" if isinstance(labels, Tensor) else labels[i]
-            ax.set_title(text, size=10, pad=4)
+            ax.set_title(f"a {labels[i]}", size=10, pad=4)
         for line, (name, classes) in enumerate(answers.items()):
             right = labels is None or bool(classes[i] == labels[i])
             text = f"{name}: {classes[i]} {'✓' if right else '✗'}"
