@@ -37,7 +37,7 @@ GOOD = dict(
 @pytest.mark.parametrize(
     ("change", "error", "message"),
     [
-        (dict(pixels=np.zeros((3, 1, 4, 4))), TypeError, "images is an? ndarray"),
+        (dict(pixels=np.zeros((3, 1, 4, 4))), TypeError, "images is an ndarray"),
         (dict(pixels=torch.zeros(3, 1, 4, 4).int()), TypeError, r"give bytes \(uint8\) or floats"),
         (dict(pixels=torch.zeros(3, 4, 4)), ValueError, "batch axis is missing"),
         (dict(pixels=torch.zeros(2, 1, 4, 4)), ValueError, "2 images need"),

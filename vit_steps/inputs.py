@@ -23,11 +23,17 @@ def is_whole(number: Any) -> TypeGuard[int]:
     return isinstance(number, Integral) and not isinstance(number, bool)
 
 
+def kind_of(value: Any) -> str:
+    """Name a value's type with its article: "a list", "an int", "an ndarray"."""
+    name = type(value).__name__
+    return f"an {name}" if name[0].lower() in "aeio" or name == "ndarray" else f"a {name}"
+
+
 def check_sizes(least: int = 1, /, **sizes: int) -> None:
     """Refuse a size that is no whole number of at least `least`."""
     for name, size in sizes.items():
         if not is_whole(size):
-            raise TypeError(f"{name} is {size!r}, a {type(size).__name__}; give a whole number")
+            raise TypeError(f"{name} is {size!r}, {kind_of(size)}; give a whole number")
         if size < least:
             raise ValueError(f"{name} is {size}; give a whole number of at least {least}")
 
@@ -90,7 +96,7 @@ def check_axes(name: str, value: Any, axes: str, **sizes: int | None) -> None:
     """Refuse what is no tensor with these axes, such as "B N D", of these sizes; "" is any."""
     if not isinstance(value, Tensor):
         hint = HINTS.get("Proxy" if isinstance(value, torch.fx.Proxy) else name, "")
-        raise TypeError(f"{name} is a {type(value).__name__}, not a tensor{hint}")
+        raise TypeError(f"{name} is {kind_of(value)}, not a tensor{hint}")
     names = axes.split()
     fits = not names or len(names) == value.ndim
     for axis, size in sizes.items():

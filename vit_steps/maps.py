@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from .inputs import as_pair, check_axes, check_sizes
+from .inputs import as_pair, check_axes, check_sizes, kind_of
 from .vit import ViT
 
 __all__ = ["blinded", "cls_map", "rollout", "touched"]
@@ -82,7 +82,7 @@ def blinded(model: ViT, images: Tensor, hidden: Tensor) -> Tensor:
 def check_layers(attention: Sequence[Tensor]) -> None:
     """Refuse what is no list with the weights (B, h, N, N) of each block."""
     if not isinstance(attention, (list, tuple)) or not attention:
-        kind = f"a {type(attention).__name__}" if len(attention) else "empty"
+        kind = "empty" if isinstance(attention, (list, tuple)) else kind_of(attention)
         hint = "give the list that model(images, return_attention=True) returns"
         raise TypeError(f"attention is {kind}; {hint}")
     for weights in attention:
