@@ -226,6 +226,7 @@ def test_names_that_a_terminal_cannot_print_do_not_end_the_training(tmp_path, en
     assert "test of epoch 1" in result.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="Windows has another Ctrl-C")
 def test_ctrl_c_at_the_command_saves_and_says_how_to_go_on(tmp_path):
     options = few(epochs=3000, out=tmp_path)

@@ -62,7 +62,7 @@ LARGE = ViT(ViTConfig(32, 8, 3, 10, embed_dim=256, depth=6, num_heads=4))
         (
             dict(model=Stranger()),
             ValueError,
-            r"not the ViT of its config: .*Missing key.*blocks.0.attn",
+            r"not the ViT of its config: blocks.0.attn.proj.bias is missing",
         ),
         (dict(model=NAN), ValueError, "head.bias holds numbers that are not finite"),
         (dict(model=RELU), ValueError, "a part was exchanged"),

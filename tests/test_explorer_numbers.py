@@ -421,6 +421,7 @@ def measured(model, images, labels, paper):
     yield "reasons", {}, {"before": whole, **found}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ink", [True, False])
 def test_what_needs_many_runs_is_as_worked_out_in_pytorch(ink, tmp_path):
     if ink:

@@ -285,6 +285,7 @@ print(sum(map(len, parts)), peak() - before)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="needs Linux")
 def test_a_folder_takes_the_memory_of_its_bytes_and_little_more(tmp_path):
     plain(tmp_path / "few", a=4, b=4)

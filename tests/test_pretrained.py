@@ -77,6 +77,7 @@ def small(folder, **changes):
     return published("ViTForImageClassification", folder, **sizes)
 
 
+@pytest.mark.slow
 def test_hugging_faces_bare_dino_gives_the_same_tokens(tmp_path):
     sizes = dict(hidden_size=384, num_attention_heads=6, intermediate_size=1536)
     theirs = published("ViTModel", tmp_path, **sizes)

@@ -182,6 +182,7 @@ def test_a_copy_computes_twice_too_and_with_its_own_weights():
         assert other.mlp is not block.mlp
 
 
+@pytest.mark.slow
 def test_a_checkpointed_model_is_compiled():
     model, images, _ = exact()
     wanted = gradients(scale.checkpoint_blocks(model), images)
@@ -290,6 +291,7 @@ def test_dropout_reaches_a_merging_model_in_training_alone():
     close(logits, model(images))  # in the same places, by the same shares
 
 
+@pytest.mark.slow
 def test_a_merging_model_exports_for_any_batch():
     merged = scale.merging(random_vit(), 2)
     shapes = ({0: torch.export.Dim("batch", min=1, max=64)},)
