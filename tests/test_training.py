@@ -328,6 +328,21 @@ def test_the_running_mean_is_that_of_the_steps_and_is_measured_and_kept(tmp_path
     assert same(training.load_model(tmp_path / "last.safetensors"), model)
 
 
+def test_mixed_precision_learns_is_measured_in_it_and_goes_on(tmp_path):
+    model, plain, resumed = tiny(), tiny(), tiny(9)
+    options = dict(epochs=30, lr=1e-2, amp=True)
+    history = fit(model, **options)
+    assert history.val_accuracy[-1] == 1
+    assert {p.dtype for p in model.parameters()} == {torch.float32}
+    fit(plain, epochs=30, lr=1e-2)
+    assert not same(model, plain)
+    with torch.autocast("cpu", torch.bfloat16):
+        assert training.evaluate(model, pictures(9, 1))[0] == history.val_loss[-1]
+    fit(tiny(), tmp_path, report=lambda done: len(done) == 3, **options)
+    assert fit(resumed, tmp_path, **options) == history
+    assert same(resumed, model)
+
+
 def test_the_best_epoch_has_the_highest_accuracy_then_the_lowest_loss():
     history = training.History([1, 1, 1, 1], [3, 2, 1, 1.5], [0.5, 0.9, 0.6, 0.9], [1, 1, 1, 1])
     assert history.best == 4

@@ -152,7 +152,9 @@ def fit(
     if not {*learning} <= {*model.parameters()}:
         raise ValueError("the optimizer holds other weights than the model; make it of these")
     home, device = next(model.parameters()).device, pick_device(device)
-    half = torch.bfloat16 if device.type == "cpu" else torch.float16
+    cuda = device.type == "cuda"
+    lacks = cuda and not torch.cuda.is_bf16_supported(including_emulation=False)
+    half = torch.float16 if lacks else torch.bfloat16
     autocast = partial(torch.autocast, device.type, half, enabled=amp)
     scaler = torch.amp.GradScaler(device.type, enabled=amp and half == torch.float16)
     wrapped, rank, processes, checkpoint = model, 0, 1, None
