@@ -158,6 +158,7 @@ def hidden(name: str, answer, seed: int = 5) -> str:
     return Check(check.reference, trials, {}, check.slips).judge(answer)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [pytest.param(n, marks=SLOW.get(n, ())) for n in CHECKS])
 def test_the_courses_answers_are_right_in_the_hidden_trials_too(name):
     assert hidden(name, CHECKS[name].reference) == "right"

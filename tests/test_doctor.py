@@ -79,6 +79,7 @@ TEN = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("one", "two"), list(combinations(TEN, 2)))
 def test_two_faults_in_one_model_are_both_found(one, two):
     assert {one, two} <= set(look(edited(TEN[one], TEN[two])).names)

@@ -223,6 +223,7 @@ def large_jpeg(folder):
     return folder / "large.jpg"
 
 
+@pytest.mark.slow
 def test_a_large_jpeg_is_decoded_at_a_fraction_and_looks_the_same(tmp_path, monkeypatch):
     path, decoded = large_jpeg(tmp_path), []
     plain = images.to_rgb

@@ -220,6 +220,7 @@ def test_it_is_plain_and_readable(session):
     assert tops == sorted(tops, key=lambda word: word not in ("from", "import"))  # imports first
 
 
+@pytest.mark.slow
 def test_the_lines_of_the_lesson_read_a_digit(session, tmp_path):
     """In any folder, with the two files that the lesson names."""
     text = (lessons.ROOT / "notebooks" / "06_vit.ipynb").read_text("utf-8")
@@ -375,6 +376,7 @@ def spoilt(path, part, by):
     path.write_text(text.replace(part, by), encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_what_uses_a_spoilt_piece_is_not_blamed_for_it(own_file, capsys):
     spoilt(own_file, "self.mlp(self.norm2(x))", "self.mlp(x)")
     assert checks.mine("ViT") is ViT

@@ -450,6 +450,7 @@ def test_each_learns_real_digits_and_every_parameter_gets_a_gradient(model):
             assert name in touched, name
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["A separate", "B", "C"])
 def test_export(name):
     model, images = SYSTEMS[name]().eval(), torch.randn(3, 1, 8, 8)

@@ -21,7 +21,9 @@ HEAVY = {"beat_the_bar", "likeness", "needed", "shared_position"}
 LONG = {
     ("EncoderBlock", "1. attention's change is added to the normalised x"),
     ("ThirdPatient", "the head reads the last block alone"),
+    ("ThirdPatient", "hand it on as it is"),
     ("ViT", "in training it gives something else"),
+    ("ViT", "one block, many times"),
 }
 
 
