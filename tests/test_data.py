@@ -1,8 +1,6 @@
 """Data sets: each is what it says, split without a leak, or is refused."""
 
 import hashlib
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -276,9 +274,3 @@ REFUSED = [
 def test_what_cannot_be_loaded_is_refused(wrong, error, message):
     with pytest.raises(error, match=message):
         wrong()
-
-
-def test_scikit_learn_is_loaded_only_when_it_is_needed():
-    code = "import sys, vit_steps.training.data; print('sklearn' in sys.modules)"
-    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert out.stdout.strip() == "False"

@@ -86,12 +86,14 @@ def test_importing_the_packages_brings_in_nothing_heavy():
     assert modules & heavy == set()
 
 
+@pytest.mark.slow
 def test_the_doctor_and_its_command_come_without_the_other_packages():
     modules = python("import vit_doctor.__main__, sys", "print(*sys.modules)").split()
     assert "vit_doctor.command" in modules
     assert [name for name in modules if name.startswith(("vit_steps", "vit_course"))] == []
 
 
+@pytest.mark.slow
 def test_the_model_alone_needs_torch_einops_numpy_and_pillow():
     """The other packages are not to be had: importing one raises, as if it were not installed."""
     course = ["matplotlib", "torchinfo", "sklearn", "safetensors", "tqdm", "huggingface_hub"]

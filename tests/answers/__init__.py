@@ -21,6 +21,8 @@ HEAVY = {"beat_the_bar", "likeness", "needed", "shared_position"}
 LONG = {
     ("EncoderBlock", "1. attention's change is added to the normalised x"),
     ("ThirdPatient", "the head reads the last block alone"),
+    ("EncoderBlock", "2. the MLP reads x itself"),
+    ("MLP", "2. `act` stands after fc2"),
     ("ThirdPatient", "hand it on as it is"),
     ("ViT", "in training it gives something else"),
     ("ViT", "one block, many times"),
