@@ -93,7 +93,7 @@ def fit(
 
     In several processes (torchrun, then `torch.distributed.init_process_group`) each calls this,
     takes its share of every batch, and ends with the weights that one process comes to, up to
-    rounding. The first of them writes, and shows the bar.
+    rounding. The first of them writes, and shows the bar; each calls `report`.
 
     Args:
         model: a ViT, or anything that turns images (B, C, H, W) into logits; compiled or not. It
