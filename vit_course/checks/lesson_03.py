@@ -123,8 +123,7 @@ def apart(what: str, qkv: Tensor, num_heads: int) -> Trial:
 split_qkv = Exercise(
     answer="""
 def split_qkv(qkv, num_heads):  # qkv: (B, N, 3·D), its width in the order (qkv h d)
-    parts = rearrange(qkv, "b n (qkv h d) -> qkv b h n d", qkv=3, h=num_heads)
-    q, k, v = parts
+    q, k, v = rearrange(qkv, "b n (qkv h d) -> qkv b h n d", qkv=3, h=num_heads)
     return q, k, v
 """,
     trials=[

@@ -28,10 +28,18 @@ from .figures import (
     sharp,
 )
 from .learning import compared, downhill, live_curve, seed_runs
+from .lookup import (
+    heads_at_work,
+    possible_blends,
+    qkv_product,
+    soft_lookup,
+    three_roles,
+    turning_query,
+)
 from .positions import clock_faces, likeness_by_distance, token_sum
 from .published import few_labels, name_lines, slip_costs
 from .road import STAGES, course_map
-from .roles import heads_cut, possible_reads, qkv_rows, same_patch, soft_lookup, three_roles
+from .roles import heads_cut, qkv_rows, same_patch
 from .scores import attention_shapes, scale_runs, stored
 from .small_maps import maps_below, maps_beside
 from .stream import bends, norm_places, reading, residual_road, silenced

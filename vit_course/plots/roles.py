@@ -160,7 +160,7 @@ def heads_cut(tokens: Tensor, num_heads: int) -> None:
     second = width + between
     third = second + width + (num_heads - 1) * gap + between
     stages = {  # of each step: its title, where it begins, how far its heads stand apart
-        "(B, N, D)": ("tokens", 0.0, 0.0),
+        "(B, N, D)": ("queries of N tokens", 0.0, 0.0),
         "(B, N, h, d)": ("1. cut the width", second, gap),
         "(B, h, N, d)": ("2. heads come before tokens", third, gap + 0.5),
     }
@@ -171,7 +171,8 @@ def heads_cut(tokens: Tensor, num_heads: int) -> None:
         for head in range(num_heads):
             columns = slice(head * d, (head + 1) * d)
             x = left + head * (d + apart)
-            _sheet(ax, x + step, -step, tokens[:, columns], head, numbers=False)
+            if left != second:  # where it would look like a column in the gap
+                _sheet(ax, x + step, -step, tokens[:, columns], head, numbers=False)
             _sheet(ax, x, 0, tokens[:, columns], head)
             if apart:
                 ax.text(x + d / 2, -0.5, f"head {head}", ha="center", size=9, color=INK)

@@ -1,0 +1,242 @@
+"""Lesson 03's lookups: a query among keys, the blend of values, three roles, heads at work."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from .figures import (
+    FAINT,
+    INK,
+    KEY,
+    PAPER,
+    PATCH,
+    QUERY,
+    VALUE,
+    WEIGHTS,
+    bordered,
+    new_axes,
+    panels,
+    rectangle,
+)
+
+ROLES = {"q": QUERY, "k": KEY, "v": VALUE}
+
+
+def soft_lookup(
+    query: Tensor,
+    values: Tensor,
+    weights: Tensor,
+    keys: Mapping[str, Sequence[float]],
+    axes: Sequence[str] = ("bends", "is low", "curves back", "is dark"),
+) -> None:
+    """Draw a lookup in two planes: left the query among the keys, right the blend of the values.
+
+    Args:
+        query: (2,).
+        values: (n, 2), one row a token.
+        weights: (n,), of sum 1; a value's dot is as large as its weight.
+        keys: two numbers by the name of each token.
+        axes: what the two numbers of a key mean, and the two of a value.
+    """
+    left, right = panels(1, 2, 8.4, 3.6)[0]
+    for name, (x, y) in keys.items():
+        left.annotate("", (x, y), (0, 0), arrowprops=dict(color=KEY, width=1.5, headwidth=8))
+        upright = x == 0
+        left.text(x + (-0.07 if upright else 0.06), y, name, va="center", size=9,
+                  ha="right" if upright else "left")  # fmt: skip
+    left.annotate("", query.tolist(), (0, 0), arrowprops=dict(color=QUERY, width=3, headwidth=10))
+    left.text(float(query[0]) + 0.08, float(query[1]) - 0.1, "query", color=QUERY, weight="bold")
+    left.set(xlim=(-0.95, 1.85), ylim=(-0.1, 2.3), aspect="equal", title="how well do they match?")
+    right.fill(*values.T.tolist(), facecolor="none", edgecolor=VALUE, linestyle=":")
+    for name, value, weight in zip(keys, values.tolist(), weights.tolist(), strict=True):
+        right.scatter(*value, s=1000 * weight, color=VALUE)
+        shift = (12, -22 if value[1] == values[:, 1].min() else 12)
+        right.annotate(f"{name}: {weight:.0%}", value, shift, textcoords="offset points", size=9)
+    blend = (weights @ values).tolist()
+    right.scatter(*blend, s=160, marker="*", color=QUERY, zorder=3)
+    right.annotate("blend", blend, (-10, -12), textcoords="offset points", ha="right",
+                   color=QUERY, weight="bold")  # fmt: skip
+    right.set(xlim=(0, 13), ylim=(0, 9.5), title="their values (area = attention weight)")
+    for ax, (x, y) in ((left, axes[:2]), (right, axes[2:])):
+        ax.set(xlabel=x, ylabel=y)
+        ax.spines[["top", "right"]].set_visible(False)
+
+
+def turning_query(keys: Tensor, values: Tensor, query: Tensor) -> None:
+    """Draw what a lookup gives while its query turns: a dictionary's steps, and the soft slope.
+
+    Args:
+        keys: (3, 2), of tokens at 0, 90 and 45 degrees.
+        values: (3,), the number of each that is looked up.
+        query: (2,); it turns at its length, and a dot marks where it stands.
+    """
+    degrees = torch.linspace(-90, 180, 541)
+    turned = torch.stack([degrees.deg2rad().cos(), degrees.deg2rad().sin()], dim=1)
+    scores = turned * query.norm() @ keys.T  # (541, 3)
+    ax = new_axes(6.8, 3.2)
+    best = values[scores.argmax(dim=1)]
+    jumps = best[1:] != best[:-1]
+    best = best.clone()
+    best[1:][jumps] = torch.nan  # no line where it jumps
+    ax.plot(degrees, best, color=INK, lw=1.6, label="take the best match alone")
+    soft = scores.softmax(dim=1) @ values
+    ax.plot(degrees, soft, color=VALUE, lw=3, label="blend them all")
+    angle = torch.atan2(query[1], query[0]).rad2deg().item()
+    here = ((keys @ query).softmax(dim=0) @ values).item()
+    ax.plot([angle], [here], "o", color=QUERY, markersize=9)
+    ax.annotate("our query", (angle, here), (8, 6), textcoords="offset points", color=QUERY,
+                weight="bold", size=9)  # fmt: skip
+    ax.set_xticks([-90, 0, 90, 180], ["high", "a bend", "low", "straight"])
+    ax.set(xlabel="what the query wants, as it turns", ylabel="curves back", ylim=(0, 10.4))
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.legend(loc="upper left", frameon=False, fontsize=9)
+
+
+def three_roles(scores: Mapping[str, float], values: Tensor, asks: str = "flat stroke") -> None:
+    """Draw one token's lookup from the tokens' vectors to the blend, lines as thick as the weights.
+
+    Args:
+        scores: of the token that asks with each other one, by its name; three of them.
+        values: (3,), a number of each one's value.
+        asks: the name of the token that asks.
+    """
+    ax = new_axes(9.0, 4.7)
+    ax.set(xlim=(-0.3, 12.6), ylim=(-0.5, 6.2), aspect="equal")
+    ax.axis("off")
+    weights = torch.tensor(list(scores.values())).softmax(dim=0).tolist()
+    arrow = dict(arrowstyle="-|>", color=INK, lw=0.9)
+
+    def box(x: float, y: float, width: float, text: str, face: str, edge: str, **look: Any) -> None:
+        rectangle(ax, x - width / 2, y - 0.26, width, 0.52, facecolor=face, edgecolor=edge, lw=1.4)
+        ax.text(x, y, text, ha="center", va="center", **{"size": 10, "color": INK} | look)
+
+    box(1.2, 5.8, 2.5, f"token: {asks}", PATCH, PATCH, color="white")
+    box(1.2, 4.5, 0.6, "q", QUERY, QUERY)
+    ax.annotate("", (1.2, 4.78), (1.2, 5.52), arrowprops=arrow)
+    ax.text(1.28, 5.15, "$W_q$", size=9, va="center")
+    for place, role in ((1.72, "k"), (2.2, "v")):  # it has these too; the picture leaves them out
+        box(place, 4.5, 0.4, role, "white", FAINT, color=FAINT)
+        ax.annotate("", (place, 4.78), (place, 5.52), arrowprops=arrow | {"color": FAINT})
+    ax.plot([1.2, 1.2, 4.2 + 6.8 - 0.7], [4.22, 3.95, 3.95], color=QUERY, lw=1.6, zorder=0)
+    ax.text(-0.2, 3.35, "scores\n$q \\cdot k$", size=10, va="center")
+    ax.text(-0.2, 2.05, "softmax", size=10, va="center")
+    ax.text(-0.2, 1.1, "weights × values", size=10, va="center")
+    rectangle(ax, 2.95, 1.62, 7.9, 0.86, facecolor=PAPER, edgecolor=FAINT, lw=1, zorder=0)
+    middle = 7.6
+    box(middle, 0.0, 5.2, "", "white", VALUE)
+    blend = sum(w * v for w, v in zip(weights, values.tolist(), strict=True))
+    ax.text(middle, 0.0, f"blend: curves back, {blend:.1f} of 10", ha="center", va="center")
+    rows = zip(scores.items(), weights, values.tolist(), strict=True)
+    for number, ((name, score), weight, value) in enumerate(rows):
+        x = 4.2 + 3.4 * number
+        box(x, 5.8, 2.6, f"token: {name}", PATCH, PATCH, color="white")
+        for role, place in (("k", x - 0.55), ("v", x + 0.55)):
+            box(place, 4.5, 0.6, role, ROLES[role], ROLES[role])
+            ax.annotate("", (place, 4.78), (place, 5.52), arrowprops=arrow)
+            ax.text(place + 0.08, 5.15, f"$W_{role}$", size=9, va="center")
+        ax.plot([x - 0.7, x - 0.7], [3.95, 3.62], color=QUERY, lw=1.6)
+        ax.plot([x - 0.42, x - 0.42], [4.22, 3.62], color=KEY, lw=1.6)
+        box(x - 0.55, 3.35, 0.6, f"{score:g}", "white", QUERY)
+        ax.annotate("", (x - 0.55, 2.33), (x - 0.55, 3.07), arrowprops=arrow)
+        box(x - 0.55, 2.05, 0.9, f"{weight:.0%}", "white", INK)
+        ax.plot([x + 0.55, x + 0.55], [4.22, 1.75], color=VALUE, lw=1 + 9 * weight,
+                solid_capstyle="butt")  # fmt: skip
+        ax.text(x + 0.75, 3.3, f"curves\nback: {value:g}", color=VALUE, size=9, va="center")
+        hands = dict(arrowstyle="-", color=VALUE, lw=1 + 9 * weight, shrinkA=0, shrinkB=0)
+        ax.annotate("", (middle + 1.6 * (number - 1), 0.28), (x + 0.55, 1.78), arrowprops=hands)
+        ax.plot([x - 0.1, x + 0.45], [2.05, 2.05], color=INK, lw=0.8, linestyle=":")
+
+
+def possible_blends(
+    values: Mapping[str, Sequence[float]],
+    points: Mapping[str, Tensor],
+    two_heads: bool = False,
+    axes: Sequence[str] = ("curves back", "is dark"),
+) -> None:
+    """Draw two values in the plane, the line of all that one head can blend, and some points.
+
+    Args:
+        values: two numbers by the name of each of two tokens.
+        points: (2,), by what each is; at most three.
+        two_heads: whether to shade the rectangle that two heads can reach, a number each.
+        axes: what the two numbers mean.
+    """
+    ax = new_axes(5.8, 3.4)
+    (x1, y1), (x2, y2) = values.values()
+    if two_heads:
+        left, bottom = min(x1, x2), min(y1, y2)
+        rectangle(ax, left, bottom, abs(x2 - x1), abs(y2 - y1), facecolor=VALUE, alpha=0.18,
+                  label="all that two heads can reach")  # fmt: skip
+    label = "all that one head can reach" if two_heads else "every blend of the two"
+    ax.plot([x1, x2], [y1, y2], "o-", color=VALUE, label=label)
+    for name, value in values.items():
+        ax.annotate(name, value, (10, -4), textcoords="offset points", size=9)
+    looks = zip(points.items(), ("*", "s", "^"), (QUERY, KEY, PATCH), strict=False)
+    for (name, point), marker, colour in looks:
+        ax.plot(*point.tolist(), marker, color=colour, markersize=12, label=name, linestyle="")
+    ax.set(xlabel=axes[0], ylabel=axes[1], xlim=(-0.2, max(x1, x2) + 2), ylim=(-0.5, 11.9))
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.legend(loc="upper left", frameon=False, ncols=2, fontsize=9)
+
+
+def qkv_product(width: int, num_heads: int) -> None:
+    """Draw the fused Linear at work: each number of q, k and v is made of all numbers of the token.
+
+    Its rows run in the order (qkv h d).
+    """
+    ax = new_axes(7.6, 4.4)
+    ax.axis("off")
+    d, rows = width // num_heads, 3 * width
+    for row in range(rows):
+        role, head = "qkv"[row // width], row % width // d
+        y = row + 0.5 * (row // width) + 0.15 * (row // d)
+        for column in range(width):
+            rectangle(ax, column, y, 0.92, 0.92, facecolor=ROLES[role], edgecolor="none",
+                      alpha=1 if head % 2 == 0 else 0.6)  # fmt: skip
+        rectangle(ax, width + 6.2, y, 2.2, 0.92, facecolor=ROLES[role], edgecolor="none",
+                  alpha=1 if head % 2 == 0 else 0.6)  # fmt: skip
+        if row % d == 0:
+            ax.text(width + 8.7, y + (d - 0.1) / 2, f"{role}, head {head}", va="center", size=9)
+    height = y + 0.92
+    for row in range(width):
+        rectangle(ax, width + 2.4, height / 2 - width / 2 + row, 0.92, 0.92, facecolor=PATCH,
+                  edgecolor="none")  # fmt: skip
+    for x, sign in ((width + 1.5, "×"), (width + 4.9, "=")):
+        ax.text(x, height / 2, sign, ha="center", va="center", size=16)
+    for x, text in ((width / 2, f"{rows} rows of $W_{{qkv}}$"), (width + 2.9, "a token"),
+                    (width + 7.3, f"its {rows} numbers")):  # fmt: skip
+        ax.text(x, -0.5, text, ha="center", va="bottom", size=10)
+    ax.set(xlim=(-0.2, width + 12), ylim=(height + 0.2, -1.6), aspect="equal")
+
+
+def heads_at_work(images: Tensor, weights: Tensor, asks: int | None = None) -> None:
+    """Draw whom a token attends to in each head, a row a head, a column a drawing, ink on top.
+
+    Args:
+        images: (n, 1, H, W), from -1, paper, to 1, ink.
+        weights: (n, h, patches), one token's attention weights on the patches.
+        asks: the number of its patch, framed in each drawing; None for cls.
+    """
+    count, num_heads, patches = weights.shape
+    side = round(patches**0.5)
+    height, width = images.shape[2:]
+    axes = panels(num_heads + 1, count, 1.25 * count + 1.1, 1.2 * (num_heads + 1))
+    extent = (-0.5, width - 0.5, height - 0.5, -0.5)
+    for column, image in enumerate(images[:, 0].numpy()):
+        axes[0, column].imshow(image, cmap="gray_r", vmin=-1, vmax=1)
+        for head, row in enumerate(axes[1:]):
+            tiles = weights[column, head].view(side, side).numpy()
+            shown = row[column].imshow(tiles, cmap=WEIGHTS, vmin=0, vmax=1, extent=extent)
+            row[column].contour(image, levels=[0.0], colors="white", linewidths=1)
+        if asks is not None:
+            top, left = (asks // side) * height / side - 0.5, (asks % side) * width / side - 0.5
+            for ax in axes[:, column]:
+                rectangle(ax, left, top, width / side, height / side, fill=False, ec=QUERY, lw=2)
+    for row, name in zip(axes, ("drawing", *(f"head {i}" for i in range(num_heads))), strict=True):
+        row[0].set_ylabel(name, rotation=0, ha="right", va="center")
+        for ax in row:
+            bordered(ax)
+    bar = axes[0, 0].figure.colorbar(shown, ax=axes[1:], shrink=0.7, aspect=25)
+    bar.set_label("attention weight")
