@@ -12,12 +12,12 @@ from torch import nn
 from torch.nn import functional as F
 
 import vit_doctor
-from vit_course import checks, lessons
+from vit_course import checks, lessons, systems
 from vit_course.checks import as_published, museum
 from vit_course.checks.exercise import COMMON
 from vit_course.checks.keeping import PIECES
 from vit_course.checks.lesson_12 import in_cell, report
-from vit_steps import MultiHeadAttention, ViT, variants, weights
+from vit_steps import MultiHeadAttention, ViT, weights
 from vit_steps.training import train_step
 
 LESSON = nbformat.read(lessons.ROOT / "notebooks" / "12_spot_the_mistake.ipynb", as_version=4)
@@ -300,7 +300,7 @@ def test_9_and_10_the_loss_goes_down():
 
 def test_10_most_weights_get_no_gradient():
     with torch.device("meta"):
-        full = variants.project_vit()
+        full = systems.project_vit()
     lost, total = (sum(p.numel() for p in m.parameters()) for m in (full.blocks, full))
     assert round(100 * lost / total, 1) == 98.6
 

@@ -1,4 +1,4 @@
-"""vit_steps.scale: counts, memory, merging, eight bits and sharding, each against a reference."""
+"""vit_steps.scale: counts, memory, merging and sharding, each against a reference."""
 
 import copy
 import os
@@ -17,10 +17,10 @@ from torch.utils.flop_counter import FlopCounterMode
 
 import vit_steps
 from vit_course import checks
+from vit_course.systems import EinopsViT
 from vit_steps import EncoderBlock, ViT, ViTConfig, scale
 from vit_steps.inputs import as_pair
-from vit_steps.training.loop import decay_groups, train_step
-from vit_steps.variants import EinopsViT, Float32Attention, SeparateAttention
+from vit_steps.variants import Float32Attention, SeparateAttention
 
 SMALL = ViTConfig(8, 2, 1, 10, embed_dim=24, depth=3, num_heads=4)
 CONFIGS = {
@@ -75,25 +75,6 @@ def test_a_storage_counts_once_and_whole():
             return (y * y).sum() + (y[:1] * y[1:2]).sum()
 
     assert scale.kept_bytes(Twice(), torch.randn(5, 4)) == 4 * 20
-
-
-@pytest.mark.parametrize("name", CONFIGS)
-def test_training_memory_is_what_a_training_holds(name):
-    config = CONFIGS[name]
-    model, images = ViT(config), images_of(config)
-    needed = scale.training_memory(config, len(images))
-    assert list(needed) == ["weights", "gradients", "optimizer", "activations"]
-    assert all(type(number) is int for number in needed.values())
-    kept = scale.kept_bytes(model, images)
-    assert needed["activations"] == pytest.approx(kept, rel=0.02)
-
-    optimizer = torch.optim.AdamW(decay_groups(model, 0.05))
-    train_step(model, optimizer, images, torch.zeros(len(images), dtype=torch.long))
-    held = list(model.parameters())
-    assert needed["weights"] == sum(p.nbytes for p in held)
-    assert needed["gradients"] == sum(p.grad.nbytes for p in held)
-    states = [t for p in held for t in optimizer.state[p].values() if t.shape == p.shape]
-    assert needed["optimizer"] == sum(t.nbytes for t in states)
 
 
 # Gradient accumulation ---------------------------------------------------------------------------
@@ -332,73 +313,11 @@ def test_what_changes_no_forward_merges():
         close(scale.merging(model, 0)(images), model(images), atol=1e-6)
 
 
-# Eight bits --------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("kind", [torch.float32, torch.float64, torch.bfloat16])
-def test_rows_of_eight_bits_are_off_by_half_a_step_at_most(kind):
-    weight = (torch.randn(9, 50) * torch.logspace(-6, 6, 9)[:, None]).to(kind)
-    rows, scales = scale.int8_rows(weight)
-    assert ((rows * scales - weight).abs() <= scales * 0.50001).all()
-    assert (rows.int().abs().amax(1) == 127).all()  # each row uses the whole range
-    assert rows.dtype == torch.int8
-    rows, scales = scale.int8_rows(torch.tensor([[0.0, 0.0], [1e-45, 1e-45]]))
-    assert scales[0] == 1
-    assert (rows * scales).abs().max() <= 1e-45  # too small for a scale
-
-
-def rounded(model):
-    """A copy that holds the rounded weights as floats."""
-    model = copy.deepcopy(model)
-    for module in model.modules():
-        if isinstance(module, nn.Linear):
-            steps = module.weight.detach().abs().max(dim=1).values[:, None] / 127
-            module.weight.data = torch.round(module.weight.data / steps) * steps
-    return model
-
-
-@pytest.mark.parametrize("name", ["small", "mean"])
-def test_int8_weights_give_what_the_rounded_weights_give(name):
-    model, images = random_vit(CONFIGS[name]), images_of(CONFIGS[name])
-    logits = model(images)
-    small = scale.int8_weights(model)
-    close(small(images), rounded(model)(images), atol=1e-6)
-    assert (small(images) - logits).abs().max() > 1e-5
-    assert torch.equal(model(images), logits)  # the model itself is as it was
-    assert isinstance(small.patch_embed.proj, nn.Conv2d)
-    linear = scale.int8_weights(nn.Linear(256, 512, bias=False))
-    assert sum(t.nbytes for t in linear.state_dict().values()) == 256 * 512 + 4 * 512
-
-
-def test_a_linear_in_two_places_stays_one():
-    tied, shared = nn.Linear(6, 6), nn.Sequential(nn.Linear(6, 6))
-    model = nn.ModuleDict(dict(a=tied, b=nn.ModuleList([tied, shared]), c=tied, d=shared))
-    small = scale.int8_weights(model)
-    assert small.a is small.b[0] is small.c
-    assert small.b[1] is small.d
-    assert sum(type(module) is scale.Int8Linear for module in small.modules()) == 2
-    assert not any(type(module) is nn.Linear for module in small.modules())
-
-
-@torch.no_grad()
-def test_a_parent_that_reads_the_weight_itself_gets_the_rounded_one():
-    model, x = nn.TransformerEncoderLayer(12, 2, 24, batch_first=True).eval(), torch.randn(2, 5, 12)
-    small, wanted = scale.int8_weights(model), copy.deepcopy(model)
-    for name in ("linear1", "linear2"):  # the fast path of that class reads theirs
-        wanted.set_submodule(name, rounded(model.get_submodule(name)))
-    assert isinstance(small.linear1, scale.Int8Linear)
-    close(small(x), wanted(x), atol=1e-6)
-    assert (small(x) - model(x)).abs().max() > 1e-5
-
-
 # What is refused ---------------------------------------------------------------------------------
-BYTES = torch.ones(3, 3, dtype=torch.int8)
 X, KEYS, SIZES = torch.ones(3, 9, 5), torch.ones(3, 9, 4), torch.ones(3, 9)
 MERGE = scale.merge_tokens
 REFUSED = [
     (lambda: scale.multiply_adds("B/16"), TypeError, r"config is 'B/16'; give .*ViTConfig"),
-    (lambda: scale.training_memory(replace(SMALL, dropout=0.1), 1), ValueError, r"dropout is 0\.1"),
-    (lambda: scale.training_memory(SMALL, 0), ValueError, "batch is 0"),
     (lambda: scale.merging(ViT(SMALL), -1), ValueError, "r is -1"),
     (lambda: scale.merging(ViT(SMALL), [1, 1]), TypeError, r"r is \[1, 1\]"),
     (lambda: MERGE(X, KEYS, SIZES, 5), ValueError, "r is 5; of 9 tokens, .* 0 to 4 can"),
@@ -406,8 +325,6 @@ REFUSED = [
     (lambda: MERGE(X[:, :1], KEYS[:, :1], SIZES[:, :1], 0), ValueError, "at least 2"),
     (lambda: MERGE(X, KEYS[:, :8], SIZES, 2), ValueError, r"keys is .*\(3, 9, d\)"),
     (lambda: MERGE(X, KEYS, SIZES[..., None], 2), ValueError, r"sizes is .*\(3, 9\)"),
-    (lambda: scale.int8_rows(torch.ones(3)), ValueError, "rows, columns"),
-    (lambda: scale.int8_rows(BYTES), TypeError, r"weight holds torch\.int8, not floats"),
 ]
 
 
