@@ -238,16 +238,14 @@ def test_the_weights_are_the_models_own_and_so_is_its_mode():
     assert not merged.training
 
 
-def test_dropout_reaches_a_merging_model_in_training_alone():
-    model, images = random_vit(replace(SMALL, dropout=0.5)), images_of(SMALL)
-    merged = scale.merging(model, 2)
-    assert torch.equal(merged(images), merged(images))
-    merged.train()
-    assert not torch.equal(merged(images), merged(images))
-    torch.manual_seed(1)
-    logits = scale.merging(model, 0)(images)
-    torch.manual_seed(1)
-    close(logits, model(images))  # in the same places, by the same shares
+@pytest.mark.parametrize("training", [False, True])
+def test_dropout_reaches_a_merging_model_in_training_alone(training):
+    model, images = random_vit(replace(SMALL, dropout=0.5)).train(training), images_of(SMALL)
+    logits = []
+    for each in (model, scale.merging(model, 0)):  # in the same places, by the same shares
+        torch.manual_seed(1)
+        logits.append(each(images))
+    close(*logits)
 
 
 @pytest.mark.slow

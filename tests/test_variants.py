@@ -282,7 +282,7 @@ def printed_b(state):
     state = under_other_names(state, ("qkv.", ""), ("tokens.", ""))
     state["patches.weight"] = rearrange(state["patches.weight"], "d c h w -> d (h w c)")
     model.load_state_dict(state)
-    return model  # it gives its attention, too
+    return model
 
 
 def printed_c(state):
@@ -310,10 +310,10 @@ def test_each_system_computes_what_its_source_says_in_its_order(model, printed):
     for block in model.blocks:
         block.mlp.fc1.weight.mul_(10)  # past the 6 of ReLU6
     model.train()(images)  # moves the running means
-    logits = model.eval()(images)
-    answer = printed(model.state_dict()).eval()(images)
-    close(answer[0] if isinstance(answer, tuple) else answer, logits, atol=1e-10)
-    assert logits.std() > 0.1
+    options = dict(return_attention=True) if printed is printed_b else {}
+    answer = model.eval()(images, **options)
+    close(answer, printed(model.state_dict()).eval()(images), atol=1e-10)
+    assert answer[0].std() > 0.1
 
 
 def test_as_two_forms_give_the_same_numbers():
@@ -324,17 +324,6 @@ def test_as_two_forms_give_the_same_numbers():
         three = theirs.attn.qkv.children()
         ours.attn.qkv.load_state_dict(fuse_qkv(*three, 8, "h d qkv"))
     close(fused(images), separate(images))
-
-
-@pytest.mark.parametrize("name", ["A fused", "A separate", "B"])
-def test_a_and_b_return_the_attention_of_every_layer(name):
-    model, images = SYSTEMS[name]().eval(), torch.randn(2, 1, 8, 8)
-    logits, attention = model(images, return_attention=True)
-    close(logits, model(images))
-    heads = model.config.num_heads
-    assert [w.shape for w in attention] == [(2, heads, 17, 17)] * 2
-    for weights in attention:
-        close(weights.sum(-1), torch.ones(2, heads, 17))
 
 
 def test_b_drops_attentions_weights_and_between_the_mlps_linears_alone():
@@ -349,16 +338,11 @@ def test_b_drops_attentions_weights_and_between_the_mlps_linears_alone():
     close(out, attention.proj(merge_heads(weights @ values)))
 
 
-def test_images_of_other_shapes():
-    makes = {einops_vit: SMALL_A, project_vit: SMALL_B, face_vit: SMALL_C}
-    images = torch.randn(3, 1, 8, 16)
-    for make, config in makes.items():
-        model = make(replace(config, image_size=[8, 16]))
-        assert hash(model.config) == hash(replace(config, image_size=(8, 16)))
-        assert model(images).shape == (3, 10)
-        with pytest.raises(ValueError, match="resize"):
-            model(images.mT)
-    for name in ("A separate", "B"):
+def test_images_that_are_no_squares():
+    config, images = replace(SMALL_C, image_size=[8, 16]), torch.randn(3, 1, 8, 16)
+    assert hash(config) == hash(replace(SMALL_C, image_size=(8, 16)))
+    assert face_vit(config)(images).shape == (3, 10)
+    for name in ("A fused", "A separate", "B"):
         assert SYSTEMS[name]().eval().at_size((8, 16))(images).shape == (3, 10)
 
 
