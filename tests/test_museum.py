@@ -74,14 +74,6 @@ def test_the_lesson_shows_each_once_in_order():
 GOOD = "1. One · ViT\nA story.\n| x = 1\n! y = 2\n= y = 3\n    Because.\nsound\n    Why?\n"
 
 
-def test_a_file_is_read(tmp_path):
-    (path := tmp_path / "some.txt").write_text(GOOD + "\n" + GOOD.replace("1. One", "2. Two"))
-    one, two = museum.read(path).values()
-    assert (one.title, two.title, one.place, one.story) == ("One", "Two", "ViT", "A story.")
-    assert (one.source(), one.source(mended=True)) == ("x = 1\ny = 2\n", "x = 1\ny = 3\n")
-    assert one.reasons == {2: "Because.", "sound": "Why?"}
-
-
 @pytest.mark.parametrize(
     ("old", "new", "expected"),
     [
