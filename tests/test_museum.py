@@ -116,7 +116,7 @@ def test_in_a_browser_each_line_is_a_button():
 @pytest.mark.parametrize(
     ("number", "answer", "expected"),
     [
-        (9, 6, "line 6 is right."),
+        (9, 6, "line 6 is right. `reshape` reads the numbers straight on"),
         (9, " 6 ", "line 6 is right."),
         (9, 2, "line 2 is not right. This line does what it should."),
         (9, "Sound", "sound is not right. Whose numbers"),
