@@ -7,14 +7,17 @@ measured again: stopped, it goes on; for a new start take "why C" out.
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from benchmarks.storing import machine, store, stored
+from vit_course import systems
 from vit_course.canvases import scattered
 from vit_course.plots.scores import FILE
-from vit_steps import PatchEmbedding, TokenEmbedding, variants
+from vit_steps import PatchEmbedding, TokenEmbedding
+from vit_steps.dropping import random_masking, unmask
 from vit_steps.encoder import Encoder
 from vit_steps.training import train
 from vit_steps.training.data import digits
@@ -98,7 +101,9 @@ class Between(nn.Module):
 
     def __init__(self, blocks, cls, head, masked, positions, depth=2, side=8):
         super().__init__()
-        size = dict(image_size=side, patch_size=side // 4, in_channels=1, embed_dim=WIDTH)
+        size: dict[str, Any] = dict(
+            image_size=side, patch_size=side // 4, in_channels=1, embed_dim=WIDTH, depth=2
+        )
         self.patch_embed = PatchEmbedding(side, side // 4, 1, WIDTH)
         self.tokens = TokenEmbedding(PATCHES, WIDTH)
         nn.init.trunc_normal_(self.tokens.pos_embed, std=positions)
@@ -106,12 +111,10 @@ class Between(nn.Module):
         self.mask_token = nn.Parameter(torch.empty(1, 1, WIDTH), masked > 0)
         nn.init.trunc_normal_(self.mask_token, std=0.02)
         make_blocks = {
-            "A": lambda: variants.einops_vit(replace(variants.EINOPS, **size, depth=2)),
-            "B": lambda: variants.project_vit(replace(variants.PROJECT, **size, depth=2)),
-            "A, 3 heads": lambda: variants.einops_vit(
-                replace(variants.EINOPS, **size, depth=2, num_heads=3)
-            ),
-            "C": lambda: variants.face_vit(variants.FaceConfig(**size, depth=2, num_heads=3)),
+            "A": lambda: systems.einops_vit(replace(systems.EINOPS, **size)),
+            "B": lambda: systems.project_vit(replace(systems.PROJECT, **size)),
+            "A, 3 heads": lambda: systems.einops_vit(replace(systems.EINOPS, **size, num_heads=3)),
+            "C": lambda: systems.face_vit(systems.FaceConfig(**size, num_heads=3)),
         }
         self.blocks = Encoder(list(make_blocks[blocks]().blocks)[:depth])
         self.head = make_head(head, PATCHES + cls)
@@ -123,14 +126,14 @@ class Between(nn.Module):
         x = x if self.cls else x[:, 1:]
         order = None
         if self.training and self.masked:
-            x, order, _ = variants.random_masking(x, self.masked)
+            x, order, _ = random_masking(x, self.masked)
         for block in self.blocks:
             x = block(x)
         parts = list(self.head)
         if isinstance(parts[0], nn.LayerNorm):
             x = parts.pop(0)(x)
         if order is not None:
-            x = variants.unmask(x, order, self.mask_token)
+            x = unmask(x, order, self.mask_token)
         for part in parts:
             x = part(x)
         return x

@@ -36,12 +36,12 @@ from sick import (
 )
 from torch import nn
 
-from vit_steps import variants
+from vit_course import systems
 
 SIZES: dict[str, Any] = dict(image_size=32, patch_size=8, embed_dim=WIDTH, depth=2, num_heads=HEADS)
-FACE = variants.FaceConfig(**SIZES, num_features=CLASSES)
-EINOPS = replace(variants.EINOPS, **SIZES, num_classes=CLASSES)
-PROJECT = replace(variants.PROJECT, **SIZES, num_classes=CLASSES)
+FACE = systems.FaceConfig(**SIZES, num_features=CLASSES)
+EINOPS = replace(systems.EINOPS, **SIZES, num_classes=CLASSES)
+PROJECT = replace(systems.PROJECT, **SIZES, num_classes=CLASSES)
 
 # Attention ---------------------------------------------------------------------------------------
 
@@ -264,10 +264,10 @@ SOUND = {name: partial(make, *edits) for name, edits in EDITS.items()} | {
     "torch, tokens first": TokensFirst,
     "pooled": Pooled,
     "by hand": ByHand,
-    "einops": lambda: variants.einops_vit(EINOPS),
-    "einops, separate": lambda: variants.einops_vit(EINOPS, fused=False),
-    "project": lambda: variants.project_vit(PROJECT),
-    "face": lambda: variants.face_vit(FACE),
-    "face, batch norm": lambda: variants.face_vit(replace(FACE, norm="batch", mask_ratio=0.0)),
-    "face, checkpointing": lambda: variants.face_vit(replace(FACE, checkpointing=True)),
+    "einops": lambda: systems.einops_vit(EINOPS),
+    "einops, separate": lambda: systems.einops_vit(EINOPS, fused=False),
+    "project": lambda: systems.project_vit(PROJECT),
+    "face": lambda: systems.face_vit(FACE),
+    "face, batch norm": lambda: systems.face_vit(replace(FACE, norm="batch", mask_ratio=0.0)),
+    "face, checkpointing": lambda: systems.face_vit(replace(FACE, checkpointing=True)),
 }

@@ -16,11 +16,11 @@ from safetensors import safe_open
 from tiny_training import after, fit, pictures, same, tiny
 from torch import nn
 
+from vit_course.systems import einops_vit
 from vit_steps import ViT, training
 from vit_steps.images import Preprocess
 from vit_steps.training import checkpoints, resuming
 from vit_steps.training.data import as_stored
-from vit_steps.variants import einops_vit
 
 ROOT = Path(__file__).parent.parent
 PATHS = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "tests")])}

@@ -4,8 +4,8 @@ import pytest
 import torch
 from helpers import close
 
+from vit_course.systems import EinopsViT, FaceConfig, face_vit
 from vit_steps import ViT, ViTConfig, maps
-from vit_steps.variants import EinopsViT, FaceConfig, face_vit
 
 SIZES = dict(patch_size=4, num_classes=5, embed_dim=24, depth=3, num_heads=2, in_channels=2)
 

@@ -11,11 +11,11 @@ from torch import nn
 from torch.nn import functional as F
 from torch.utils.data import DataLoader, Subset
 
+from vit_course.systems import FaceConfig, face_vit
 from vit_steps import training
 from vit_steps.training import data
 from vit_steps.training.data import recipe
 from vit_steps.training.dataset import ImageDataset, batches
-from vit_steps.variants import FaceConfig, face_vit
 
 QUICK = settings(deadline=None, max_examples=50, derandomize=True, database=None)
 

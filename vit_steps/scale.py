@@ -1,6 +1,5 @@
 """Lesson 13: where a ViT's work and memory are, and what makes it faster and larger."""
 
-from copy import deepcopy
 from math import prod
 from typing import Any
 
@@ -55,28 +54,6 @@ def kept_bytes(model: nn.Module, images: Tensor) -> int:
     for parameter in model.parameters():
         sizes.pop(parameter.untyped_storage().data_ptr(), None)
     return sum(sizes.values())
-
-
-def training_memory(config: ViTConfig, batch: int) -> dict[str, int]:
-    """Count the bytes that a training with AdamW holds, in 32 bits, attention fused, no dropout.
-
-    "optimizer" is two numbers a weight, "activations" what autograd keeps of so many images.
-    """
-    check_sizes(batch=batch)
-    with torch.device("meta"):  # shapes alone
-        weights = 4 * sum(p.numel() for p in ViT(config).parameters())
-    if config.dropout:
-        raise ValueError(f"dropout is {config.dropout}; its masks are not counted: give 0.0")
-    D, n = config.embed_dim, prod(grid_size(config.image_size, config.patch_size))
-    N = n + 1
-    norm = N * (D + 2)  # its input, and each token's mean and deviation
-    # Both norms with what they give; q, k, v, what the heads give, what each softmax sums to; the
-    # MLP's width before and after the GELU.
-    block = 2 * (norm + N * D) + N * (4 * D + config.num_heads + 2 * mlp_width(D, config.mlp_ratio))
-    image = config.in_channels * n * config.patch_size**2
-    read = N * D if config.pool == "cls" else D  # a view keeps all that it is a view of
-    activations = 4 * batch * (image + config.depth * block + norm + read)
-    return dict(weights=weights, gradients=weights, optimizer=2 * weights, activations=activations)
 
 
 def accumulated_step(
@@ -217,50 +194,3 @@ def merging(model: ViT, r: int) -> MergingViT:
     if methods - plain - {ViT.read}:
         raise TypeError(f"{type(model).__name__} has methods of its own; give a vit_steps.ViT")
     return MergingViT(model, r)
-
-
-def int8_rows(weight: Tensor) -> tuple[Tensor, Tensor]:
-    """Round a weight (rows, columns), each row by a scale of its own, to -127 … 127 in int8.
-
-    Gives these (rows, columns) and the scales (rows, 1), 1 for a row of zeros. Their product is off
-    by half a scale at most.
-    """
-    check_axes("weight", weight, "rows columns")
-    if not weight.is_floating_point():
-        raise TypeError(f"weight holds {weight.dtype}, not floats")
-    wide = weight.detach().to(torch.promote_types(weight.dtype, torch.float32))
-    scales = wide.abs().amax(dim=1, keepdim=True) / 127
-    scales = scales.where(scales > 0, 1.0)
-    return (wide / scales).round().clamp(-127, 127).to(torch.int8), scales
-
-
-class Int8Linear(nn.Module):
-    """A Linear whose weight is held in 8 bits, a quarter of 32, and multiplied as floats."""
-
-    def __init__(self, linear: nn.Linear):
-        super().__init__()
-        rows, scales = int8_rows(linear.weight)
-        self.rows, self.scales = nn.Buffer(rows), nn.Buffer(scales)  # (out, in), (out, 1)
-        self.bias = linear.bias
-
-    @property
-    def weight(self) -> Tensor:
-        """The rounded weight (out, in), in floats, for whoever reads it as a Linear's."""
-        return self.rows * self.scales
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Turn (…, in) into (…, out)."""
-        return F.linear(x, self.weight.to(x.dtype), self.bias)
-
-
-def int8_weights(model: nn.Module) -> nn.Module:
-    """Copy a model, with Linears that hold 8 bits a weight; the patcher stays as it is.
-
-    It saves memory, not time: each Linear makes its floats anew at every call.
-    """
-    holder = nn.ModuleList([deepcopy(model)])  # for a model that is itself a Linear
-    small: dict[nn.Module, Int8Linear] = {}  # a Linear that stands in two places stays one
-    for name, module in list(holder.named_modules(remove_duplicate=False)):
-        if type(module) is nn.Linear:
-            holder.set_submodule(name, small.setdefault(module, Int8Linear(module)))
-    return holder[0]

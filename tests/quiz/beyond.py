@@ -14,7 +14,7 @@ from torch.nn import functional as F
 import vit_doctor
 from vit_course.canvases import scattered
 from vit_course.plots import stored
-from vit_steps import ViT, ViTConfig, maps, merge_heads, scale, variants, weights
+from vit_steps import ViT, ViTConfig, dropping, maps, merge_heads, scale, weights
 from vit_steps.dropping import random_masking
 from vit_steps.training.data import load_data
 
@@ -172,7 +172,7 @@ def l11_q1_ten_times_as_long():
 
 
 def l11_q2_branches_missed():
-    return near(2 * sum(variants.drop_path_rates(0.3, 12)), a=7.2, b=3.6, c=0.6)
+    return near(2 * sum(dropping.drop_path_rates(0.3, 12)), a=7.2, b=3.6, c=0.6)
 
 
 def l11_q3_gained_by_one_not_needed_by_the_other():

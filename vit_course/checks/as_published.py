@@ -1,6 +1,6 @@
 """The einops tutorial's ViT (Zuppichini 2021) with the mistakes of its publication, in our words.
 
-Lesson 12 gives it to the doctor. `vit_steps.variants.einops_vit` is the same, repaired.
+Lesson 12 gives it to the doctor. `vit_course.systems.einops_vit` is the same, repaired.
 """
 
 # pyright: reportAttributeAccessIssue=false

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from vit_steps import variants as package
+from vit_steps.dropping import kept_count
 
 from .compare import Parts, Verdict, kind_of
 from .trials import Trial, drawn, numbered, untouched
@@ -149,7 +149,7 @@ def masking(what: str, shape: tuple[int, int, int], ratio: float) -> Trial:
         if not all(isinstance(part, Tensor) for part in three):
             return Verdict("the tokens kept, the order and the mask must each be one tensor")
         kept, order, mask = three
-        right = tokens[:, : package.kept_count(shape[1], ratio)].shape
+        right = tokens[:, : kept_count(shape[1], ratio)].shape
         fit = kept.shape == right and order.shape == mask.shape == shape[:2]
         wrong = contents(tokens, *three) if fit and mask.dtype == torch.bool else ("", "", "")
         facts = zip(three, wrong, strict=True)

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from vit_steps import variants as package
+from vit_steps.dropping import kept_count
 
 from .compare import Verdict
 from .draws import MANY, in_training, masking, tokens_learn, unchanged, with_gradients
@@ -235,7 +235,7 @@ def random_masking(tokens, ratio):
     mask = order >= K  # (B, N)
     return kept, order, mask
 """,
-    uses={"kept_count": package.kept_count},
+    uses={"kept_count": kept_count},
     trials=[
         masking("3 samples of 6 numbered tokens, ratio 0.5: 3 stay", (3, 6, 4), 0.5),
         masking("2 samples of 49 tokens, ratio 0.1: 44 stay", (2, 49, 5), 0.1),
