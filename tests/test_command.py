@@ -12,13 +12,12 @@ import pytest
 import torch
 from safetensors.torch import load_file
 from test_folders import plain
-from tiny_training import same
+from tiny_training import history_in, same
 
 from vit_steps import ViT, ViTConfig, training
 from vit_steps.images import Preprocess
 from vit_steps.pretrained import save_hugging_face
 from vit_steps.training import __main__ as command
-from vit_steps.training import checkpoints
 from vit_steps.training.data import digits, load_data, recipe
 
 ROOT = Path(__file__).parent.parent
@@ -33,11 +32,6 @@ def words(options):
     options = dict(device="cpu") | options
     pairs = ((f"--{k.replace('_', '-')}", v) for k, v in options.items())
     return [str(word) for pair in pairs for word in pair if word is not True]
-
-
-def epochs_in(folder):
-    """How many epochs the last checkpoint tells of."""
-    return len(checkpoints.read_checkpoint(folder / "last.safetensors")[1]["history"]["train_loss"])
 
 
 def test_the_command_trains_says_where_the_weights_are_and_goes_on(tmp_path, capsys):
@@ -75,10 +69,10 @@ def test_the_command_trains_says_where_the_weights_are_and_goes_on(tmp_path, cap
     for wrong in (dict(lr=-1), dict(data="folder:nowhere"), dict(patch_size=3)):
         with pytest.raises(SystemExit, match=r"Invalid learning rate|is not a folder|patch size 3"):
             command.main(few(**(dict(out=out, restart=True) | wrong)))
-    assert epochs_in(out) == 2  # nothing is forgotten for a mistake
+    assert len(history_in(out)) == 2  # nothing is forgotten for a mistake
     assert command.main(few(out=out, restart=True)) == 0
     assert (out / "confusion.png").read_bytes()[:4] == b"\x89PNG"
-    assert epochs_in(out) == 1
+    assert len(history_in(out)) == 1
 
     command.main(few(epochs=2, out=tmp_path / "other", lr=0.03))
     (tmp_path / "other" / "best.safetensors").replace(out / "best.safetensors")
@@ -242,7 +236,7 @@ def test_ctrl_c_at_the_command_saves_and_says_how_to_go_on(tmp_path):
     assert (process.returncode, err) == (130, "")
     assert "Stopped; the same command goes on from the last finished epoch." in text
     assert "measured once" not in text  # it is measured once, at the end
-    assert epochs_in(tmp_path) >= 2
+    assert len(history_in(tmp_path)) >= 2
 
 
 def test_the_help_tells_a_newcomer_what_to_type(capsys):
