@@ -142,9 +142,7 @@ def test_digits_are_scikit_learns_from_minus_one_to_one_a_fifth_held_out():
         for image, label in zip(part.images, part.labels, strict=True):
             assert labels[image.numpy().tobytes()] == label
     held_out = hashlib.sha256(test.pixels.numpy().tobytes()).hexdigest()
-    assert held_out.startswith(
-        "afbf02a7a9105783"
-    )  # the stored weights were trained on what it leaves
+    assert held_out.startswith("afbf02a7a9105783")  # the stored weights learned from the others
 
 
 # Scattered digits --------------------------------------------------------------------------------
