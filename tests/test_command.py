@@ -5,7 +5,6 @@ import re
 import signal
 import subprocess
 import sys
-from inspect import signature
 from pathlib import Path
 
 import pytest
@@ -87,19 +86,20 @@ def test_the_command_trains_says_where_the_weights_are_and_goes_on(tmp_path, cap
 def test_the_recipe_in_python_comes_to_the_weights_of_the_command(tmp_path, source):
     if source == "folder":
         source += f":{plain(tmp_path / 'pets', cat=6, dog=6)}"
-    options = dict(epochs=2, depth=1, embed_dim=8, label_smoothing=0.2, seed=4)
+    options = dict(epochs=2, depth=1, embed_dim=8, seed=4, amp=True, clip=0.5, average=0.9)
+    options |= dict(lr=0.01, weight_decay=0.2, batch_size=99, warmup=0.3, label_smoothing=0.2)
     command.main(words(dict(data=source, out=tmp_path / "out", **options)))
     train, val, test = load_data(source)
     model, known = recipe(source, train, **options)
     torch.manual_seed(4)
     assert same(model, ViT(model.config))
     training.fit(model, train, val, **known, best=True, progress=False, device="cpu")
-    found = training.load_weights(tmp_path / "out" / "best.safetensors")
-    assert same(found.model, model)
-    assert (found.classes, found.preprocess) == (train.classes, train.preprocess)
-    assert found.measured["result"]["accuracy"] == training.evaluate(model, test)[1]
+    weights = training.load_weights(tmp_path / "out" / "best.safetensors")
+    assert same(weights.model, model)
+    assert (weights.classes, weights.preprocess) == (train.classes, train.preprocess)
+    assert weights.measured["result"]["accuracy"] == training.evaluate(model, test)[1]
     sizes = {"train": f"{len(train):,} images", "test": f"{len(test):,} images"}
-    assert sizes.items() <= found.measured.items()
+    assert sizes.items() <= weights.measured.items()
 
 
 def test_without_val_the_last_epoch_is_the_one_that_is_tested(tmp_path, capsys):
@@ -108,21 +108,6 @@ def test_without_val_the_last_epoch_is_the_one_that_is_tested(tmp_path, capsys):
     assert text.startswith("digits: 1,438 images to train on, 359 images to test on; 10 classes;")
     assert "val accuracy" not in text
     assert "test of epoch 2, measured once:" in text
-
-
-def test_the_options_of_a_training_are_passed_on(tmp_path, monkeypatch):
-    def fit(model, train, val, **options):
-        raise ValueError(options)
-
-    monkeypatch.setattr(command, "fit", fit)
-    expected = dict(amp=True, clip=0.5, average=0.9, lr=0.001, weight_decay=0.2, batch_size=99)
-    expected |= dict(warmup=0.3, label_smoothing=0.2, seed=3, restart=True)
-    fit.__signature__ = signature(training.fit)
-    fit.__doc__ = training.fit.__doc__
-    with pytest.raises(SystemExit) as error:
-        command.main(few(out=tmp_path, **expected))
-    for name, value in expected.items():
-        assert f"{name!r}: {value}" in str(error.value)
 
 
 @pytest.mark.parametrize(
@@ -158,10 +143,8 @@ def test_the_command_trains_on_a_folder_and_goes_on_from_any_weights(tmp_path, c
     text, err = capsys.readouterr()
     assert err == ""  # of a font without these letters too
     assert re.match(r"note: .*broken\.jpg", text)
-    assert (
-        "12 images to train on, 3 images for val, 3 images to test on; 3 classes; 16×16 pixels"
-        in text
-    )
+    counts = "12 images to train on, 3 images for val, 3 images to test on"
+    assert f"{counts}; 3 classes; 16×16 pixels" in text
     assert (out / "classes.csv").read_text("utf-8").startswith("class,images,right\n$x$")
     first = training.load_weights(out / "best.safetensors")
     assert (first.classes, first.model.config.in_channels) == (("$x$", "강아지", "고양이"), 1)
@@ -224,10 +207,8 @@ def test_names_that_a_terminal_cannot_print_do_not_end_the_training(tmp_path, en
 @pytest.mark.skipif(os.name == "nt", reason="Windows has another Ctrl-C")
 def test_ctrl_c_at_the_command_saves_and_says_how_to_go_on(tmp_path):
     options = few(epochs=3000, out=tmp_path)
-    words = [sys.executable, "-m", "vit_steps.training", *options]
-    process = subprocess.Popen(
-        words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT
-    )
+    line, pipe = [sys.executable, "-m", "vit_steps.training", *options], subprocess.PIPE
+    process = subprocess.Popen(line, stdout=pipe, stderr=pipe, text=True, cwd=ROOT)
     assert process.stdout
     while not process.stdout.readline().startswith("epoch   2"):
         assert process.poll() is None
