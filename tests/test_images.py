@@ -20,6 +20,8 @@ from vit_steps.images import LUMA, Preprocess
 
 RED, GREEN, BLUE, WHITE = (1, 0, 0), (0, 1, 0), (0, 0, 1), (1, 1, 1)
 STEP = 1 / 255  # the finest difference that 8 bits can show
+TURNED = Image.Exif()
+TURNED[0x0112] = 6  # lies on its side
 
 
 def refused(path) -> str:
@@ -134,9 +136,7 @@ def test_a_cmyk_jpeg_is_not_inverted_and_corrupt_exif_hides_no_picture(tmp_path,
 
 
 def test_what_exif_data_turn_is_upright(tmp_path):
-    exif = Image.Exif()
-    exif[0x0112] = 6
-    Image.fromarray(noise()).save(tmp_path / "a.png", exif=exif)
+    Image.fromarray(noise()).save(tmp_path / "a.png", exif=TURNED)
     assert torch.equal(load_image(tmp_path / "a.png", size=None), as_tensor(np.rot90(noise(), -1)))
 
 
@@ -163,24 +163,12 @@ def test_extreme_shapes_are_cropped_before_they_are_resized(tmp_path, shape):
     assert load_image(path, size=None).shape == (3, *shape[::-1])
 
 
-def large_jpeg(folder):
-    """12 megapixels, as a phone makes them: smooth in the large, rough in the small, and turned."""
-    rng, shape = np.random.default_rng(0), (3000, 4000)
-    smooth, rough = (
-        np.asarray(Image.fromarray(rng.integers(0, 256, small, dtype=np.uint8)).resize(shape[::-1]))
-        for small in ((6, 8, 3), (1500, 2000, 3))
-    )
-    exif = Image.Exif()
-    exif[0x112] = 6
-    pixels = (smooth * 0.8 + rough * 0.2).astype(np.uint8)
-    Image.fromarray(pixels).save(folder / "large.jpg", quality=90, exif=exif)
-    return folder / "large.jpg"
-
-
 @pytest.mark.slow
 def test_a_large_jpeg_is_decoded_at_a_fraction_and_looks_the_same(tmp_path, monkeypatch):
-    path, decoded = large_jpeg(tmp_path), []
-    plain = images.to_rgb
+    path, decoded, plain = tmp_path / "large.jpg", [], images.to_rgb
+    large = Image.fromarray(noise(1500, 2000)).resize((4000, 3000))  # 12 megapixels, as of a phone
+    smooth = Image.fromarray(noise(6, 8)).resize(large.size)
+    Image.blend(smooth, large, 0.2).save(path, quality=90, exif=TURNED)
 
     def spy(picture, of_16_bits):
         decoded.append(picture.size)
@@ -276,28 +264,19 @@ def test_the_largest_transparent_picture_let_through_would_take_less_than_a_giga
 # Nothing else escapes ----------------------------------------------------------------------------
 
 
-def files_to_break():
-    picture, grey16 = Image.fromarray(noise()), Image.fromarray(noise()[:, :, 0] * np.uint16(257))
-    exif = Image.Exif()
-    exif[0x0112] = 6
-    return {
-        "jpeg": encode(picture, "JPEG", exif=exif),
-        "png palette": encode(picture.quantize(9), "PNG", transparency=3),
-        "png 16": encode(grey16, "PNG"),
-        "gif": encode(picture.quantize(9), "GIF"),
-        "webp": encode(picture, "WEBP", exif=exif),
-        "tiff": encode(picture, "TIFF", exif=exif),
-        "ppm": encode(picture, "PPM"),
-    }
+PICTURE, GREY16 = Image.fromarray(noise()), Image.fromarray(noise()[:, :, 0] * np.uint16(257))
+FORMS = ("JPEG", "GIF", "WEBP", "TIFF", "PPM")
+TO_BREAK = {form: encode(PICTURE, form, exif=TURNED) for form in FORMS}
+TO_BREAK["PNG palette"] = encode(PICTURE.quantize(9), "PNG", transparency=3)
+TO_BREAK["PNG 16"] = encode(GREY16, "PNG")
 
 
-@pytest.mark.parametrize("name", files_to_break())
+@pytest.mark.parametrize("name", TO_BREAK)
 def test_a_file_with_flipped_bits_loads_or_is_refused(tmp_path, name, monkeypatch):
     monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 10**6)  # flipped sizes must not cost seconds
-    right, rng = files_to_break()[name], random.Random(name)
-    path, outcomes = tmp_path / "a", set()
+    path, outcomes, rng = tmp_path / "a", set(), random.Random(name)
     for _ in range(120):
-        data = bytearray(right)
+        data = bytearray(TO_BREAK[name])
         for _ in range(rng.choice([1, 1, 2, 5])):
             end = rng.choice([64, len(data)])  # half of them where the sizes and offsets stand
             data[rng.randrange(end)] ^= 1 << rng.randrange(8)
@@ -389,9 +368,7 @@ def test_a_model_of_one_channel_gets_grey_and_perhaps_as_ink():
 
 
 def test_a_picture_of_pillows_is_taken_as_its_file_is(tmp_path):
-    exif = Image.Exif()
-    exif[0x0112] = 6
-    Image.fromarray(noise()).convert("RGBA").save(tmp_path / "a.png", exif=exif)
+    Image.fromarray(noise()).convert("RGBA").save(tmp_path / "a.png", exif=TURNED)
     opened = Image.open(tmp_path / "a.png")
     how = Preprocess((8, 6), 7)
     assert torch.equal(how(opened), how(tmp_path / "a.png"))
