@@ -171,13 +171,6 @@ def test_train_and_test_must_hold_the_same_classes(tmp_path, before):
         folder(tmp_path)
 
 
-def test_a_class_too_small_to_be_split_is_named(tmp_path):
-    path = plain(tmp_path, many=5, lonely=1)
-    (path / "lonely" / "second.jpg").write_bytes(b"not a picture")
-    with pytest.warns(UserWarning, match=r"second\.jpg"), pytest.raises(ValueError, match="lonely"):
-        folder(path, 8)
-
-
 def test_a_class_without_pictures_is_named(tmp_path):
     path = plain(tmp_path, full=3, empty=0)
     with pytest.raises(ValueError, match=r"empty holds no picture that can be read"):

@@ -78,17 +78,13 @@ def test_evaluation_is_over_all_images_without_dropout_and_leaves_each_module_in
 @pytest.mark.parametrize("augment", [training.augment_digits, training.augment_photos])
 def test_augmentation_draws_from_its_generator_alone_and_changes_each_image_in_its_own_way(augment):
     images = torch.rand(1, 3, 8, 12).expand(20, -1, -1, -1) * 2 - 1
-    once, again, other = (
-        augment(images, torch.Generator().manual_seed(number)) for number in (1, 1, 2)
-    )
+    once, other = (augment(images, torch.Generator().manual_seed(seed)) for seed in (1, 2))
     assert (once.shape, once.dtype) == (images.shape, images.dtype)
-    assert torch.equal(once, again)
     assert not torch.equal(once, other)
     torch.manual_seed(1)
     assert torch.equal(augment(images), once)
     assert len(once.flatten(1).unique(dim=0)) == 20
-    assert once.min() >= -1 - 1e-6
-    assert once.max() <= 1 + 1e-6
+    assert -1 - 1e-6 <= once.min() < once.max() <= 1 + 1e-6
 
 
 def test_the_paper_around_a_digit_stays_paper():
