@@ -123,9 +123,7 @@ def test_without_val_the_last_epoch_is_the_one_that_is_tested(tmp_path, capsys):
         ({"data": "folder:x", "from": "x"}, "--from brings its own; leave out --patch-size"),
     ],
 )
-def test_a_bad_option_gives_one_line_before_a_picture_is_read(
-    tmp_path, monkeypatch, options, message
-):
+def test_a_bad_option_gives_one_line_before_pictures(tmp_path, monkeypatch, options, message):
     if "val_fraction" not in options and "/nowhere" not in message:
         monkeypatch.setattr(command, "load_data", None)
     with pytest.raises(SystemExit) as error:
@@ -182,9 +180,7 @@ def test_a_folder_of_train_and_val_is_measured_on_val_and_says_so(tmp_path, caps
     ("encoding", "name"),
     [("ascii", "Käse"), ("utf-8", "K\udce4se")],  # the byte 0xe4, as Latin-1 disks have it
 )
-def test_names_that_a_terminal_cannot_print_do_not_end_the_training(
-    tmp_path, monkeypatch, encoding, name
-):
+def test_names_that_cannot_be_printed_do_no_harm(tmp_path, monkeypatch, encoding, name):
     try:
         mine = plain(tmp_path / "my pets", **{name: 5, "Brot": 5})
     except OSError:

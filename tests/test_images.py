@@ -191,9 +191,7 @@ def test_a_photo_of_usual_size_is_decoded_as_it_is():
 # HEIC --------------------------------------------------------------------------------------------
 
 
-def test_heic_is_read_where_its_package_is_installed_and_else_refused_by_its_name(
-    tmp_path, monkeypatch
-):
+def test_heic_is_read_where_its_package_is_and_else_refused_by_name(tmp_path, monkeypatch):
     pillow_heif, path = pytest.importorskip("pillow_heif"), tmp_path / "photo.jpg"
     picture = Image.new("RGB", (64, 48), (200, 40, 90))
     pillow_heif.from_pillow(picture).save(path, format="HEIF", quality=100)

@@ -57,9 +57,7 @@ def test_the_matrices_decay_and_what_is_frozen_stands_in_no_group(make):
 
 
 @pytest.mark.parametrize("batch_size", [4, 100])
-def test_evaluation_is_over_all_images_without_dropout_and_leaves_each_module_in_its_mode(
-    batch_size,
-):
+def test_evaluation_is_over_all_images_without_dropout_and_leaves_all_modes(batch_size):
     model, held_out = tiny(dropout=0.5).train(), pictures(9, 1)
     model.blocks.eval()  # as one who trains the head alone
     modes = [module.training for module in model.modules()]
