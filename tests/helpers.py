@@ -2,6 +2,7 @@
 
 import os
 from importlib.util import find_spec
+from pathlib import Path
 
 import pytest
 import torch
@@ -23,6 +24,23 @@ def needs(*modules, program=""):
 
 def close(a, b, atol=1e-5):
     torch.testing.assert_close(a, b, atol=atol, rtol=0)
+
+
+def peak_mib(run):
+    """How far the process's memory rises while run() runs, in MiB. Linux tells; others do not."""
+    reset, status = Path("/proc/self/clear_refs"), Path("/proc/self/status")
+
+    def read(name):
+        line = next(s for s in status.read_text().splitlines() if s.startswith(name))
+        return int(line.split()[1]) / 1024
+
+    try:
+        reset.write_text("5")
+    except OSError:
+        pytest.skip("this system does not tell a process's peak of memory")
+    before = read("VmRSS")
+    run()
+    return read("VmHWM") - before
 
 
 def shake(module):

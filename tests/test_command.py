@@ -5,20 +5,19 @@ import re
 import signal
 import subprocess
 import sys
-from inspect import signature
+from io import BytesIO, TextIOWrapper
 from pathlib import Path
 
 import pytest
 import torch
 from safetensors.torch import load_file
 from test_folders import plain
-from tiny_training import same
+from tiny_training import history_in, same
 
 from vit_steps import ViT, ViTConfig, training
 from vit_steps.images import Preprocess
 from vit_steps.pretrained import save_hugging_face
 from vit_steps.training import __main__ as command
-from vit_steps.training import checkpoints
 from vit_steps.training.data import digits, load_data, recipe
 
 ROOT = Path(__file__).parent.parent
@@ -33,11 +32,6 @@ def words(options):
     options = dict(device="cpu") | options
     pairs = ((f"--{k.replace('_', '-')}", v) for k, v in options.items())
     return [str(word) for pair in pairs for word in pair if word is not True]
-
-
-def epochs_in(folder):
-    """How many epochs the last checkpoint tells of."""
-    return len(checkpoints.read_checkpoint(folder / "last.safetensors")[1]["history"]["train_loss"])
 
 
 def test_the_command_trains_says_where_the_weights_are_and_goes_on(tmp_path, capsys):
@@ -75,10 +69,10 @@ def test_the_command_trains_says_where_the_weights_are_and_goes_on(tmp_path, cap
     for wrong in (dict(lr=-1), dict(data="folder:nowhere"), dict(patch_size=3)):
         with pytest.raises(SystemExit, match=r"Invalid learning rate|is not a folder|patch size 3"):
             command.main(few(**(dict(out=out, restart=True) | wrong)))
-    assert epochs_in(out) == 2  # nothing is forgotten for a mistake
+    assert len(history_in(out)) == 2  # nothing is forgotten for a mistake
     assert command.main(few(out=out, restart=True)) == 0
     assert (out / "confusion.png").read_bytes()[:4] == b"\x89PNG"
-    assert epochs_in(out) == 1
+    assert len(history_in(out)) == 1
 
     command.main(few(epochs=2, out=tmp_path / "other", lr=0.03))
     (tmp_path / "other" / "best.safetensors").replace(out / "best.safetensors")
@@ -93,19 +87,20 @@ def test_the_command_trains_says_where_the_weights_are_and_goes_on(tmp_path, cap
 def test_the_recipe_in_python_comes_to_the_weights_of_the_command(tmp_path, source):
     if source == "folder":
         source += f":{plain(tmp_path / 'pets', cat=6, dog=6)}"
-    options = dict(epochs=2, depth=1, embed_dim=8, label_smoothing=0.2, seed=4)
+    options = dict(epochs=2, depth=1, embed_dim=8, seed=4, amp=True, clip=0.5, average=0.9)
+    options |= dict(lr=0.01, weight_decay=0.2, batch_size=99, warmup=0.3, label_smoothing=0.2)
     command.main(words(dict(data=source, out=tmp_path / "out", **options)))
     train, val, test = load_data(source)
     model, known = recipe(source, train, **options)
     torch.manual_seed(4)
     assert same(model, ViT(model.config))
     training.fit(model, train, val, **known, best=True, progress=False, device="cpu")
-    found = training.load_weights(tmp_path / "out" / "best.safetensors")
-    assert same(found.model, model)
-    assert (found.classes, found.preprocess) == (train.classes, train.preprocess)
-    assert found.measured["result"]["accuracy"] == training.evaluate(model, test)[1]
+    weights = training.load_weights(tmp_path / "out" / "best.safetensors")
+    assert same(weights.model, model)
+    assert (weights.classes, weights.preprocess) == (train.classes, train.preprocess)
+    assert weights.measured["result"]["accuracy"] == training.evaluate(model, test)[1]
     sizes = {"train": f"{len(train):,} images", "test": f"{len(test):,} images"}
-    assert sizes.items() <= found.measured.items()
+    assert sizes.items() <= weights.measured.items()
 
 
 def test_without_val_the_last_epoch_is_the_one_that_is_tested(tmp_path, capsys):
@@ -114,21 +109,6 @@ def test_without_val_the_last_epoch_is_the_one_that_is_tested(tmp_path, capsys):
     assert text.startswith("digits: 1,438 images to train on, 359 images to test on; 10 classes;")
     assert "val accuracy" not in text
     assert "test of epoch 2, measured once:" in text
-
-
-def test_the_options_of_a_training_are_passed_on(tmp_path, monkeypatch):
-    def fit(model, train, val, **options):
-        raise ValueError(options)
-
-    monkeypatch.setattr(command, "fit", fit)
-    expected = dict(amp=True, clip=0.5, average=0.9, lr=0.001, weight_decay=0.2, batch_size=99)
-    expected |= dict(warmup=0.3, label_smoothing=0.2, seed=3, restart=True)
-    fit.__signature__ = signature(training.fit)
-    fit.__doc__ = training.fit.__doc__
-    with pytest.raises(SystemExit) as error:
-        command.main(few(out=tmp_path, **expected))
-    for name, value in expected.items():
-        assert f"{name!r}: {value}" in str(error.value)
 
 
 @pytest.mark.parametrize(
@@ -143,9 +123,7 @@ def test_the_options_of_a_training_are_passed_on(tmp_path, monkeypatch):
         ({"data": "folder:x", "from": "x"}, "--from brings its own; leave out --patch-size"),
     ],
 )
-def test_a_bad_option_gives_one_line_before_a_picture_is_read(
-    tmp_path, monkeypatch, options, message
-):
+def test_a_bad_option_gives_one_line_before_pictures(tmp_path, monkeypatch, options, message):
     if "val_fraction" not in options and "/nowhere" not in message:
         monkeypatch.setattr(command, "load_data", None)
     with pytest.raises(SystemExit) as error:
@@ -164,10 +142,8 @@ def test_the_command_trains_on_a_folder_and_goes_on_from_any_weights(tmp_path, c
     text, err = capsys.readouterr()
     assert err == ""  # of a font without these letters too
     assert re.match(r"note: .*broken\.jpg", text)
-    assert (
-        "12 images to train on, 3 images for val, 3 images to test on; 3 classes; 16×16 pixels"
-        in text
-    )
+    counts = "12 images to train on, 3 images for val, 3 images to test on"
+    assert f"{counts}; 3 classes; 16×16 pixels" in text
     assert (out / "classes.csv").read_text("utf-8").startswith("class,images,right\n$x$")
     first = training.load_weights(out / "best.safetensors")
     assert (first.classes, first.model.config.in_channels) == (("$x$", "강아지", "고양이"), 1)
@@ -200,40 +176,29 @@ def test_a_folder_of_train_and_val_is_measured_on_val_and_says_so(tmp_path, caps
     assert found["result"]["part"] == "val"
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("encoding", "name"),
     [("ascii", "Käse"), ("utf-8", "K\udce4se")],  # the byte 0xe4, as Latin-1 disks have it
 )
-def test_names_that_a_terminal_cannot_print_do_not_end_the_training(tmp_path, encoding, name):
+def test_names_that_cannot_be_printed_do_no_harm(tmp_path, monkeypatch, encoding, name):
     try:
         mine = plain(tmp_path / "my pets", **{name: 5, "Brot": 5})
     except OSError:
         pytest.skip("this system's names are Unicode")
-    broken = f"kaputt {name}.jpg"
-    (mine / name / broken).write_bytes(b"no picture")
-    line = few(data=f"folder:{mine}", image_size=16, out=tmp_path / name)
-    result = subprocess.run(
-        [sys.executable, "-m", "vit_steps.training", *line],
-        capture_output=True,
-        text=True,
-        encoding="utf-8",
-        cwd=ROOT,
-        env=os.environ | {"PYTHONIOENCODING": encoding},
-    )
-    assert (result.returncode, result.stderr) == (0, "")
-    assert broken.encode(encoding, "backslashreplace").decode() in result.stdout
-    assert "test of epoch 1" in result.stdout
+    (mine / name / f"kaputt {name}.jpg").write_bytes(b"no picture")
+    monkeypatch.setattr(sys, "stdout", TextIOWrapper(BytesIO(), encoding))
+    assert command.main(few(data=f"folder:{mine}", image_size=16, out=tmp_path / name)) == 0
+    text = sys.stdout.buffer.getvalue()
+    assert f"kaputt {name}.jpg".encode(encoding, "backslashreplace") in text
+    assert b"test of epoch 1" in text
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="Windows has another Ctrl-C")
 def test_ctrl_c_at_the_command_saves_and_says_how_to_go_on(tmp_path):
     options = few(epochs=3000, out=tmp_path)
-    words = [sys.executable, "-m", "vit_steps.training", *options]
-    process = subprocess.Popen(
-        words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT
-    )
+    line, pipe = [sys.executable, "-m", "vit_steps.training", *options], subprocess.PIPE
+    process = subprocess.Popen(line, stdout=pipe, stderr=pipe, text=True, cwd=ROOT)
     assert process.stdout
     while not process.stdout.readline().startswith("epoch   2"):
         assert process.poll() is None
@@ -242,7 +207,7 @@ def test_ctrl_c_at_the_command_saves_and_says_how_to_go_on(tmp_path):
     assert (process.returncode, err) == (130, "")
     assert "Stopped; the same command goes on from the last finished epoch." in text
     assert "measured once" not in text  # it is measured once, at the end
-    assert epochs_in(tmp_path) >= 2
+    assert len(history_in(tmp_path)) >= 2
 
 
 def test_the_help_tells_a_newcomer_what_to_type(capsys):

@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from helpers import close
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from torch.nn import functional as F
@@ -25,15 +26,14 @@ def test_resizing_is_bicubic_on_the_grid_and_leaves_cls_untouched(rows, cols, ne
         picture = positions[0, 1:, channel].reshape(1, 1, rows, cols)
         size = (new_rows, new_cols)
         expected = F.interpolate(picture, size=size, mode="bicubic", antialias=True)
-        torch.testing.assert_close(resized[0, 1:, channel], expected.flatten(), atol=1e-6, rtol=0)
+        close(resized[0, 1:, channel], expected.flatten(), 1e-6)
 
 
 def test_the_type_of_the_positions_is_kept():
     positions = torch.randn(1, 10, 4).bfloat16()
     resized = resize_positions(positions, 3, (4, 5))
     assert resized.dtype == torch.bfloat16
-    expected = resize_positions(positions.float(), 3, (4, 5))
-    torch.testing.assert_close(resized.float(), expected, atol=0.02, rtol=0)
+    close(resized.float(), resize_positions(positions.float(), 3, (4, 5)), 0.02)
 
 
 NINE = torch.zeros(1, 10, 4)

@@ -4,6 +4,7 @@ import torch
 from torch.utils.data import Dataset
 
 from vit_steps import ViT, ViTConfig, training
+from vit_steps.training.checkpoints import read_checkpoint
 from vit_steps.training.dataset import ImageDataset
 
 SIZES = dict(image_size=4, patch_size=2, in_channels=1, num_classes=3, embed_dim=8, depth=1)
@@ -31,6 +32,11 @@ def fit(model, folder=None, train=None, val=None, **options):
 def after(epoch):
     """A report that ends the training after an epoch."""
     return lambda history: len(history) == epoch
+
+
+def history_in(folder, name="last"):
+    """The history that a checkpoint tells."""
+    return training.History(**read_checkpoint(folder / f"{name}.safetensors")[1]["history"])
 
 
 class Plain(Dataset):

@@ -19,7 +19,7 @@ from .images import Preprocess
 from .inputs import check_sizes
 from .pretrained import load
 from .training import Weights
-from .training.commands import command, notes
+from .training.commands import command
 from .training.fitting import pick_device
 from .training.folders import picture_files
 from .training.loop import evaluating
@@ -88,19 +88,19 @@ def predict(
     measured = loaded.measured if prepare == loaded.preprocess else {}  # of pictures prepared so
     device = pick_device(device)
     model, predictions = loaded.model.to(device), []
-    sources = iter(tqdm([*listed(pictures)], "pictures", disable=None))
-    while chunk := [*islice(sources, batch_size)]:
-        labels, images = [], []
-        for label, picture, may_skip in chunk:
+
+    def prepared() -> Iterator[tuple[str, Tensor]]:
+        for label, picture, may_skip in tqdm([*listed(pictures)], "pictures", disable=None):
             try:
-                images.append(prepare(picture))
-                labels.append(label)
+                yield label, prepare(picture)
             except ValueError as error:
                 if not may_skip:
                     raise
-                warnings.warn(f"{error}; skipped", stacklevel=2)
-        if not images:
-            continue
+                warnings.warn(f"{error}; skipped", stacklevel=3)
+
+    ready = prepared()
+    while batch := [*islice(ready, batch_size)]:
+        labels, images = zip(*batch, strict=True)
         with evaluating(model):
             rows = model(torch.cat(images).to(device)).float().softmax(dim=-1).tolist()
         for label, row in zip(labels, rows, strict=True):
@@ -143,9 +143,8 @@ def main(argv: list[str] | None = None) -> int:
             raise ValueError(f"--show is {options.show}; give a name that ends in .png")
         if options.show and (number := len([*listed(options.pictures)])) > SHOWN:
             raise ValueError(f"--show draws at most {SHOWN} pictures, not {number}; name fewer")
-        with notes():
-            loaded = load(options.weights)
-            predictions = predict(loaded, options.pictures, device=options.device)
+        loaded = load(options.weights)
+        predictions = predict(loaded, options.pictures, device=options.device)
         if not predictions:
             raise ValueError("none of the pictures can be read")
         if options.csv:

@@ -17,12 +17,12 @@ from torch.distributed.distributed_c10d import PrefixStore
 from torch.distributed.rendezvous import rendezvous
 from tqdm import tqdm
 
-from ..images import Preprocess
 from ..pretrained import load
-from ..vit import ViTConfig
-from .commands import command, notes
+from ..vit import ViT, ViTConfig
+from .commands import command
 from .data import AUGMENT, MODEL, SOURCES, as_stored, load_data, recipe, settings
 from .fitting import History, fit, pick_device
+from .folders import Parts
 from .measuring import conclude, measure, write_history
 
 # Parameters. In a smaller model several threads wait for each other: two of them gain a third at
@@ -116,34 +116,58 @@ def main(argv: list[str] | None = None) -> int:
     """Train as the command line says; give 0, or 130 if the training was stopped by Ctrl-C."""
     options = arguments().parse_args(argv)
     with command("vit_steps.training"), joined(pick_device(options.device)) as device:
-        return train_as(options, device)
+        model, training, parts = prepare(options)
+        size = sum(p.numel() for p in model.parameters())
+        if device.type == "cpu" and size < SMALL:
+            torch.set_num_threads(1)
+        print(f"ViT with {size:,} parameters, on {device}")
+        name = Path(options.data.removeprefix("folder:")).resolve().name
+        folder = (options.out or Path("runs", name)).expanduser()
+        return train(model, parts, folder, training | dict(device=device))
 
 
-def train_as(options: argparse.Namespace, device: torch.device) -> int:
-    """Load the data, build the model, train it, measure it once, and say where the weights are."""
+def prepare(options: argparse.Namespace) -> tuple[ViT, dict[str, Any], Parts]:
+    """Make the model, or load it, and the data; give them with the options of `fit`.
+
+    ValueError for what does not fit together, before a picture is read.
+    """
     fitted = {*MODEL, *signature(fit).parameters} - {"device"}
     changes = {k: value for k, value in vars(options).items() if k in fitted and value is not None}
-    loaded, training, preprocess = prepare(options, changes)  # before a picture is read
-    with notes():
-        split = dict(val_fraction=options.val_fraction, preprocess=preprocess)
-        train, val, test = load_data(options.data, **split)
-    uses = {"to train on": train, "for val": val, "to test on": test}
-    counts = ", ".join(f"{len(part):,} images {use}" for use, part in uses.items() if part)
-    height, width = train.shape[1:]
-    print(f"{options.data}: {counts}; {len(train.classes)} classes; {height}×{width} pixels")
+    source, start, preprocess, loaded = options.data, options.start, as_stored(8), None
+    names = [name for name in ("image_size", "grey") if getattr(options, name)]
+    if source.startswith("folder:"):
+        preprocess = as_stored(options.image_size or 64, 1 if options.grey else 3, ink=False)
+    elif names:
+        raise ValueError(f"--{names[0].replace('_', '-')} is for folders, not for {source}")
+    sizes, training = settings(source if start is None else "from", changes)
+    if start is None:
+        ViTConfig(image_size=preprocess.size, num_classes=2, **sizes)
+    elif names := [*names, *sizes]:
+        raise ValueError(f"--from brings its own; leave out --{names[0].replace('_', '-')}")
+    else:
+        loaded = load(start, num_classes=2)
+        if loaded.preprocess is None:
+            raise ValueError(f"{start} does not say how it wants its pictures")
+        if source == "digits" and loaded.preprocess != preprocess:
+            raise ValueError(f"{start} wants {loaded.preprocess}; {source} is {preprocess}")
+        preprocess = loaded.preprocess
+    parts = load_data(source, val_fraction=options.val_fraction, preprocess=preprocess)
+    uses = zip(parts, ("to train on", "for val", "to test on"), strict=True)
+    counts = ", ".join(f"{len(part):,} images {use}" for part, use in uses if part)
+    classes, (_, height, width) = len(parts.train.classes), parts.train.shape
+    print(f"{source}: {counts}; {classes} classes; {height}×{width} pixels")
     if loaded is None:
-        model, training = recipe(options.data, train, **changes)
+        model, _ = recipe(source, parts.train, **changes)
     else:
         torch.manual_seed(training["seed"])
-        model = loaded.model.with_classes(len(train.classes))
-    size = sum(p.numel() for p in model.parameters())
-    if device.type == "cpu" and size < SMALL:
-        torch.set_num_threads(1)
-    print(f"ViT with {size:,} parameters, on {device}")
-    name = Path(options.data.removeprefix("folder:")).resolve().name
-    folder = (options.out or Path("runs", name)).expanduser()
+        model = loaded.model.with_classes(classes)
+    return model, training, parts
+
+
+def train(model: ViT, parts: Parts, folder: Path, training: dict[str, Any]) -> int:
+    """Train a model by these options of `fit`, measure it once, and say where the weights are."""
     last, best = folder / "last.safetensors", folder / "best.safetensors"
-    if last.exists() and not options.restart:
+    if last.exists() and not training["restart"]:
         print(f"going on from {last}")
     is_first = not dist.is_initialized() or dist.get_rank() == 0
 
@@ -153,57 +177,29 @@ def train_as(options: argparse.Namespace, device: torch.device) -> int:
         if history.val_loss:
             line += f", val loss {history.val_loss[-1]:.3f}"
             line += f", val accuracy {history.val_accuracy[-1]:.1%}"
-        with tqdm.external_write_mode():  # above the bar
-            print(line, flush=True)
+        tqdm.write(line)  # above the bar
         if is_first:
             write_history(folder, history)
 
-    training |= dict(device=device, folder=folder, report=report, best=True)
+    training |= dict(folder=folder, report=report, best=True, progress=sys.stderr.isatty())
     try:
-        history = fit(model, train, val, progress=sys.stderr.isatty(), **training)
+        history = fit(model, parts.train, parts.val, **training)
     except KeyboardInterrupt:
         then = "goes on from the last finished epoch" if last.exists() else "starts anew"
         print(f"Stopped; the same command {then}.")
         return 130
-    if val:
+    if parts.val:
         accuracy = history.val_accuracy[history.best - 1]
         print(f"best epoch: {history.best}, by its val accuracy of {accuracy:.1%}")
-    data, part, reading = test, "test", "measured once"
-    if test is None:
-        data, part, reading = val, "val", "by which it was chosen: too good"
+    data, part, reading = parts.test, "test", "measured once"
+    if data is None:
+        data, part, reading = parts.val, "val", "by which it was chosen: too good"
     if data and is_first:
-        measured = measure(model.to(device), data)
+        measured = measure(model.to(training["device"]), data)
         conclude(folder, part, measured)
         print(f"{part} of epoch {history.best}, {reading}: {measured}")
     print(f"weights: {best} (epoch {history.best})\n         {last} (epoch {len(history)})")
     return 0
-
-
-def prepare(
-    options: argparse.Namespace, changes: dict[str, Any]
-) -> tuple[Any, dict[str, Any], Preprocess]:
-    """Load the weights to start from, or None; give the options of `fit`, and the preprocessing.
-
-    ValueError for what does not fit together, before a picture is read.
-    """
-    start, data, preprocess = options.start, options.data, as_stored(8)
-    names = [name for name in ("image_size", "grey") if getattr(options, name)]
-    if data.startswith("folder:"):
-        preprocess = as_stored(options.image_size or 64, 1 if options.grey else 3, ink=False)
-    elif names:
-        raise ValueError(f"--{names[0].replace('_', '-')} is for folders, not for {data}")
-    sizes, training = settings(data if start is None else "from", changes)
-    if start is None:
-        ViTConfig(image_size=preprocess.size, num_classes=2, **sizes)
-        return None, training, preprocess
-    if names := [*names, *sizes]:
-        raise ValueError(f"--from brings its own; leave out --{names[0].replace('_', '-')}")
-    loaded = load(start, num_classes=2)
-    if loaded.preprocess is None:
-        raise ValueError(f"{start} does not say how it wants its pictures")
-    if data == "digits" and loaded.preprocess != preprocess:
-        raise ValueError(f"{start} wants {loaded.preprocess}; {data} is {preprocess}")
-    return loaded, training, loaded.preprocess
 
 
 if __name__ == "__main__":

@@ -11,25 +11,19 @@ from tqdm import tqdm
 
 @contextmanager
 def command(name: str) -> Iterator[None]:
-    """End what is inside by one line where it is refused, and with 130 where it is stopped."""
+    """Print what is warned of inside as notes, and what refuses it as its one last line.
+
+    Where it is stopped by Ctrl-C it ends with 130.
+    """
     if isinstance(sys.stdout, TextIOWrapper):  # a name that the terminal cannot print: \udc..
-        sys.stdout.reconfigure(errors="backslashreplace")
+        sys.stdout.reconfigure(errors="backslashreplace", line_buffering=True)
     try:
-        yield
+        with warnings.catch_warnings():
+            warnings.simplefilter("default", UserWarning)
+            warnings.showwarning = lambda message, *_, **__: tqdm.write(f"note: {message}")
+            yield
     except (ValueError, OSError, ImportError) as error:
         sys.exit(f"{name}: {error}")
     except KeyboardInterrupt:
         tqdm.write(f"{name}: stopped", file=sys.stderr)
         sys.exit(130)
-
-
-@contextmanager
-def notes() -> Iterator[None]:
-    """Print the warnings of what is inside as notes, once it ends."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        try:
-            yield
-        finally:
-            for warning in caught:
-                tqdm.write(f"note: {warning.message}")

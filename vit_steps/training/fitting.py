@@ -138,8 +138,8 @@ def fit(
     check_fraction(warmup=warmup, label_smoothing=label_smoothing, average=average or 0.0)
     if clip is not None and not clip > 0:
         raise ValueError(f"clip is {clip}; give the longest gradient, above 0, or None")
-    loader, classes, logits = batches(train, batch_size), classes_of(train), count_logits(model)
-    check_classes(classes, classes_of(val), logits)
+    loader, classes = batches(train, batch_size), classes_of(train)
+    logits = check_classes(model, classes, classes_of(val))
     epochs, seed = int(epochs), int(seed)  # NumPy's too
     steps, schedule = len(loader), schedule or partial(warmup_cosine, warmup=warmup)
     if optimizer is None:
@@ -277,24 +277,22 @@ def check_numbers(model: nn.Module, history: History, lr: float) -> None:
         )
 
 
-def check_classes(train: tuple, val: tuple, logits: int | None) -> None:
-    """Refuse parts of other classes, and more or fewer of them than the model has logits."""
+def check_classes(model: Any, train: tuple[str, ...], val: tuple[str, ...]) -> int | None:
+    """Count the model's logits by its head or its config; None where neither tells.
+
+    ValueError for parts of other classes, and for more or fewer of them than logits.
+    """
     if train and val and train != val:
         raise ValueError(f"train has the classes {train}, val {val}")
-    if train and logits not in (None, len(train)):
-        n = len(train)
+    model, n = getattr(model, "_orig_mod", model), len(train)
+    logits = getattr(getattr(model, "config", None), "num_classes", None)
+    logits = getattr(getattr(model, "head", None), "out_features", logits)
+    if train and logits not in (None, n):
         raise ValueError(
             f"the model gives {logits} logits for {n} classes; make it with num_classes={n}, or "
             f"give a trained one a new head by model.with_classes({n})"
         )
-
-
-def count_logits(model: nn.Module) -> int | None:
-    """Count the logits of a model by its head, or its config; None where neither tells."""
-    model = getattr(model, "_orig_mod", model)
-    if isinstance(head := getattr(model, "head", None), nn.Linear):
-        return head.out_features
-    return getattr(getattr(model, "config", None), "num_classes", None)
+    return logits
 
 
 def pick_device(device: str | torch.device | None) -> torch.device:

@@ -78,18 +78,8 @@ def train(
     """Train a model in place: the loop, plain. `fit` comes to the same weights, and does more.
 
     AdamW with a decay of 0.05 for `decay_groups`, warm-up over a tenth of the steps, then cosine.
-
-    Args:
-        model: turns images (B, C, H, W) into logits; in evaluation mode afterwards.
-        data: images (n, C, H, W) and labels, as of `vit_steps.training.data`.
-        epochs: how often each image is seen.
-        lr: the highest learning rate.
-        batch_size: images in a step.
-        seed: of the order of the images.
-        report: called after each epoch, with its number from 1 and all losses so far.
-
-    Returns:
-        The loss of each step.
+    Gives the loss of each step; `report` is called after each epoch with its number from 1 and all
+    losses so far. The seed is that of the images' order; for the rest see `fit`.
     """
     optimizer = torch.optim.AdamW(decay_groups(model, 0.05))
     steps, losses = epochs * ceil(len(data) / batch_size), []

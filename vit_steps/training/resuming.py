@@ -77,14 +77,13 @@ class Checkpoint:
             )
         weights, raw, state = {}, {}, {}
         for name, value in (tensors | metadata["optimizer"]).items():
-            first, _, rest = name.partition(".")
-            kind, _, key = rest.partition(".")
-            if first != "optimizer":
-                weights[name] = value
-            elif kind == "weights":
-                raw[key] = value
-            else:
-                state.setdefault(int(kind), {})[key] = value
+            match name.split(".", 2):
+                case "optimizer", "weights", key:
+                    raw[key] = value
+                case "optimizer", number, key:
+                    state.setdefault(int(number), {})[key] = value
+                case _:
+                    weights[name] = value
         groups = self.optimizer.state_dict()["param_groups"]
         self.optimizer.load_state_dict({"state": state, "param_groups": groups})
         self.scaler.load_state_dict(metadata["scaler"])
@@ -111,15 +110,13 @@ def own_folder(folder: Path) -> Iterator[None]:
     lock = FileLock(folder / ".lock", timeout=0)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        lock.acquire()
+        locked = lock.acquire()
     except Timeout:
         advice = "wait for its end, or give another folder"
         raise ValueError(f"{folder} is in use by another training; {advice}") from None
     except (OSError, NotImplementedError) as error:  # the latter where nothing can be locked
         raise ValueError(f"{folder} cannot be written to: {error}") from error
-    try:
+    with locked:
         for half in folder.glob("*.safetensors.*.half"):  # of a run that was killed
             half.unlink(missing_ok=True)
         yield
-    finally:
-        lock.release()
