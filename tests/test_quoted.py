@@ -80,7 +80,7 @@ def test_a_lesson_tells_what_was_measured(stem, sentence):
 
 
 def test_every_comparison_is_stored_with_its_seeds():
-    for name, (seeds, variants) in COMPARED.items():
+    for name, (seeds, _, variants) in COMPARED.items():
         counts = {variant: len(shares) for variant, shares in MEASURED[name].items()}
         assert counts == dict.fromkeys(variants, seeds)
 
