@@ -8,11 +8,12 @@ as printed, with all their mistakes at once, or with some; A is `vit_course.chec
 import math
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
+from functools import partial
 
 import sick
 import torch
 from einops import rearrange
-from sick import CLASSES, HEADS, WIDTH, Attention, Block, Plain
+from sick import ANSWER, BEGIN, CLASSES, CUT, HEADS, LOOK, MIX, QKV, WIDTH, Block, Plain, lines
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -25,125 +26,6 @@ class Published:
     names: tuple[str, ...] = ()  # of the findings; () where making the model fails already
     reason: str = ""  # why nothing in a model can tell
     size: int | tuple[int, int] = sick.IMAGE
-
-
-def with_attention(attention: type[nn.Module]) -> type[Plain]:
-    """A model of other attention."""
-    return type("Model", (Plain,), {"attention": attention})
-
-
-def with_mix(mix: Callable) -> type[Plain]:
-    """A model whose heads mix their values otherwise."""
-    own = {"mix": lambda self, q, k, v: mix(q, k, v)}
-    return with_attention(type("Mixed", (Attention,), own))
-
-
-def with_blocks(block: Callable[[], nn.Module]) -> type[Plain]:
-    """A model of other blocks."""
-
-    def more(self):
-        self.blocks = nn.ModuleList(block() for _ in range(2))
-
-    return type("Model", (Plain,), {"more": more})
-
-
-def root_after(q, k, v):
-    energy = torch.einsum("bhqd, bhkd -> bhqk", q, k)
-    weights = F.softmax(energy, dim=-1) / WIDTH ** (1 / 2)
-    return torch.einsum("bhal, bhlv -> bhav", weights, v)
-
-
-def root_of_width(q, k, v):
-    return F.softmax(torch.einsum("bhqd, bhkd -> bhqk", q, k) / WIDTH**0.5, dim=-1) @ v
-
-
-def scale_after(q, k, v):
-    dots = torch.einsum("bhid,bhjd->bhij", q, k)
-    return torch.einsum("bhij,bhjd->bhid", dots.softmax(dim=-1) * q.shape[-1] ** -0.5, v)
-
-
-def mask_fill(q, k, v):
-    scores = q @ k.mT / math.sqrt(q.shape[-1])
-    mask = torch.ones(scores.shape[-2:], dtype=torch.bool)
-    return scores.mask_fill(~mask, torch.finfo(torch.float32).min).softmax(-1) @ v
-
-
-class Residual(nn.Module):
-    """Around a branch, as published: in place, and handing on what it is given by name."""
-
-    def __init__(self, branch: nn.Module):
-        super().__init__()
-        self.branch = branch
-
-    def forward(self, x: Tensor, **options) -> Tensor:
-        residual = x
-        x = self.branch(x, **options)
-        x += residual
-        return x
-
-
-class Masked(nn.Sequential):
-    def __init__(self):
-        super().__init__(Residual(nn.Sequential(nn.LayerNorm(WIDTH), Attention())))
-
-    def forward(self, input: Tensor) -> Tensor:
-        return self[0](input, mask=None)
-
-
-class Relu(nn.Sequential):
-    def __init__(self):
-        steps = nn.LayerNorm(WIDTH), nn.Linear(WIDTH, WIDTH), nn.ReLU()
-        super().__init__(Residual(nn.Sequential(nn.LayerNorm(WIDTH), Attention())))
-        self.append(Residual(nn.Sequential(*steps)))
-
-
-class Caller(Plain):
-    def more(self):
-        self.prepare = Residual(nn.Identity())
-
-    def forward(self, images: Tensor) -> Tensor:
-        return super().forward(self.prepare(images))
-
-
-class Reused(Plain):
-    def embed(self, images: Tensor) -> Tensor:
-        self.patches = self.patches(images)
-        return super().embed(images)
-
-
-class MeanOfAll(Plain):
-    def forward(self, images: Tensor) -> Tensor:
-        return self.head(self.norm(self.encode(self.embed(images)).mean(1)))
-
-
-class Options(Plain):
-    def __init__(self, **options):
-        super().__init__()
-        self.blocks = nn.ModuleList(Block(**options) for _ in range(2))
-
-
-class OtherRows(Attention):
-    def forward(self, x: Tensor) -> Tensor:
-        q, k, v = self.qkv(x).unflatten(-1, (HEADS, -1, 3)).permute(4, 0, 2, 1, 3)
-        return self.proj(self.mix(q, k, v).transpose(1, 2).flatten(2))
-
-
-class Count(sick.Cropped):
-    def more(self):
-        self.pos_embed = nn.Parameter(torch.randn(1, 36 * 36 // 8**2 + 1, WIDTH) * 0.02)
-
-
-class Swapped(Plain):
-    def more(self):
-        self.patches = nn.Linear(3 * 8 * 8, WIDTH)
-        self.pos_embed = nn.Parameter(torch.randn(1, 4 * 8 + 1, WIDTH) * 0.02)
-
-    def embed(self, images: Tensor) -> Tensor:
-        height, width = images.shape[-2:]
-        rows, columns = width // 8, height // 8  # for height // 8, width // 8
-        x = images.reshape(len(images), 3, rows, 8, columns, 8).permute(0, 2, 4, 3, 5, 1)
-        x = self.patches(x.reshape(len(images), rows * columns, -1))
-        return torch.cat([self.cls_token.expand(len(x), -1, -1), x], dim=1) + self.pos_embed
 
 
 # As printed, but for the mistakes whose numbers are in `mended` -----------------------------------
@@ -280,31 +162,73 @@ def but(system: type[Plain], number: int) -> Callable[[], nn.Module]:
     return lambda: system((B if system is SystemB else C) - {number})
 
 
+# Written into the plain model --------------------------------------------------------------------
+
+
+def edit(*edits: tuple[str, str], kind: str = "Plain") -> Callable[[], nn.Module]:
+    """The plain model with lines of the published one."""
+    return partial(sick.make, *edits, kind=kind)
+
+
+def edit_mix(*statements: str) -> Callable[[], nn.Module]:
+    """The plain model whose heads mix their values by these statements."""
+    return edit((f"return {MIX}", lines(*statements)))
+
+
+ROOT_AFTER = edit_mix(
+    'energy = torch.einsum("bhqd, bhkd -> bhqk", q, k)',
+    "weights = F.softmax(energy, dim=-1) / WIDTH ** (1 / 2)",
+    'return torch.einsum("bhal, bhlv -> bhav", weights, v)',
+)
+ROOT_OF_WIDTH = edit_mix(
+    'scores = torch.einsum("bhqd, bhkd -> bhqk", q, k) / WIDTH**0.5',
+    "return F.softmax(scores, dim=-1) @ v",
+)
+SCALE_AFTER = edit_mix(
+    'dots = torch.einsum("bhid,bhjd->bhij", q, k)',
+    "weights = dots.softmax(dim=-1) * q.shape[-1] ** -0.5",
+    'return torch.einsum("bhij,bhjd->bhid", weights, v)',
+)
+MASK_FILL = edit_mix(
+    "scores = q @ k.mT / math.sqrt(q.shape[-1])",
+    "mask = torch.ones(scores.shape[-2:], dtype=torch.bool)",
+    "return scores.mask_fill(~mask, torch.finfo(torch.float32).min).softmax(-1) @ v",
+)
+NO_MASK = edit((LOOK, "x = x + nn.Sequential(self.norm1, self.attn)(x, mask=None)"))
+ADDED = lines("residual = x", "x = self.mlp(self.norm2(x))", "x += residual", "return x")
+BEHIND_RELU = edit((sick.THINK, ADDED), (sick.last[0], sick.last[1].replace("GELU", "ReLU")))
+ADDED_TO_IMAGES = edit((BEGIN, lines("images += images", BEGIN)))
+REUSED = edit((BEGIN, lines("self.patches = self.patches(images)", BEGIN)))
+MEAN_OF_ALL = edit((ANSWER, "self.head(self.norm(x.mean(1)))"))
+OPTIONS = edit(("Block(self.attention)", "Block(num_classes=10)"))
+OTHER_ROWS = edit((QKV, "self.qkv(x).unflatten(-1, (HEADS, -1, 3)).permute(4, 0, 2, 1, 3)"))
+BY_AREA = edit(sick.cropped, ("(IMAGE // PATCH) ** 2", "36 * 36 // PATCH**2"))
+SWAPPED = edit((CUT, sick.SCRAMBLED["sides swapped"]), kind="ByHand")
+
 RAISED = ("forward fails",)
 AFTER = ("scale after softmax", "scale missing")
-BEHIND_RELU = ("activation last", "backward fails")
 OVERWRITTEN = ("no gradient", "norm missing", "norm unused")
 PUBLISHED = (
-    Published(1, "softmax, then divided by √D", with_mix(root_after), AFTER),
-    Published(2, "√D for √d", with_mix(root_of_width), ("scale width",)),
-    Published(3, "softmax, then × d^-0.5", with_mix(scale_after), AFTER),
-    Published(4, "mask_fill", with_mix(mask_fill), RAISED),
-    Published(5, "the mask can never arrive", with_blocks(Masked), RAISED),
-    Published(6, "x += residual behind a ReLU", with_blocks(Relu), BEHIND_RELU),
-    Published(6, "x += residual on the caller's images", Caller, ("input changed",)),
+    Published(1, "softmax, then divided by √D", ROOT_AFTER, AFTER),
+    Published(2, "√D for √d", ROOT_OF_WIDTH, ("scale width",)),
+    Published(3, "softmax, then × d^-0.5", SCALE_AFTER, AFTER),
+    Published(4, "mask_fill", MASK_FILL, RAISED),
+    Published(5, "the mask can never arrive", NO_MASK, RAISED),
+    Published(6, "x += residual behind a ReLU", BEHIND_RELU, ("activation last", "backward fails")),
+    Published(6, "x += residual on the caller's images", ADDED_TO_IMAGES, ("input changed",)),
     Published(7, "positions and cls of std 1", but(SystemB, 7), ("positions large",)),
-    Published(8, "names reused", Reused, RAISED),
-    Published(9, "the mean with cls, then the norm", MeanOfAll, reason="a choice"),
+    Published(8, "names reused", REUSED, RAISED),
+    Published(9, "the mean with cls, then the norm", MEAN_OF_ALL, reason="a choice"),
     Published(10, "a larger image is cropped", sick.Cropped, ("images cropped",)),
-    Published(11, "**options passed down", lambda: Options(num_classes=10)),
+    Published(11, "**options passed down", OPTIONS),
     Published(12, "a Linear loaded as a convolution", reason="no weights say it"),
     Published(13, "a missing *", lambda: nn.Sequential([Block(), Block()])),  # type: ignore[arg-type]
-    Published(14, "another order of qkv", with_attention(OtherRows), reason="no weights say it"),
+    Published(14, "another order of qkv", OTHER_ROWS, reason="no weights say it"),
     Published(15, "only the attention is kept", but(SystemB, 15), ("idle block", "no gradient")),
     Published(16, "the norm is overwritten", but(SystemB, 16), OVERWRITTEN),
     Published(17, "logits called as a function", but(SystemB, 17), RAISED),
-    Published(18, "patches counted by area", Count, RAISED, size=36),
-    Published(19, "the grid's sides swapped", Swapped, ("patches scrambled",), size=(32, 64)),
+    Published(18, "patches counted by area", BY_AREA, RAISED, size=36),
+    Published(19, "the grid's sides swapped", SWAPPED, ("patches scrambled",), size=(32, 64)),
     Published(20, "attention returned after dropout", but(SystemB, 20), ("returned attention",)),
     Published(21, "a print in forward", but(SystemB, 21), ("prints",)),
     Published(22, "nn.Drop", but(SystemC, 22)),
