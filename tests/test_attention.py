@@ -216,25 +216,6 @@ def test_dropout_falls_on_the_output_too_and_in_training_alone(return_attention)
     close(tokens_of(module.eval(), x, return_attention), without(x))
 
 
-# What the module refuses -------------------------------------------------------------------------
-
-
-Q = torch.zeros(2, 3, 5, 4)
-REFUSED = [
-    (lambda: scaled_dot_product_attention(Q, Q, [[1.0]]), TypeError, "v is a list, not a tensor"),
-    (lambda: scaled_dot_product_attention(Q, Q, Q, dropout=1.0), ValueError, "dropout"),
-    (lambda: MultiHeadAttention(12, 5), ValueError, "12 does not divide into 5 heads"),
-    (lambda: MultiHeadAttention(12, 3, dropout=1.0), ValueError, "dropout"),
-    (lambda: MultiHeadAttention(12, 3)(torch.zeros(2, 7, 11)), ValueError, "tokens is"),
-]
-
-
-@pytest.mark.parametrize(("wrong", "error", "message"), REFUSED)
-def test_what_does_not_fit_is_refused(wrong, error, message):
-    with pytest.raises(error, match=message):
-        wrong()
-
-
 @both_ways
 def test_a_masks_type_and_shape_are_looked_at_where_there_are_no_values_too(return_attention):
     with torch.device("meta"):

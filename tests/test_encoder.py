@@ -63,22 +63,3 @@ def test_the_encoder_runs_its_blocks_one_after_the_other_and_a_slice_is_one_of_t
             tokens, expected = block(tokens, mask), block(expected, mask, True)[0]
         assert torch.equal(blocks(x, mask), tokens)
         assert torch.equal(out, expected)
-
-
-REFUSED = [
-    (lambda: MLP(0, 20), ValueError, "embed_dim"),
-    (lambda: MLP(8, 20.0), TypeError, "hidden_dim"),
-    (lambda: MLP(8, 20, dropout=1.5), ValueError, "dropout"),
-    (lambda: EncoderBlock(12, 3, 1.3), ValueError, "mlp_ratio 1.3.*15.6.*embed_dim 12"),
-    (lambda: EncoderBlock(12, 3, norm_eps=-1e-6), ValueError, "norm_eps"),
-    *[
-        (lambda make=make: make()(torch.zeros(2, 7, 1)), ValueError, r"\(2, 7, 1\).*\(B, N, 12\)")
-        for make in (lambda: MLP(12, 48), lambda: EncoderBlock(12, 3), stack)
-    ],
-]
-
-
-@pytest.mark.parametrize(("wrong", "error", "message"), REFUSED)
-def test_what_does_not_fit_is_refused(wrong, error, message):
-    with pytest.raises(error, match=message):
-        wrong()

@@ -246,27 +246,6 @@ def test_another_head_is_new_and_all_else_is_as_it_was():
     }
 
 
-# What is refused ---------------------------------------------------------------------------------
-
-TOKENS, IMAGES = torch.zeros(2, 7, 12), torch.zeros(2, 3, 20, 16)
-KNOWN = r"no preset .*Ti/16, S/16, B/16, B/32, L/16, L/32, H/14"
-REFUSED = [
-    (lambda: pool_tokens(TOKENS, "max"), ValueError, "pool is 'max'; give 'cls' or 'mean'"),
-    (lambda: pool_tokens((TOKENS, [])), TypeError, "not a tensor"),
-    (lambda: ViT(tiny()).with_classes(-1), ValueError, "num_classes is"),
-    (lambda: ViT(tiny()).at_size(18), ValueError, "18×18"),
-    (lambda: ViT(tiny())(IMAGES), ValueError, "20×16 .*takes 16×16.*load_image.*at_size"),
-    (lambda: ViT("B/16"), TypeError, r"config is 'B/16'; give .*ViTConfig"),
-    (lambda: ViTConfig.preset("b/16"), ValueError, KNOWN),
-]
-
-
-@pytest.mark.parametrize(("wrong", "error", "message"), REFUSED)
-def test_what_cannot_be_is_refused_with_what_to_do(wrong, error, message):
-    with pytest.raises(error, match=message):
-        wrong()
-
-
 # ViTConfig ---------------------------------------------------------------------------------------
 
 
