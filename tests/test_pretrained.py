@@ -571,43 +571,30 @@ SHAS = {"main": "a" * 40, "v2": "b" * 40}
 
 
 class SmallHub(BaseHTTPRequestHandler):
-    """A hub with the models in `server.folder`; after a visit to /mute it is silent."""
+    """A hub with `server.models`, files by name; after a visit to /mute it is silent."""
 
     def log_message(self, *_):
         pass
 
-    def answer(self, code, body=b"", **headers):
-        self.send_response(code)
-        for name, value in (headers | {"Content-Length": str(len(body))}).items():
-            self.send_header(name.replace("_", "-"), value)
-        self.end_headers()
-        if self.command == "GET":
-            self.wfile.write(body)
-
     def do_GET(self):
-        server, path = self.server, self.path.split("?")[0]
+        server = self.server
         if server.mute:
             server.closing.wait()
-        server.mute = path == "/mute"
-        if match := re.fullmatch(r"/someone/(\w+/)resolve/(\w+)/(.+)", path):
-            data = (server.folder / match[1] / match[3]).read_bytes()
-            return self.answer(200, data, X_Repo_Commit=match[2], ETag=f'"{match[0]}"')
-        match = re.fullmatch(r"/api/models/someone/(\w+)(?:/(revision|tree)/(\w+))?", path)
-        revision = match[3] or "main" if match else "mute"
-        if revision not in (*SHAS, *SHAS.values()):
-            return self.answer(404, b"{}", X_Error_Code="RevisionNotFound")
-        files = list((server.folder / match[1]).iterdir())
-        content = dict(
-            id=f"someone/{match[1]}",
-            sha=SHAS.get(revision, revision),
-            siblings=[dict(rfilename=file.name) for file in files],
-        )
-        if match[2] == "tree":
-            content = [
-                dict(type="file", path=file.name, size=file.stat().st_size, oid="0" * 40)
-                for file in files
-            ]
-        return self.answer(200, json.dumps(content).encode(), Content_Type="application/json")
+        server.mute = self.path == "/mute"
+        asked = re.match(r"(?:/api/models)?/someone/(\w+)/?(\w*)/?(\w*)/?([\w.]*)", self.path)
+        repo, what, revision, file = asked.groups() if asked else ("", "", "none", "")
+        files, sha = server.models.get(repo, {}), SHAS.get(revision or "main", revision)
+        sizes = [dict(type="file", path=n, size=len(files[n]), oid="0" * 40) for n in files]
+        info = dict(id=f"someone/{repo}", sha=sha, siblings=[dict(rfilename=n) for n in files])
+        body = files[file] if file else json.dumps(sizes if what == "tree" else info).encode()
+        known = sha in SHAS.values()
+        self.send_response(200 if known else 404)
+        headers = {"Content-Length": str(len(body)), "ETag": f"{sha}-{file}", "X-Repo-Commit": sha}
+        for name, value in (headers if known else {"X-Error-Code": "RevisionNotFound"}).items():
+            self.send_header(name, value)
+        self.end_headers()
+        if known and self.command == "GET":
+            self.wfile.write(body)
 
     do_HEAD = do_GET  # noqa: N815
 
@@ -615,13 +602,12 @@ class SmallHub(BaseHTTPRequestHandler):
 @pytest.fixture
 def small_hub(tmp_path):
     server = ThreadingHTTPServer(("127.0.0.1", 0), SmallHub)
-    server.folder, server.mute, server.closing = tmp_path, False, threading.Event()
-    for name in ("vit/model.safetensors", "vit/pytorch_model.bin", "old/pytorch_model.bin"):
-        path = tmp_path / name
-        path.parent.mkdir(exist_ok=True)
-        stored(tensors_of("timm"), path)
-        path.with_name("config.json").write_text('{"model_args": {"num_heads": 2}}')
-        path.with_name("tf_model.h5").write_text("not needed")
+    server.mute, server.closing = False, threading.Event()
+    files = {"config.json": b'{"model_args": {"num_heads": 2}}', "tf_model.h5": b"not needed"}
+    for name in ("pytorch_model.bin", "model.safetensors"):
+        files[name] = stored(tensors_of("timm"), tmp_path / name).read_bytes()
+    old = {name: data for name, data in files.items() if name != "model.safetensors"}
+    server.models = {"vit": files, "old": old}
     threading.Thread(target=server.serve_forever, daemon=True).start()
     yield f"http://127.0.0.1:{server.server_port}"
     server.closing.set()
