@@ -1,21 +1,16 @@
-"""The mistakes of published ViT tutorials that a model can carry, as they were published.
+"""The mistakes of published ViT tutorials that a model can carry, as edits of the plain model.
 
 Each stands in `PUBLISHED` under its number in the course's list of them, with the findings by which
-the doctor names it, or with the reason why nothing in a model can tell. Models B and C can be made
-as printed, with all their mistakes at once, or with some; A is `vit_course.checks.as_published`.
+the doctor names it, or with the reason why nothing in a model can tell.
 """
 
-import math
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
 import sick
-import torch
-from einops import rearrange
-from sick import ANSWER, BEGIN, CLASSES, CUT, HEADS, LOOK, MIX, QKV, WIDTH, Block, Plain, lines
-from torch import Tensor, nn
-from torch.nn import functional as F
+from sick import ANSWER, BEGIN, CUT, ENCODE, LOOK, MIX, QKV, Block, encode, end, lines
+from torch import nn
 
 
 @dataclass(frozen=True)
@@ -26,143 +21,6 @@ class Published:
     names: tuple[str, ...] = ()  # of the findings; () where making the model fails already
     reason: str = ""  # why nothing in a model can tell
     size: int | tuple[int, int] = sick.IMAGE
-
-
-# As printed, but for the mistakes whose numbers are in `mended` -----------------------------------
-
-
-class ProjectAttention(nn.Module):
-    """Queries, keys and values apart; the keys lie transposed; dropout on the weights."""
-
-    def __init__(self, mended: Collection[int]):
-        super().__init__()
-        self.mended, self.dropout = mended, nn.Dropout(0.2)
-        parts = (nn.Linear(WIDTH, WIDTH) for _ in range(4))
-        self.queries, self.keys, self.values, self.proj = parts
-
-    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        q = rearrange(self.queries(x), "b n (h d) -> b h n d", h=3)
-        k = rearrange(self.keys(x), "b n (h d) -> b h d n", h=3)
-        v = rearrange(self.values(x), "b n (h d) -> b h n d", h=3)
-        weights = (q @ k / math.sqrt(q.shape[-1])).softmax(-1)
-        dropped = self.dropout(weights)
-        mixed = self.proj(rearrange(dropped @ v, "b h n d -> b n (h d)"))
-        return mixed, weights if 20 in self.mended else dropped
-
-
-class ProjectBlock(Block):
-    def __init__(self, mended: Collection[int]):
-        super().__init__(lambda: ProjectAttention(mended))
-        self.mended, self.mlp[1] = mended, nn.Sequential(nn.ReLU(), nn.Dropout(0.2))
-
-    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        x2 = self.norm1(x)
-        change, weights = self.attn(F.gelu(x2 if 16 in self.mended else x))
-        x = x + change
-        x2 = self.norm2(x)
-        return x + self.mlp(F.gelu(x2 if 16 in self.mended else x)), weights
-
-
-class SystemB(Plain):
-    """A course project's: the head reads the norm of the mean of all tokens."""
-
-    def __init__(self, mended: Collection[int] = ()):
-        self.mended = mended
-        super().__init__()
-
-    def more(self):
-        count = (32 // 8) ** 2 if 18 in self.mended else 32 * 32 // 8**2
-        start = 0.02 if 7 in self.mended else 1.0
-        self.patches = nn.Linear(3 * 8 * 8, WIDTH)
-        self.cls_token = nn.Parameter(torch.randn(1, 1, WIDTH) * start)
-        self.pos_embed = nn.Parameter(torch.randn(1, count + 1, WIDTH) * start)
-        self.blocks = nn.ModuleList(ProjectBlock(self.mended) for _ in range(2))
-
-    def forward(self, images: Tensor) -> tuple[Tensor, list[Tensor]]:
-        swapped, right = "b c (w s) (h z) -> b (w h) (s z c)", "b c (h s) (w z) -> b (h w) (s z c)"
-        x = self.patches(rearrange(images, right if 19 in self.mended else swapped, s=8, z=8))
-        x = torch.cat([self.cls_token.expand(len(x), -1, -1), x], dim=1) + self.pos_embed
-        if 21 not in self.mended:
-            print(x.shape)
-        maps = []
-        for block in self.blocks:
-            tokens, weights = block(x)
-            x = tokens if 15 in self.mended else x
-            maps.append(weights)
-        logits = self.head(self.norm(x.mean(1)))
-        return logits if 17 in self.mended else logits(8, 1000), maps
-
-
-class FaceAttention(nn.Module):
-    def __init__(self, mended: Collection[int], qk_scale: float | None = None):
-        super().__init__()
-        self.mended, self.proj = mended, nn.Linear(WIDTH, WIDTH)
-        self.qkv = nn.Linear(WIDTH, 3 * WIDTH, bias=False)
-        given = qk_scale is not None if 28 in mended else bool(qk_scale)
-        self.scale = qk_scale if given else (WIDTH // HEADS) ** -0.5
-
-    def forward(self, x: Tensor) -> Tensor:
-        qkv = self.qkv(x).unflatten(-1, (3, HEADS, -1)).permute(2, 0, 3, 1, 4)
-        with torch.autocast(x.device.type if 27 in self.mended else "cuda", enabled=False):
-            q, k, v = qkv if 0 in self.mended else qkv.float()
-            mixed = (q @ k.mT * self.scale).softmax(-1) @ v
-        return self.proj(mixed.transpose(1, 2).flatten(2))
-
-
-class FaceBlock(Block):
-    def __init__(self, mended: Collection[int], norm: Callable[[], nn.Module]):
-        super().__init__(lambda: FaceAttention(mended))
-        self.norm1, self.norm2, self.mlp[1] = norm(), norm(), nn.ReLU6()
-        drop = nn.Dropout if 22 in mended else nn.Drop  # type: ignore[attr-defined]
-        self.mlp.append(drop(0.0))
-
-
-class SystemC(Plain):
-    """For faces: no cls, masking in training; its .float(), which has no number, is 0 here."""
-
-    def __init__(self, mended: Collection[int] = ()):
-        self.mended, self.mask_ratio = mended, 0.75
-        super().__init__()
-
-    def more(self):
-        del self.cls_token
-        norm = (lambda: nn.LayerNorm(WIDTH)) if 25 in self.mended else lambda: nn.BatchNorm1d(16)
-        self.pos_embed = nn.Parameter(torch.randn(1, 16, WIDTH) * 0.02)
-        self.mask_token = nn.Parameter(torch.randn(1, 1, WIDTH) * 0.02)
-        self.blocks = nn.ModuleList(FaceBlock(self.mended, norm) for _ in range(2))
-        self.norm, self.head = norm(), nn.Sequential()
-        for inputs, outputs in ((16 * WIDTH, WIDTH), (WIDTH, CLASSES)):
-            self.head.append(nn.Linear(inputs, outputs, bias=False))
-            self.head.append(nn.BatchNorm1d(outputs, eps=2e-5))
-
-    def masked(self, x: Tensor, ratio: float = 0.1) -> tuple[Tensor, Tensor]:
-        kept = (round if 24 in self.mended else int)(x.shape[1] * (1 - ratio))
-        order = torch.rand(x.shape[:2], device=x.device).argsort(1)
-        return x.take_along_dim(order[:, :kept, None], 1), order.argsort(1)
-
-    def forward(self, images: Tensor) -> Tensor:
-        self.check(images)
-        x, order = self.patches(images).flatten(2).mT + self.pos_embed, None
-        if self.training:
-            x, order = self.masked(x, self.mask_ratio) if 23 in self.mended else self.masked(x)
-        x = self.encode(x)
-        x = self.norm(x if 0 in self.mended else x.float())
-        if order is not None:
-            gaps = self.mask_token.expand(len(x), 16 - x.shape[1], -1)
-            x = torch.cat([x, gaps], dim=1).take_along_dim(order[..., None], 1)
-        return self.head(x.flatten(1))
-
-
-# The mistakes of each; C's .float(), which has no number, is 0.
-B, C = {7, 15, 16, 17, 18, 19, 20, 21}, {22, 23, 24, 25, 26, 27, 28, 0}
-
-
-def but(system: type[Plain], number: int) -> Callable[[], nn.Module]:
-    """B or C with this mistake alone."""
-    return lambda: system((B if system is SystemB else C) - {number})
-
-
-# Written into the plain model --------------------------------------------------------------------
 
 
 def edit(*edits: tuple[str, str], kind: str = "Plain") -> Callable[[], nn.Module]:
@@ -205,6 +63,21 @@ OTHER_ROWS = edit((QKV, "self.qkv(x).unflatten(-1, (HEADS, -1, 3)).permute(4, 0,
 BY_AREA = edit(sick.cropped, ("(IMAGE // PATCH) ** 2", "36 * 36 // PATCH**2"))
 SWAPPED = edit((CUT, sick.SCRAMBLED["sides swapped"]), kind="ByHand")
 
+LOUD = edit(end("nn.init.normal_(self.pos_embed)", "nn.init.normal_(self.cls_token)"))
+MAPS_ALONE = edit(sick.idle, sick.mean)
+CALLED = edit((ANSWER, f"{ANSWER}(8, 1000)"))
+DROPPED = edit(end("self.last = Attention()"), (f"return {ANSWER}", sick.RETURNED))
+PRINTS = edit((BEGIN, lines(BEGIN, "print(x.shape)")))
+DROP = edit(("nn.GELU()", "nn.GELU(), nn.Drop(0.0)"))
+OTHER_RATIO = edit(encode("x[:, : round(17 * (1 - 0.1))] if self.training else x"))
+CUT_OFF = edit(encode("x[:, : int(17 * (1 - 0.75))] if self.training else x"))
+NORM_OF_TOKENS = edit(end("self.over = nn.BatchNorm1d(17)"), sick.masked)
+NORM_OF_LOGITS = edit(
+    (f"return {ANSWER}", f"return self.over({ANSWER})"), end("self.over = nn.BatchNorm1d(CLASSES)")
+)
+FOR_CUDA = edit((f"x = {ENCODE}", sick.for_cuda))
+OR_ROOT = edit((MIX, "(q @ k.mT * (None or q.shape[-1] ** -0.5)).softmax(-1) @ v"))
+
 RAISED = ("forward fails",)
 AFTER = ("scale after softmax", "scale missing")
 OVERWRITTEN = ("no gradient", "norm missing", "norm unused")
@@ -216,7 +89,7 @@ PUBLISHED = (
     Published(5, "the mask can never arrive", NO_MASK, RAISED),
     Published(6, "x += residual behind a ReLU", BEHIND_RELU, ("activation last", "backward fails")),
     Published(6, "x += residual on the caller's images", ADDED_TO_IMAGES, ("input changed",)),
-    Published(7, "positions and cls of std 1", but(SystemB, 7), ("positions large",)),
+    Published(7, "positions and cls of std 1", LOUD, ("positions large",)),
     Published(8, "names reused", REUSED, RAISED),
     Published(9, "the mean with cls, then the norm", MEAN_OF_ALL, reason="a choice"),
     Published(10, "a larger image is cropped", sick.Cropped, ("images cropped",)),
@@ -224,20 +97,20 @@ PUBLISHED = (
     Published(12, "a Linear loaded as a convolution", reason="no weights say it"),
     Published(13, "a missing *", lambda: nn.Sequential([Block(), Block()])),  # type: ignore[arg-type]
     Published(14, "another order of qkv", OTHER_ROWS, reason="no weights say it"),
-    Published(15, "only the attention is kept", but(SystemB, 15), ("idle block", "no gradient")),
-    Published(16, "the norm is overwritten", but(SystemB, 16), OVERWRITTEN),
-    Published(17, "logits called as a function", but(SystemB, 17), RAISED),
+    Published(15, "only the attention is kept", MAPS_ALONE, ("idle block", "no gradient")),
+    Published(16, "the norm is overwritten", edit(sick.thrown_away), OVERWRITTEN),
+    Published(17, "logits called as a function", CALLED, RAISED),
     Published(18, "patches counted by area", BY_AREA, RAISED, size=36),
     Published(19, "the grid's sides swapped", SWAPPED, ("patches scrambled",), size=(32, 64)),
-    Published(20, "attention returned after dropout", but(SystemB, 20), ("returned attention",)),
-    Published(21, "a print in forward", but(SystemB, 21), ("prints",)),
-    Published(22, "nn.Drop", but(SystemC, 22)),
-    Published(23, "the mask ratio is not passed on", but(SystemC, 23), reason="nothing says it"),
-    Published(24, "int(n * (1 - ratio))", but(SystemC, 24), reason="nothing says it"),
-    Published(25, "batch norm over masked tokens", but(SystemC, 25), ("training fails",)),
-    Published(26, "batch norm and a batch of 1", but(SystemC, 26), reason="sound from 2 images on"),
-    Published(27, "autocast for cuda", but(SystemC, 27), ("device fixed",)),
-    Published(28, "qk_scale or d**-0.5", but(SystemC, 28), reason="the scale is right"),
+    Published(20, "attention returned after dropout", DROPPED, ("returned attention",)),
+    Published(21, "a print in forward", PRINTS, ("prints",)),
+    Published(22, "nn.Drop", DROP),
+    Published(23, "the mask ratio is not passed on", OTHER_RATIO, reason="nothing says it"),
+    Published(24, "int(n * (1 - ratio))", CUT_OFF, reason="nothing says it"),
+    Published(25, "batch norm over masked tokens", NORM_OF_TOKENS, ("training fails",)),
+    Published(26, "batch norm and a batch of 1", NORM_OF_LOGITS, reason="sound from 2 images on"),
+    Published(27, "autocast for cuda", FOR_CUDA, ("device fixed",)),
+    Published(28, "qk_scale or d**-0.5", OR_ROOT, reason="the scale is right"),
     Published(29, "one position for all tokens", sick.OnePosition, ("no positions",)),
     Published(30, "masked tokens all alike", reason="the head reads cls"),
     Published(31, "FLOPs of two products alone", reason="a count beside the model"),
