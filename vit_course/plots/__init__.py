@@ -25,7 +25,6 @@ from .figures import (
     mark_patches,
     matrices,
     matrix,
-    new_axes,
     picture,
     sharp,
 )

@@ -26,10 +26,10 @@ from .figures import (
 SIGNED = "PuOr"  # numbers of either sign: orange below zero, white at zero, purple above
 
 
-def _crisp(ax: Any) -> None:
-    """Let the pixels of a drawn image be squares of one colour: true to it, and half the bytes."""
-    for image in ax.images:
-        image.set_interpolation("nearest")
+def _crisp(image: Tensor, ax: Any) -> None:
+    """Show an image with pixels that are squares of one colour: true to it, and half the bytes."""
+    picture(image, ax=ax)
+    ax.images[0].set_interpolation("nearest")
 
 
 def pictures(named: dict[str, Tensor], height: float = 2.2) -> None:
@@ -43,8 +43,7 @@ def pictures(named: dict[str, Tensor], height: float = 2.2) -> None:
     size = (round(sum(widths) * height + 0.15 * len(named), 1), height + 0.4)
     axes = panels(1, len(named), *size, width_ratios=widths)[0]
     for (name, image), ax in zip(named.items(), axes, strict=True):
-        picture(image, ax=ax)
-        _crisp(ax)
+        _crisp(image, ax)
         ax.set_title(name, size=10)
 
 
@@ -87,8 +86,8 @@ def close_up(image: Tensor, top: int, left: int, side: int) -> None:
     """
     part = image[:, top : top + side, left : left + side]
     axes = panels(1, 3, 9.4, 3.1)[0]
-    picture(image, "the photo", axes[0])
-    _crisp(axes[0])
+    _crisp(image, axes[0])
+    axes[0].set_title("the photo")
     pixel_frame(axes[0], top, left, side, side)
     _tile(part, f"{side}×{side} pixels of it", axes[1])
     matrix(part[0], "their red", limits=(0, 1), ax=axes[2])
@@ -144,12 +143,10 @@ def template_products(patch: Tensor, templates: dict[str, Tensor], patch_size: i
     for (name, template), row in zip(templates.items(), axes, strict=True):
         _tile((tiled(patch) + 1) / 2, "the patch", row[0])
         _tile((tiled(template) / largest + 1) / 2, f"times “{name}”", row[1])
+        title = f"the products: sum {products[name].sum():.0f}".replace("-", "−")
         row[2].imshow(products[name].numpy(), cmap=SIGNED, vmin=-limit, vmax=limit)
-        total = f"{products[name].sum():.0f}".replace("-", "−")
-        row[2].set_title(f"the products: sum {total}")
-        row[2].set(xticks=(), yticks=())
-    last = axes[-1, 2]
-    last.figure.colorbar(last.images[0], ax=axes[:, 2].tolist(), shrink=0.8)
+        row[2].set(title=title, xticks=(), yticks=())
+    axes[0, 0].figure.colorbar(axes[0, 2].images[0], ax=axes[:, 2].tolist(), shrink=0.8)
 
 
 def template_grid(named: dict[str, Tensor], columns: int = 16) -> None:
@@ -167,8 +164,7 @@ def template_grid(named: dict[str, Tensor], columns: int = 16) -> None:
         k, channels, side, _ = templates.shape
         sheet = torch.ones(columns * count, channels, side + 1, side + 1)  # a white gap each
         sheet[:k, :, :side, :side] = (templates.detach().cpu() / largest + 1) / 2
-        picture(rearrange(sheet, "(i j) c h w -> c (i h) (j w)", j=columns), ax=ax)
-        _crisp(ax)
+        _crisp(rearrange(sheet, "(i j) c h w -> c (i h) (j w)", j=columns), ax)
         ax.set_title(name, size=10, loc="left")
 
 

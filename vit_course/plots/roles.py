@@ -41,10 +41,11 @@ def soft_lookup(query: Tensor, keys: Tensor, values: Tensor, weights: Tensor) ->
         weights: (3,), of sum 1; a value's dot is as large as its weight.
     """
     left, right = panels(1, 2, 8.4, 3.8)[0]
+    thin, thick = dict(color=KEY, width=1.5, headwidth=8), dict(color=QUERY, width=3, headwidth=10)
     for name, key in zip("ABC", keys.tolist(), strict=True):
-        left.annotate("", key, (0, 0), arrowprops=dict(color=KEY, width=1.5, headwidth=8))
+        left.annotate("", key, (0, 0), arrowprops=thin)
         left.text(key[0] + 0.06, key[1] + 0.04, f"key {name}", color=INK)
-    left.annotate("", query.tolist(), (0, 0), arrowprops=dict(color=QUERY, width=3, headwidth=10))
+    left.annotate("", query.tolist(), (0, 0), arrowprops=thick)
     left.text(query[0] + 0.08, query[1] - 0.1, "query", color=QUERY, weight="bold")
     ends = torch.cat([torch.zeros(1, 2), keys, query[None]])
     (low, bottom), (high, top) = ends.min(0).values.tolist(), ends.max(0).values.tolist()
@@ -58,10 +59,8 @@ def soft_lookup(query: Tensor, keys: Tensor, values: Tensor, weights: Tensor) ->
         right.annotate(text, value, (12, 12), textcoords="offset points", va="center")
     mixture = (weights @ values).tolist()
     right.scatter(*mixture, s=160, marker="*", color=QUERY, zorder=3)
-    right.annotate(
-        "read", mixture, (-10, -4), textcoords="offset points", ha="right", color=QUERY,
-        weight="bold",
-    )  # fmt: skip
+    bold = dict(color=QUERY, weight="bold")
+    right.annotate("read", mixture, (-10, -4), textcoords="offset points", ha="right", **bold)
     right.set(title="read")
     right.margins(0.15, 0.15)
     right.set_xlim(right=right.get_xlim()[1] + 0.3 * float(values[:, 0].max() - values[:, 0].min()))
@@ -115,9 +114,8 @@ def possible_reads(values: Tensor, points: dict[str, Tensor]) -> None:
     ax.plot(*values.T.tolist(), "o-", color=VALUE, label="all mixtures of A and B")
     for name, value in zip("AB", values.tolist(), strict=True):
         ax.annotate(f"value {name}", value, (0, -18), textcoords="offset points", ha="center")
-    for (name, point), marker, colour in zip(
-        points.items(), ("s", "*", "^"), (KEY, QUERY, PATCH), strict=False
-    ):
+    looks = (("s", KEY), ("*", QUERY), ("^", PATCH))
+    for (name, point), (marker, colour) in zip(points.items(), looks, strict=False):
         ax.plot(*point.tolist(), marker, color=colour, markersize=13, label=name, linestyle="")
     ax.margins(0.2, 0.3)
     ax.set(xlabel="first number", ylabel="second number")
@@ -153,39 +151,35 @@ def heads_cut(tokens: Tensor, num_heads: int) -> None:
         num_heads: divides D.
     """
     count, width = tokens.shape
-    d = width // num_heads
+    d, left = width // num_heads, 0.0
     ax = new_axes(9.6, 3.0)
-    gap, step, between = 0.7, 0.35, 2.6
     thick = {"fill": False, "edgecolor": INK, "lw": 2.2}  # a frame about what stands together
-    second = width + between
-    third = second + width + (num_heads - 1) * gap + between
-    stages = {  # of each step: its title, where it begins, how far its heads stand apart
-        "(B, N, D)": ("tokens", 0.0, 0.0),
-        "(B, N, h, d)": ("1. cut the width", second, gap),
-        "(B, h, N, d)": ("2. heads come before tokens", third, gap + 0.5),
+    stages = {  # of each step: its title, how far its heads stand apart
+        "(B, N, D)": ("tokens", 0.0),
+        "(B, N, h, d)": ("1. cut the width", 0.7),
+        "(B, h, N, d)": ("2. heads come before tokens", 1.2),
     }
-    for shape, (title, left, apart) in stages.items():
-        middle = left + (width + (num_heads - 1) * apart) / 2
-        ax.text(middle, -1.35, title, ha="center", size=11)
-        ax.text(middle, count + 0.55, shape, ha="center", size=11, weight="bold")
-        for head in range(num_heads):
-            columns = slice(head * d, (head + 1) * d)
+    for step, (shape, (title, apart)) in enumerate(stages.items()):
+        across = width + (num_heads - 1) * apart
+        ax.text(left + across / 2, -1.35, title, ha="center", size=11)
+        ax.text(left + across / 2, count + 0.55, shape, ha="center", size=11, weight="bold")
+        for head, part in enumerate(tokens.split(d, dim=1)):
             x = left + head * (d + apart)
-            _sheet(ax, x + step, -step, tokens[:, columns], head, numbers=False)
-            _sheet(ax, x, 0, tokens[:, columns], head)
-            if apart:
+            _sheet(ax, x + 0.35, -0.35, part, head, numbers=False)
+            _sheet(ax, x, 0, part, head)
+            if step:
                 ax.text(x + d / 2, -0.5, f"head {head}", ha="center", size=9, color=INK)
-            if apart > gap:
+            if step == 2:
                 rectangle(ax, x, 0, d, count, **thick)
-        if left == second:
+        if step == 1:
             for row in range(count):
-                rectangle(ax, left, row, width + (num_heads - 1) * gap, 1, **thick)
-        if left:
+                rectangle(ax, left, row, across, 1, **thick)
+        if step:
             arrow = dict(arrowstyle="-|>", color=INK, lw=1.4)
             ax.annotate("", (left - 0.5, count / 2), (left - 1.7, count / 2), arrowprops=arrow)
+        left += across + 2.6
     ax.text(-0.25, count / 2, "N tokens", rotation=90, ha="right", va="center", size=9)
-    ends = third + width + (num_heads - 1) * (gap + 0.5)
-    ax.set(xlim=(-1.0, ends + 0.8), ylim=(count + 1.0, -1.7), aspect="equal")
+    ax.set(xlim=(-1.0, left - 1.8), ylim=(count + 1.0, -1.7), aspect="equal")
     ax.axis("off")
 
 

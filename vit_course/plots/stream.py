@@ -19,6 +19,7 @@ from .figures import (
     panels,
     picture,
     rounded,
+    write_numbers,
 )
 
 GREY = "#777777"
@@ -53,7 +54,7 @@ def residual_road(norm: str = "branch", title: str = "", ax: Any = None) -> None
     for start, name, note in ((0.6, "attention", "look around"), (6.1, "MLP", "think alone")):
         _branch(ax, start, name, note, norm == "branch")
         if norm == "road":
-            _plate(ax, start + 4.75, 0, "norm", dark=True, width=0.95)
+            _plate(ax, start + 4.75, 0, "norm", 0.95)
     ax.set_title(title, loc="left", size=10)
 
 
@@ -66,17 +67,17 @@ def _branch(ax: Any, start: float, name: str, note: str, normed: bool) -> None:
     ax.annotate("", (end, -0.22), (end, -BRANCH - 0.02), arrowprops=tip)
     ax.plot(start, 0, "o", color=INK, markersize=5, zorder=4)
     if normed:
-        _plate(ax, start + 0.85, -BRANCH, "norm", dark=True, width=0.95)
+        _plate(ax, start + 0.85, -BRANCH, "norm", 0.95)
     middle = start + (2.4 if normed else 1.95)
-    _plate(ax, middle, -BRANCH, name, dark=False, width=1.75)
+    _plate(ax, middle, -BRANCH, name, 1.75)
     ax.text(middle, -BRANCH + 0.42, note, ha="center", va="bottom", size=8, color=GREY)
     circle = dict(boxstyle="circle,pad=0.22", facecolor="white", edgecolor=INK)
     ax.text(end, 0, "+", ha="center", va="center", size=11, bbox=circle, zorder=5)
 
 
-def _plate(ax: Any, x: float, y: float, text: str, dark: bool, width: float) -> None:
-    """Draw a box with a text in it, round (x, y)."""
-    face, ink = (INK, "white") if dark else (PAPER, INK)
+def _plate(ax: Any, x: float, y: float, text: str, width: float) -> None:
+    """Draw a box with a text in it, round (x, y); a norm's is dark."""
+    face, ink = (INK, "white") if text == "norm" else (PAPER, INK)
     rounded(ax, x - width / 2, y - 0.3, width, 0.6, 0.12, facecolor=face, edgecolor=INK, zorder=5)
     ax.text(x, y, text, ha="center", va="center", color=ink, size=9, zorder=6)
 
@@ -122,11 +123,7 @@ def reading(image: Tensor, guesses: Tensor) -> None:
     left.set_xlabel("the picture")
     values = guesses.detach().cpu()
     right.imshow(values.numpy(), cmap=WEIGHTS, vmin=0, vmax=1, aspect="auto")
-    for i in range(stages):
-        for j in range(classes):
-            ink = "white" if values[i, j] <= 0.5 else "black"
-            text = f"{values[i, j]:.2f}".removeprefix("0")
-            right.text(j, i, text, ha="center", va="center", color=ink, size=8)
+    write_numbers(right, values, lambda share: f"{share:.2f}".removeprefix("0"), middle=0.5)
     names = ["at the start", "after 1 block", *(f"after {i} blocks" for i in range(2, stages))]
     right.set_yticks(range(stages), names[:stages])
     right.set_xticks(range(classes))
@@ -142,13 +139,11 @@ def silenced(names: Sequence[str], shares: Mapping[str, Sequence[float]]) -> Non
     """
     ax = new_axes(8, 0.3 * len(names) + 1.2)
     looks = (("o", "white", INK), ("o", PATCH, PATCH), ("D", CLS, INK))
-    for (label, values), (marker, face, edge) in zip(shares.items(), looks, strict=False):
-        percent = [100 * value for value in values]
-        rows = range(len(names))
-        ax.plot(percent, rows, marker, mfc=face, mec=edge, markersize=7, label=label, zorder=3)
-    for row, values in enumerate(zip(*shares.values(), strict=True)):
-        ends = [100 * min(values), 100 * max(values)]
-        ax.plot(ends, [row, row], color=FAINT, lw=1.2, zorder=1)
+    percent = 100 * torch.tensor([*shares.values()], dtype=torch.float64)
+    for label, values, (marker, face, edge) in zip(shares, percent, looks, strict=False):
+        look = dict(mfc=face, mec=edge, markersize=7, zorder=3)
+        ax.plot(values, range(len(names)), marker, label=label, **look)
+    ax.hlines(range(len(names)), percent.amin(0), percent.amax(0), color=FAINT, lw=1.2, zorder=1)
     ax.set_yticks(range(len(names)), names)
     ax.tick_params(axis="y", length=0)
     ax.set(xlabel="right answers in %", ylim=(len(names) - 0.5, -0.5))
@@ -242,22 +237,17 @@ def drawing_read(image: Tensor, looks: Tensor, shares: Tensor) -> None:
     for number in range(1, side):
         for line in (left.axhline, left.axvline):
             line(number * patch - 0.5, color=PATCH, linewidth=0.6)
-    middle.imshow(looks.cpu().view(side, side).numpy(), cmap=WEIGHTS, vmin=0)
-    for number, look in enumerate(looks.tolist()):
-        ink = "white" if look <= 0.5 * looks.max() else "black"
-        row, column = divmod(number, side)
-        middle.text(column, row, f"{look:.0%}", ha="center", va="center", color=ink, size=8)
+    table = looks.cpu().view(side, side)
+    middle.imshow(table.numpy(), cmap=WEIGHTS, vmin=0)
+    write_numbers(middle, table, "{:.0%}".format, 0.5 * table.max().item())
     for ax, title in ((left, "the drawing"), (middle, "where cls looks")):
         ax.set(xticks=[], yticks=[])
         ax.set_title(title, size=10)
-    values = shares.tolist()
-    best = values.index(max(values))
-    colours = [CLS if i == best else GREY for i in range(len(values))]
-    right.bar(range(len(values)), values, color=colours)
-    right.annotate(
-        f"{values[best]:.0%}", (best, values[best]), (0, 3), textcoords="offset points",
-        ha="center", size=9,
-    )  # fmt: skip
+    values, best = shares.tolist(), int(shares.argmax())
+    bars = right.bar(range(len(values)), values, color=GREY)
+    bars[best].set_facecolor(CLS)
+    above = dict(xytext=(0, 3), textcoords="offset points")
+    right.annotate(f"{values[best]:.0%}", (best, values[best]), **above, ha="center", size=9)
     right.set_xticks(range(len(values)))
     right.set(ylim=(0, 1.12), yticks=[0, 0.5, 1], xlabel="digit")
     right.set_title("the answer", size=10)
