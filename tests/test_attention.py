@@ -47,9 +47,6 @@ def test_large_scores_do_not_overflow_and_there_may_be_fewer_queries_than_keys()
     close(mixed, F.scaled_dot_product_attention(q * 1e4, k * 1e4, v)[:, :, :2])
 
 
-# Masks -------------------------------------------------------------------------------------------
-
-
 # Dropout -----------------------------------------------------------------------------------------
 
 
