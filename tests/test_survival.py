@@ -94,16 +94,6 @@ def test_a_copy_without_parameters_is_not_asked_for_their_type(model, images):
     assert torch.equal(copy_of_it(images), embed(images))
 
 
-def test_on_the_meta_device_shapes_alone_go_through():
-    with torch.device("meta"):
-        model = ViT(ViTConfig(**TINY))
-        assert model(torch.empty(2, 3, 16, 16)).shape == (2, 5)
-        x, mask = torch.empty(2, 17, 12), torch.empty(17, 17, dtype=torch.bool)
-        out, weights = model.blocks(x, mask, return_attention=True)
-        assert model.blocks(x, mask).shape == out.shape == (2, 17, 12)
-    assert [w.shape for w in weights] == [(2, 3, 17, 17)] * 4
-
-
 def test_channels_last(model, images):
     wanted = model(images)
     close(model(images.to(memory_format=torch.channels_last)), wanted)
