@@ -7,7 +7,6 @@ the same seeds, whose number was fixed before the first was trained.
 
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -231,11 +230,11 @@ def plan() -> dict[str, dict[str, Callable[[int], float]]]:
     }
 
 
-def main(file: Path = FILE) -> None:
+def main() -> None:
     """Measure what the file lacks, and store each variant when it is there."""
     torch.set_num_threads(1)
     few, val, test = parts()
-    learning: dict[str, Any] = stored(file).get("learning", {}) | {
+    learning: dict[str, Any] = stored(FILE).get("learning", {}) | {
         "made": machine(),
         "neighbour": {"few": nearest_neighbour(few, val), "more": nearest_neighbour(val, test)},
     }
@@ -245,7 +244,7 @@ def main(file: Path = FILE) -> None:
             if len(shares.get(name, [])) != len(SEEDS):
                 shares[name] = [measure(seed) for seed in SEEDS]
                 print(table, name, shares[name], flush=True)
-                store(file, learning=learning)
+                store(FILE, learning=learning)
 
 
 if __name__ == "__main__":

@@ -121,8 +121,6 @@ EACH = (5, 20)  # pictures of each thing
 EPOCHS, BATCH = 20, 16
 RATES = (2e-4, 5e-4, 1e-3, 2e-3)
 TESTED = 600
-
-
 WAYS = {  # how few pictures are used: whose weights it begins with, epochs
     "from scratch": ("", EPOCHS),
     "from scratch, 5 times as long": ("", 5 * EPOCHS),
