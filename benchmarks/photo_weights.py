@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from sklearn.datasets import load_digits, load_sample_image
+from sklearn.datasets import load_sample_image
 from sklearn.metrics import classification_report, confusion_matrix
 from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
@@ -77,10 +77,9 @@ def strangers() -> dict[str, list[Tensor]]:
         name: torch.from_numpy(load_sample_image(f"{name}.jpg").copy()).permute(2, 0, 1) / 255
         for name in ("china", "flower")
     } | {"grace_hopper": load_image(sample_photo(), None)}
-    digits = 1 - torch.from_numpy(load_digits().images).float() / 16  # (n, 8, 8), dark on white
     noise = torch.rand(1000, 3, SIZE, SIZE, generator=torch.Generator().manual_seed(0))
     pictures = {f"tiles of {name}": tiles(photo) for name, photo in photos.items()}
-    return pictures | {"digits": [*digits[:, None].expand(-1, 3, -1, -1)], "noise": [*noise]}
+    return pictures | {"noise": [*noise]}
 
 
 def on_others(loaded: Loaded) -> dict[str, Any]:
@@ -92,7 +91,6 @@ def on_others(loaded: Loaded) -> dict[str, Any]:
         counts = zip(loaded.classes, answers.bincount(minlength=10).tolist(), strict=True)
         results[name] = {
             "pictures": len(pictures),
-            "mean_share": largest.mean().item(),
             "sure": int((largest >= 0.9).sum()),
             "taken_for": {label: count for label, count in counts if count},
         }

@@ -26,11 +26,6 @@ def torch_layer(dim, heads, hidden, eps=1e-6):
     return nn.TransformerEncoderLayer(dim, heads, hidden, layer_norm_eps=eps, **options)
 
 
-def stack(depth=3, **options):
-    """An encoder of blocks of width 12 with 3 heads."""
-    return Encoder(EncoderBlock(12, 3, **options) for _ in range(depth))
-
-
 def test_the_mlps_dropout_is_for_training_alone():
     mlp, x = MLP(32, 64, dropout=0.5), torch.randn(2, 40, 32)
     assert (mlp.train()(x) == 0).float().mean().item() == pytest.approx(0.5, abs=0.05)
@@ -51,7 +46,8 @@ def test_the_block_equals_torchs_pre_norm_layer(dim, heads, ratio, masked):
 
 
 def test_the_encoder_runs_its_blocks_one_after_the_other_and_a_slice_is_one_of_them():
-    encoder, x, mask = shake(stack(4)), torch.randn(2, 7, 12), some_mask(7, 7)
+    encoder = shake(Encoder(EncoderBlock(12, 3) for _ in range(4)))
+    x, mask = torch.randn(2, 7, 12), some_mask(7, 7)
     short = encoder[::2]
     assert type(short) is Encoder
     assert list(short) == list(encoder)[::2]

@@ -10,11 +10,6 @@ from vit_steps.variants import EinopsViT
 SIZES = dict(patch_size=4, num_classes=5, embed_dim=24, depth=3, num_heads=2, in_channels=2)
 
 
-def some_attention(depth=3, b=2, h=2, n=7):
-    """Weights of several blocks: positive, rows sum to 1, far from even."""
-    return [(2 * torch.randn(b, h, n, n)).softmax(dim=-1) for _ in range(depth)]
-
-
 def small_vit(image_size=(8, 12), kind=ViT, **changes):
     """A ViT whose images are 2×3 patches, with weights large enough for its answers to differ."""
     model = kind(ViTConfig(image_size=image_size, **{**SIZES, **changes})).eval()
@@ -28,7 +23,7 @@ def small_vit(image_size=(8, 12), kind=ViT, **changes):
 
 
 def test_rollout_is_what_reaches_each_token_half_of_it_past_each_block():
-    attention = some_attention()
+    attention = [(2 * torch.randn(2, 2, 7, 7)).softmax(dim=-1) for _ in range(3)]  # far from even
     for image, actual in enumerate(maps.rollout(attention)):
         flow = torch.eye(7)
         for weights in attention:

@@ -22,10 +22,6 @@ def tiny(**changes):
     return ViTConfig(**(TINY | changes))
 
 
-def count(module):
-    return sum(p.numel() for p in module.parameters())
-
-
 # Sizes -------------------------------------------------------------------------------------------
 
 PRESETS = {  # parameters; patch size, blocks, width, heads, of which no count of them would tell
@@ -39,17 +35,13 @@ PRESETS = {  # parameters; patch size, blocks, width, heads, of which no count o
 }
 
 
-def on_paper(config):
-    """A model without numbers: shapes alone."""
-    with torch.device("meta"):
-        return ViT(config)
-
-
 @pytest.mark.parametrize("name", PRESETS)
 def test_parameters_and_sizes_of_each_preset(name):
     config = ViTConfig.preset(name)
     sizes = config.patch_size, config.depth, config.embed_dim, config.num_heads
-    assert (count(on_paper(config)), sizes) == PRESETS[name]
+    with torch.device("meta"):  # shapes alone
+        count = sum(p.numel() for p in ViT(config).parameters())
+    assert (count, sizes) == PRESETS[name]
 
 
 # Forward -----------------------------------------------------------------------------------------
