@@ -45,10 +45,10 @@ def changed(model: ViT, **settings: Any) -> ViT:
     return other.eval()
 
 
-def with_gelu(model: ViT, make: Callable[[], nn.Module]) -> ViT:
+def with_gelu(model: ViT, gelu: nn.Module) -> ViT:
     other = changed(model)
     for block in other.blocks:
-        block.mlp.act = make()
+        block.mlp.act = gelu
     return other
 
 
@@ -70,8 +70,8 @@ def slips(model: ViT, preprocess: Preprocess) -> dict[str, tuple[ViT, Prepare]]:
     models = {
         "as published": model,
         "eps 1e-12": changed(model, norm_eps=1e-12),
-        "GELU by tanh": with_gelu(model, lambda: nn.GELU("tanh")),
-        "quick GELU": with_gelu(model, QuickGELU),
+        "GELU by tanh": with_gelu(model, nn.GELU("tanh")),
+        "quick GELU": with_gelu(model, QuickGELU()),
         "8 heads": changed(model, num_heads=8),
         "2 heads": changed(model, num_heads=2),
         "rows as (h d qkv)": misread(model),
@@ -121,8 +121,6 @@ EACH = (5, 20)  # pictures of each thing
 EPOCHS, BATCH = 20, 16
 RATES = (2e-4, 5e-4, 1e-3, 2e-3)
 TESTED = 600
-
-
 WAYS = {  # how few pictures are used: whose weights it begins with, epochs
     "from scratch": ("", EPOCHS),
     "from scratch, 5 times as long": ("", 5 * EPOCHS),
@@ -209,13 +207,12 @@ def main() -> None:
     )
     parser.add_argument("part", choices=("slips", "onward"))
     parser.add_argument("--data", metavar="FOLDER", help="of the photos to test on")
-    parser.add_argument("--out", type=Path, default=FILE, metavar="FILE")
     options = parser.parse_args()
     torch.set_num_threads(1)
     if options.part == "onward":
-        store(options.out, onward=measure_onward())
+        store(FILE, onward=measure_onward())
     elif options.data:
-        store(options.out, slips=measure_slips(options.data))
+        store(FILE, slips=measure_slips(options.data))
     else:
         parser.error("--data is missing; give the folder of the photos to test on")
 

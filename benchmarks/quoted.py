@@ -7,31 +7,23 @@ comparisons, only these are made anew. tests/test_quoted.py compares lessons wit
 
 import sys
 from collections.abc import Callable, Sequence
-from functools import partial
 from math import ceil
-from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from benchmarks.parts import CONFIG, Nothing, start_by_xavier
 from benchmarks.storing import store, stored
 from images.handwriting import drawn
 from vit_course.canvases import hands, scattered
 from vit_course.checks import museum
 from vit_course.plots.scores import FILE
 from vit_steps import ViT, ViTConfig
-from vit_steps.training import (
-    decay_groups,
-    evaluate,
-    fit,
-    load_data,
-    recipe,
-    train,
-    train_step,
-    warmup_cosine,
-)
+from vit_steps.training import evaluate, fit, load_data, recipe, train, train_step
 from vit_steps.training.data import digits
 from vit_steps.training.dataset import ImageDataset
+from vit_steps.training.loop import decay_groups, warmup_cosine
 
 CANVAS = dict(image_size=16, patch_size=4, in_channels=1, num_classes=10, embed_dim=64)
 
@@ -44,13 +36,6 @@ class OnlyClsReads(ViT):
         mask = torch.eye(x.shape[1], dtype=torch.bool)
         mask[0] = True
         return self.head(self.norm(self.blocks(x, mask))[:, 0])
-
-
-class NoMLP(nn.Module):
-    """In place of an MLP it adds nothing to the stream."""
-
-    def forward(self, x: Tensor) -> Tensor:
-        return torch.zeros_like(x)
 
 
 def new_vit(seed: int, depth: int = 2, kind: type[ViT] = ViT) -> ViT:
@@ -84,7 +69,7 @@ def never_had(seed: int, mlps: bool) -> float:
     """Train the stored reader's sizes on its kind of pictures, with MLPs or without."""
     model = new_vit(seed, depth=4)
     for block in model.blocks:
-        block.mlp = block.mlp if mlps else NoMLP()
+        block.mlp = block.mlp if mlps else Nothing()
     train(model, scattered(30_000), 5, seed=seed)
     return share(model, scattered(2000, seed=1, held_out=True))
 
@@ -102,10 +87,8 @@ def why_adamw(
 ) -> float:  # fmt: skip
     """Train as lesson 07 at half its length, with something changed, and test on 2,000 more."""
     model = new_vit(seed)
-    linears = [module for module in model.blocks.modules() if isinstance(module, nn.Linear)]
     if xavier:
-        for linear in linears:
-            nn.init.xavier_uniform_(linear.weight)
+        start_by_xavier(model)
     if sgd:
         optimizer: torch.optim.Optimizer = torch.optim.SGD(model.parameters(), lr, momentum=0.9)
     else:
@@ -125,60 +108,40 @@ def why_adamw(
 def of_2021(seed: int, mended: bool) -> float:
     """Train lesson 12's hook: the attention of exhibit 1, as published or mended."""
     data, test = digits()
-    config = ViTConfig(8, 2, 1, num_classes=10, embed_dim=48, depth=2, num_heads=4)
     torch.manual_seed(seed)
-    model = museum.patient(1, mended, config)
+    model = museum.patient(1, mended, CONFIG)
     train(model, data, epochs=8, lr=4e-3, seed=seed)
     return share(model, test)
 
 
 KINDS = {"AdamW": {}, "no warm-up": dict(warmup=0), "steady": dict(steady=True)}
 KINDS |= {f"SGD {lr}": dict(sgd=True, lr=lr) for lr in (0.01, 0.03, 0.1, 0.3)}
-COMPARED: dict[str, tuple[int, dict[str, Callable[[int], float]]]] = {
-    "02 start of positions": (
-        3,
-        {
-            "0.02": partial(on_digits, positions=0.1, epochs=12),
-            "0.2": partial(on_digits, epochs=12),
-        },
-    ),
-    "03 heads": (5, {str(heads): partial(on_digits, num_heads=heads) for heads in (1, 4)}),
-    "03 who reads": (
-        3,
-        {"only cls": partial(who_reads, kind=OnlyClsReads), "all": partial(who_reads, kind=ViT)},
-    ),
-    "05 MLPs never had": (
-        3,
-        {"without": partial(never_had, mlps=False), "whole": partial(never_had, mlps=True)},
-    ),
-    "07 seeds": (3, {"hands": lesson_07}),
-    **{
-        f"07 why AdamW, {start}": (
-            3,
-            {
-                name: partial(why_adamw, xavier=start == "Xavier", **options)
-                for name, options in KINDS.items()
-            },
-        )
-        for start in ("0.02", "Xavier")
-    },
-    "12 the attention of 2021": (
-        4,
-        {"published": partial(of_2021, mended=False), "mended": partial(of_2021, mended=True)},
-    ),
+XAVIER = {kind: options | dict(xavier=True) for kind, options in KINDS.items()}
+STARTS = {"0.02": dict(positions=0.1, epochs=12), "0.2": dict(epochs=12)}
+MENDED = {"published": dict(mended=False), "mended": dict(mended=True)}
+Variants = dict[str, dict[str, Any]]  # their names, and what is given to the function
+COMPARED: dict[str, tuple[int, Callable[..., float], Variants]] = {  # how many seeds, and of what
+    "02 start of positions": (3, on_digits, STARTS),
+    "03 heads": (5, on_digits, {"1": dict(num_heads=1), "4": dict(num_heads=4)}),
+    "03 who reads": (3, who_reads, {"only cls": dict(kind=OnlyClsReads), "all": dict(kind=ViT)}),
+    "05 MLPs never had": (3, never_had, {"without": dict(mlps=False), "whole": dict(mlps=True)}),
+    "07 seeds": (3, lesson_07, {"hands": {}}),
+    "07 why AdamW, 0.02": (3, why_adamw, KINDS),
+    "07 why AdamW, Xavier": (3, why_adamw, XAVIER),
+    "12 the attention of 2021": (4, of_2021, MENDED),
 }
 
 
-def main(names: Sequence[str] = (), file: Path = FILE) -> None:
+def main(names: Sequence[str] = ()) -> None:
     """Measure these comparisons, or all, and store each when it is there."""
     torch.set_num_threads(1)
     for name in names or COMPARED:
-        seeds, variants = COMPARED[name]
+        seeds, measure, variants = COMPARED[name]
         shares: dict[str, list[float]] = {}
-        for variant, measure in variants.items():
-            shares[variant] = [measure(seed) for seed in range(seeds)]
+        for variant, options in variants.items():
+            shares[variant] = [measure(seed, **options) for seed in range(seeds)]
             print(name, variant, shares[variant], flush=True)
-        store(file, quoted=stored(file).get("quoted", {}) | {name: shares})
+        store(FILE, quoted=stored(FILE).get("quoted", {}) | {name: shares})
 
 
 if __name__ == "__main__":

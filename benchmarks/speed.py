@@ -1,11 +1,10 @@
-"""Compare our speed and memory with peers: `python -m benchmarks.speed`, some ten minutes.
+"""Compare our speed with peers: `python -m benchmarks.speed`, some ten minutes.
 
-The peers are those of peers.py that can be imported (`pip install timm vit-pytorch`). All run in
-turns, each once a turn, in a random order, so that a busy machine slows all of them; so a turn
-gives a pair, and a ratio of its seconds. Printed are the ratios' median and its 95% interval, ours
-over each peer's: below 1 we are faster. Memory is what autograd holds between forward and backward,
-the parameters apart. Of the cases "forward-small" and "backward" against transformers, whose
-attention is fused, the interval's lower end should be at most 1.03.
+The models of peers.py run in turns, each once a turn, in a random order, so that a busy machine
+slows all of them; so a turn gives a pair, and a ratio of its seconds. Printed are the ratios'
+median and its 95% interval, ours over each peer's: below 1 we are faster. Of the cases
+"forward-small" and "backward" against transformers, whose attention is fused, the interval's lower
+end should be at most 1.03.
 """
 
 import argparse
@@ -14,23 +13,21 @@ import random
 import sys
 import time
 from collections.abc import Callable
-from math import comb
 from statistics import median
 
 import torch
+from scipy.stats import quantile_test
 from torch import nn
 from torch.optim import AdamW
 from tqdm import tqdm
 
-from benchmarks.peers import build, random_images
+from benchmarks.peers import MODELS, random_images
 from vit_steps import ViTConfig
-from vit_steps.scale import kept_bytes
 from vit_steps.training import decay_groups, train_step
 
 # Linux' own allocator hands large tensors back to the system and asks for them anew, which costs by
 # chance a few hundredths. These settings make it keep them, as jemalloc and tcmalloc do.
 KEEP_MEMORY = {"MALLOC_TRIM_THRESHOLD_": "4000000000", "MALLOC_MMAP_THRESHOLD_": "1000000000"}
-OURS = "vit_steps"
 LIMIT = 1.03
 
 Run = Callable[[], object]
@@ -62,11 +59,6 @@ def training_step(model: nn.Module, config: ViTConfig, batch: int) -> Run:
     return lambda: train_step(model, optimizer, images, labels)
 
 
-def memory(model: nn.Module, config: ViTConfig, batch: int) -> int:
-    """Count the bytes that autograd keeps for backward, each storage once, parameters not."""
-    return kept_bytes(model.train(), random_images(config, batch))
-
-
 BASE, LARGE = ViTConfig.preset("B/16"), ViTConfig.preset("B/16", image_size=384)
 TINY, SMALL = ViTConfig.preset("Ti/16"), ViTConfig.preset("S/16")
 DIGITS = ViTConfig(8, 2, 1, 10, embed_dim=48, depth=3, num_heads=4)  # lesson 07's
@@ -78,13 +70,13 @@ CASES = {  # name: title, what is run, sizes, batch
     "backward": ("Ti/16 forward and backward, batch 8", backward, TINY, 8),
     "backward-small": ("S/16 forward and backward, batch 8", backward, SMALL, 8),
     "digits": ("lesson 07's training step, batch 64", training_step, DIGITS, 64),
-    "memory": ("Ti/16 memory kept for backward, batch 8", memory, TINY, 8),
-    "memory-384": ("B/16 at 384 memory kept for backward, batch 1", memory, LARGE, 1),
 }
 
 
-def take_turns(runs: dict[str, Run], turns: int, title: str) -> dict[str, list[float]]:
-    """Measure the seconds of each run, turn by turn, after one turn to warm up."""
+def measure(case: str, turns: int) -> dict[str, list[float]]:
+    """Measure for each peer the ratios of our seconds to its own, a turn each, after a first."""
+    title, kind, config, batch = CASES[case]
+    runs = {name: kind(make(config), config, batch) for name, make in MODELS.items()}
     seconds: dict[str, list[float]] = {name: [] for name in runs}
     for turn in tqdm(range(turns + 1), desc=title, leave=False):
         for name in random.sample(list(runs), len(runs)):
@@ -92,42 +84,19 @@ def take_turns(runs: dict[str, Run], turns: int, title: str) -> dict[str, list[f
             runs[name]()
             if turn:
                 seconds[name].append(time.perf_counter() - start)
-    return seconds
-
-
-def median_interval(ratios: list[float]) -> tuple[float, float, float]:
-    """Give the lower end of the median's 95% interval, the median, and the upper end.
-
-    The ends are order statistics: of n independent ratios, the numbers that lie below the median
-    are spread as heads of n coins are. It takes six; of fewer it is the smallest and the largest.
-    """
-    ordered, below = sorted(ratios), 0
-    while sum(comb(len(ordered), heads) for heads in range(below + 2)) <= 0.025 * 2 ** len(ordered):
-        below += 1
-    return ordered[below], median(ordered), ordered[-1 - below]
-
-
-def measure(case: str, turns: int) -> dict[str, tuple[float, float, float]]:
-    """Give for each peer the interval and the median of our cost over its own."""
-    title, kind, config, batch = CASES[case]
-    models = build(config)
-    if kind is memory:
-        costs = {name: [float(memory(model, config, batch))] for name, model in models.items()}
-    else:
-        runs = {name: kind(model, config, batch) for name, model in models.items()}
-        costs = take_turns(runs, turns, title)
-    ours = costs.pop(OURS)
+    ours = seconds.pop("vit_steps")
     return {
-        name: median_interval([us / them for us, them in zip(ours, cost, strict=True)])
-        for name, cost in costs.items()
+        name: [us / them for us, them in zip(ours, theirs, strict=True)]
+        for name, theirs in seconds.items()
     }
 
 
-def as_text(case: str, ratios: dict[str, tuple[float, float, float]]) -> str:
+def as_text(case: str, ratios: dict[str, list[float]]) -> str:
     """Write a line for each peer; where there is a limit, whether ours keeps to it."""
     lines = [f"{CASES[case][0]}: ours to"]
-    for name, (low, middle, high) in ratios.items():
-        line = f"  {name:16} {middle:.3f} ({low:.3f} to {high:.3f})"
+    for name, values in ratios.items():
+        low, high = quantile_test(values, p=0.5).confidence_interval(0.95)
+        line = f"  {name:16} {median(values):.3f} ({low:.3f} to {high:.3f})"
         if name == "transformers" and case in ("forward-small", "backward"):
             line += f", at most {LIMIT} from below: {'yes' if low <= LIMIT else 'NO'}"
         lines.append(line)
@@ -139,7 +108,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--turns", type=int, default=30, help="runs of each peer (default 30)")
+    parser.add_argument("--turns", type=int, default=30, help="of each peer, at least 6; else 30")
     parser.add_argument("--cases", nargs="+", choices=CASES, default=[*CASES], metavar="CASE")
     options = parser.parse_args()
     if sys.platform == "linux" and not KEEP_MEMORY.items() <= os.environ.items():

@@ -4,8 +4,6 @@
 answers in %, one a seed; all forms get the same seeds.
 """
 
-from pathlib import Path
-
 import torch
 from torch import Tensor, nn
 
@@ -67,7 +65,7 @@ def whole_vit(attention: type[nn.Module], heads: int) -> ViT:
     return model
 
 
-def train_form(form: str, seed: int, rate: float, heads: int = 0, steps: int = STEPS) -> float:
+def train_form(form: str, seed: int, rate: float, heads: int = 0) -> float:
     """Train, and count the right answers to held-out digits, in %. With heads it is a whole ViT."""
     scaled, small_start, small_steps = FORMS[form]
     data, test = digits()
@@ -81,7 +79,7 @@ def train_form(form: str, seed: int, rate: float, heads: int = 0, steps: int = S
         for rows in queries:
             rows /= root
     optimizer = torch.optim.Adam(model.parameters(), lr=rate, eps=TINY)
-    for _ in range(steps):
+    for _ in range(STEPS):
         batch = torch.randint(len(data), (BATCH,))
         before = [rows.clone() for rows in queries]
         train_step(model, optimizer, data.images[batch].double(), data.labels[batch])
@@ -93,29 +91,21 @@ def train_form(form: str, seed: int, rate: float, heads: int = 0, steps: int = S
     return round(100 * (answers == test.labels).double().mean().item(), 1)
 
 
-def measure_all() -> dict:
-    """Train all forms at all rates, and two of them as whole ViTs."""
+def main() -> None:
+    """Train all forms at all rates, and two of them as whole ViTs; store all at the end."""
 
     def shares(form: str, rate: float, heads: int = 0) -> list[float]:
-        found = [train_form(form, seed, rate, heads) for seed in range(SEEDS)]
-        print(form, rate, heads, found, flush=True)
-        return found
+        numbers = [train_form(form, seed, rate, heads) for seed in range(SEEDS)]
+        print(form, rate, heads, numbers, flush=True)
+        return numbers
 
-    return {
-        "made": machine(),
-        "steps": STEPS,
-        "reader": {form: {str(rate): shares(form, rate) for rate in RATES} for form in FORMS},
-        "ViT": {
-            str(heads): {form: shares(form, 0.001, heads) for form in list(FORMS)[:2]}
-            for heads in (1, 4)
-        },
-    }
-
-
-def main(file: Path = FILE) -> None:
-    """Measure all, and store it at the end."""
     torch.set_num_threads(1)
-    store(file, scale=measure_all())
+    reader = {form: {str(rate): shares(form, rate) for rate in RATES} for form in FORMS}
+    whole = {
+        str(heads): {form: shares(form, 0.001, heads) for form in list(FORMS)[:2]}
+        for heads in (1, 4)
+    }
+    store(FILE, scale={"made": machine(), "steps": STEPS, "reader": reader, "ViT": whole})
 
 
 if __name__ == "__main__":

@@ -47,9 +47,6 @@ def test_large_scores_do_not_overflow_and_there_may_be_fewer_queries_than_keys()
     close(mixed, F.scaled_dot_product_attention(q * 1e4, k * 1e4, v)[:, :, :2])
 
 
-# Masks -------------------------------------------------------------------------------------------
-
-
 # Dropout -----------------------------------------------------------------------------------------
 
 
@@ -148,9 +145,7 @@ def test_the_module_equals_torchs_multihead_attention(dim, heads, bias):
     expected = theirs(x, x, x, attn_mask=~mask, average_attn_weights=False)
     assert ours(x, mask).shape == (2, 7, dim)
     close(ours(x, mask), expected[0])
-    for actual, other in zip(ours(x, mask, return_attention=True), expected, strict=True):
-        assert actual.shape == other.shape
-        close(actual, other)
+    close(ours(x, mask, return_attention=True), expected)
 
 
 # Two ways, one result ----------------------------------------------------------------------------
@@ -163,7 +158,8 @@ both_ways = pytest.mark.parametrize("return_attention", [False, True], ids=["fus
 def gradients(out, module, x):
     """Of one and the same loss of `out`, at the input and at every parameter that it reaches."""
     loss = (out * torch.linspace(-1, 1, out.numel()).view_as(out)).sum()
-    return torch.autograd.grad(loss, [x, *module.parameters()], allow_unused=True)
+    inputs = [x, *module.parameters()]
+    return torch.autograd.grad(loss, inputs, allow_unused=True, materialize_grads=True)
 
 
 @pytest.mark.parametrize("shape", MASKS, ids=str)
@@ -173,9 +169,7 @@ def test_fused_and_explicit_attention_have_equal_values_and_gradients(shape):
     fused = module(x, mask)
     explicit, _ = module(x, mask, return_attention=True)
     close(fused, explicit)
-    pairs = zip(gradients(fused, module, x), gradients(explicit, module, x), strict=True)
-    for one, other in pairs:
-        close(one, other)
+    close(gradients(fused, module, x), gradients(explicit, module, x))
 
 
 # Dropout in the module ---------------------------------------------------------------------------
@@ -216,25 +210,6 @@ def test_dropout_falls_on_the_output_too_and_in_training_alone(return_attention)
     close(tokens_of(module.eval(), x, return_attention), without(x))
 
 
-# What the module refuses -------------------------------------------------------------------------
-
-
-Q = torch.zeros(2, 3, 5, 4)
-REFUSED = [
-    (lambda: scaled_dot_product_attention(Q, Q, [[1.0]]), TypeError, "v is a list, not a tensor"),
-    (lambda: scaled_dot_product_attention(Q, Q, Q, dropout=1.0), ValueError, "dropout"),
-    (lambda: MultiHeadAttention(12, 5), ValueError, "12 does not divide into 5 heads"),
-    (lambda: MultiHeadAttention(12, 3, dropout=1.0), ValueError, "dropout"),
-    (lambda: MultiHeadAttention(12, 3)(torch.zeros(2, 7, 11)), ValueError, "tokens is"),
-]
-
-
-@pytest.mark.parametrize(("wrong", "error", "message"), REFUSED)
-def test_what_does_not_fit_is_refused(wrong, error, message):
-    with pytest.raises(error, match=message):
-        wrong()
-
-
 @both_ways
 def test_a_masks_type_and_shape_are_looked_at_where_there_are_no_values_too(return_attention):
     with torch.device("meta"):
@@ -255,9 +230,7 @@ def test_a_masks_content_is_not_looked_at_where_one_would_have_to_wait(return_at
     traced = torch.compile(module, fullgraph=True, backend="eager")  # refuses to wait for a value
     traced(x, blind_row(), return_attention)
     mask = some_mask(7, 7)
-    out, wanted = (run(x, mask, return_attention) for run in (traced, module))
-    for one, other in zip(out, wanted, strict=True):
-        close(one, other)
+    close(traced(x, mask, return_attention), module(x, mask, return_attention))
     with FakeTensorMode(allow_non_fake_inputs=True):
         module(x, mask, return_attention)
         MultiHeadAttention(12, 3)(torch.zeros(2, 7, 12), torch.ones(7, 7).bool(), return_attention)

@@ -13,10 +13,10 @@ from torch import nn
 from torch.nn import functional as F
 
 from vit_steps import ViT, ViTConfig
+from vit_steps.training import train_step
 
 pytestmark = pytest.mark.slow
 theirs = pytest.mark.filterwarnings("default")  # a library's own warnings are not our errors
-LAYERS = ("qkv", "proj", "fc1", "fc2", "head")
 
 
 @pytest.fixture
@@ -35,20 +35,9 @@ def library(name):
     return importlib.import_module(name)
 
 
-def linears(model):
-    """The last part of the name of each Linear."""
-    return [n.split(".")[-1] for n, m in model.named_modules() if isinstance(m, nn.Linear)]
-
-
-# torch's own -------------------------------------------------------------------------------------
-
-
 def test_symbolic_trace_is_refused_with_a_way_out(model):
     with pytest.raises(TypeError, match=r"torch\.export\.export\(model"):
         torch.fx.symbolic_trace(model)
-
-
-# Other libraries ---------------------------------------------------------------------------------
 
 
 @theirs
@@ -61,13 +50,7 @@ def test_lora_learns_by_its_adapters_alone_and_merges(targets, model, images):
     close(wrapped(images), before)  # an adapter starts at zero
     optimizer = torch.optim.AdamW((p for p in wrapped.parameters() if p.requires_grad), lr=0.01)
     labels = torch.arange(5)
-    losses = []
-    for _ in range(4):
-        loss = F.cross_entropy(wrapped(images), labels)
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        losses.append(loss.item())
+    losses = [train_step(wrapped, optimizer, images, labels) for _ in range(4)]
     assert losses[-1] < losses[0]
     learnt = {name for name, p in wrapped.named_parameters() if p.grad is not None}
     assert all("lora_" in name for name in learnt)
@@ -78,7 +61,8 @@ def test_lora_learns_by_its_adapters_alone_and_merges(targets, model, images):
     assert not torch.allclose(after, before)
     merged = wrapped.merge_and_unload()
     assert isinstance(merged, ViT)
-    assert set(linears(merged)) == set(LAYERS)
+    linears = [name for name, m in merged.named_modules() if isinstance(m, nn.Linear)]
+    assert {name.split(".")[-1] for name in linears} == {"qkv", "proj", "fc1", "fc2", "head"}
     close(merged(images), after)
 
 
@@ -116,10 +100,8 @@ def test_onnx_gives_the_same_logits_at_any_batch(pool, images):
 @theirs
 def test_integrated_gradients_add_up_to_the_difference_of_the_logits(model, images):
     attr = library("captum.attr")
-    dark = torch.zeros_like(images)
-    target = torch.arange(5)
-    given = attr.IntegratedGradients(model).attribute(images, dark, target=target, n_steps=200)
-    rows = torch.arange(5)
-    difference = model(images)[rows, target] - model(dark)[rows, target]
-    close(given.sum(dim=(1, 2, 3)), difference, atol=1e-3)
+    dark, target = torch.zeros_like(images), torch.arange(5)
+    shares = attr.IntegratedGradients(model).attribute(images, dark, target=target, n_steps=200)
+    difference = (model(images) - model(dark)).diagonal()  # image i is asked for class i
+    close(shares.sum(dim=(1, 2, 3)), difference, atol=1e-3)
     assert difference.abs().max() > 0.1

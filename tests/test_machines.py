@@ -14,17 +14,11 @@ from nbformat.v4 import new_code_cell, new_notebook, new_output, writes
 from vit_course.lessons import LESSONS, ROOT
 
 pytestmark = pytest.mark.nightly
-SETTINGS = {  # torch's own kernels, MKL's matrix products and oneDNN's convolutions have switches
-    "AVX2": {
-        "ATEN_CPU_CAPABILITY": "avx2",
-        "MKL_ENABLE_INSTRUCTIONS": "AVX2",
-        "ONEDNN_MAX_CPU_ISA": "AVX2",
-    },
-    "SSE": {
-        "ATEN_CPU_CAPABILITY": "default",
-        "MKL_ENABLE_INSTRUCTIONS": "SSE4_2",
-        "ONEDNN_MAX_CPU_ISA": "SSE41",
-    },
+# The switches of torch's own kernels, MKL's matrix products and oneDNN's convolutions.
+SWITCHES = ("ATEN_CPU_CAPABILITY", "MKL_ENABLE_INSTRUCTIONS", "ONEDNN_MAX_CPU_ISA")
+SETTINGS = {
+    "AVX2": dict(zip(SWITCHES, ("avx2", "AVX2", "AVX2"), strict=True)),
+    "SSE": dict(zip(SWITCHES, ("default", "SSE4_2", "SSE41"), strict=True)),
     "two threads": {"OMP_NUM_THREADS": "2"},
 }
 

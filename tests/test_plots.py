@@ -1,7 +1,6 @@
 """The drawings say what they are given, and refuse what they cannot draw truly."""
 
 import json
-from pathlib import Path
 from statistics import mean
 from types import SimpleNamespace
 
@@ -13,7 +12,7 @@ from matplotlib.colors import to_hex
 from PIL import Image
 
 from vit_course import plots
-from vit_course.plots import predictions, published, scores
+from vit_course.plots import predictions, published
 from vit_steps import ViT, ViTConfig, weights
 from vit_steps.images import LUMA, Preprocess
 from vit_steps.scale import merge_tokens
@@ -25,12 +24,29 @@ def no_figure_left_over():
     plt.close("all")
 
 
+def axes() -> list:
+    return plt.gcf().axes
+
+
 def texts(ax) -> list[str]:
     return [text.get_text() for text in ax.texts]
 
 
+def written() -> list[list[str]]:
+    return [texts(ax) for ax in axes()]
+
+
 def titles() -> list[str]:
-    return [ax.get_title() for ax in plt.gcf().axes]
+    return [ax.get_title() for ax in axes()]
+
+
+def rows(ax) -> list[str]:
+    return [tick.get_text() for tick in ax.get_yticklabels()]
+
+
+def scales() -> list[tuple[float, float]]:
+    """Give the smallest and the largest value of each axes' colours."""
+    return [ax.images[0].get_clim() for ax in axes() if ax.images]
 
 
 def rounds(ax) -> list:
@@ -71,14 +87,79 @@ def test_the_map_refuses_what_is_no_lessons_number(lesson):
 
 def test_a_matrix_has_its_numbers_written_in_and_legible():
     plots.matrix(torch.tensor([[0.0, 1.0], [0.25, 0.75]]), form="{:.2f}")
-    ax = plt.gca()
-    assert texts(ax) == ["0.00", "1.00", "0.25", "0.75"]
-    assert [to_hex(t.get_color()) for t in ax.texts] == ["#ffffff", "#000000", "#ffffff", "#000000"]
+    assert texts(plt.gca()) == ["0.00", "1.00", "0.25", "0.75"]
+    inks = [to_hex(text.get_color()) for text in plt.gca().texts]
+    assert inks == ["#ffffff", "#000000", "#ffffff", "#000000"]
     plots.matrix(torch.rand(13, 5))  # of a large one a colour bar instead
-    assert texts(plt.gcf().axes[0]) == []
-    assert len(plt.gcf().axes) == 2
+    assert written() == [[], []]
     plots.matrix(torch.tensor([[float("nan"), 2.0], [3.0, 5.0]]), form="")  # with a gap
-    assert plt.gca().images[0].get_clim() == (2.0, 5.0)
+    assert scales() == [(2.0, 5.0)]
+
+
+def test_matrices_and_tables_that_are_added_share_a_scale():
+    plots.matrices({"a": torch.tensor([[0.0, 1.0]]), "b": torch.tensor([[-3.0]])}, form="{:.0f}")
+    assert (written(), scales()) == ([["0", "1"], ["-3"]], [(-3.0, 1.0)] * 2)
+    plots.token_sum(torch.tensor([[1.0], [2.0]]), torch.tensor([[0.5], [-4.0]]))
+    assert written() == [["1.0", "2.0"], ["0.5", "-4.0"], ["1.5", "-2.0"]]
+    assert len(set(scales())) == 1
+
+
+def test_dots_show_every_run_and_the_mean_and_do_not_lie_on_each_other():
+    plots.dots({"whole": [50.0, 50.1, 90.0, 50.2, 10.0], "none": [10.0]})
+    whole, none = rounds(plt.gca())
+    assert (texts(plt.gca()), rows(plt.gca())) == (["mean 50.1", "10.0"], ["whole", "none"])
+    assert list(none.get_xdata()) == [10.0]
+    heights = dict(zip(whole.get_xdata(), whole.get_ydata(), strict=True))
+    assert heights[10.0] == heights[90.0] == heights[50.0] == 0
+    assert len({heights[50.0], heights[50.1], heights[50.2]}) == 3
+
+
+def test_canvases_mark_a_wrong_answer_in_words_and_in_colour():
+    answers = {"before": torch.tensor([4, 4]), "after": torch.tensor([3, 5])}
+    plots.canvases(torch.zeros(2, 1, 4, 4), torch.tensor([3, 5]), answers, columns=3)
+    assert titles() == ["a 3", "a 5", ""]
+    assert written() == [["before: 4 ✗", "after: 3 ✓"], ["before: 4 ✗", "after: 5 ✓"], []]
+    assert len({text.get_color() for text in axes()[0].texts}) == 2
+    assert not axes()[2].axison
+
+
+def test_runs_of_several_seeds_share_a_scale_and_stand_under_their_name():
+    plots.seed_runs({name: [[2.0, 1.0], [2.0, top]] for top, name in enumerate("abcd")}, 2.3, "x")
+    assert titles() == ["a", "b", "c", "d", "", ""]
+    assert len({ax.get_ylim() for ax in axes()[:4]}) == 1
+    assert [list(line.get_ydata()) for line in axes()[3].lines[1:]] == [[2.0, 1.0], [2.0, 3]]
+
+
+def test_parameter_bars_write_counts_and_shares():
+    plots.parameter_bars({"patch embedding": 100, "encoder": 899, "cls token": 1})
+    assert texts(plt.gca()) == ["100  (10.0%)", "899  (89.9%)", "1  (0.1%)"]
+
+
+def test_a_drawing_its_map_and_its_answer():
+    plots.drawing_read(torch.zeros(1, 4, 4), torch.tensor([0.1, 0, 0.2, 0.6]), torch.eye(3)[1])
+    assert written() == [[], ["10%", "0%", "20%", "60%"], ["100%"]]
+    left, _, right = axes()
+    assert len(left.lines) == 2
+    assert len({bar.get_facecolor() for bar in right.patches}) == 2
+
+
+def test_a_reading_writes_every_belief():
+    plots.reading(torch.rand(1, 4, 4), torch.tensor([[0.5, 0.5], [0.04, 0.96]]))
+    assert written()[1] == [".50", ".50", ".04", ".96"]
+    assert rows(axes()[1]) == ["at the start", "after 1 block"]
+
+
+def test_pictures_stand_below_their_names_and_a_grey_one_keeps_its_brightness():
+    plots.pictures({"wide": torch.rand(3, 4, 8), "square": torch.full((1, 4, 4), 0.5)})
+    assert titles() == ["wide", "square"]
+    assert [ax.images[0].get_array().shape[:2] for ax in axes()] == [(4, 8), (4, 4)]
+    assert (axes()[1].images[0].get_cmap().name, scales()[1]) == ("gray", (0, 1))
+
+
+def test_channels_are_written_as_their_numbers():
+    plots.colour_channels(torch.tensor([0.1, 0.5, 0.9]).reshape(3, 1, 1).expand(3, 1, 2))
+    assert titles()[1:] == ["red", "green", "blue"]
+    assert written()[1:] == [["0.1"] * 2, ["0.5"] * 2, ["0.9"] * 2]
 
 
 def test_curves_are_told_apart_without_colour_and_named_at_their_ends():
@@ -101,45 +182,13 @@ def test_names_of_curves_that_end_in_one_place_do_not_lie_on_each_other():
     assert not any(a.overlaps(b) for i, a in enumerate(boxes) for b in boxes[:i])
 
 
-def test_dots_show_every_run_and_write_the_mean():
-    plots.dots({"whole": [80.0, 90.0], "none": [10.0]})
-    ax = plt.gca()
-    assert texts(ax) == ["mean 85.0", "10.0"]
-    assert [tick.get_text() for tick in ax.get_yticklabels()] == ["whole", "none"]
-    assert [list(line.get_xdata()) for line in rounds(ax)] == [[80.0, 90.0], [10.0]]
-
-
-def test_dots_that_would_lie_on_each_other_stand_aside():
-    plots.dots({"one": [50.0, 50.1, 90.0, 50.2, 10.0]})
-    (dots,) = rounds(plt.gca())
-    heights = dict(zip(dots.get_xdata(), dots.get_ydata(), strict=True))
-    assert heights[10.0] == heights[90.0] == heights[50.0] == 0
-    assert len({heights[50.0], heights[50.1], heights[50.2]}) == 3
-
-
-def test_matrices_beside_each_other_share_a_scale():
-    plots.matrices({"a": torch.tensor([[0.0, 1.0]]), "b": torch.tensor([[-3.0]])}, form="{:.0f}")
-    axes = plt.gcf().axes
-    assert [ax.images[0].get_clim() for ax in axes] == [(-3.0, 1.0)] * 2
-    assert [texts(ax) for ax in axes] == [["0", "1"], ["-3"]]
-
-
-def test_canvases_mark_a_wrong_answer_in_words_and_in_colour():
-    answers = {"before": torch.tensor([4, 4]), "after": torch.tensor([3, 5])}
-    plots.canvases(torch.zeros(2, 1, 4, 4), torch.tensor([3, 5]), answers, columns=3)
-    first, second, empty = plt.gcf().axes
-    assert not empty.axison
-    assert (first.get_title(), texts(first)) == ("a 3", ["before: 4 ✗", "after: 3 ✓"])
-    assert (second.get_title(), texts(second)) == ("a 5", ["before: 4 ✗", "after: 5 ✓"])
-    assert len({text.get_color() for text in first.texts}) == 2
-
-
-def test_runs_of_several_seeds_share_a_scale_and_stand_under_their_name():
-    plots.seed_runs({name: [[2.0, 1.0], [2.0, top]] for top, name in enumerate("abcd")}, 2.3, "x")
-    axes = plt.gcf().axes
-    assert titles() == ["a", "b", "c", "d", "", ""]
-    assert len({ax.get_ylim() for ax in axes[:4]}) == 1
-    assert [list(line.get_ydata()) for line in axes[3].lines[1:]] == [[2.0, 1.0], [2.0, 3]]
+def test_what_could_be_luck_is_a_ring_and_the_share_stands_behind_it():
+    runs = {"whole": [80.0, 82.0], "near": [79.0], "far": [10.0], "above": [99.0]}
+    plots.compared(runs, {"near": 0.5, "far": 0.001, "above": 0.002}, limit=0.01)
+    assert texts(plt.gca())[1:3] == ["79.0   luck 0.5000", "10.0   luck 0.0010"]
+    dots = rounds(plt.gca())
+    assert [line.get_markerfacecolor() == "white" for line in dots] == [False, True, False, False]
+    assert len({line.get_color() for line in dots}) == 3  # the first, what is below, what is above
 
 
 def test_a_live_curve_is_drawn_anew_with_all_that_came():
@@ -153,92 +202,139 @@ def test_a_live_curve_is_drawn_anew_with_all_that_came():
     assert texts(right) == ["50"]
 
 
-def test_what_could_be_luck_is_a_ring_and_the_share_stands_behind_it():
-    runs = {"whole": [80.0, 82.0], "near": [79.0], "far": [10.0], "above": [99.0]}
-    plots.compared(runs, {"near": 0.5, "far": 0.001, "above": 0.002}, limit=0.01)
-    ax = plt.gca()
-    assert texts(ax)[1:3] == ["79.0   luck 0.5000", "10.0   luck 0.0010"]
-    dots = rounds(ax)
-    assert [line.get_markerfacecolor() == "white" for line in dots] == [False, True, False, False]
-    assert len({line.get_color() for line in dots}) == 3  # the first, what is below, what is above
+def test_a_way_downhill_lies_in_the_valley():
+    plots.downhill({"half": [0.0, 1.5, 2.25], "once": [0.0, 3.0]}, goal=3.0)
+    assert titles() == ["half", "once"]
+    steps = axes()[0].lines[1].get_data()
+    assert [list(numbers) for numbers in steps] == [[0.0, 1.5, 2.25], [9.0, 2.25, 0.5625]]
 
 
-def test_parameter_bars_write_counts_and_shares():
-    plots.parameter_bars({"patch embedding": 100, "encoder": 899, "cls token": 1})
-    assert texts(plt.gca()) == ["100  (10.0%)", "899  (89.9%)", "1  (0.1%)"]
+def test_bends_show_a_function_and_its_slope():
+    plots.bends({"square": torch.square}, -1, 1)
+    values, slopes = axes()
+    x, y = values.lines[0].get_data()
+    assert np.allclose(y, np.asarray(x) ** 2)
+    assert np.allclose(slopes.lines[0].get_ydata(), 2 * np.asarray(x))
 
 
-def test_a_drawing_its_map_and_its_answer():
-    plots.drawing_read(torch.zeros(1, 4, 4), torch.tensor([0.1, 0, 0.2, 0.6]), torch.eye(3)[1])
-    left, middle, right = plt.gcf().axes
-    assert len(left.lines) == 2
-    assert texts(middle) == ["10%", "0%", "20%", "60%"]
-    assert texts(right) == ["100%"]
-    assert len({bar.get_facecolor() for bar in right.patches}) == 2
+def test_a_silenced_branch_has_a_mark_for_each_way():
+    plots.silenced(["attention 0", "MLP 0"], {"left out": [1, 0.9], "never written": [0.7, 0.5]})
+    (ax,) = axes()
+    assert [list(line.get_xdata()) for line in ax.lines[:2]] == [[100, 90], [70, 50]]
+    assert rows(ax) == ["attention 0", "MLP 0"]
 
 
 def test_rows_of_maps_share_a_scale():
     maps = {name: torch.rand(2, 2, 2) for name in ("one", "two")}
     plots.maps_below(torch.rand(2, 4, 4), maps, torch.zeros(2, 2))
-    limits = [ax.images[0].get_clim() for ax in plt.gcf().axes]
     shared = torch.cat([*maps.values()])
-    assert limits == [(0, 1)] * 2 + [(shared.min().item(), shared.max().item())] * 4
-    assert len(plt.gcf().axes[0].patches) == 1
+    assert scales() == [(0, 1)] * 2 + [(shared.min().item(), shared.max().item())] * 4
+    assert len(axes()[0].patches) == 1
 
 
 def test_maps_beside_a_picture_share_a_scale_from_zero_but_those_that_shall_not():
     maps = {"one": torch.full((2, 2), 0.5), "two": torch.eye(2) / 4, "own": torch.eye(2) / 8}
     plots.maps_beside(torch.rand(3, 4, 4), maps, own_scale=("own",))
-    shown, one, two, own, bar = plt.gcf().axes
-    assert shown.get_title() == "picture"
-    assert [ax.images[0].get_clim() for ax in (one, two, own)] == [(0, 0.5)] * 2 + [(0, 0.125)]
-    assert bar.get_ylim() == (0, 0.5)
+    assert titles() == ["picture", "one", "two", "own", ""]
+    assert scales()[1:] == [(0, 0.5)] * 2 + [(0, 0.125)]
+    assert axes()[-1].get_ylim() == (0, 0.5)
 
 
 def test_each_pair_of_positions_stands_at_its_distance_and_likeness():
     plots.likeness_by_distance({"a": torch.tensor([[1.0, 0], [2, 0], [0, 3], [-1, 0]])})
-    neither, in_line = plt.gcf().axes[0].collections  # of a 2×2 grid
-    found = [np.round(np.asarray(dots.get_offsets()), 2).tolist() for dots in (neither, in_line)]
-    assert found == [[[1.41, -1], [1.41, 0]], [[1, 1], [1, 0], [1, -1], [1, 0]]]
-
-
-def test_a_sum_of_tokens_and_positions_is_what_it_shows():
-    plots.token_sum(torch.tensor([[1.0], [2.0]]), torch.tensor([[0.5], [-4.0]]))
-    axes = plt.gcf().axes
-    assert [texts(ax) for ax in axes] == [["1.0", "2.0"], ["0.5", "-4.0"], ["1.5", "-2.0"]]
-    assert len({ax.images[0].get_clim() for ax in axes}) == 1
+    pairs = [np.round(np.asarray(dots.get_offsets()), 2) for dots in axes()[0].collections]
+    elsewhere, in_line = (dots.tolist() for dots in pairs)  # of a 2×2 grid
+    assert elsewhere == [[1.41, -1], [1.41, 0]]
+    assert in_line == [[1, 1], [1, 0], [1, -1], [1, 0]]
 
 
 def test_a_clock_starts_upright_and_turns_clockwise():
     plots.clock_faces(torch.tensor([torch.pi / 2]), places=3)
-    tips = [[round(float(v[1])) for v in ax.lines[0].get_data()] for ax in plt.gcf().axes]
+    tips = [[round(float(v[1])) for v in ax.lines[0].get_data()] for ax in axes()]
     assert tips == [[0, 1], [1, 0], [0, -1]]
 
 
 def test_cuttings_frame_what_belongs_together():
-    tokens = torch.tensor([[0, 1, 4, 5], [2, 3, 6, 7]])
-    plots.cuttings({"halves": tokens}, 2, 4)
-    borders = [line.get_data() for line in plt.gca().lines]
-    assert [tuple(x) for x, _ in borders] == [(1.5, 1.5)] * 2  # one upright line, a piece a row
+    plots.cuttings({"halves": torch.tensor([[0, 1, 4, 5], [2, 3, 6, 7]])}, 2, 4)
+    borders = [tuple(line.get_xdata()) for line in plt.gca().lines]
+    assert borders == [(1.5, 1.5)] * 2  # one upright line, a piece a row
 
 
 def test_products_with_a_template_add_up_to_what_is_written():
-    patch = torch.full((12,), 0.5)
     templates = {"all": torch.ones(12), "less": torch.tensor([1.0, -3.0] * 6)}
-    plots.template_products(patch, templates, patch_size=2)
+    plots.template_products(torch.full((12,), 0.5), templates, patch_size=2)
     assert {"the products: sum 6", "the products: sum −6"} <= set(titles())
+
+
+def test_templates_are_grey_at_zero_on_one_scale():
+    plots.template_grid({"a": torch.zeros(1, 1, 2, 2), "b": torch.full((4, 1, 2, 2), 4.0)}, 3)
+    assert [ax.get_title("left") for ax in axes()] == ["a", "b"]
+    small, large = (ax.images[0].get_array().tolist() for ax in axes())
+    gap = [1.0] * 9
+    assert small == [[0.5, 0.5, *gap[:7]], [0.5, 0.5, *gap[:7]], gap]
+    assert len(large) == 6  # four templates, three in a row
+
+
+def test_a_close_up_shows_the_pixels_that_it_frames():
+    image = torch.rand(3, 10, 10)
+    plots.close_up(image, top=2, left=5, side=3)
+    photo, part, red = axes()
+    assert {frame.get_xy() for frame in photo.patches} == {(4.5, 1.5)}
+    cut = image[:, 2:5, 5:8]
+    assert np.allclose(part.images[0].get_array(), cut.permute(1, 2, 0))
+    assert np.allclose(red.images[0].get_array(), cut[0])
+
+
+def test_marked_patches_are_framed_where_they_stand():
+    plots.mark_patches(torch.rand(3, 8, 12), {"a": 0, "b": 5}, patch_size=4)
+    assert texts(plt.gca()) == ["a", "b"]
+    corners = [patch.get_xy() for patch in plt.gca().patches]
+    assert corners == [(-0.5, -0.5)] * 2 + [(7.5, 3.5)] * 2  # patch 5: row 1, column 2
+
+
+def test_a_patch_is_shown_as_it_stands_in_the_first_picture():
+    images = torch.rand(3, 1, 8, 12) * 2 - 1
+    plots.same_patch(images, place=5, patch_size=4)
+    alone, *others = axes()
+    assert np.allclose(alone.images[0].get_array(), images[0, 0, 4:8, 8:12])
+    assert [ax.patches[0].get_xy() for ax in others] == [(7.5, 3.5)] * 3
+
+
+def test_a_merged_photo_shows_each_patch_as_its_token():
+    """Two grey halves: whatever is merged, merged tokens of equal patches show the photo."""
+    photo = torch.cat([torch.full((3, 64, 32), 0.2), torch.full((3, 64, 32), 0.8)], dim=2)
+    plots.merged_photo(photo, merge_tokens, times=(4, 3))
+    assert titles() == ["17 tokens", "13 tokens", "10 tokens"]
+    shown = axes()[2].images[0].get_array()
+    assert shown.shape == (64, 64, 3)
+    assert np.abs(shown - 0.5).max() <= 0.3 + 1e-6  # means of what is there
 
 
 def test_a_lookup_writes_each_weight_and_shows_what_is_read_wherever_it_lies():
     keys, values = torch.rand(3, 2) * 100, torch.rand(3, 2) * -1000
     plots.soft_lookup(keys[0], keys, values, torch.tensor([0.5, 0.25, 0.25]))
-    left, right = plt.gcf().axes
+    left, right = axes()
     shown = [text for text in texts(right) if text]
     assert shown == ["value A: 50%", "value B: 25%", "value C: 25%", "read"]
     for ax, points in ((left, keys), (right, values)):
         for (low, high), along in zip((ax.get_xlim(), ax.get_ylim()), points.T, strict=True):
             assert low <= along.min()
             assert along.max() <= high
+
+
+def test_what_was_read_stands_beside_the_mixtures_that_there_are():
+    values, read = torch.tensor([[0.0, 0.0], [8.0, 0.0]]), torch.tensor([0.0, 900.0])
+    plots.possible_reads(values, {"two": read})
+    line, point = plt.gca().lines
+    assert list(line.get_xdata()) == [0, 8]
+    assert (point.get_label(), list(point.get_ydata())) == ("two", [900.0])
+    assert plt.gca().get_ylim()[1] > 900
+
+
+def test_one_token_asks_and_all_answer():
+    plots.three_roles(("eye", "wall"))
+    assert [text for text in texts(plt.gca()) if text in ("q", "k", "v")] == ["q", "k", "v"] * 2
+    assert "what the eye reads" in texts(plt.gca())
 
 
 def test_rows_of_a_fused_weight_stand_in_the_order_that_is_named():
@@ -248,123 +344,44 @@ def test_rows_of_a_fused_weight_stand_in_the_order_that_is_named():
     assert shown[12:18] == ["q head 0"] * 2 + ["k head 0"] * 2 + ["v head 0"] * 2
 
 
+def test_heads_are_columns_side_by_side_in_every_step():
+    plots.heads_cut(torch.tensor([[0, 1, 2, 3], [10, 11, 12, 13]]), 2)
+    shown = texts(plt.gca())
+    cells = ["00", "01", "10", "11", "02", "03", "12", "13"] * 3
+    assert [text for text in shown if text.isdigit()] == cells
+    assert [t for t in shown if "(" in t] == ["(B, N, D)", "(B, N, h, d)", "(B, h, N, d)"]
+
+
 def test_attention_as_shapes_lights_one_row_of_scores_weights_and_result():
     plots.attention_shapes(torch.rand(3, 2), torch.rand(3, 2), torch.rand(3, 3), "abc", "b")
     ax = plt.gca()
     lit = [p for p in ax.patches if to_hex(p.get_edgecolor()) == plots.QUERY.lower()]
     assert [(p.get_y(), p.get_height()) for p in lit] == [(1, 1)] * 4
-    assert [text for text in texts(ax) if text in ("3×2", "2×3", "3×3")] == [
-        "3×2", "2×3", "3×3", "3×3", "3×3", "3×3"
-    ]  # fmt: skip
-
-
-def test_runs_without_the_scale_show_every_seed_and_join_the_means():
-    plots.scale_runs("divided by √d", "smaller steps")
-    ax = plt.gca()
-    stored = scores.stored("scale")["reader"]["smaller steps"]
-    means = [sum(shares) / len(shares) for shares in stored.values()]
-    assert list(ax.lines[1].get_xdata()) == [float(rate) for rate in stored]
-    assert list(ax.lines[1].get_ydata()) == pytest.approx(means)
-    dots = [line for line in ax.lines if line.get_linestyle() == "None"]
-    assert [len(line.get_ydata()) for line in dots] == [5] * 6
-    rates = np.repeat([float(rate) for rate in stored], 2)  # beside which the dots stand
-    assert np.allclose(sorted(line.get_xdata()[0] for line in dots), rates, rtol=0.05)
-    low, high = ax.get_ylim()
-    assert all(low < share < high for line in dots for share in line.get_ydata())
-
-
-def text_of(lesson):
-    book = Path(__file__).parents[1] / "notebooks" / f"{lesson}.ipynb"
-    return " ".join(
-        "".join(cell["source"]) for cell in json.loads(book.read_text("utf-8"))["cells"]
-    )
-
-
-def test_lesson_04s_sentences_about_stored_runs_are_true():
-    text = text_of("04_attention")
-    stored = scores.stored("scale")
-    for form, runs in stored["reader"].items():
-        low, middle, high = (round(mean(shares)) for shares in runs.values())
-        assert f"{form.capitalize()}: {low}, {middle} and {high}%" in text
-    for runs in stored["ViT"].values():
-        divided, bare = (f"{mean(shares):.0f}%" for shares in runs.values())
-        assert f"{divided} with and {bare} without" in text
-
-
-LESSON_11 = {  # how its captions and sentences say a mean
-    "A {}%. No cls": "A",
-    "No cls {}%": "A, no cls",
-    "3 heads {}%": "A, 3 heads",
-    "masking {}%": "A, masking",
-    "norm before the mean {}%": "A, norm before the mean",
-    "C's positions {}%": "A, C's positions",
-    "C's blocks {}%": "A, C's blocks",
-    "Close to C's {}%": "C",
-    "batch norms with {}%": "A, batch norms",
-    "all tokens with {}%": "A, all tokens",
-    "nearer to C at {}%": "B",
-    "With the mean {}%": "C, mean",
-    "with A's larger positions too {}%": "C, mean, A's positions",
-    "with A's head {}%": "C, A's head",
-    "with all tokens mixed {}%": "A, all tokens, mixed",
-    "large head reads {}%": "A, all tokens, mixed",
-    "all tokens 98%, without blocks {}%": "A without blocks",
-    "C 98%, without blocks {}%": "C without blocks",
-    "C reads {}% *without a single block*": "C without blocks",
-    "dots far apart. A {}%": "A, scattered",
-    "37%, with batch norms {}%": "A, batch norms, scattered",
-    "with C's whole head {}%": "A, C's head, scattered",
-    "; B {}%; C": "B, scattered",
-    "%; C {}%, with the mean": "C, scattered",
-    "with the mean {}%, without batch": "C, mean, scattered",
-    "without batch norms {}%, without": "C, no batch norms, scattered",
-    "45%, without blocks {}%": "C without blocks, scattered",
-    "after 24 passes A {}%": "A, 24 epochs",
-    "%, B {}%, C": "B, 24 epochs",
-    "%, C {}%, C without": "C, 24 epochs",
-    "%, C without blocks {}%": "C without blocks, 24 epochs",
-    "three times the rate A reaches {}%": "A, rate 0.018",
-    "with a third of it they reach {}%": "A, rate 0.002",
-}
-
-
-def test_lesson_11s_sentences_about_stored_runs_are_true():
-    text = text_of("11_other_vits")
-    runs = plots.stored("why C")["runs"]
-    for said, name in LESSON_11.items():
-        digits = 1 if "24" in name else 0
-        assert said.format(f"{mean(runs[name]):.{digits}f}") in text, said
+    shapes = [text for text in texts(ax) if text in ("3×2", "2×3", "3×3")]
+    assert shapes == ["3×2", "2×3", "3×3", "3×3", "3×3", "3×3"]
 
 
 def test_norms_stand_on_the_road_or_in_the_branches():
     plots.norm_places()
-    for ax, level in zip(plt.gcf().axes, (0, -1.55), strict=True):
+    for ax, level in zip(axes(), (0, -1.55), strict=True):
         norms = [text.get_position()[1] for text in ax.texts if text.get_text() == "norm"]
         assert norms == [level] * 2
     with pytest.raises(ValueError, match='give "branch" or "road"'):
         plots.residual_road("both")
 
 
-def test_bends_show_a_function_and_its_slope():
-    plots.bends({"square": torch.square}, -1, 1)
-    values, slopes = plt.gcf().axes
-    x, y = values.lines[0].get_data()
-    assert np.allclose(y, np.asarray(x) ** 2)
-    assert np.allclose(slopes.lines[0].get_ydata(), 2 * np.asarray(x))
-
-
-def test_a_reading_writes_every_belief():
-    plots.reading(torch.rand(1, 4, 4), torch.tensor([[0.5, 0.5], [0.04, 0.96]]))
-    ax = plt.gcf().axes[1]
-    assert texts(ax) == [".50", ".50", ".04", ".96"]
-    assert [t.get_text() for t in ax.get_yticklabels()] == ["at the start", "after 1 block"]
-
-
-def test_a_silenced_branch_has_a_mark_for_each_way():
-    plots.silenced(["attention 0", "MLP 0"], {"left out": [1, 0.9], "never written": [0.7, 0.5]})
-    (ax,) = plt.gcf().axes
-    assert [list(line.get_xdata()) for line in ax.lines[:2]] == [[100, 90], [70, 50]]
-    assert [t.get_text() for t in ax.get_yticklabels()] == ["attention 0", "MLP 0"]
+def test_runs_without_the_scale_show_every_seed_and_join_the_means():
+    plots.scale_runs("divided by √d", "smaller steps")
+    ax = plt.gca()
+    stored = plots.stored("scale")["reader"]["smaller steps"]
+    assert list(ax.lines[1].get_xdata()) == [float(rate) for rate in stored]
+    assert list(ax.lines[1].get_ydata()) == pytest.approx([mean(v) for v in stored.values()])
+    dots = [line for line in ax.lines if line.get_linestyle() == "None"]
+    assert [len(line.get_ydata()) for line in dots] == [5] * 6
+    rates = np.repeat([float(rate) for rate in stored], 2)  # beside which the dots stand
+    assert np.allclose(sorted(line.get_xdata()[0] for line in dots), rates, rtol=0.05)
+    low, high = ax.get_ylim()
+    assert all(low < share < high for line in dots for share in line.get_ydata())
 
 
 def test_three_of_their_names_lead_to_one_of_ours():
@@ -375,18 +392,19 @@ def test_three_of_their_names_lead_to_one_of_ours():
         "blocks.0.norm1.bias": ("l.n.bias",),
     }
     plots.name_lines(names, "blocks.0.", "weight")
-    ax = plt.gca()
-    assert {"attn.qkv.weight", "norm1.weight", "q.weight", "k.weight", "n.weight"} <= set(texts(ax))
-    assert "in the file: l.…" in texts(ax)
-    ends = [line.get_ydata()[1] for line in ax.lines]
+    shown = {"attn.qkv.weight", "norm1.weight", "q.weight", "k.weight", "n.weight"}
+    assert shown | {"in the file: l.…"} <= set(texts(plt.gca()))
+    ends = [line.get_ydata()[1] for line in plt.gca().lines]
     assert ends[0] == ends[1] == ends[2] != ends[3]
+
+
+SLIPS = [name for names in published.SLIPS.values() for name in names]
 
 
 @pytest.fixture
 def measured(tmp_path, monkeypatch):
-    drawn = [name for names in published.SLIPS.values() for name in names]
-    slips = {name: dict(right=40, changed=1200, off=0.0123) for name in drawn}
-    slips = {"as published": {"right": 150, "changed": 0, "off": 0.0}} | slips
+    slips = {name: dict(right=40, changed=1200, off=0.0123) for name in SLIPS}
+    slips["as published"] = dict(right=150, changed=0, off=0.0)
     five = {"pixels": [0.5, 0.7], "from scratch": [0.4]}
     labels = {"5": five, "20": {"pixels": [0.9], "from scratch": [0.8]}}
     both = {"slips": dict(photos=200, rows=slips), "onward": dict(tested=50, rows=labels)}
@@ -397,8 +415,7 @@ def measured(tmp_path, monkeypatch):
 def test_slips_of_the_kinds_asked_for_have_a_bar_each_and_say_what_they_cost(measured):
     plots.slip_costs("in the pictures")
     ax = plt.gca()
-    rows = [tick.get_text() for tick in ax.get_yticklabels()]
-    assert rows == ["as published", *published.SLIPS["in the pictures"]]
+    assert rows(ax) == ["as published", *published.SLIPS["in the pictures"]]
     assert [bar.get_width() for bar in ax.patches] == [0.75] + [0.2] * 4
     assert texts(ax)[:2] == ["75.0%", "20.0%"]
     assert {"answers changed", "1,200", "logits off by", "0.01"} <= set(texts(ax))
@@ -407,118 +424,18 @@ def test_slips_of_the_kinds_asked_for_have_a_bar_each_and_say_what_they_cost(mea
 
 def test_few_labels_have_a_panel_for_each_number_and_a_dot_for_each_seed(measured):
     plots.few_labels()
-    first, second = plt.gcf().axes
-    assert texts(first) == ["mean 60", "40"]
-    assert texts(second) == ["90", "80"]
-    assert first.get_xlim() == second.get_xlim()
+    assert written() == [["mean 60", "40"], ["90", "80"]]
+    assert len({ax.get_xlim() for ax in axes()}) == 1
 
 
 def test_what_is_stored_of_published_weights_is_whole():
     slips, onward = (plots.stored(name, published.FILE) for name in ("slips", "onward"))
     assert slips["photos"] == 10_000
-    drawn = {name for names in published.SLIPS.values() for name in names}
-    assert set(slips["rows"]) == {"as published"} | drawn
-    said = weights.load("photos").measured["result"]["accuracy"]
-    assert abs(slips["rows"]["as published"]["right"] / 10_000 - said) < 0.001
+    assert set(slips["rows"]) == {"as published", *SLIPS}
+    accuracy = weights.load("photos").measured["result"]["accuracy"]
+    assert abs(slips["rows"]["as published"]["right"] / 10_000 - accuracy) < 0.001
     assert list(onward["rows"]) == ["5", "20"]
     assert {len(seeds) for ways in onward["rows"].values() for seeds in ways.values()} == {3}
-
-
-def test_marked_patches_are_framed_where_they_stand():
-    plots.mark_patches(torch.rand(3, 8, 12), {"a": 0, "b": 5}, patch_size=4)
-    ax = plt.gca()
-    assert texts(ax) == ["a", "b"]
-    corners = [patch.get_xy() for patch in ax.patches]
-    assert corners == [(-0.5, -0.5)] * 2 + [(7.5, 3.5)] * 2  # patch 5: row 1, column 2
-
-
-def test_a_patch_is_shown_as_it_stands_in_the_first_picture():
-    images = torch.rand(3, 1, 8, 12) * 2 - 1
-    plots.same_patch(images, place=5, patch_size=4)
-    alone, *others = plt.gcf().axes
-    assert np.allclose(alone.images[0].get_array(), images[0, 0, 4:8, 8:12])
-    assert [ax.patches[0].get_xy() for ax in others] == [(7.5, 3.5)] * 3
-
-
-def test_heads_are_columns_side_by_side_in_every_step():
-    plots.heads_cut(torch.tensor([[0, 1, 2, 3], [10, 11, 12, 13]]), 2)
-    ax = plt.gca()
-    shown = [text for text in texts(ax) if text.isdigit()]
-    assert shown == ["00", "01", "10", "11", "02", "03", "12", "13"] * 3
-    shapes = [text for text in texts(ax) if "(" in text]
-    assert shapes == ["(B, N, D)", "(B, N, h, d)", "(B, h, N, d)"]
-
-
-def test_a_picture_in_one_channel_is_grey_and_keeps_its_brightness():
-    plots.picture(torch.full((1, 4, 4), 0.5))
-    image = plt.gca().images[0]
-    assert (image.get_cmap().name, image.get_clim()) == ("gray", (0, 1))
-
-
-def test_pictures_stand_below_their_names():
-    plots.pictures({"wide": torch.rand(3, 4, 8), "square": torch.rand(1, 4, 4)})
-    assert titles() == ["wide", "square"]
-    assert [ax.images[0].get_array().shape[:2] for ax in plt.gcf().axes] == [(4, 8), (4, 4)]
-
-
-def test_channels_are_written_as_their_numbers():
-    image = torch.tensor([0.1, 0.5, 0.9]).reshape(3, 1, 1).expand(3, 1, 2)
-    plots.colour_channels(image)
-    assert titles()[1:] == ["red", "green", "blue"]
-    assert [texts(ax) for ax in plt.gcf().axes[1:]] == [["0.1"] * 2, ["0.5"] * 2, ["0.9"] * 2]
-
-
-def test_a_close_up_shows_the_pixels_that_it_frames():
-    image = torch.rand(3, 10, 10)
-    plots.close_up(image, top=2, left=5, side=3)
-    photo, part, red = plt.gcf().axes
-    assert {frame.get_xy() for frame in photo.patches} == {(4.5, 1.5)}
-    cut = image[:, 2:5, 5:8]
-    assert np.allclose(part.images[0].get_array(), cut.permute(1, 2, 0))
-    assert np.allclose(red.images[0].get_array(), cut[0])
-
-
-def test_templates_are_grey_at_zero_on_one_scale():
-    plots.template_grid({"a": torch.zeros(1, 1, 2, 2), "b": torch.full((4, 1, 2, 2), 4.0)}, 3)
-    small, large = plt.gcf().axes
-    assert [ax.get_title("left") for ax in (small, large)] == ["a", "b"]
-    drawn = [ax.images[0].get_array().tolist() for ax in (small, large)]
-    gap = [1.0] * 9
-    assert drawn[0] == [[0.5, 0.5, *gap[:7]], [0.5, 0.5, *gap[:7]], gap]
-    assert len(drawn[1]) == 6  # four templates, three in a row
-
-
-def test_what_was_read_stands_beside_the_mixtures_that_there_are():
-    values, read = torch.tensor([[0.0, 0.0], [8.0, 0.0]]), torch.tensor([0.0, 900.0])
-    plots.possible_reads(values, {"two": read})
-    ax = plt.gca()
-    line, point = ax.lines
-    assert list(line.get_xdata()) == [0, 8]
-    assert (point.get_label(), list(point.get_ydata())) == ("two", [900.0])
-    assert ax.get_ylim()[1] > 900
-
-
-def test_one_token_asks_and_all_answer():
-    plots.three_roles(("eye", "wall"))
-    assert [text for text in texts(plt.gca()) if text in ("q", "k", "v")] == ["q", "k", "v"] * 2
-    assert "what the eye reads" in texts(plt.gca())
-
-
-def test_a_way_downhill_lies_in_the_valley():
-    plots.downhill({"half": [0.0, 1.5, 2.25], "once": [0.0, 3.0]}, goal=3.0)
-    assert titles() == ["half", "once"]
-    steps = plt.gcf().axes[0].lines[1].get_data()
-    assert [list(numbers) for numbers in steps] == [[0.0, 1.5, 2.25], [9.0, 2.25, 0.5625]]
-
-
-def test_a_merged_photo_shows_each_patch_as_its_token():
-    """Two grey halves: whatever is merged, merged tokens of equal patches show the photo."""
-    photo = torch.cat([torch.full((3, 64, 32), 0.2), torch.full((3, 64, 32), 0.8)], dim=2)
-    plots.merged_photo(photo, merge_tokens, times=(4, 3))
-    assert titles() == ["17 tokens", "13 tokens", "10 tokens"]
-    shown = plt.gcf().axes[2].images[0].get_array()
-    assert shown.shape == (64, 64, 3)
-    assert np.abs(shown - 0.5).max() <= 0.3 + 1e-6  # means of what is there
 
 
 # For `python -m vit_steps.predict --show` ---------------------------------------------------------

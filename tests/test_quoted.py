@@ -1,4 +1,8 @@
-"""What lessons tell of trainings that they do not run is what benchmarks/quoted.py stored."""
+"""What lessons tell of trainings that they do not run is what benchmarks stored."""
+
+import re
+from functools import cache
+from statistics import mean
 
 import nbformat
 import pytest
@@ -10,7 +14,8 @@ from vit_course.plots import scores
 from vit_steps import weights
 from vit_steps.training import evaluate
 
-MEASURED = scores.stored("quoted")
+MEASURED, SCALE = scores.stored("quoted"), scores.stored("scale")
+WHY_C = scores.stored("why C")["runs"]
 
 
 def span(name: str, variant: str, digits: int = 0) -> str:
@@ -28,9 +33,52 @@ def in_order(name: str, variant: str) -> str:
     return f"{', '.join(first)} and {last}%"
 
 
+def scale_means(runs: dict[str, list[float]]) -> list[str]:
+    return [f"{mean(shares):.0f}" for shares in runs.values()]
+
+
+# Of lesson 11, with the name of a setting where the mean of its runs stands.
+LESSON_11 = """
+- A <A>%. No cls <A, no cls>%, 3 heads <A, 3 heads>%, masking <A, masking>%, norm before the mean
+<A, norm before the mean>%, C's positions <A, C's positions>%. C's blocks <A, C's blocks>%. Close to
+C's <C>%: batch norms with <A, batch norms>% and all tokens with <A, all tokens>%.
+- nearer to C at <B>%
+- With the mean <C, mean>%, with A's larger positions too <C, mean, A's positions>%, with A's head
+<C, A's head>%
+- A <A>%, with all tokens mixed <A, all tokens, mixed>%, with all tokens <A, all tokens>%, without
+blocks <A without blocks>%; C <C>%, without blocks <C without blocks>%.
+- the large head reads <A, all tokens, mixed>%
+- C reads <C without blocks>% *without a single block*
+- A <A, scattered>%, with all tokens <A, all tokens, scattered>%, with batch norms
+<A, batch norms, scattered>%, with C's whole head <A, C's head, scattered>%; B <B, scattered>%; C
+<C, scattered>%, with the mean <C, mean, scattered>%, without batch norms
+<C, no batch norms, scattered>%, without blocks <C without blocks, scattered>%.
+- after 24 passes A <A, 24 epochs>%, B <B, 24 epochs>%, C <C, 24 epochs>%, C without blocks
+<C without blocks, 24 epochs>%.
+- with three times the rate A reaches <A, rate 0.018>% and C <C, rate 0.018>%; with a third of it
+they reach <A, rate 0.002>% and
+"""
+
+
+def mean_of(name: re.Match) -> str:
+    return f"{mean(WHY_C[name[1]]):.{int('24' in name[1])}f}"
+
+
 STARTS = ("0.02", "Xavier")
 BEST = {"0.02": "SGD 0.1", "Xavier": "SGD 0.03"}  # of four rates
 SENTENCES = [
+    *(
+        ("04_attention", "{}: {}, {} and {}%".format(form.capitalize(), *scale_means(runs)))
+        for form, runs in SCALE["reader"].items()
+    ),
+    *(
+        ("04_attention", "{}% with and {}% without".format(*scale_means(runs)))
+        for runs in SCALE["ViT"].values()
+    ),
+    *(
+        ("11_other_vits", re.sub("<(.*?)>", mean_of, " ".join(sentence.split())))
+        for sentence in LESSON_11.split("\n- ")[1:]
+    ),
     (
         "02_tokens",
         f"reads {span('02 start of positions', '0.02')} of new ones from that start, and "
@@ -73,14 +121,18 @@ SENTENCES = [
 ]
 
 
+@cache
+def cells(stem: str) -> list:
+    return nbformat.read(lessons.ROOT / "notebooks" / f"{stem}.ipynb", as_version=4).cells
+
+
 @pytest.mark.parametrize(("stem", "sentence"), SENTENCES)
 def test_a_lesson_tells_what_was_measured(stem, sentence):
-    book = nbformat.read(lessons.ROOT / "notebooks" / f"{stem}.ipynb", as_version=4)
-    assert sum(sentence in cell.source for cell in book.cells) == 1, sentence
+    assert sum(sentence in cell.source for cell in cells(stem)) == 1, sentence
 
 
 def test_every_comparison_is_stored_with_its_seeds():
-    for name, (seeds, variants) in COMPARED.items():
+    for name, (seeds, _, variants) in COMPARED.items():
         counts = {variant: len(shares) for variant, shares in MEASURED[name].items()}
         assert counts == dict.fromkeys(variants, seeds)
 

@@ -32,22 +32,3 @@ def test_dropout_is_for_training_alone():
     assert zeros.float().mean().item() == pytest.approx(0.5, abs=0.02)
     torch.testing.assert_close(training[~zeros], 2 * evaluated[~zeros])  # kept ones are scaled
     assert (evaluated == 0).sum() == 0
-
-
-def embed(*shape):
-    return TokenEmbedding(5, 8)(torch.zeros(shape))
-
-
-REFUSED = [
-    (lambda: embed(2, 1, 8), ValueError, r"tokens is \(2, 1, 8\).*\(B, 5, 8\)"),
-    (lambda: embed(2, 5, 1), ValueError, r"\(B, 5, 8\)"),  # it would broadcast in silence, too
-    (lambda: TokenEmbedding(0, 8), ValueError, "num_patches"),
-    (lambda: TokenEmbedding(5, 4.0), TypeError, "embed_dim"),
-    (lambda: TokenEmbedding(5, 8, dropout=1.0), ValueError, "dropout"),
-]
-
-
-@pytest.mark.parametrize(("wrong", "error", "message"), REFUSED)
-def test_what_does_not_fit_is_refused(wrong, error, message):
-    with pytest.raises(error, match=message):
-        wrong()

@@ -9,6 +9,8 @@ from .close_ups import (
     close_up,
     colour_channels,
     cuttings,
+    maps_below,
+    maps_beside,
     merged_photo,
     pictures,
     template_grid,
@@ -23,7 +25,6 @@ from .figures import (
     mark_patches,
     matrices,
     matrix,
-    new_axes,
     picture,
     sharp,
 )
@@ -41,6 +42,13 @@ from .published import few_labels, name_lines, slip_costs
 from .road import STAGES, course_map
 from .roles import heads_cut, qkv_rows, same_patch
 from .scores import attention_shapes, scale_runs, stored
-from .small_maps import maps_below, maps_beside
-from .stream import bends, norm_places, reading, residual_road, silenced
-from .whole_vit import canvases, drawing_read, parameter_bars
+from .stream import (
+    bends,
+    canvases,
+    drawing_read,
+    norm_places,
+    parameter_bars,
+    reading,
+    residual_road,
+    silenced,
+)

@@ -1,4 +1,4 @@
-"""Pixels, patches and templates, enlarged: lessons 00, 01 and 13."""
+"""Pixels, patches and templates, enlarged, and maps beside them: lessons 00, 01, 09 and 13."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -9,15 +9,27 @@ from torch import Tensor
 
 from vit_steps.patches import patchify, unpatchify
 
-from .figures import FAINT, INK, PATCH, bordered, matrix, panels, picture, pixel_frame
+from .figures import (
+    CLS,
+    FAINT,
+    INK,
+    PATCH,
+    WEIGHTS,
+    bordered,
+    matrix,
+    panels,
+    picture,
+    pixel_frame,
+    rectangle,
+)
 
 SIGNED = "PuOr"  # numbers of either sign: orange below zero, white at zero, purple above
 
 
-def _crisp(ax: Any) -> None:
-    """Let the pixels of a drawn image be squares of one colour: true to it, and half the bytes."""
-    for image in ax.images:
-        image.set_interpolation("nearest")
+def _crisp(image: Tensor, ax: Any) -> None:
+    """Show an image with pixels that are squares of one colour: true to it, and half the bytes."""
+    picture(image, ax=ax)
+    ax.images[0].set_interpolation("nearest")
 
 
 def pictures(named: dict[str, Tensor], height: float = 2.2) -> None:
@@ -31,8 +43,7 @@ def pictures(named: dict[str, Tensor], height: float = 2.2) -> None:
     size = (round(sum(widths) * height + 0.15 * len(named), 1), height + 0.4)
     axes = panels(1, len(named), *size, width_ratios=widths)[0]
     for (name, image), ax in zip(named.items(), axes, strict=True):
-        picture(image, ax=ax)
-        _crisp(ax)
+        _crisp(image, ax)
         ax.set_title(name, size=10)
 
 
@@ -75,8 +86,8 @@ def close_up(image: Tensor, top: int, left: int, side: int) -> None:
     """
     part = image[:, top : top + side, left : left + side]
     axes = panels(1, 3, 9.4, 3.1)[0]
-    picture(image, "the photo", axes[0])
-    _crisp(axes[0])
+    _crisp(image, axes[0])
+    axes[0].set_title("the photo")
     pixel_frame(axes[0], top, left, side, side)
     _tile(part, f"{side}×{side} pixels of it", axes[1])
     matrix(part[0], "their red", limits=(0, 1), ax=axes[2])
@@ -93,21 +104,17 @@ def cuttings(named: dict[str, Tensor], height: int, width: int) -> None:
     from matplotlib.colors import to_rgb
 
     axes = panels(1, len(named), 2.6 * len(named), 2.8)[0]
-    blue = torch.tensor(to_rgb(PATCH))
+    blue = torch.tensor(to_rgb(PATCH))[:, None, None]
     for (name, tokens), ax in zip(named.items(), axes, strict=True):
-        owner = torch.empty(height * width, dtype=torch.long)
-        for number, token in enumerate(tokens):
-            owner[token.long()] = number
-        share = (owner / (len(tokens) - 1) * 0.6 + 0.1)[:, None]
-        tints = (1 - share) + share * blue
-        picture(tints.view(height, width, 3).permute(2, 0, 1), name, ax)
-        owner = owner.view(height, width)
+        token_of = tokens.flatten().argsort().view(height, width) // tokens.shape[1]
+        share = token_of / (len(tokens) - 1) * 0.6 + 0.1
+        picture((1 - share) + share * blue, name, ax)
         for i in range(height):
             for j in range(width):
                 ax.text(j, i, str(i * width + j), ha="center", va="center", color=INK)
-                if j and owner[i, j] != owner[i, j - 1]:
+                if j and token_of[i, j] != token_of[i, j - 1]:
                     ax.plot((j - 0.5, j - 0.5), (i - 0.5, i + 0.5), color=INK, lw=2)
-                if i and owner[i, j] != owner[i - 1, j]:
+                if i and token_of[i, j] != token_of[i - 1, j]:
                     ax.plot((j - 0.5, j + 0.5), (i - 0.5, i - 0.5), color=INK, lw=2)
 
 
@@ -116,11 +123,6 @@ def _tile(image: Tensor, title: str, ax: Any) -> None:
     picture(image, title, ax)
     ax.axis("on")
     bordered(ax, FAINT)
-
-
-def _in_grey(numbers: Tensor, largest: float) -> Tensor:
-    """Turn numbers from -largest to largest into brightness, 0 to 1: zero is middle grey."""
-    return (numbers / largest + 1) / 2
 
 
 def template_products(patch: Tensor, templates: dict[str, Tensor], patch_size: int = 16) -> None:
@@ -139,14 +141,12 @@ def template_products(patch: Tensor, templates: dict[str, Tensor], patch_size: i
     limit = max(product.abs().max().item() for product in products.values())
     axes = panels(len(templates), 3, 7.2, 2.05 * len(templates) + 0.2)
     for (name, template), row in zip(templates.items(), axes, strict=True):
-        _tile(_in_grey(tiled(patch), 1), "the patch", row[0])
-        _tile(_in_grey(tiled(template), largest), f"times “{name}”", row[1])
+        _tile((tiled(patch) + 1) / 2, "the patch", row[0])
+        _tile((tiled(template) / largest + 1) / 2, f"times “{name}”", row[1])
+        title = f"the products: sum {products[name].sum():.0f}".replace("-", "−")
         row[2].imshow(products[name].numpy(), cmap=SIGNED, vmin=-limit, vmax=limit)
-        total = f"{products[name].sum():.0f}".replace("-", "−")
-        row[2].set_title(f"the products: sum {total}")
-        row[2].set(xticks=(), yticks=())
-    last = axes[-1, 2]
-    last.figure.colorbar(last.images[0], ax=axes[:, 2].tolist(), shrink=0.8)
+        row[2].set(title=title, xticks=(), yticks=())
+    axes[0, 0].figure.colorbar(axes[0, 2].images[0], ax=axes[:, 2].tolist(), shrink=0.8)
 
 
 def template_grid(named: dict[str, Tensor], columns: int = 16) -> None:
@@ -163,7 +163,56 @@ def template_grid(named: dict[str, Tensor], columns: int = 16) -> None:
     for (name, templates), count, ax in zip(named.items(), rows, axes, strict=True):
         k, channels, side, _ = templates.shape
         sheet = torch.ones(columns * count, channels, side + 1, side + 1)  # a white gap each
-        sheet[:k, :, :side, :side] = _in_grey(templates.detach().cpu(), largest)
-        picture(rearrange(sheet, "(i j) c h w -> c (i h) (j w)", j=columns), ax=ax)
-        _crisp(ax)
+        sheet[:k, :, :side, :side] = (templates.detach().cpu() / largest + 1) / 2
+        _crisp(rearrange(sheet, "(i j) c h w -> c (i h) (j w)", j=columns), ax)
         ax.set_title(name, size=10, loc="left")
+
+
+def maps_below(images: Tensor, maps: dict[str, Tensor], boxes: Tensor | None = None) -> None:
+    """Show a row of small grey pictures, each in a frame, and rows of maps below them.
+
+    Args:
+        images: (n, H, W), from 0, paper, to 1, ink.
+        maps: by the name that stands left of its row, (n, rows, cols), or (n, H, W, 3) for colours.
+            All maps share one scale, from their smallest to their largest.
+        boxes: (n, 2), the top left pixels of squares of 8 pixels to frame in the pictures.
+    """
+    shared = [m for m in maps.values() if m.ndim == 3]
+    low = min((m.min().item() for m in shared), default=0.0)
+    high = max((m.max().item() for m in shared), default=1.0)
+    count, lines = len(images), 1 + len(maps)
+    axes = panels(lines, count, 1.05 * count + 0.9, 1.1 * lines)
+    for line, (name, tiles) in zip(axes, ({"picture": images} | maps).items(), strict=True):
+        line[0].set_ylabel(name, rotation=0, ha="right", va="center")
+        for ax, tile in zip(line, tiles.detach().cpu().float().numpy(), strict=True):
+            if tiles is images:
+                ax.imshow(tile, cmap="gray_r", vmin=0, vmax=1)
+            else:
+                ax.imshow(tile, cmap=WEIGHTS, vmin=low, vmax=high)
+            bordered(ax)
+    if boxes is not None:
+        for ax, (row, col) in zip(axes[0], boxes.tolist(), strict=True):
+            rectangle(ax, col - 0.5, row - 0.5, 8, 8, fill=False, ec=CLS, lw=2)
+
+
+def maps_beside(image: Tensor, maps: dict[str, Tensor], own_scale: tuple[str, ...] = ()) -> None:
+    """Show a picture, and maps of it to its right, each under its name.
+
+    Args:
+        image: (C, H, W), from 0 to 1.
+        maps: by name, (rows, cols).
+        own_scale: names of maps that go from their own smallest to their own largest; the others
+            share one scale from 0 to their largest, whose bar stands at the right.
+    """
+    high = max(tile.max().item() for name, tile in maps.items() if name not in own_scale)
+    count, scaled = 1 + len(maps), None
+    axes = panels(1, count, 1.9 * count + 0.7, 2.3)[0]
+    picture(image, "picture", axes[0])
+    for ax, (name, tile) in zip(axes[1:], maps.items(), strict=True):
+        shown = ax.imshow(tile.detach().cpu().float().numpy(), cmap=WEIGHTS)
+        if name not in own_scale:
+            shown.set_clim(0.0, high)
+            scaled = shown
+        ax.set_title(name)
+        bordered(ax)
+    axes[0].figure.colorbar(scaled, ax=axes, shrink=0.8, aspect=15)

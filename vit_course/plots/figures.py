@@ -1,6 +1,7 @@
 """Pictures, matrices, curves, dots: each on the axes that it is given, or on a new figure."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from statistics import mean
 from typing import Any
 
 from torch import Tensor
@@ -12,23 +13,11 @@ WEIGHTS = "cividis"
 COLOURS = (PATCH, QUERY, VALUE, POSITION, CLS)  # of curves, with a dash and a marker each
 STYLES = (("-", "o"), ("--", "s"), (":", "^"), ("-.", "D"), ((0, (5, 1, 1, 1, 1, 1)), "v"))
 
-Curve = (
-    Sequence[float] | Mapping[int, float] | Mapping[float, float]
-)  # a value at 0, 1, 2, …, or at each x its value
-
+Curve = Sequence[float] | Mapping[Any, float]  # a value at 0, 1, 2, …, or at each x its value
 
 # Patches of the sample photo (224×224, P = 16) that the lessons call by a name.
-NAMED = {
-    "star": 16,
-    "cap": 34,
-    "eye": 50,
-    "cheek": 78,
-    "mouth": 91,
-    "wall": 68,
-    "flag": 114,
-    "coat": 150,
-    "ribbons": 178,
-}
+NAMED = dict(star=16, cap=34, eye=50, cheek=78, mouth=91, wall=68)
+NAMED |= dict(flag=114, coat=150, ribbons=178)
 
 
 def sharp() -> None:
@@ -113,6 +102,16 @@ def mark_patches(
         ax.text(middle, top - 3.5, name, ha="center", va="bottom", size=8, bbox=box)
 
 
+def write_numbers(
+    ax: Any, table: Tensor, form: Callable[[float], str], middle: float, size: int = 8
+) -> None:
+    """Write the numbers of a table (rows, cols) into its cells; up to `middle` in white."""
+    for i, row in enumerate(table.tolist()):
+        for j, number in enumerate(row):
+            ink = "white" if number <= middle else "black"
+            ax.text(j, i, form(number), ha="center", va="center", color=ink, size=size)
+
+
 def matrix(
     values: Tensor,
     title: str = "",
@@ -139,13 +138,7 @@ def matrix(
     image = ax.imshow(values.numpy(), cmap=WEIGHTS, vmin=low, vmax=high)
     small = max(height, width) <= 12
     if small and form:
-        middle = (low + high) / 2
-        for i in range(height):
-            for j in range(width):
-                colour = "white" if values[i, j] <= middle else "black"
-                ax.text(
-                    j, i, form.format(values[i, j]), color=colour, ha="center", va="center", size=9
-                )
+        write_numbers(ax, values, form.format, (low + high) / 2, size=9)
     elif not small:
         ax.figure.colorbar(image, ax=ax, shrink=0.8)
         ax.locator_params(integer=True)
@@ -258,23 +251,21 @@ def dots(
     ax = ax or new_axes(8, 0.34 * len(runs) + 1.1)
     results = [value for values in runs.values() for value in values]
     low, high = limits or (min(results), max(results))
+    place = dict(xycoords=("axes fraction", "data"), textcoords="offset points")
     for row, (name, values) in enumerate(runs.items()):
         ax.axhline(row, color=FAINT, lw=0.6, zorder=0)
-        mean = sum(values) / len(values)
+        average = mean(values)
+        text = form.format(average)
         if len(values) > 1:
-            ax.plot([mean, mean], [row - 0.32, row + 0.32], color=INK, lw=1.6)
+            ax.plot([average, average], [row - 0.32, row + 0.32], color=INK, lw=1.6)
+            text = f"mean {text}"
         colour = (colours or {}).get(name, PATCH)
         ring = dict(mfc="white", mec=colour, mew=1.5)
         marker = ring if name in hollow else dict(mec="white", mew=0.7)
         heights = [row + step for step in _apart(values, 0.016 * (high - low))]
         ax.plot(values, heights, "o", color=colour, markersize=6, **marker)
-        text = ("mean " if len(values) > 1 else "") + form.format(mean)
-        if notes:
-            text += f"   {notes.get(name, '')}"
-        ax.annotate(
-            text, (1, row), (6, 0), xycoords=("axes fraction", "data"), textcoords="offset points",
-            va="center", color=INK, size=9,
-        )  # fmt: skip
+        text += f"   {notes.get(name, '')}" if notes else ""
+        ax.annotate(text, (1, row), (6, 0), **place, va="center", color=INK, size=9)
     ax.set_yticks(range(len(runs)), list(runs))
     ax.set(title=title, xlabel=xlabel, xlim=limits, ylim=(len(runs) - 0.4, -0.6))
     ax.tick_params(axis="y", length=0)

@@ -1,6 +1,7 @@
 """Lessons 07 and 08: a way downhill, runs and a live curve, and how far apart luck puts runs."""
 
 from collections.abc import Callable, Mapping, Sequence
+from statistics import mean
 from typing import Any
 
 import torch
@@ -83,10 +84,8 @@ def live_curve(epochs: int) -> Callable[[Sequence[float], float], Any]:
         x = [(i + 0.5) * step / epoch for i in range(len(means))]
         left.plot(x, means.tolist(), color=PATCH, linewidth=1.5)
         right.plot(range(1, len(shares) + 1), shares, "-o", color=PATCH, markersize=5)
-        right.annotate(
-            f"{shares[-1]:.0f}", (len(shares), shares[-1]), (0, 8), textcoords="offset points",
-            ha="center", color=INK,
-        )  # fmt: skip
+        above = dict(xytext=(0, 8), textcoords="offset points", ha="center", color=INK)
+        right.annotate(f"{shares[-1]:.0f}", (len(shares), shares[-1]), **above)
         if handle is not None:
             handle.update(figure)
         return figure
@@ -104,9 +103,9 @@ def compared(runs: Mapping[str, Sequence[float]], luck: Mapping[str, float], lim
         luck: for each of the others, the share of the ways with as large a gap.
         limit: from here on it could be luck.
     """
-    means = {name: sum(values) / len(values) for name, values in runs.items()}
     first = next(iter(runs))
-    colours = {name: VALUE if mean > means[first] else QUERY for name, mean in means.items()}
+    level = mean(runs[first])
+    colours = {name: VALUE if mean(values) > level else QUERY for name, values in runs.items()}
     notes = {name: f"luck {share:.4f}" for name, share in luck.items()}
     rings = [name for name, share in luck.items() if share >= limit]
     dots(runs, colours=colours | {first: INK}, hollow=rings, notes=notes)

@@ -4,6 +4,7 @@ The last two draw what `benchmarks/published_weights.py` measured once and store
 """
 
 from collections.abc import Mapping
+from itertools import takewhile
 from pathlib import Path
 
 from .figures import FAINT, INK, KEY, PATCH, QUERY, VALUE, dots, new_axes, panels
@@ -20,23 +21,17 @@ def name_lines(names: Mapping[str, tuple[str, ...]], start: str, end: str) -> No
         start: only those of ours that begin so are drawn, such as "blocks.0.".
         end: and end so, such as "weight". What all names of a column begin with is left out.
     """
-    groups = {
-        name: sources
-        for name, sources in names.items()
-        if name.startswith(start) and name.endswith(end)
-    }
+    groups = {name: names[name] for name in names if name.startswith(start) and name.endswith(end)}
     left = [source for sources in groups.values() for source in sources]
-    common = left[0]
-    while not all(source.startswith(common) for source in left):  # one part less, from the right
-        common = common.rstrip(".").rpartition(".")[0] + "." if "." in common[:-1] else ""
+    parts = zip(*(source.split(".") for source in left), strict=False)
+    common = "".join(f"{part[0]}." for part in takewhile(lambda part: len({*part}) == 1, parts))
     ax = new_axes(8.6, 0.33 * len(left) + 0.6)
     spread = (len(left) - 1) / max(len(groups) - 1, 1)
     line = 0
     style = {"family": "monospace", "size": 10, "va": "center"}
     for row, (name, sources) in enumerate(groups.items()):
         ax.text(1.32, row * spread, name.removeprefix(start), **style)
-        colours = (QUERY, KEY, VALUE) if len(sources) == 3 else (INK,)
-        width = 2.5 if len(sources) == 3 else 1
+        colours, width = ((QUERY, KEY, VALUE), 2.5) if len(sources) == 3 else ((INK,), 1)
         for source, colour in zip(sources, colours, strict=True):
             ax.text(1, line, source.removeprefix(common), ha="right", **style)
             ax.plot((1.01, 1.31), (line, row * spread), color=colour, lw=width)

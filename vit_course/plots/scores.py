@@ -22,12 +22,8 @@ from .figures import (
 )
 
 FILE = Path(__file__).with_name("measured.json")
-FORMS = {
-    "divided by √d": VALUE,
-    "not divided": QUERY,
-    "smaller start": PATCH,
-    "smaller steps": POSITION,
-}
+FORMS = {"divided by √d": VALUE, "not divided": QUERY}
+FORMS |= {"smaller start": PATCH, "smaller steps": POSITION}
 
 
 def stored(name: str, file: Path = FILE) -> dict[str, Any]:
@@ -48,15 +44,13 @@ def attention_shapes(q: Tensor, k: Tensor, v: Tensor, names: Sequence[str], lit:
         lit: the name of the query whose row stays bright.
     """
     q, k, v = (t.detach().cpu().float() for t in (q, k, v))
-    count = len(q)
     scores = q @ k.T
     weights = scores.softmax(dim=-1)
-    row = list(names).index(lit)
+    count, row, left = len(q), list(names).index(lit), 0.0
     ax = new_axes(10, 3.6)
     ax.set(ylim=(count + 3.4, -5.2), aspect="equal")
     ax.axis("off")
-    left = 0.0
-    for name, number in zip(names, range(count), strict=True):
+    for number, name in enumerate(names):
         bold = "bold" if number == row else "normal"
         ax.text(-0.4, number + 0.5, name, ha="right", va="center", size=8, weight=bold)
     chain = (
@@ -72,7 +66,6 @@ def attention_shapes(q: Tensor, k: Tensor, v: Tensor, names: Sequence[str], lit:
         top = (count - height) / 2
         bright = title in ("Kᵀ", "V")
         _draw_cells(ax, values, colours, left, top, None if bright else row)
-        small = f"{height}×{across}"
         title_at = top - 0.4
         if across == count:  # a column for each key
             title_at -= 3.3
@@ -80,7 +73,7 @@ def attention_shapes(q: Tensor, k: Tensor, v: Tensor, names: Sequence[str], lit:
                 x = left + number + 0.5
                 ax.text(x, top - 0.3, name, ha="center", va="bottom", rotation=90, size=7)
         ax.text(left + across / 2, title_at, title, ha="center", va="bottom", weight="bold")
-        for line, text in enumerate((shape, small, large)):
+        for line, text in enumerate((shape, f"{height}×{across}", large)):
             ink = INK if line < 2 else "#777777"
             x, y = left + across / 2, count + 0.4 + line
             ax.text(x, y, text, ha="center", va="top", size=8, color=ink)
@@ -110,9 +103,8 @@ def _draw_cells(
         alpha = 1 if lit in (None, i) else 0.25
         for j in range(width):
             part = max(-1.0, min(1.0, values[i, j].item() / largest))
-            if colours is None:
-                face: Any = values[i].clamp(0, 1).tolist()
-            else:
+            face: Any = values[i].clamp(0, 1).tolist()
+            if colours is not None:
                 face = colormaps[colours](part if colours == WEIGHTS else (part + 1) / 2)
             rectangle(ax, left + j, top + i, 1, 1, fc=face, ec="white", lw=0.5, alpha=alpha)
     ink = INK if lit is None else FAINT
@@ -140,6 +132,5 @@ def scale_runs(*forms: str) -> None:
     for number, (form, colour) in enumerate(zip(forms, colours, strict=True)):
         aside = 1.03 ** (number - (len(forms) - 1) / 2)  # so that dots do not cover each other
         for rate, shares in runs[form].items():
-            ax.plot(
-                [rate * aside] * len(shares), shares, "o", color=colour, markersize=3.5, alpha=0.5
-            )
+            look = dict(color=colour, markersize=3.5, alpha=0.5)
+            ax.plot([rate * aside] * len(shares), shares, "o", **look)

@@ -1,4 +1,4 @@
-"""Lesson 05's drawings: the residual stream and its branches, and what is measured on it."""
+"""Lessons 05 and 06: the residual stream and its branches, the parameters, what a model reads."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -12,12 +12,14 @@ from .figures import (
     INK,
     PAPER,
     PATCH,
+    QUERY,
     WEIGHTS,
     bordered,
     new_axes,
     panels,
     picture,
     rounded,
+    write_numbers,
 )
 
 GREY = "#777777"
@@ -52,7 +54,7 @@ def residual_road(norm: str = "branch", title: str = "", ax: Any = None) -> None
     for start, name, note in ((0.6, "attention", "look around"), (6.1, "MLP", "think alone")):
         _branch(ax, start, name, note, norm == "branch")
         if norm == "road":
-            _plate(ax, start + 4.75, 0, "norm", dark=True, width=0.95)
+            _plate(ax, start + 4.75, 0, "norm", 0.95)
     ax.set_title(title, loc="left", size=10)
 
 
@@ -65,17 +67,17 @@ def _branch(ax: Any, start: float, name: str, note: str, normed: bool) -> None:
     ax.annotate("", (end, -0.22), (end, -BRANCH - 0.02), arrowprops=tip)
     ax.plot(start, 0, "o", color=INK, markersize=5, zorder=4)
     if normed:
-        _plate(ax, start + 0.85, -BRANCH, "norm", dark=True, width=0.95)
+        _plate(ax, start + 0.85, -BRANCH, "norm", 0.95)
     middle = start + (2.4 if normed else 1.95)
-    _plate(ax, middle, -BRANCH, name, dark=False, width=1.75)
+    _plate(ax, middle, -BRANCH, name, 1.75)
     ax.text(middle, -BRANCH + 0.42, note, ha="center", va="bottom", size=8, color=GREY)
     circle = dict(boxstyle="circle,pad=0.22", facecolor="white", edgecolor=INK)
     ax.text(end, 0, "+", ha="center", va="center", size=11, bbox=circle, zorder=5)
 
 
-def _plate(ax: Any, x: float, y: float, text: str, dark: bool, width: float) -> None:
-    """Draw a box with a text in it, round (x, y)."""
-    face, ink = (INK, "white") if dark else (PAPER, INK)
+def _plate(ax: Any, x: float, y: float, text: str, width: float) -> None:
+    """Draw a box with a text in it, round (x, y); a norm's is dark."""
+    face, ink = (INK, "white") if text == "norm" else (PAPER, INK)
     rounded(ax, x - width / 2, y - 0.3, width, 0.6, 0.12, facecolor=face, edgecolor=INK, zorder=5)
     ax.text(x, y, text, ha="center", va="center", color=ink, size=9, zorder=6)
 
@@ -121,11 +123,7 @@ def reading(image: Tensor, guesses: Tensor) -> None:
     left.set_xlabel("the picture")
     values = guesses.detach().cpu()
     right.imshow(values.numpy(), cmap=WEIGHTS, vmin=0, vmax=1, aspect="auto")
-    for i in range(stages):
-        for j in range(classes):
-            ink = "white" if values[i, j] <= 0.5 else "black"
-            text = f"{values[i, j]:.2f}".removeprefix("0")
-            right.text(j, i, text, ha="center", va="center", color=ink, size=8)
+    write_numbers(right, values, lambda share: f"{share:.2f}".removeprefix("0"), middle=0.5)
     names = ["at the start", "after 1 block", *(f"after {i} blocks" for i in range(2, stages))]
     right.set_yticks(range(stages), names[:stages])
     right.set_xticks(range(classes))
@@ -141,15 +139,116 @@ def silenced(names: Sequence[str], shares: Mapping[str, Sequence[float]]) -> Non
     """
     ax = new_axes(8, 0.3 * len(names) + 1.2)
     looks = (("o", "white", INK), ("o", PATCH, PATCH), ("D", CLS, INK))
-    for (label, values), (marker, face, edge) in zip(shares.items(), looks, strict=False):
-        percent = [100 * value for value in values]
-        rows = range(len(names))
-        ax.plot(percent, rows, marker, mfc=face, mec=edge, markersize=7, label=label, zorder=3)
-    for row, values in enumerate(zip(*shares.values(), strict=True)):
-        ends = [100 * min(values), 100 * max(values)]
-        ax.plot(ends, [row, row], color=FAINT, lw=1.2, zorder=1)
+    percent = 100 * torch.tensor([*shares.values()], dtype=torch.float64)
+    for label, values, (marker, face, edge) in zip(shares, percent, looks, strict=False):
+        look = dict(mfc=face, mec=edge, markersize=7, zorder=3)
+        ax.plot(values, range(len(names)), marker, label=label, **look)
+    ax.hlines(range(len(names)), percent.amin(0), percent.amax(0), color=FAINT, lw=1.2, zorder=1)
     ax.set_yticks(range(len(names)), names)
     ax.tick_params(axis="y", length=0)
     ax.set(xlabel="right answers in %", ylim=(len(names) - 0.5, -0.5))
     ax.spines[["top", "right", "left"]].set_visible(False)
     ax.legend(frameon=False, ncols=len(shares), loc="lower left", bbox_to_anchor=(0, 1))
+
+
+# The colours of the course's pieces, as on its map; what has none of its own is grey.
+COLOURS = {"patch": PATCH, "cls": CLS, "head": CLS}
+
+
+def parameter_bars(counts: Mapping[str, int]) -> None:
+    """Draw one level bar for each piece, as long as its parameters are many.
+
+    Args:
+        counts: a piece's name and its number of parameters, from top to bottom.
+    """
+    ax = new_axes(8, 0.36 * len(counts) + 0.5)
+    total = sum(counts.values())
+    for row, (name, count) in enumerate(counts.items()):
+        colour = next((colour for piece, colour in COLOURS.items() if piece in name), GREY)
+        ax.barh(row, count, color=colour, height=0.7)
+        share = f"{count / total:.1%}" if count >= 0.001 * total else "< 0.1%"
+        text = f"{count:,}  ({share})"
+        ax.annotate(text, (count, row), (5, 0), textcoords="offset points", va="center", size=9)
+    ax.set_yticks(range(len(counts)), list(counts))
+    ax.set(xlim=(0, 1.3 * max(counts.values())), xticks=[])
+    ax.invert_yaxis()
+    ax.tick_params(length=0)
+    ax.spines[["top", "right", "bottom"]].set_visible(False)
+
+
+def canvases(
+    images: Tensor,
+    labels: Tensor | None = None,
+    answers: Mapping[str, Tensor] | None = None,
+    columns: int = 6,
+    side: float = 1.25,
+) -> None:
+    """Show small grey pictures, framed and apart, with what stands there and what models say.
+
+    Args:
+        images: (n, 1, H, W), from -1, paper, to 1, ink.
+        labels: (n,), the digit on each, written above it; None writes nothing.
+        answers: the name of a model and its answers (n,), written below each canvas; wrong ones
+            in another colour, with a cross.
+        columns: how many stand in a row.
+        side: of one, in inches of 100 pixels.
+    """
+    import matplotlib.pyplot as plt
+
+    answers = answers or {}
+    rows = -(-len(images) // columns)
+    gap = 0.24 * side
+    above, below = 0.08 + 0.22 * (labels is not None), 0.1 + 0.17 * len(answers)
+    width, height = columns * side + (columns + 1) * gap, rows * (above + side + below)
+    figure, axes = plt.subplots(rows, columns, figsize=(width, height), squeeze=False)
+    figure.subplots_adjust(
+        left=gap / width, right=1 - gap / width, wspace=gap / side,
+        bottom=below / height, top=1 - above / height, hspace=(above + below) / side,
+    )  # fmt: skip
+    for ax in axes.flat[len(images) :]:
+        ax.axis("off")
+    for i, (image, ax) in enumerate(zip(images, axes.flat, strict=False)):
+        ax.imshow(image[0].cpu().numpy(), cmap="gray_r", vmin=-1, vmax=1)
+        bordered(ax)
+        if labels is not None:
+            ax.set_title(f"a {labels[i]}", size=10, pad=4)
+        for line, (name, classes) in enumerate(answers.items()):
+            right = labels is None or bool(classes[i] == labels[i])
+            text = f"{name}: {classes[i]} {'✓' if right else '✗'}"
+            ax.annotate(
+                text, (0.5, 0), (0, -4 - 12 * line), xycoords="axes fraction",
+                textcoords="offset points", ha="center", va="top", size=9,
+                color=INK if right else QUERY,
+            )  # fmt: skip
+
+
+def drawing_read(image: Tensor, looks: Tensor, shares: Tensor) -> None:
+    """Show a small drawing, where a model looks on it, and its answer as bars.
+
+    Args:
+        image: (1, H, W), from -1, paper, to 1, ink.
+        looks: (n,), the share of each patch of a square grid.
+        shares: (classes,), which share out 1.
+    """
+    side = round(len(looks) ** 0.5)
+    patch = image.shape[-1] / side
+    left, middle, right = panels(1, 3, 8, 2.5, width_ratios=(1, 1, 1.6))[0]
+    left.imshow(image[0].cpu().numpy(), cmap="gray_r", vmin=-1, vmax=1)
+    for number in range(1, side):
+        for line in (left.axhline, left.axvline):
+            line(number * patch - 0.5, color=PATCH, linewidth=0.6)
+    table = looks.cpu().view(side, side)
+    middle.imshow(table.numpy(), cmap=WEIGHTS, vmin=0)
+    write_numbers(middle, table, "{:.0%}".format, 0.5 * table.max().item())
+    for ax, title in ((left, "the drawing"), (middle, "where cls looks")):
+        ax.set(xticks=[], yticks=[])
+        ax.set_title(title, size=10)
+    values, best = shares.tolist(), int(shares.argmax())
+    bars = right.bar(range(len(values)), values, color=GREY)
+    bars[best].set_facecolor(CLS)
+    above = dict(xytext=(0, 3), textcoords="offset points")
+    right.annotate(f"{values[best]:.0%}", (best, values[best]), **above, ha="center", size=9)
+    right.set_xticks(range(len(values)))
+    right.set(ylim=(0, 1.12), yticks=[0, 0.5, 1], xlabel="digit")
+    right.set_title("the answer", size=10)
+    right.spines[["top", "right"]].set_visible(False)

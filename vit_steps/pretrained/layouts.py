@@ -23,7 +23,7 @@ def recognise(tensors: dict[str, Tensor], head: bool) -> tuple[str, dict[str, tu
 
     ValueError where they are nobody's, or of a model with other pieces; a head counts if asked for.
     """
-    firsts = {c: {*their_names(table, depth=1).values()} for c, table in LAYOUTS.items()}
+    firsts = {c: their_names(table, depth=1).values() for c, table in LAYOUTS.items()}
     column = max(LAYOUTS, key=lambda c: sum(names[0] in tensors for names in firsts[c]))
     table = LAYOUTS[column]
     if not tensors.keys() & {table["patch_embed.proj.weight"], table["patch_embed.proj.bias"]}:
@@ -64,11 +64,6 @@ def their_names(table: dict[str, str], depth: int) -> dict[str, tuple[str, ...]]
     return names
 
 
-def unchanged(name: str, tensor: Tensor) -> Tensor:
-    """Leave a tensor whose axes stand as ours do."""
-    return tensor
-
-
 def from_flax(name: str, tensor: Tensor) -> Tensor:
     """Turn one of Google's tensors, where heads have their own axis; the name is ours for it."""
     axes = {row[OURS]: row[AXES] for row in ROWS}[re.sub(r"\.\d+\.", ".#.", name)]
@@ -77,12 +72,12 @@ def from_flax(name: str, tensor: Tensor) -> Tensor:
 
 
 def rename(
-    tensors: dict[str, Tensor], names: dict[str, tuple[str, ...]], to_ours=unchanged
+    tensors: dict[str, Tensor], names: dict[str, tuple[str, ...]], flax: bool = False
 ) -> dict[str, Tensor]:
-    """Put their tensors under our names, in 32 bits, by `their_names`; `to_ours` turns axes."""
+    """Put their tensors under our names, in 32 bits, by `their_names`; Google's by `from_flax`."""
     weights = {}
     for ours, theirs in names.items():
-        parts = [to_ours(ours, tensors[name]) for name in theirs]
+        parts = [from_flax(ours, tensors[name]) if flax else tensors[name] for name in theirs]
         if len({part.shape for part in parts}) > 1 or parts[0].ndim == 0:
             shapes = ", ".join(f"{name} {tuple(tensors[name].shape)}" for name in theirs)
             raise ValueError(f"shapes that do not belong together: {shapes}")

@@ -18,7 +18,7 @@ from ..images import Preprocess
 from ..inputs import check_sizes
 from ..training.checkpoints import Weights, build, check_plain, load_weights, weights_of
 from ..vit import ViT
-from .layouts import HUGGING_FACE, from_flax, recognise, rename, their_names, unchanged
+from .layouts import HUGGING_FACE, recognise, rename, their_names
 from .settings import read_config, read_preprocess, to_hugging_face
 
 ENDINGS = (".safetensors", ".npz", ".bin", ".pth", ".pt")  # the last three are pickles
@@ -73,18 +73,17 @@ def load(
     path = find(source, revision)
     tensors, new_head = read(path), num_classes is not None
     unused = tuple(n for n in tensors if "pooler." in n or (new_head and n.startswith(HEADS)))
+    used = {name: tensor for name, tensor in tensors.items() if name not in unused}
     if "tokens.cls_token" in tensors:
         layout, weights = "vit_steps", load_weights(path)
-        tensors = weights.model.state_dict()
     else:
-        tensors = {name: tensor for name, tensor in tensors.items() if name not in unused}
-        layout, weights = _convert(path, tensors, new_head, num_heads, preprocess)
+        layout, weights = _convert(path, used, new_head, num_heads, preprocess)
     model, classes, measured = weights.model.eval(), weights.classes, weights.measured
     if num_classes is not None:
         model, classes = model.with_classes(num_classes), ()
         measured = {name: value for name, value in measured.items() if name != "result"}
-    used = tuple(name for name in tensors if name not in unused)
-    return Loaded(model, classes, preprocess or weights.preprocess, measured, layout, used, unused)
+    preprocess = preprocess or weights.preprocess
+    return Loaded(model, classes, preprocess, measured, layout, tuple(used), unused)
 
 
 def find(source: str | Path, revision: str | None = None) -> Path:
@@ -156,11 +155,10 @@ def read(path: Path) -> dict[str, Tensor]:
 
 def unwrap(content: Any) -> dict[str, Tensor]:
     """Take the tensors by name out of what a file holds; ValueError where it holds other things."""
-    for wrapper in ("model", "state_dict"):  # as training scripts store them
-        if isinstance(content, dict) and isinstance(content.get(wrapper), dict):
-            content = content[wrapper]
     if not isinstance(content, dict):
         raise ValueError("it does not hold tensors by name")
+    for wrapper in ("model", "state_dict"):  # as training scripts store them
+        content = content[wrapper] if isinstance(content.get(wrapper), dict) else content
     for name, tensor in content.items():
         if not isinstance(tensor, Tensor) or not tensor.is_floating_point():
             raise ValueError(f"{name} in it is not a tensor of floats")
@@ -183,7 +181,7 @@ def _convert(path, tensors, new_head, num_heads, preprocess) -> tuple[str, Weigh
     try:
         settings, pictures = (read_settings(path, name) for name in SETTINGS)
         layout, names = recognise(tensors, not new_head)
-        weights = rename(tensors, names, from_flax if layout == "Google" else unchanged)
+        weights = rename(tensors, names, flax=layout == "Google")
         if layout == "Google":  # its heads have an axis of their own
             settings["num_attention_heads"] = tensors[names["blocks.0.attn.qkv.weight"][0]].shape[1]
         config = read_config(weights, layout, settings, num_heads)
