@@ -22,7 +22,6 @@ import nbformat
 import pytest
 import torch
 from helpers import needs
-from test_assignments import unmarked
 
 if sys.platform != "linux":
     pytest.skip("grading needs bubblewrap, which is for Linux", allow_module_level=True)
@@ -110,13 +109,13 @@ def attacked(what: str, targets: dict) -> tuple[str, float]:
 def attacked_without_sandbox(what: str, targets: dict) -> str:
     """What is said of an attack that has the course as it is, and no sandbox."""
 
-    def whole_course(folder: Path, name: str) -> set[str]:
+    def whole_course(folder: Path, hidden: set[str]) -> set[str]:
         for package in sandbox.OURS:
             (folder / package).symlink_to(lessons.ROOT / package)
         return set()
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(judging, "laid", whole_course)
+        patch.setattr(judging, "lay", whole_course)
         cell = work.aimed(ATTACKS[what], **targets)
         return judged("split_heads", cell, seconds=100, unsafe=True)
 
@@ -145,9 +144,8 @@ def test_an_attack_gains_nothing_and_harms_nothing(what, attacks):
     assert message != "right"
     assert not re.search("loot|another's", message)
     assert seconds < 60
-    assert ("it was stopped after" in message) <= bool(
-        re.search(ENDLESS, what)
-    )  # else it was not tried
+    if "it was stopped after" in message:  # else it was not tried
+        assert re.search(ENDLESS, what)
 
 
 @pytest.mark.slow
@@ -508,15 +506,26 @@ def test_without_a_sandbox_grading_stops_and_unsafe_is_said_on_each_page(
 # Right answers -----------------------------------------------------------------------------------
 
 
+def head_of(source: str) -> str:
+    """What stands in a cell above its definitions."""
+    return re.split(r"(?m)^(?=def |class |@)", source)[0]
+
+
+def solved(cell) -> str:
+    """A cell of an assignment, with the course's answer in a task's."""
+    task = TASKS[grade_id(cell)].answer if is_task(cell) else ""
+    return head_of(cell["source"]) + task if task else cell["source"]
+
+
 def rights() -> list[tuple[str, list[str], int]]:
     """All right answers of the tests, each in the assignment that asks for it."""
     answers = []
     for stem in assignments.ALL:
         codes = [c for c in assignments.source_of(stem)["cells"] if c["cell_type"] == "code"]
         codes = [cell for cell in codes if not submissions.is_test(cell)]
-        sources = [unmarked(cell["source"]) for cell in codes]
+        sources = [solved(cell) for cell in codes]
         for own, name in ((n, grade_id(cell)) for n, cell in enumerate(codes) if is_task(cell)):
-            head = re.split(r"(?m)^(?=def |class |@)", sources[own])[0]
+            head = head_of(sources[own])
             for source in [sources[own], *work.right_answers(name, head)]:
                 answers.append((name, [*sources[:own], source, *sources[own + 1 :]], own))
     return answers

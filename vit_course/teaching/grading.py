@@ -12,7 +12,7 @@ import os
 import re
 import shutil
 import signal
-from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from importlib import import_module
 from multiprocessing import active_children, get_context
 from pathlib import Path
@@ -30,7 +30,6 @@ from . import sandbox
 from .assignments import (
     ASSIGNMENTS,
     TEST,
-    cleared,
     grade_id,
     is_task,
     lay_source,
@@ -52,17 +51,9 @@ UNSAFE = "This was graded without a sandbox: its code could reach all that the g
 
 
 def configure(config: Any) -> None:
-    """Set up nbgrader, with the two steps of it that are the course's."""
+    """Set up nbgrader: stubs stay as they are, and answers are judged apart."""
     steps: Any = import_module("nbgrader.preprocessors")
     converters: Any = import_module("nbgrader.converters")
-
-    class ClearToStub(steps.ClearSolutions):
-        """Leave the stub of each solution, where nbgrader's own leaves the same everywhere."""
-
-        def preprocess_cell(self, cell, resources, cell_index):
-            if cell.cell_type == "code":
-                cell.source = cleared(cell.source)
-            return cell, resources
 
     class Judge(steps.Execute):
         """Put in the verdicts on the answers, in the place of running them."""
@@ -74,12 +65,10 @@ def configure(config: Any) -> None:
                 cell.outputs = [output_of(messages[task_name(cell)])]
             return nb, resources
 
-    def swapped(default: Any, old: type, new: type) -> list:
-        return [new if step is old else step for step in default.default_args[0]]
-
-    made, graded = converters.GenerateAssignment, converters.Autograde
-    made_steps = swapped(made.preprocessors, steps.ClearSolutions, ClearToStub)
-    graded_steps = swapped(graded.autograde_preprocessors, steps.Execute, Judge)
+    (made,) = converters.GenerateAssignment.preprocessors.default_args
+    (graded,) = converters.Autograde.autograde_preprocessors.default_args
+    made_steps = [step for step in made if step is not steps.ClearSolutions]  # there are none
+    graded_steps = [Judge if step is steps.Execute else step for step in graded]
     config.GenerateAssignment.preprocessors = made_steps
     config.Autograde.autograde_preprocessors = graded_steps
 
@@ -162,10 +151,8 @@ def grade(
                 notes.append(f"{student}, {name}: {row['score']} of {row['max_score']}")
     notes = ["".join(c if c.isprintable() else "\ufffd" for c in note) for note in notes]
     (to / "notes.txt").write_text("\n".join([*notes, ""]), encoding="utf-8")
-    files = (
-        "grades.csv, tasks.csv, a page of feedback for each notebook, and notes.txt, these lines"
-    )
-    return [*notes, f"{to.name} holds {files}."]
+    told = "a page of feedback for each notebook, and notes.txt, these lines"
+    return [*notes, f"{to.name} holds grades.csv, tasks.csv, {told}."]
 
 
 def write_tasks(path: Path, books: dict[str, Any], marks: dict[str, dict[str, str]]) -> None:
@@ -209,7 +196,9 @@ def judged(books: dict[str, Any], to: Path, limits: tuple) -> dict[str, dict[str
         waiting = {pool.submit(judge_among, *inputs): key for key, inputs in new.items()}
         try:
             for future in as_completed(waiting):
-                stored[waiting[future]] = result_of(future)
+                error = future.exception()  # said for this answer alone, for the others' sake
+                failed = f"it could not be judged ({type(error).__name__})"
+                stored[waiting[future]] = failed if error else future.result()
                 write_whole(store, json.dumps(stored).encode())
                 bar.update()
         except BaseException:
@@ -221,14 +210,6 @@ def judged(books: dict[str, Any], to: Path, limits: tuple) -> dict[str, dict[str
     for who, name, key, _ in tasks:
         messages[who][name] = stored[key]
     return messages
-
-
-def result_of(future: Future) -> str:
-    """Give the message for an answer; where judging fails, it says so, for the others' sake."""
-    try:
-        return str(future.result())
-    except Exception as error:
-        return f"it could not be judged ({type(error).__name__})"
 
 
 def begin() -> None:

@@ -100,7 +100,7 @@ def command(code: Path) -> list[str]:
             if Path(folder, name).is_dir():
                 apart += ["--tmpfs", f"{folder}/{name}", "--remount-ro", f"{folder}/{name}"]
     apart += ["--ro-bind", str(code), COURSE, "--dir", HOME, "--remount-ro", "/"]
-    return [*apart, "--size", str(DISK), "--tmpfs", HOME, "--chdir", HOME, "--"]
+    return [*apart, "--size", str(DISK), "--tmpfs", HOME, "--chdir", HOME]
 
 
 def ready(hidden: Sequence[Path] = ()) -> None:
@@ -199,12 +199,10 @@ def apart(
         rules.seek(0)
         line = [sys.executable, "-I", "-c", START, str(code) if unsafe else COURSE]
         if not unsafe:
-            before = command(code)
-            line = [*before[:-1], "--seccomp", str(rules.fileno()), "--", *line]
-        pipe, nothing = subprocess.PIPE, subprocess.DEVNULL
+            line = [*command(code), "--seccomp", str(rules.fileno()), *line]
         child = subprocess.Popen(
-            line, stdin=pipe, stdout=pipe, stderr=nothing, pass_fds=[rules.fileno()],
-            cwd=folder, start_new_session=True,
+            line, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+            pass_fds=[rules.fileno()], cwd=folder, start_new_session=True,
         )  # fmt: skip
         try:
             process = Apart(child, seconds, most)
