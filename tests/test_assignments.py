@@ -20,13 +20,7 @@ from vit_course.checks.engine import Check
 from vit_course.folding import checked
 from vit_course.minutes import count
 from vit_course.teaching import assignments
-from vit_course.teaching.assignments import (
-    ALL,
-    ASSIGNMENTS,
-    ENDING,
-    grade_id,
-    is_task,
-)
+from vit_course.teaching.assignments import ALL, ASSIGNMENTS, ENDING, grade_id, is_task
 from vit_course.teaching.unseen import SECTIONS, TASKS, UNSEEN
 
 if sys.platform == "win32":

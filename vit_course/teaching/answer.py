@@ -68,15 +68,10 @@ def parsed(source: str) -> ast.Module:
 
 
 def attempt(name: str, cells: Sequence[str], own_cell: int) -> Any:
-    """Find the student's answer to a task.
+    """Find the student's answer to a task among the sources of all code cells.
 
-    Args:
-        name: the task.
-        cells: the sources of all code cells.
-        own_cell: the number of the task's own cell.
-
-    All of its own cell is run, and of the others, above it or below, what brings names that it
-    needs: another task's check, or a training, may take long.
+    All of the task's own cell is run, and of the others, above it or below, what brings names that
+    it needs: another task's check, or a training, may take long.
 
     Raises:
         Broken: there is no answer.
@@ -138,9 +133,8 @@ def needed(
 ) -> list[tuple[int, ast.stmt]]:
     """Find what of the other cells brings these names, and those that the task's cell uses.
 
-    Returns:
-        Each statement with its cell's number, in the order in which it is to run: what stands below
-        comes last, and only where nothing above brings the name.
+    Each statement comes with its cell's number, in the order in which it is to run: what stands
+    below comes last, and only where nothing above brings the name.
     """
     others = [(n, node) for n in sorted(trees) if n != own_cell for node in trees[n]]
     wanted_names, size = names.union(*map(used_by, trees[own_cell])), -1

@@ -107,13 +107,9 @@ def source_of(assignment: str) -> dict[str, Any]:
 
 
 def task_cells(name: str, stub: str, text: str, above: str) -> list[Any]:
-    """Make the cells of a task: the lines that it needs, its text, the cell to fill, its points.
+    """Make the cells of a task: the lines that it needs, its text, the stub, and a grade cell.
 
-    Args:
-        name: the task.
-        stub: the cell as students get it.
-        text: with its minutes, which are its points.
-        above: the lines that an answer needs; those that the stub has too are left out.
+    It has as many points as minutes stand in the text. Lines that the stub has too are left out.
     """
     points = int(MINUTES.findall(text)[0])
     needs = (line for line in above.splitlines() if not line or line not in stub.splitlines())

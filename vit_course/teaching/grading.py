@@ -27,15 +27,7 @@ from vit_steps.files import write_whole
 
 from ..lessons import ROOT
 from . import sandbox
-from .assignments import (
-    ASSIGNMENTS,
-    TEST,
-    grade_id,
-    is_task,
-    lay_source,
-    nbgrader,
-    write_book,
-)
+from .assignments import ASSIGNMENTS, TEST, grade_id, is_task, lay_source, nbgrader, write_book
 from .submissions import found_in, in_order, is_test
 
 # Of nbgrader's page what tells a student something is shown, and a verdict by its colour too.
@@ -225,13 +217,7 @@ def begin() -> None:
 
 
 def alone(page: str, student: str, note: str) -> str:
-    """Make a page of feedback name student and tasks, and ask nothing of a network.
-
-    Args:
-        page: as nbgrader makes it.
-        student: whose page it is.
-        note: what stands on top, if it is not empty.
-    """
+    """Make a page of feedback begin by the note, name student and tasks, and fetch nothing."""
     page = re.sub(rf'(<a href="#{TEST}(\w+)">)Test cell', r"\1\2", page)
     page = re.sub(rf"Grade cell: <code>{TEST}(\w+)</code>", r"<code>\1</code>", page)
     page = re.sub(r"<script\b.*?</script>|<link\b[^>]*>", "", page, flags=re.DOTALL)

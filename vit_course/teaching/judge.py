@@ -110,8 +110,7 @@ def judge(
 
     Args:
         name: the task.
-        cells: the sources of all code cells of the notebook.
-        own: the number of the task's cell.
+        cells: the sources of all code cells of the notebook; `own` is the number of the task's.
         seconds, megabytes: what the answer may take.
         unsafe: run it without a sandbox.
     """
@@ -152,13 +151,9 @@ def judge(
 def judge_among(
     name: str, cells: Sequence[str], own: int, tasks: dict[int, str], *limits: Any
 ) -> str:
-    """Judge an answer that may be built on another one of its notebook.
+    """Judge an answer, and if it is wrong, with the course's pieces for those that it is built on.
 
-    If that one is wrong, it is tried with the course's piece in its place.
-
-    Args:
-        name, cells, own, limits: as `judge` takes them.
-        tasks: the task of each cell that has one, by the cell's number.
+    `tasks` has the task of each cell that has one, by the cell's number.
     """
     message = judge(name, cells, own, *limits)
     before = list(TASKS)[: list(TASKS).index(name)]

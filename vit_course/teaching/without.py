@@ -132,12 +132,9 @@ def by_value(lacking: set[str]) -> Iterator[None]:
 
 
 class Pickler(cloudpickle.Pickler):
-    """Pickle a program for the sandbox, and refuse to take an answer along.
+    """Pickle a program for the sandbox of a task, and refuse to take its answer along.
 
-    Args:
-        file: where to.
-        name: the task.
-        outside: is called with each function that stays outside, and gives what stands for it.
+    `outside` gives how to make what stands for an object that stays outside, or None for another.
     """
 
     def __init__(self, file: BytesIO, name: str, outside: Callable[[Any], Any]):
