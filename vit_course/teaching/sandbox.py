@@ -116,7 +116,7 @@ def ready(hidden: Sequence[Path] = ()) -> None:
         raise RuntimeError(NEEDED.format(why="bubblewrap is missing"))
     calls_refused()
     look = "import os, sys; print('here', *filter(os.path.exists, sys.argv[1:]), sep='\\n')"
-    paths = [str(path.resolve()) for path in hidden]
+    paths = [str(p) for path in hidden for p in (path.absolute(), path.resolve())]
     line = [*command(Path(__file__).parent), sys.executable, "-I", "-c", look, *paths]
     done = subprocess.run(line, capture_output=True, text=True)
     if not done.stdout.startswith("here\n"):
