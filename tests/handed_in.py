@@ -1,6 +1,6 @@
 """What students hand in: right answers in many styles, notebooks as editors leave them, attacks.
 
-For test_grading.py, and for the class of forty.py. honest.txt and hostile.txt hold the cells.
+For test_grading.py. honest.txt and hostile.txt hold the cells.
 """
 
 import re

@@ -20,7 +20,7 @@ from vit_course.checks.exercise import PATIENCE as WAIT
 from vit_course.checks.exercise import Exercise, edited, table
 from vit_course.checks.keeping import PIECES
 from vit_course.checks.relations import relation
-from vit_course.checks.trials import module
+from vit_course.checks.trials import call, module
 from vit_course.teaching.unseen import TASKS
 
 each_exercise = pytest.mark.parametrize("name", [*map(marked, TASKS)])
@@ -128,22 +128,16 @@ def test_two_mistakes_at_once_are_both_named(name):
     """A few pairs, drawn; where several mistakes do the same, another pair may be named too."""
     check = TASKS[name]
     assert all(one != two for (one, two), _ in check.pairs)
+    right = results_of(check, check.reference)
     sample = random.Random(0).sample(check.pairs, min(6, len(check.pairs)))
     for expected, wrong in sample:
         results = results_of(check, wrong)
         if not any(check.tells(results, number) for number in range(len(results))):
             continue  # a yes or no has many causes
-        message = check.told(results)
-        one_hides_the_other = check.wholly(results, first_wrong(check, results))
-        telling = any(check.tells(results, number) for number in range(len(results)))
+        message, pairs = check.told(results), zip(results, right, strict=True)
+        first_wrong = next((number for number, pair in enumerate(pairs) if compare(*pair)), 0)
         both = all(one in message for one in expected) or "other pairs" in message
-        assert one_hides_the_other or both or not telling
-
-
-def first_wrong(check: Exercise, results: list) -> int:
-    right = results_of(check, check.reference)
-    wrong = [i for i, (a, b) in enumerate(zip(results, right, strict=True)) if compare(a, b)]
-    return wrong[0] if wrong else 0
+        assert both or check.wholly(results, first_wrong)  # or else one hides the other
 
 
 # What is no answer ------------------------------------------------------------------------------
@@ -227,8 +221,6 @@ def test_an_edit_changes_what_stands_once_and_refuses_the_rest():
 
 def exercise(wrong: str) -> Exercise:
     numbers = [torch.arange(1.0, 7).reshape(2, 3), torch.arange(4.0).reshape(2, 2) ** 2]
-    from vit_course.checks.trials import call
-
     answer = "def f(x):\n    y = 2 * x + 1\n    return y.mT"
     return Exercise(answer, [call(f"x{i}", x) for i, x in enumerate(numbers)], wrong)
 

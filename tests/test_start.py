@@ -43,6 +43,14 @@ def code_of(path: Path) -> str:
     return nbformat.read(path, as_version=4).cells[1].source
 
 
+def ran(path: Path, output, number: int | None = None) -> None:
+    """Leave in a notebook of the copy what running its cell leaves."""
+    book = json.loads(path.read_text())
+    book["cells"][1] |= {"outputs": [output], "execution_count": number}
+    book["metadata"]["language_info"] = {"name": "python"}
+    path.write_text(json.dumps(book))
+
+
 def contents(folder: Path) -> dict[str, bytes]:
     return {str(p.relative_to(folder)): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
 
@@ -113,10 +121,7 @@ def test_what_the_learner_changed_is_kept_and_named_and_the_rest_is_refreshed(ho
 def test_a_lesson_that_was_only_run_counts_as_untouched(house):
     source, copy = house
     start.lay(copy)
-    ran = json.loads((copy / LESSON).read_text())
-    ran["cells"][1] |= {"outputs": [nbformat.v4.new_output("stream", text="what running left")]}
-    ran["metadata"]["language_info"] = {"name": "python"}
-    (copy / LESSON).write_text(json.dumps(ran))
+    ran(copy / LESSON, nbformat.v4.new_output("stream", text="what running left"))
     assert len(start.lay(copy)) == 1  # nothing new: the outputs stay
     assert b"what running left" in (copy / LESSON).read_bytes()
     write(source / LESSON, "the_course = 'newer'")
@@ -143,10 +148,8 @@ def test_where_the_learner_is(house):
     assert where == "Begin with 00_start_here.ipynb."
     (copy / "my_vit.py").write_text("def patchify(images, patch_size):\n    return 1\n")
     for name in ("00_start_here.ipynb", LESSON):
-        ran = json.loads((copy / name).read_text())
         output = nbformat.v4.new_output("execute_result", {"text/plain": "7"}, execution_count=5)
-        ran["cells"][1] |= {"outputs": [output], "execution_count": 5}
-        (copy / name).write_text(json.dumps(ran))
+        ran(copy / name, output, 5)
     os.utime(copy / LESSON, (1e9, 1e9))  # the other was run last
     start.lay(copy)
     written, where, _ = start.standing(copy)
@@ -173,6 +176,7 @@ def test_a_lesson_that_the_course_has_no_more_goes_unless_it_was_changed(house):
     source, copy = house
     start.lay(copy)
     write(copy / LESSON, "my_answer = 42")
+    ran(copy / "00_start_here.ipynb", nbformat.v4.new_output("stream", text="7"), 5)
     start.NOTEBOOKS[:] = [p for p in start.NOTEBOOKS if p.parent != source]
     assert LESSON in start.lay(copy)[1]
     assert code_of(copy / LESSON) == "my_answer = 42"

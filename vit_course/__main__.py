@@ -25,75 +25,58 @@ def arguments() -> argparse.ArgumentParser:
         description = f"{help[0].upper()}{help[1:]}. {more}"
         return commands.add_parser(name, help=help, description=description, allow_abbrev=False)
 
-    options = command(
+    parsed = command(
         "start",
         "lay or refresh the learner's copy, and open JupyterLab on it",
         "What you changed in the copy is left alone. Without --no-lab, JupyterLab's own options, "
         "such as --no-browser, may follow.",
     )
-    options.add_argument(
-        "--folder", type=Path, default=start.COPY, help="of the copy; else my_course"
-    )
-    solutions = options.add_mutually_exclusive_group()
-    solutions.add_argument(
-        "--without-solutions", dest="solutions", action="store_false", default=None,
-        help="leave out the solutions and the folded answers, now and at later starts",
-    )  # fmt: skip
-    solutions.add_argument(
-        "--with-solutions", dest="solutions", action="store_true", default=None,
-        help="bring them again",
-    )  # fmt: skip
-    options.add_argument("--no-lab", action="store_true", help="only lay the copy, as on a hub")
+    add = parsed.add_argument
+    add("--folder", type=Path, default=start.COPY, help="of the copy; else my_course")
+    either = parsed.add_mutually_exclusive_group()
+    for option, value, help in (
+        ("--without-solutions", False, "leave out solutions and folded answers, now and later"),
+        ("--with-solutions", True, "bring them again"),
+    ):
+        either.add_argument(option, dest="solutions", action="store_const", const=value, help=help)
+    add("--no-lab", action="store_true", help="only lay the copy, as on a hub")
 
     for name, help, every_path in (
         ("run", "run lessons in place, count their minutes, make their solutions", LESSONS),
         ("clean", "take the noise out of notebooks; outputs stay", NOTEBOOKS),
     ):
-        options = command(name, help)
-        options.add_argument(
-            "paths", nargs="*", type=Path, default=every_path, help="by default all"
-        )
+        add = command(name, help).add_argument
+        add("paths", nargs="*", type=Path, default=every_path, help="by default all")
 
-    options = command("address", "point all links and setup cells at a fork, or at a tag")
-    options.add_argument("url", help="https://github.com/OWNER/REPOSITORY")
-    options.add_argument("--tag", help="the version that a class keeps; by default the branch main")
+    add = command("address", "point all links and setup cells at a fork, or at a tag").add_argument
+    add("url", help="https://github.com/OWNER/REPOSITORY")
+    add("--tag", help="the version that a class keeps; by default the branch main")
 
-    options = command("release", "make the students' assignments, by nbgrader")
-    options.add_argument(
-        "--to", type=Path, default=ROOT / "assignments", help="the folder; else assignments"
-    )
+    add = command("release", "make the students' assignments, by nbgrader").add_argument
+    add("--to", type=Path, default=ROOT / "assignments", help="the folder; else assignments")
 
-    options = command(
-        "grade",
-        "grade what was handed in, by nbgrader",
-        "It runs the students' code: notebooks/TEACHING.md says what that means.",
-    )
-    options.add_argument("folder", type=Path, help="holds a folder of notebooks for each student")
-    options.add_argument("--to", type=Path, help="for grades and feedback; else FOLDER-graded")
-    options.add_argument("--seconds", type=float, default=60, help="that a task may take; else 60")
-    options.add_argument(
-        "--megabytes", type=int, default=2000, help="that a task may take; else 2000"
-    )
-    options.add_argument("--unsafe", action="store_true", help="grade without a sandbox")
+    warning = "It runs the students' code: notebooks/TEACHING.md says what that means."
+    add = command("grade", "grade what was handed in, by nbgrader", warning).add_argument
+    add("folder", type=Path, help="holds a folder of notebooks for each student")
+    add("--to", type=Path, help="for grades and feedback; else FOLDER-graded")
+    add("--seconds", type=float, default=60, help="that a task may take; else 60")
+    add("--megabytes", type=int, default=2000, help="that a task may take; else 2000")
+    add("--unsafe", action="store_true", help="grade without a sandbox")
 
-    options = command("slides", "make a talk of each lesson, shown by reveal.js")
-    options.add_argument("lessons", nargs="*", help="such as 03; by default all")
-    options.add_argument("--to", type=Path, default=BUILD / "slides", help="else build/slides")
-    options.add_argument(
-        "--packages",
-        type=Path,
-        help="a folder node_modules with reveal.js@4, requirejs@2, jquery@3 and mathjax@2, which "
-        "are copied beside the slides, so that they need no network; else build/node_modules, if "
-        "it is there: `npm install --prefix build reveal.js@4 requirejs@2 jquery@3 mathjax@2`",
+    add = command("slides", "make a talk of each lesson, shown by reveal.js").add_argument
+    add("lessons", nargs="*", help="such as 03; by default all")
+    add("--to", type=Path, default=BUILD / "slides", help="else build/slides")
+    packages = (
+        "a folder node_modules with reveal.js@4, requirejs@2, jquery@3 and mathjax@2, which are "
+        "copied beside the slides, so that they need no network; else build/node_modules, if it is "
+        "there: `npm install --prefix build reveal.js@4 requirejs@2 jquery@3 mathjax@2`"
     )
+    add("--packages", type=Path, help=packages)
 
-    options = command("book", "make a site of the lessons, which needs no network, by Sphinx")
-    options.add_argument("--to", type=Path, default=BUILD / "book", help="else build/book")
-    options.add_argument(
-        "--without-solutions",
-        action="store_true",
-        help="leave out the solutions, the folded answers and the teachers' guide",
-    )
+    add = command("book", "make a site of the lessons, to read offline, by Sphinx").add_argument
+    add("--to", type=Path, default=BUILD / "book", help="else build/book")
+    missing = "leave out the solutions, the folded answers and the teachers' guide"
+    add("--without-solutions", action="store_true", help=missing)
     return parser
 
 
@@ -146,9 +129,8 @@ def carry_out(options: argparse.Namespace, lab_options: list[str]) -> list[str]:
         case "book":
             from .teaching import book
 
-            return [
-                f"Open {book.make(options.to.absolute(), solutions=not options.without_solutions)}"
-            ]
+            site = book.make(options.to.absolute(), solutions=not options.without_solutions)
+            return [f"Open {site}"]
     return []
 
 

@@ -41,14 +41,15 @@ def lay(folder: Path, solutions: bool | None = None) -> list[str]:
     for name, content in course.items():
         laid[name] = sorted({*laid.get(name, []), hash_of(content)})
     write_whole(record, json.dumps(laid, indent=1).encode())
-    unchanged, news = [], []
+    left_alone, news = [], []
     for name in sorted(laid):
         path, content = folder / name, course.get(name)
         current = path.read_bytes() if path.exists() else None
         if current is not None and hash_of(current) not in laid[name]:
-            unchanged.append(name)
+            left_alone.append(name)
         elif content is None:
             path.unlink(missing_ok=True)
+            current = None
             if path.parent != folder and path.parent.is_dir() and not any(path.parent.iterdir()):
                 path.parent.rmdir()
         elif current is None or hash_of(current) != hash_of(content):
@@ -64,8 +65,8 @@ def lay(folder: Path, solutions: bool | None = None) -> list[str]:
         write_whole(record, json.dumps({name: laid[name] for name in course}, indent=1).encode())
     contents = "the lessons, and solutions in a folder" if solutions else "the lessons"
     told = [f"{folder.name} holds {len(course)} notebooks: {contents}.", *news]
-    if unchanged:
-        told.append("As you changed them, these were left alone: " + ", ".join(unchanged))
+    if left_alone:
+        told.append("As you changed them, these were left alone: " + ", ".join(left_alone))
         told.append("To see the course's version again, rename yours and start once more.")
     return told
 
@@ -107,9 +108,7 @@ def copy_name(path: Path) -> str:
 def without_outputs(path: Path, answers: bool = True) -> bytes:
     """Give a notebook as a learner gets it: not run, its links to the copy's names of solutions.
 
-    Args:
-        path: of the notebook.
-        answers: with those that it folds.
+    `answers` keeps those that it folds.
     """
     book = json.loads(path.read_text(encoding="utf-8"))
     for cell in book["cells"]:

@@ -13,7 +13,8 @@ import os
 import re
 import resource
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from itertools import chain
 from pathlib import Path
 from types import ModuleType
@@ -28,6 +29,9 @@ from vit_course.checks.trials import Trial
 from vit_course.teaching.wire import packed, unpacked
 
 # The answer among the cells ----------------------------------------------------------------------
+
+
+UNREADABLE = (SyntaxError, ValueError, MemoryError, RecursionError)  # what reading code may raise
 
 
 class Broken(Exception):  # noqa: N818
@@ -46,7 +50,7 @@ class Shell:
         return self
 
     def __call__(self, *_: Any, **__: Any) -> list:
-        """Give what an empty output of the shell is."""
+        """Give the empty output of a shell."""
         return []
 
 
@@ -64,15 +68,10 @@ def parsed(source: str) -> ast.Module:
 
 
 def attempt(name: str, cells: Sequence[str], own_cell: int) -> Any:
-    """Find the student's answer to a task.
+    """Find the student's answer to a task among the sources of all code cells.
 
-    Args:
-        name: the task.
-        cells: the sources of all code cells.
-        own_cell: the number of the task's own cell.
-
-    All of its own cell is run, and of the others, above it or below, what brings names that it
-    needs: another task's check, or a training, may take long.
+    All of the task's own cell is run, and of the others, above it or below, what brings names that
+    it needs: another task's check, or a training, may take long.
 
     Raises:
         Broken: there is no answer.
@@ -87,21 +86,18 @@ def attempt(name: str, cells: Sequence[str], own_cell: int) -> Any:
         linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
         try:
             trees[number] = parsed(source).body
-        except (SyntaxError, ValueError, MemoryError, RecursionError) as error:
+        except UNREADABLE as error:
             if number == own_cell:
                 raise Broken(type(error).__name__, getattr(error, "lineno", 0) or 0) from None
     flags = future(trees)
-    # Without the call of the check, the answer is what has the check's name. The call does nothing.
-    answer = next(answers_in(trees[own_cell], name), ast.Name(name, ast.Load()))
+    answer = answer_in(trees[own_cell], name)
     for number, node in needed({name, *used_by(answer)}, trees, own_cell):
         run(node, number, module, flags)
     errors: list[tuple[str, int]] = []
-    for node in trees[
-        own_cell
-    ]:  # what cannot be imported may not be needed; all else ends the cell
+    for node in trees[own_cell]:
         if error := run(node, own_cell, module, flags):
             errors.append(error)
-            if not isinstance(node, (ast.Import, ast.ImportFrom)):
+            if not isinstance(node, (ast.Import, ast.ImportFrom)):  # which may not be needed
                 break
     try:
         code = ast.fix_missing_locations(ast.Expression(answer))
@@ -137,13 +133,10 @@ def needed(
 ) -> list[tuple[int, ast.stmt]]:
     """Find what of the other cells brings these names, and those that the task's cell uses.
 
-    Returns:
-        Each statement with its cell's number, in the order in which it is to run: what stands below
-        comes last, and only where nothing above brings the name.
+    Each statement comes with its cell's number, in the order in which it is to run: what stands
+    below comes last, and only where nothing above brings the name.
     """
-    others = [
-        (number, node) for number in sorted(trees) if number != own_cell for node in trees[number]
-    ]
+    others = [(n, node) for n in sorted(trees) if n != own_cell for node in trees[n]]
     wanted_names, size = names.union(*map(used_by, trees[own_cell])), -1
     chosen: list[tuple[int, ast.stmt]] = []
     while size < len(wanted_names):
@@ -157,18 +150,16 @@ def needed(
 
 def used_by(node: ast.AST) -> set[str]:
     """Give the names from outside that a statement or expression uses."""
-    try:
+    with suppress(*UNREADABLE):
         return set(used_names(ast.unparse(node)))
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return set()
+    return set()
 
 
 def brought_by(node: ast.AST) -> set[str]:
     """Give the names that a statement defines or changes; "*" for all of a module."""
-    try:
+    names = set()
+    with suppress(*UNREADABLE):
         names = names_in(ast.unparse(node))
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return set()
     for part in ast.walk(node):  # `table["a"] = 1`, `Cut.__call__ = call`
         if isinstance(part, (ast.Attribute, ast.Subscript)) and not isinstance(part.ctx, ast.Load):
             names |= {x.id for x in ast.walk(part.value) if isinstance(x, ast.Name)}
@@ -182,25 +173,17 @@ def brought_by(node: ast.AST) -> set[str]:
     return names
 
 
-def answers_in(nodes: Sequence[ast.stmt], name: str) -> Iterator[ast.expr]:
-    """Yield what a task's check is called with, the last first: `f` of `checks.patchify(f)`."""
-    for node in reversed(nodes):
-        for part in ast.walk(node):
-            match part:
-                case ast.Call(ast.Attribute(ast.Name("checks"), attribute), [answer], []):
-                    if attribute == name:
-                        yield answer
+def answer_in(nodes: Sequence[ast.stmt], name: str) -> ast.expr:
+    """Give what a task's check is called with last, `f` of `checks.patchify(f)`; else its name."""
+    for part in chain(*map(ast.walk, reversed(nodes))):
+        match part:
+            case ast.Call(ast.Attribute(ast.Name("checks"), attribute), [answer], []):
+                if attribute == name:
+                    return answer
+    return ast.Name(name, ast.Load())
 
 
 # The life of the process -------------------------------------------------------------------------
-
-
-def limit(megabytes: int) -> None:
-    """Limit memory beside what the interpreter has already; small files, few of them, no core."""
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256))
-    resource.setrlimit(resource.RLIMIT_FSIZE, (20_000_000, 20_000_000))
-    limit_addresses(megabytes)
 
 
 def limit_addresses(megabytes: int) -> None:
@@ -249,7 +232,10 @@ def live(
 
     Ask.write, Ask.read = staticmethod(write), staticmethod(read)  # type: ignore[assignment]
     torch.set_num_threads(1)
-    limit(megabytes)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (20_000_000, 20_000_000))
+    limit_addresses(megabytes)
     try:
         answer = attempt(name, cells, own_cell)
         if answer is ... or not callable(answer):

@@ -1,10 +1,9 @@
-"""The lessons as assignments: nbgrader's source is made of the lessons and their exercises.
+"""The lessons as assignments: nbgrader's source is made of the lessons, without any answer.
 
-A task is a code cell of a lesson that ends with its check, `checks.patchify(patchify)`. The lesson
-has its text, its minutes and its stub, the exercise has its answer; here the two become one cell
-with nbgrader's marks, and a grade cell below it. So neither is written twice, and who reads the
-solutions meets no marks. A task has as many points as minutes, all or none. An unseen task
-(`unseen.py`) is an assignment of its own.
+A task is a code cell of a lesson that ends with its check, `checks.patchify(patchify)`. Here it
+comes with its text, the lines that its answer needs, and a grade cell below it, which gives as many
+points as the task has minutes, all or none. An unseen task (`unseen.py`) is an assignment of its
+own.
 """
 
 import json
@@ -13,7 +12,6 @@ import re
 import shutil
 import subprocess
 import sys
-from difflib import SequenceMatcher
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -29,8 +27,6 @@ from .unseen import SECTIONS, UNSEEN
 ASSIGNMENTS = [p.stem for p in SOLUTIONS if p.stem[:2] not in "00 08"]
 ENDING = "_unseen"  # of the name of a lesson's unseen task
 ALL = ASSIGNMENTS + [lesson + ENDING for lesson in UNSEEN]
-BEGIN, END = "### BEGIN SOLUTION", "### END SOLUTION"
-LEFT_OPEN = "#: "  # before a line of the stub, above the solution that takes its place
 TEST = "test-"  # what the names of grade cells begin with
 MINUTES = re.compile(r"\((\d+) minutes?\)")
 NOTE = """# {title}: assignment
@@ -53,29 +49,6 @@ def write_book(path: Path, book: dict[str, Any]) -> None:
     """Write a notebook, and the folder that it stands in if that is missing."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(book, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-
-
-def marked(stub: str, solution: str) -> str:
-    """Enclose in a solution by nbgrader's marks what the stub leaves open."""
-    open_, answer = stub.splitlines(), solution.splitlines()
-    lines = []
-    for kind, a, b, c, d in SequenceMatcher(None, open_, answer, autojunk=False).get_opcodes():
-        if kind == "equal":
-            lines += answer[c:d]
-        else:
-            lines += [BEGIN, *(LEFT_OPEN + line for line in open_[a:b]), *answer[c:d], END]
-    return "\n".join(lines)
-
-
-def cleared(source: str) -> str:
-    """Put the stub into the place of each solution of a marked cell, as learners get it."""
-    lines, inside = [], False
-    for line in source.splitlines():
-        if line in (BEGIN, END):
-            inside = line == BEGIN
-        elif not inside or line.startswith(LEFT_OPEN):
-            lines.append(line.removeprefix(LEFT_OPEN) if inside else line)
-    return "\n".join(lines)
 
 
 def texts_of(lesson: Any) -> dict[str, tuple[str, str]]:
@@ -102,9 +75,10 @@ def nbgrader_cell(name: str, options: dict[str, Any]) -> dict[str, Any]:
 
 def grade_id(cell: dict[str, Any]) -> str | None:
     """Give the name by which nbgrader knows a cell, if it has one."""
-    metadata = (cell.get("metadata") or {}).get("nbgrader", {})
-    name = metadata.get("grade_id") if isinstance(metadata, dict) else None
-    return name if isinstance(name, str) else None
+    match cell.get("metadata"):
+        case {"nbgrader": {"grade_id": str(name)}}:
+            return name
+    return None
 
 
 def is_task(cell: dict[str, Any]) -> bool:
@@ -122,39 +96,31 @@ def source_of(assignment: str) -> dict[str, Any]:
         for _, exercise, definitions, above in answers_of(lesson):
             name = exercise.name
             cells += [new_code_cell(x, id=f"own-{name}-{n}") for n, x in definitions]
-            solution = f"{exercise.answer}\n\nchecks.{name}({name})"
-            cells += task_cells(name, *texts[name], solution, above)
+            cells += task_cells(name, *texts[name], above)
     else:
         exercise, note = UNSEEN[stem], NOTE_UNSEEN
-        text, stub, answer, _ = SECTIONS[stem]
-        cells += task_cells(exercise.name, stub, text, answer, needed(exercise, set()))
+        text, stub, *_ = SECTIONS[stem]
+        cells += task_cells(exercise.name, stub, text, needed(exercise, set()))
     title = lesson.cells[0].source.splitlines()[0].removeprefix("# ")
     intro = note.format(title=title, name=f"{assignment}.ipynb")
     return lesson | {"cells": [new_markdown_cell(intro, id="title"), *cells]}
 
 
-def task_cells(name: str, stub: str, text: str, solution: str, above: str) -> list[Any]:
-    """Make the cells of a task: what stands above it, its text, the cell to fill, its points.
+def task_cells(name: str, stub: str, text: str, above: str) -> list[Any]:
+    """Make the cells of a task: the lines that it needs, its text, the stub, and a grade cell.
 
-    Args:
-        name: the task.
-        stub: the cell as students get it.
-        text: with its minutes, which are its points.
-        solution: what the cell to fill holds in the end.
-        above: the lines that it needs.
+    It has as many points as minutes stand in the text. Lines that the stub has too are left out.
     """
     points = int(MINUTES.findall(text)[0])
-    # Imports that the stub has too stay in the cell.
-    shared = [line for line in above.splitlines() if line and line in stub.splitlines()]
-    given = "\n".join(line for line in above.splitlines() if line not in shared).strip()
-    solution = "\n".join([*shared, "", "", solution]).lstrip()
+    needs = (line for line in above.splitlines() if not line or line not in stub.splitlines())
+    given = "\n".join(needs).strip()
     judged = f"# {points} points: `{name}` is judged in a process of its own."
     task = nbgrader_cell(name, {"solution": True})
     test = nbgrader_cell(f"{TEST}{name}", {"grade": True, "locked": True, "points": points})
     return [
         *([new_code_cell(given, id=f"given-{name}")] if given else []),
         new_markdown_cell(text, id=f"text-{name}"),
-        new_code_cell(marked(stub, solution), id=f"cell-{name}", metadata=task),
+        new_code_cell(stub, id=f"cell-{name}", metadata=task),
         new_code_cell(judged, id=f"test-{name}", metadata=test),
     ]
 
@@ -202,9 +168,7 @@ def nbgrader(course: Path, *command: str) -> None:
     programs = str(Path(sys.executable).parent)  # nbgrader calls one of its own environment
     environment = os.environ | {
         "PATH": os.pathsep.join([programs, os.environ.get("PATH", "")]),
-        "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]).strip(
-            os.pathsep
-        ),
+        "PYTHONPATH": os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")])),
         "JUPYTER_CONFIG_DIR": str(course / ".jupyter"),
         "JUPYTER_DATA_DIR": str(course / ".jupyter"),
         "OMP_NUM_THREADS": "1",

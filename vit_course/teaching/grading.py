@@ -12,7 +12,7 @@ import os
 import re
 import shutil
 import signal
-from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from importlib import import_module
 from multiprocessing import active_children, get_context
 from pathlib import Path
@@ -27,16 +27,7 @@ from vit_steps.files import write_whole
 
 from ..lessons import ROOT
 from . import sandbox
-from .assignments import (
-    ASSIGNMENTS,
-    TEST,
-    cleared,
-    grade_id,
-    is_task,
-    lay_source,
-    nbgrader,
-    write_book,
-)
+from .assignments import ASSIGNMENTS, TEST, grade_id, is_task, lay_source, nbgrader, write_book
 from .submissions import found_in, in_order, is_test
 
 # Of nbgrader's page what tells a student something is shown, and a verdict by its colour too.
@@ -52,17 +43,9 @@ UNSAFE = "This was graded without a sandbox: its code could reach all that the g
 
 
 def configure(config: Any) -> None:
-    """Set up nbgrader, with the two steps of it that are the course's."""
+    """Set up nbgrader: stubs stay as they are, and answers are judged apart."""
     steps: Any = import_module("nbgrader.preprocessors")
     converters: Any = import_module("nbgrader.converters")
-
-    class ClearToStub(steps.ClearSolutions):
-        """Leave the stub of each solution, where nbgrader's own leaves the same everywhere."""
-
-        def preprocess_cell(self, cell, resources, cell_index):
-            if cell.cell_type == "code":
-                cell.source = cleared(cell.source)
-            return cell, resources
 
     class Judge(steps.Execute):
         """Put in the verdicts on the answers, in the place of running them."""
@@ -74,12 +57,10 @@ def configure(config: Any) -> None:
                 cell.outputs = [output_of(messages[task_name(cell)])]
             return nb, resources
 
-    def swapped(default: Any, old: type, new: type) -> list:
-        return [new if step is old else step for step in default.default_args[0]]
-
-    made, graded = converters.GenerateAssignment, converters.Autograde
-    made_steps = swapped(made.preprocessors, steps.ClearSolutions, ClearToStub)
-    graded_steps = swapped(graded.autograde_preprocessors, steps.Execute, Judge)
+    (made,) = converters.GenerateAssignment.preprocessors.default_args
+    (graded,) = converters.Autograde.autograde_preprocessors.default_args
+    made_steps = [step for step in made if step is not steps.ClearSolutions]  # there are none
+    graded_steps = [Judge if step is steps.Execute else step for step in graded]
     config.GenerateAssignment.preprocessors = made_steps
     config.Autograde.autograde_preprocessors = graded_steps
 
@@ -162,10 +143,8 @@ def grade(
                 notes.append(f"{student}, {name}: {row['score']} of {row['max_score']}")
     notes = ["".join(c if c.isprintable() else "\ufffd" for c in note) for note in notes]
     (to / "notes.txt").write_text("\n".join([*notes, ""]), encoding="utf-8")
-    files = (
-        "grades.csv, tasks.csv, a page of feedback for each notebook, and notes.txt, these lines"
-    )
-    return [*notes, f"{to.name} holds {files}."]
+    told = "a page of feedback for each notebook, and notes.txt, these lines"
+    return [*notes, f"{to.name} holds grades.csv, tasks.csv, {told}."]
 
 
 def write_tasks(path: Path, books: dict[str, Any], marks: dict[str, dict[str, str]]) -> None:
@@ -209,7 +188,9 @@ def judged(books: dict[str, Any], to: Path, limits: tuple) -> dict[str, dict[str
         waiting = {pool.submit(judge_among, *inputs): key for key, inputs in new.items()}
         try:
             for future in as_completed(waiting):
-                stored[waiting[future]] = result_of(future)
+                error = future.exception()  # said for this answer alone, for the others' sake
+                failed = f"it could not be judged ({type(error).__name__})"
+                stored[waiting[future]] = failed if error else future.result()
                 write_whole(store, json.dumps(stored).encode())
                 bar.update()
         except BaseException:
@@ -221,14 +202,6 @@ def judged(books: dict[str, Any], to: Path, limits: tuple) -> dict[str, dict[str
     for who, name, key, _ in tasks:
         messages[who][name] = stored[key]
     return messages
-
-
-def result_of(future: Future) -> str:
-    """Give the message for an answer; where judging fails, it says so, for the others' sake."""
-    try:
-        return str(future.result())
-    except Exception as error:
-        return f"it could not be judged ({type(error).__name__})"
 
 
 def begin() -> None:
@@ -244,13 +217,7 @@ def begin() -> None:
 
 
 def alone(page: str, student: str, note: str) -> str:
-    """Make a page of feedback name student and tasks, and ask nothing of a network.
-
-    Args:
-        page: as nbgrader makes it.
-        student: whose page it is.
-        note: what stands on top, if it is not empty.
-    """
+    """Make a page of feedback begin by the note, name student and tasks, and fetch nothing."""
     page = re.sub(rf'(<a href="#{TEST}(\w+)">)Test cell', r"\1\2", page)
     page = re.sub(rf"Grade cell: <code>{TEST}(\w+)</code>", r"<code>\1</code>", page)
     page = re.sub(r"<script\b.*?</script>|<link\b[^>]*>", "", page, flags=re.DOTALL)

@@ -110,8 +110,7 @@ def judge(
 
     Args:
         name: the task.
-        cells: the sources of all code cells of the notebook.
-        own: the number of the task's cell.
+        cells: the sources of all code cells of the notebook; `own` is the number of the task's.
         seconds, megabytes: what the answer may take.
         unsafe: run it without a sandbox.
     """
@@ -123,14 +122,15 @@ def judge(
     order = torch.randperm(len(trials), generator=generator).tolist()
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
-        # A candidate that comes again is another one to the pickler, with a number of its own.
-        inputs = [[*map(copied, trials[number].given())] for number in order]
+        given = [trials[number].given() for number in order]
+    # A candidate that comes again is another one to the pickler, with a number of its own.
+    inputs = [[Outside(x.function) if isinstance(x, Outside) else x for x in xs] for xs in given]
     sent = [
         replace(trials[number], what="", inputs=own_inputs, say=None)
         for number, own_inputs in zip(order, inputs, strict=True)
     ]
     try:
-        unfinished, *outputs = results_of(name, cells, own, sent, seconds, megabytes, unsafe)
+        unfinished, *outputs = results_of(name, cells, own, sent, (seconds, megabytes, unsafe))
     except ValueError as error:
         return str(error)
     if len(outputs) != len(trials):
@@ -151,26 +151,18 @@ def judge(
 def judge_among(
     name: str, cells: Sequence[str], own: int, tasks: dict[int, str], *limits: Any
 ) -> str:
-    """Judge an answer that may be built on another one of its notebook.
+    """Judge an answer, and if it is wrong, with the course's pieces for those that it is built on.
 
-    If that one is wrong, it is tried with the course's piece in its place.
-
-    Args:
-        name, cells, own, limits: as `judge` takes them.
-        tasks: the task of each cell that has one, by the cell's number.
+    `tasks` has the task of each cell that has one, by the cell's number.
     """
     message = judge(name, cells, own, *limits)
-    before = [task for task in list(TASKS)[: list(TASKS).index(name)] if task in PIECES]
-    others = [n for n, task in tasks.items() if task in before and task in words_of([cells[own]])]
+    before = list(TASKS)[: list(TASKS).index(name)]
+    pieces = {*PIECES}.intersection(before, words_of([cells[own]]))
+    others = [number for number, task in tasks.items() if task in pieces]
     if message != "right" and others:
         sources = [MINE.format(tasks[n]) if n in others else c for n, c in enumerate(cells)]
         return "right" if judge(name, sources, own, *limits) == "right" else message
     return message
-
-
-def copied(x: Any) -> Any:
-    """Copy an `Outside`, for the same function; give all else as it is."""
-    return Outside(x.function) if isinstance(x, Outside) else x
 
 
 def compared(trial: Trial, result: Any, inputs: Sequence[Any]) -> Any:
@@ -194,19 +186,14 @@ def verdict(check: Check, trials: Sequence[Trial], results: Sequence[Any]) -> st
 
 
 def results_of(
-    name: str,
-    cells: Sequence[str],
-    own: int,
-    trials: list[Trial],
-    seconds: float,
-    megabytes: int,
-    unsafe: bool,
+    name: str, cells: Sequence[str], own: int, trials: list[Trial], limits: tuple[float, int, bool]
 ) -> list[Any]:
     """Say whether something was left open, or "", and give the answer's result in each trial.
 
     Raises:
         ValueError: there is nothing; it says why.
     """
+    seconds, megabytes, unsafe = limits
     outside: list[Outside] = []
 
     def stand_in(x: Any) -> Any:
@@ -216,9 +203,10 @@ def results_of(
         return answer.Ask, (len(outside) - 1,)
 
     life = partial(answer.live, name, list(cells), own, trials, TASKS[name].slips, megabytes)
+    hidden = set(list(TASKS)[list(TASKS).index(name) :])  # this task, and those that come later
     with TemporaryDirectory() as folder:
         file = BytesIO()
-        with by_value(laid(Path(folder), name)):
+        with by_value(lay(Path(folder), hidden)):
             Pickler(file, name, stand_in).dump(life)
         try:
             with apart(Path(folder), file.getvalue(), seconds, unsafe=unsafe) as process:
@@ -271,11 +259,6 @@ def small(x: Any) -> None:
             small(part)
 
 
-def laid(folder: Path, name: str) -> set[str]:
-    """Lay what the answer to this task may import; give the modules that lack something."""
-    return lay(folder, set(list(TASKS)[list(TASKS).index(name) :]))
-
-
 # Words from inside -------------------------------------------------------------------------------
 
 
@@ -312,12 +295,9 @@ def kinds(x: Any) -> list[str]:
 
 def plain(text: str, words: set[str]) -> str:
     """Leave out of a text what the student's code brings: all but these words, and numbers."""
-
-    def keep(match: re.Match) -> str:
-        number = re.fullmatch(r"[0-9]+(e[0-9]*)?", match[0])
-        return match[0] if number or match[0] in words else "…"
-
-    return re.sub(r"\w+|\W", keep, text)[:3000]
+    parts = re.findall(r"\w+|\W", text)
+    number = re.compile(r"[0-9]+(e[0-9]*)?")
+    return "".join(p if p in words or number.fullmatch(p) else "…" for p in parts)[:3000]
 
 
 def kind_shown(kind: str) -> str:

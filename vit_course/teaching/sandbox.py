@@ -28,7 +28,7 @@ On macOS, and on Windows without WSL, grade in a container, from the course's fo
 `--unsafe` grades without a sandbox: a submission can then read and change all that you can."""
 OURS = ("vit_steps", "vit_course", "vit_doctor")
 DISK = 50_000_000  # bytes that a process may write
-LONGEST = 100_000_000  # bytes that it may send at a time
+LONGEST, MOST = 100_000_000, 1_000_000_000  # bytes that it may send at a time, and in all
 START = "import sys, pickle; sys.path.insert(0, sys.argv[1]); pickle.load(sys.stdin.buffer)()"
 
 # System calls, by their numbers on x86_64 and aarch64, that no answer needs: other processes, their
@@ -100,7 +100,7 @@ def command(code: Path) -> list[str]:
             if Path(folder, name).is_dir():
                 apart += ["--tmpfs", f"{folder}/{name}", "--remount-ro", f"{folder}/{name}"]
     apart += ["--ro-bind", str(code), COURSE, "--dir", HOME, "--remount-ro", "/"]
-    return [*apart, "--size", str(DISK), "--tmpfs", HOME, "--chdir", HOME, "--"]
+    return [*apart, "--size", str(DISK), "--tmpfs", HOME, "--chdir", HOME]
 
 
 def ready(hidden: Sequence[Path] = ()) -> None:
@@ -116,7 +116,7 @@ def ready(hidden: Sequence[Path] = ()) -> None:
         raise RuntimeError(NEEDED.format(why="bubblewrap is missing"))
     calls_refused()
     look = "import os, sys; print('here', *filter(os.path.exists, sys.argv[1:]), sep='\\n')"
-    paths = [str(path.resolve()) for path in hidden]
+    paths = [str(p) for path in hidden for p in (path.absolute(), path.resolve())]
     line = [*command(Path(__file__).parent), sys.executable, "-I", "-c", look, *paths]
     done = subprocess.run(line, capture_output=True, text=True)
     if not done.stdout.startswith("here\n"):
@@ -129,16 +129,13 @@ def ready(hidden: Sequence[Path] = ()) -> None:
 
 
 class Apart:
-    """Hold a process, with what comes from it and goes to it.
+    """Hold a process that may live for some seconds."""
 
-    Args:
-        child: the process.
-        seconds: that it may live.
-        most: bytes that it may send.
-    """
-
-    def __init__(self, child: subprocess.Popen, seconds: float, most: int):
-        self.child, self.until, self.most = child, time.monotonic() + seconds, most
+    def __init__(self, child: subprocess.Popen, seconds: float):
+        assert child.stdin
+        assert child.stdout
+        self.stdin, self.stdout = child.stdin.fileno(), child.stdout.fileno()
+        self.until, self.left = time.monotonic() + seconds, MOST
 
     def read(self) -> bytes:
         """Read what it sends next.
@@ -148,20 +145,19 @@ class Apart:
             EOFError: it has ended, or sends too much.
         """
         size = int.from_bytes(self.exactly(8), "big")
-        self.most -= size
-        if self.most < 0 or size > LONGEST:
+        self.left -= size
+        if self.left < 0 or size > LONGEST:
             raise EOFError
         return self.exactly(size)
 
     def exactly(self, count: int) -> bytes:
         """Read as many of the bytes that it sends; raises as `read`."""
-        assert self.child.stdout
-        data, pipe = bytearray(), self.child.stdout.fileno()
+        data = bytearray()
         while len(data) < count:
             seconds = self.until - time.monotonic()  # also of one that has always something to say
-            if seconds <= 0 or not select.select([pipe], [], [], seconds)[0]:
+            if seconds <= 0 or not select.select([self.stdout], [], [], seconds)[0]:
                 raise TimeoutError
-            part = os.read(pipe, min(count - len(data), 1 << 20))
+            part = os.read(self.stdout, min(count - len(data), 1 << 20))
             if not part:
                 raise EOFError
             data += part
@@ -169,29 +165,25 @@ class Apart:
 
     def write(self, data: bytes) -> None:
         """Send this; that it has ended meanwhile is seen when it is read."""
-        assert self.child.stdin
-        pipe = self.child.stdin.fileno()
-        os.set_blocking(pipe, False)
+        os.set_blocking(self.stdin, False)
         unsent = memoryview(data)
         while unsent:
-            if not select.select([], [pipe], [], max(0, self.until - time.monotonic()))[1]:
+            if not select.select([], [self.stdin], [], max(0, self.until - time.monotonic()))[1]:
                 raise TimeoutError
             try:
-                unsent = unsent[os.write(pipe, unsent) :]
+                unsent = unsent[os.write(self.stdin, unsent) :]
             except BrokenPipeError:
                 return
 
 
 @contextmanager
-def apart(
-    code: Path, program: bytes, seconds: float, most: int = 10 * LONGEST, unsafe: bool = False
-) -> Iterator[Apart]:
+def apart(code: Path, program: bytes, seconds: float, unsafe: bool = False) -> Iterator[Apart]:
     """Run a fresh interpreter that unpickles a program and calls it, until the block is left.
 
     Args:
         code: a folder with the modules that it may import beside the installed ones.
         program: a function without arguments, pickled.
-        seconds, most: see `Apart`.
+        seconds: that it may live.
         unsafe: without a sandbox.
     """
     with TemporaryDirectory() as folder, TemporaryFile() as rules:
@@ -199,23 +191,17 @@ def apart(
         rules.seek(0)
         line = [sys.executable, "-I", "-c", START, str(code) if unsafe else COURSE]
         if not unsafe:
-            before = command(code)
-            line = [*before[:-1], "--seccomp", str(rules.fileno()), "--", *line]
-        pipe, nothing = subprocess.PIPE, subprocess.DEVNULL
-        child = subprocess.Popen(
-            line, stdin=pipe, stdout=pipe, stderr=nothing, pass_fds=[rules.fileno()],
-            cwd=folder, start_new_session=True,
-        )  # fmt: skip
-        try:
-            process = Apart(child, seconds, most)
-            process.write(program)
-            yield process
-        finally:
+            line = [*command(code), "--seccomp", str(rules.fileno()), *line]
+        with subprocess.Popen(
+            line, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+            pass_fds=[rules.fileno()], cwd=folder, start_new_session=True,
+        ) as child:  # fmt: skip
             try:
-                os.killpg(child.pid, signal.SIGKILL)
-            except (ProcessLookupError, PermissionError):
-                child.kill()
-            child.wait()
-            for stream in (child.stdin, child.stdout):
-                assert stream
-                stream.close()
+                process = Apart(child, seconds)
+                process.write(program)
+                yield process
+            finally:
+                try:
+                    os.killpg(child.pid, signal.SIGKILL)
+                except (ProcessLookupError, PermissionError):
+                    child.kill()

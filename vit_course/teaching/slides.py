@@ -17,6 +17,7 @@ from ..lessons import LESSONS, ROOT, write
 
 WIDTH, HEIGHT = 1280, 720  # of a slide; the browser scales it to the screen
 LINE = 27  # of code, or of what it prints
+OWN_SLIDE = {"slideshow": {"slide_type": "subslide"}, "transient": {"remove_source": True}}
 MAX_ZOOM = 2  # of a figure: it has two pixels for one, for dense screens
 # What shows the slides, from npm, and what of it is never asked for.
 PACKAGES = ("reveal.js", "requirejs", "jquery", "mathjax")
@@ -45,11 +46,9 @@ def make(to: Path, packages: Path | None = None, lessons: list[Path] = LESSONS) 
     """Make the slides of lessons, and a page that lists them.
 
     Args:
-        to: the folder, which is made if it is missing; what is there under the same name is
-            replaced.
-        packages: a folder `node_modules` with the packages that show the slides, which are copied
-            beside them, so that nothing is fetched. By default build/node_modules. Without it the
-            packages come from the network each time that the slides are shown.
+        to: the folder; what is there under the same name is replaced.
+        packages: a folder `node_modules` with what shows the slides, which is copied beside them;
+            by default build/node_modules. Without it slides fetch that from the network.
         lessons: by default all.
 
     Returns:
@@ -82,10 +81,7 @@ def make(to: Path, packages: Path | None = None, lessons: list[Path] = LESSONS) 
 def page_of(book, urls: dict[str, str]) -> str:
     """Make a lesson's slides, as one page of HTML.
 
-    Args:
-        book: the lesson.
-        urls: where the packages are, by the names of nbconvert's options; those left out come
-            from the network.
+    `urls` says where packages are, by nbconvert's options; what it lacks comes from the network.
     """
     cells = []
     for cell, below in zip(book.cells, [*book.cells[1:], None], strict=True):
@@ -102,7 +98,7 @@ def page_of(book, urls: dict[str, str]) -> str:
             if cell.metadata.get("jupyter") or room < 0.9 * size["height"]:
                 room = HEIGHT - 20
                 cell.outputs.remove(figure)
-                cells.append(alone(figure))
+                cells.append(new_code_cell(outputs=[figure], metadata=OWN_SLIDE))
             zoom = min(MAX_ZOOM, (WIDTH - 40) / size["width"], room / size["height"])
             size.update({side: round(zoom * size[side]) for side in ("width", "height")})
             size["alt"] = caption
@@ -126,9 +122,3 @@ def lines(cell) -> int:
         data = output.get("data", {})
         texts.append(data["text/plain"] if len(data) == 1 else output.get("text", ""))
     return sum(1 + len(line) // 100 for text in texts for line in text.splitlines())
-
-
-def alone(figure):
-    """Put a figure on a slide of its own, without code."""
-    metadata = {"slideshow": {"slide_type": "subslide"}, "transient": {"remove_source": True}}
-    return new_code_cell(outputs=[figure], metadata=metadata)

@@ -33,7 +33,7 @@ def flat(x: Any, numbers: list[bytes]) -> list:
     if isinstance(x, Tensor):
         kind = str(x.dtype).removeprefix("torch.")
         if kind not in KINDS or x.layout != torch.strided:
-            return ["other", kind_of(x)]
+            return ["verdict", f"it gives {kind_of(x)}"]
         plain = torch.empty(x.shape, dtype=x.dtype).copy_(x.detach()).flatten()
         numbers.append(plain.view(torch.uint8).numpy().tobytes())
         return ["tensor", kind, list(x.shape)]
@@ -49,7 +49,7 @@ def flat(x: Any, numbers: list[bytes]) -> list:
             return ["plain", kind(x)]
     if x is None or x is ...:
         return ["dots" if x is ... else "none"]
-    return ["other", kind_of(x)]
+    return ["verdict", f"it gives {kind_of(x)}"]
 
 
 def unpacked(whole: bytes) -> Any:
@@ -74,9 +74,8 @@ def unpacked(whole: bytes) -> Any:
                     raise ValueError("a tensor has lost its numbers")
                 if not size:
                     return torch.empty(shape, dtype=KINDS[kind])
-                if kind == "bool":  # of which any number but 0 is true
-                    return torch.frombuffer(part, dtype=torch.uint8).bool().reshape(shape)
-                return torch.frombuffer(part, dtype=KINDS[kind]).reshape(shape)
+                data = torch.frombuffer(part, dtype=torch.uint8)  # of a bool all but 0 is true
+                return (data.bool() if kind == "bool" else data.view(KINDS[kind])).reshape(shape)
             case ["plain", bool() | int() | float() | str() as value]:
                 return value
             case ["parts", list(parts)]:
@@ -91,8 +90,6 @@ def unpacked(whole: bytes) -> Any:
                 return ...
             case ["none"]:
                 return None
-            case ["other", str(text)]:
-                return Verdict(f"it gives {text}")
         raise ValueError(f"{str(x)[:50]} is no result")
 
     try:

@@ -2,6 +2,7 @@
 
 import ast
 import pickle
+import re
 import shutil
 import sys
 from collections.abc import Callable, Iterator
@@ -11,7 +12,7 @@ from functools import cache, lru_cache
 from io import BytesIO
 from itertools import chain
 from pathlib import Path
-from types import FunctionType, ModuleType
+from types import FunctionType
 from typing import Any
 
 import cloudpickle
@@ -44,9 +45,7 @@ PLOTS = CHECKS[CHECKS.index("def __getattr__") :]
 
 
 def lay(folder: Path, hidden: set[str]) -> set[str]:
-    """Lay the package without these definitions and all that is built on them.
-
-    Beside it lies what stands for the checks.
+    """Lay the package without these definitions and what uses them, and a stand-in for the checks.
 
     Returns:
         The modules that lack something, by name.
@@ -67,7 +66,7 @@ def stripped(hidden: frozenset[str]) -> tuple[dict[Path, str], set[str]]:
     """Strip the package's modules of these definitions and what is built on them.
 
     Returns:
-        The text of each module that is another then; and those that lack something, by name.
+        The text of each module that changes; and the names of those that lack something.
     """
     gone: set[ast.stmt] = set()
     names, size = set(hidden), -1
@@ -81,11 +80,11 @@ def stripped(hidden: frozenset[str]) -> tuple[dict[Path, str], set[str]]:
     for path, nodes in package().items():
         tree = ast.Module([node for node, *_ in nodes if node not in gone], [])
         if len(tree.body) < len(nodes):
-            module = path.relative_to(ROOT).with_suffix("").parts
-            lacking.add(".".join(module).removesuffix(".__init__"))
-        if len(tree.body) < len(nodes) or imports(tree) & names:
-            tree = Without(names).visit(deepcopy(tree))
-            changed[path] = ast.unparse(ast.fix_missing_locations(tree))
+            module = ".".join(path.relative_to(ROOT).with_suffix("").parts)
+            lacking.add(module.removesuffix(".__init__"))
+        imports = [node.names for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+        if len(tree.body) < len(nodes) or names & {alias.name for alias in chain(*imports)}:
+            changed[path] = unnamed(tree, names)
     return changed, lacking
 
 
@@ -107,37 +106,22 @@ def defined_by(node: ast.stmt) -> set[str]:
     return {t.id for t in targets if isinstance(t, ast.Name)} - {"__all__"}
 
 
-def imports(tree: ast.Module) -> set[str]:
-    """Give the names that a module imports from others."""
-    nodes = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
-    return {alias.name for node in nodes for alias in node.names}
-
-
-class Without(ast.NodeTransformer):
-    """Take names out of imports, and out of `__all__`."""
-
-    def __init__(self, names: set[str]):
-        self.names = names
-
-    def visit_ImportFrom(self, node: ast.ImportFrom) -> ast.stmt:
-        """Give the import without the names."""
-        node.names = [alias for alias in node.names if alias.name not in self.names]
-        return node if node.names else ast.copy_location(ast.Pass(), node)
-
-    def visit_Assign(self, node: ast.Assign) -> ast.Assign:
-        """Give the assignment; `__all__` without the names."""
-        if isinstance(node.value, ast.List) and getattr(node.targets[0], "id", "") == "__all__":
-            node.value.elts = [
-                x for x in node.value.elts if getattr(x, "value", None) not in self.names
-            ]
-        return node
+def unnamed(tree: ast.Module, names: set[str]) -> str:
+    """Write a module whose imports and whose `__all__` lack these names."""
+    tree = deepcopy(tree)
+    for node in ast.walk(tree):
+        match node:
+            case ast.ImportFrom():
+                node.names = [alias for alias in node.names if alias.name not in names]
+            case ast.Assign([ast.Name("__all__")], ast.List(texts)):
+                texts[:] = [x for x in texts if getattr(x, "value", None) not in names]
+    return re.sub(r"(?m)^( *)from \S+ import $", r"\1pass", ast.unparse(tree))
 
 
 @contextmanager
 def by_value(lacking: set[str]) -> Iterator[None]:
     """Within, what is pickled of these modules, and of the checks, is taken along whole."""
-    modules: list[ModuleType] = [vit_course]
-    modules += [sys.modules[name] for name in sorted(lacking) if name in sys.modules]
+    modules = [vit_course, *(sys.modules[name] for name in lacking if name in sys.modules)]
     for module in modules:
         cloudpickle.register_pickle_by_value(module)
     try:
@@ -148,12 +132,9 @@ def by_value(lacking: set[str]) -> Iterator[None]:
 
 
 class Pickler(cloudpickle.Pickler):
-    """Pickle a program for the sandbox, and refuse to take an answer along.
+    """Pickle a program for the sandbox of a task, and refuse to take its answer along.
 
-    Args:
-        file: where to.
-        name: the task.
-        outside: is called with each function that stays outside, and gives what stands for it.
+    `outside` gives how to make what stands for an object that stays outside, or None for another.
     """
 
     def __init__(self, file: BytesIO, name: str, outside: Callable[[Any], Any]):
