@@ -22,7 +22,7 @@ from torch.nn import functional as F
 from .compare import Verdict
 from .engine import Check
 from .keeping import PIECES, answers, solved
-from .trials import Trial
+from .trials import Trial, trust
 
 # What the names in an answer mean beside those that an exercise gives, and the course's pieces.
 COMMON = {"F": F, "Tensor": Tensor, "math": math, "nn": nn, "rearrange": rearrange, "torch": torch}
@@ -89,16 +89,7 @@ class Exercise(Check):
 
     def made(self, source: str) -> Callable:
         """Make the answer that a source defines."""
-        pieces = {
-            name: getattr(import_module(home), name)
-            for name, home in PIECES.items()
-            if name != self.name and name in source
-        }
-        names: dict[str, Any] = {"__name__": "answers"} | COMMON | pieces | dict(self.uses)
-        file = f"an answer to {self.name}: {hash(source)}"
-        linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
-        exec(compile(source, file, "exec"), names)
-        return names[self.name]
+        return made(self.name, source, self.uses)
 
     def recognise(self, results: Sequence[Any], first: int) -> str | None:
         """Give what one mistake says that gives these results; else what two at once say."""
@@ -145,11 +136,36 @@ class Exercise(Check):
         return pairs
 
 
+def made(name: str, source: str, uses: Mapping[str, Any]) -> Callable:
+    """Make what a source defines by this name; `uses` is what other names in it mean."""
+    pieces = {
+        piece: getattr(import_module(home), piece)
+        for piece, home in PIECES.items()
+        if piece != name and piece in source
+    }
+    names: dict[str, Any] = {"__name__": "answers"} | COMMON | pieces | dict(uses)
+    file = f"an answer to {name}: {hash(source)}"
+    linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
+    exec(compile(source, file, "exec"), names)
+    return names[name]
+
+
+def refusals(make: Callable[[str], Callable], candidates: str) -> list[Trial]:
+    """Make trials of a learner's own test, which is to refuse each of these candidates.
+
+    Args:
+        make: makes a candidate of an edit, as `Exercise.with_edit` does.
+        candidates: a table, as that of an exercise's mistakes: `what: why` stands over an edit.
+    """
+    rows = (([*message.split(": ", 1), ""], edit) for message, edit in table(candidates))
+    return [trust(what, make(edit), False, why) for (what, why, *_), edit in rows]
+
+
 def table(text: str) -> list[tuple[str, str]]:
     """Read the rows of a table: a message at the margin, and each answer that is told it below.
 
     A line that stands deeper than the one above goes on with it. A definition takes all lines up
-    to the next message.
+    to the next message. Edits parted by ` ‖ ` are rows of their own.
     """
     rows: list[tuple[str, str]] = []
     message: list[str] = []
@@ -166,7 +182,16 @@ def table(text: str) -> list[tuple[str, str]]:
         else:
             depth = indent
             rows.append((" ".join(message), line.strip()))
-    return rows
+    return [(told, edit) for told, edits in rows for edit in alternatives(edits)]
+
+
+def alternatives(edits: str) -> list[str]:
+    """Give each edit of a line that holds several new texts for one old text."""
+    if is_whole(edits):
+        return [edits]
+    first, *others = edits.split(" ‖ ")
+    old = first.rpartition("=>")[0]
+    return [first, *(f"{old}=> {new}" for new in others)]
 
 
 def is_whole(edit: str) -> bool:
@@ -184,9 +209,12 @@ def edited(source: str, edit: str) -> str:
         return edit + "\n"
     for part in edit.split(" ;; "):
         old, _, new = (text.strip() for text in part.partition("=>"))
-        if source.count(old) != 1 or not old:
-            raise ValueError(f"{old!r} stands {source.count(old)} times")
-        start = source.index(old)
+        begin = old.removesuffix("…")
+        if source.count(begin) != 1 or not begin:
+            raise ValueError(f"{begin!r} stands {source.count(begin)} times")
+        start = source.index(begin)
+        if begin != old:
+            old = source[start:].partition("\n")[0]
         line = source[source.rfind("\n", 0, start) + 1 : start]
         margin = line[: len(line) - len(line.lstrip())]
         source = source.replace(old, new.replace(" ⏎ ", f"\n{margin}"))

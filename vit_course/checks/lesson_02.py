@@ -1,7 +1,7 @@
 """Build cells and exercises of lesson 02."""
 
 from collections.abc import Callable
-from copy import copy, deepcopy
+from copy import deepcopy
 from functools import cache, partial
 from typing import Any
 
@@ -99,16 +99,13 @@ cls is not there once for each image: torch.cat does not broadcast, so expand cl
 torch.cat joined along the batch, its default; the axis of the tokens is dim=1
     dim=1 => dim=0
 torch.cat joined along the width; the axis of the tokens is dim=1
-    dim=1 => dim=2
-    dim=1 => dim=2 ;; expand(patches.shape[0], -1, -1) => expand_as(patches)
-    dim=1 => dim=2 ;; expand(patches.shape[0], -1, -1) => expand(-1, patches.shape[1], -1)
+    dim=1 => dim=2 ‖ dim=2 ;; expand… => expand_as(patches)
 cls became one token for each patch; expand the batch axis alone, to (B, 1, D)
     expand(patches.shape[0], -1, -1) => expand_as(patches)
 the token in front is zero: use self.cls_token, make no new one
     cls, patches => torch.zeros_like(cls), patches
 the token in front is drawn anew in each call: use self.cls_token, make no new one
-    cls, patches => torch.randn_like(cls), patches
-    cls, patches => torch.randn_like(cls) * 0.02, patches
+    cls, patches => torch.randn_like(cls), patches ‖ torch.randn_like(cls) * 0.02, patches
 the numbers are right, but no gradient reaches cls_token, so it would never learn; use it as it is,
 without .detach() or .data
     self.cls_token.expand => self.cls_token.detach().expand
@@ -173,7 +170,7 @@ def same(a: Tensor | None, b: Tensor) -> bool:
 
 
 without_place = Exercise(
-    uses={"deepcopy": deepcopy, "copy": copy},
+    uses={"deepcopy": deepcopy},
     answer="""
 def without_place(model):
     changed = deepcopy(model)
@@ -191,7 +188,6 @@ def without_place(model):
     wrong="""
 the model that came in has changed too: `deepcopy(model)` makes a copy with numbers of its own
     deepcopy(model) => model
-    deepcopy(model) => copy(model)
 cls's position went into the mean: take it over the patches' rows alone, positions[:, 1:]
     positions[:, 1:].mean => positions.mean
 cls lost its own position: write into the patches' rows alone, positions[:, 1:] = …
@@ -213,16 +209,12 @@ the positions are added up, and not divided by their number: .mean, not .sum
 every patch got the position of place 0; it is blind to place too, but it is not the mean
     .mean(dim=1, keepdim=True) => [:, :1]
 the positions of the patches were only moved, so each patch still says a place; give all the mean
-    .mean(dim=1, keepdim=True) => .flip(1)
-    .mean(dim=1, keepdim=True) => .roll(1, 1)
+    .mean(dim=1, keepdim=True) => .flip(1) ‖ .roll(1, 1)
 nothing has changed in what you return: return the copy; write into its positions, since `positions
 = …` only gives a name to a new tensor; and take the mean over dim=1 (dim=0 has one entry)
-    positions[:, 1:] = positions[:, 1:].mean => positions = positions[:, 1:].mean
-    dim=1 => dim=0
     return changed => return model
 cls's row is gone: the positions stay (1, N, D), and row 0 stays as it was
-    return changed =>
-        changed.tokens.pos_embed = nn.Parameter(positions[:, 1:], False) ⏎ return changed
+    return… => changed.tokens.pos_embed = nn.Parameter(positions[:, 1:], False) ⏎ return changed
 """,
 )
 
@@ -297,20 +289,14 @@ def shared_position(model, images, labels):
     wrong="""
 this is a mean of all places, as in `without_place`, and 42% are read; which vectors else are at
 hand?
-    def shared_position(model, images, labels):
-        return model.tokens.pos_embed[0, 1:].mean(dim=0)
-    def shared_position(model, images, labels):
-        return model.tokens.pos_embed[0].mean(dim=0)
+    return… => return model.tokens.pos_embed[0].mean(dim=0)
 a vector of zeros: fewer are read than with the mean
-    def shared_position(model, images, labels):
-        return torch.zeros(64)
+    return… => return torch.zeros(64)
 this is cls's own position, which no patch ever had; the patches' are in the rows below it
-    def shared_position(model, images, labels):
-        return model.tokens.pos_embed[0, 0]
+    return… => return model.tokens.pos_embed[0, 0]
 this is the position of place 0, a corner, with which fewest are read; try every place, and keep the
 best
     if right > most: => if most < 0:
-    best, most = None, -1 => best, most = None, 10**6 ;; right > most => right < most
 this is the position of the last place, whatever was read with it: keep the best
     if right > most: => if True:
 the model that came in has changed: try vectors on a copy, deepcopy(model)
@@ -414,62 +400,37 @@ def is_order_blind(read, image, patch_size):
     ],
     wrong="""
 upside down: True means that the model does not notice the shuffle
-    torch.allclose(read(image), read(mosaic), rtol=0, atol=1e-5) =>
-        bool((read(image) - read(mosaic)).abs().max() > 1e-5)
+    torch.allclose… => bool((read(image) - read(mosaic)).abs().max() > 1e-5)
 it says False whatever the model: compare what `read` gives for the two images, not the images
     torch.allclose(read(image), read(mosaic), rtol=0, atol=1e-5) => torch.allclose(image, mosaic)
 it says True whatever the model: does the shuffled image reach `read`, and is each number compared
 (not the shapes, not the mean)?
-    torch.allclose(read(image), read(mosaic), rtol=0, atol=1e-5) =>
-        read(image).shape == read(mosaic).shape
+    torch.allclose… => read(image).shape == read(mosaic).shape
 the pixels inside the patches move too; move whole patches (patchify, another order, unpatchify)
-    def is_order_blind(read, image, patch_size):
-        mosaic = image.flatten(2)[:, :, torch.randperm(image[0, 0].numel())].view_as(image)
-        return torch.allclose(read(image), read(mosaic), rtol=0, atol=1e-5)
+    unpatchify… => image.flatten(2)[:, :, torch.randperm(image[0, 0].numel())].view_as(image)
 single numbers move, from colour to colour too; move whole patches (patchify, another order,
 unpatchify)
-    def is_order_blind(read, image, patch_size):
-        mosaic = image.flatten()[torch.randperm(image.numel())].view_as(image)
-        return torch.allclose(read(image), read(mosaic), rtol=0, atol=1e-5)
+    unpatchify… => image.flatten()[torch.randperm(image.numel())].view_as(image)
 it asks for equal numbers to the last bit; another order of adding rounds differently, so allow 1e-5
 (torch.allclose)
-    torch.allclose(read(image), read(mosaic), rtol=0, atol=1e-5) =>
-        torch.equal(read(image), read(mosaic))
+    torch.allclose… => torch.equal(read(image), read(mosaic))
 it allows too little: each number may be up to 1e-5 apart, and by itself torch.allclose allows 1e-8
 where numbers are near 0; say rtol=0, atol=1e-5
-    torch.allclose(read(image), read(mosaic), rtol=0, atol=1e-5) =>
-        torch.allclose(read(image), read(mosaic))
-    torch.allclose(read(image), read(mosaic), rtol=0, atol=1e-5) =>
-        torch.allclose(read(image), read(mosaic), rtol=0, atol=5e-6)
-    torch.allclose(read(image), read(mosaic), rtol=0, atol=1e-5) =>
-        bool((read(image) - read(mosaic)).norm() < 1e-5)
+    , rtol=0, atol=1e-5 =>
 it allows too much: 1e-5 is what rounding needs, and no number may differ by more; a mean hides one
 that changes among many
-    torch.allclose(read(image), read(mosaic), rtol=0, atol=1e-5) =>
-        torch.allclose(read(image), read(mosaic), rtol=0, atol=0.1)
-    torch.allclose(read(image), read(mosaic), rtol=0, atol=1e-5) =>
-        bool((read(image) - read(mosaic)).abs().mean() < 1e-5)
+    atol=1e-5 => atol=0.1
+    torch.allclose… => bool((read(image) - read(mosaic)).abs().mean() < 1e-5)
 it looks at differences with their sign, so a number that changes the other way passes: take .abs()
-    torch.allclose(read(image), read(mosaic), rtol=0, atol=1e-5) =>
-        bool((read(image) - read(mosaic)).max() < 1e-5)
-    torch.allclose(read(image), read(mosaic), rtol=0, atol=1e-5) =>
+    torch.allclose… => bool((read(image) - read(mosaic)).max() < 1e-5) ‖
         bool((read(mosaic) - read(image)).max() < 1e-5)
 it gives a True or False for each number; give one for all of them (.all())
-    torch.allclose(read(image), read(mosaic), rtol=0, atol=1e-5) =>
-        torch.isclose(read(image), read(mosaic), rtol=0, atol=1e-5)
+    torch.allclose… => torch.isclose(read(image), read(mosaic), rtol=0, atol=1e-5)
 it moves too few patches (the first two alone?), and misses a model that tells others apart; shuffle
 all of them
-    def is_order_blind(read, image, patch_size):
-        patches = patchify(image, patch_size)
-        order = [1, 0, *range(2, patches.shape[1])]
-        mosaic = unpatchify(patches[:, order], patch_size, tuple(image.shape[2:]))
-        return torch.allclose(read(image), read(mosaic), rtol=0, atol=1e-5)
+    torch.randperm… => [1, 0, *range(2, patches.shape[1])]
 height and width are swapped: unpatchify wants (height, width), which are image.shape[2] and
 image.shape[3]
-    def is_order_blind(read, image, patch_size):
-        patches = patchify(image, patch_size)
-        sides = image.shape[3], image.shape[2]
-        mosaic = unpatchify(patches[:, torch.randperm(patches.shape[1])], patch_size, sides)
-        return torch.allclose(read(image), read(mosaic), rtol=0, atol=1e-5)
+    tuple(image.shape[2:]) => (image.shape[3], image.shape[2])
 """,
 )

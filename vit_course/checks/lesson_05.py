@@ -44,16 +44,13 @@ this is GELU's approximation by tanh; take the exact form, nn.GELU() as it is
 this is the quick form of GELU, x · sigmoid(1.702 x); take the exact one, nn.GELU()
     nn.GELU() => lambda h: h * torch.sigmoid(1.702 * h)
 the activation is sigmoid, SiLU or tanh; a ViT uses GELU, nn.GELU()
-    nn.GELU() => nn.Sigmoid()
-    nn.GELU() => nn.SiLU()
-    nn.GELU() => nn.Tanh()
+    nn.GELU() => nn.Sigmoid() ‖ nn.SiLU() ‖ nn.Tanh()
 `act` stands after fc2; it belongs between the two Linears alone
     return self.fc2(x) => return self.act(self.fc2(x))
 `act` stands before fc1; it belongs between the two Linears alone
     self.fc1(x) => self.fc1(self.act(x))
 it adds x to its result; the block will do that, the MLP gives the change alone
-    forward(self, x): => forward(self, x): ⏎     start = x ;;
-        return self.fc2 => return start + self.fc2
+    forward… => forward(self, x): ⏎     start = x ;; return self.fc2 => return start + self.fc2
 the hidden width is 4 times embed_dim, whatever hidden_dim says; use hidden_dim
     super().__init__() => super().__init__() ⏎ hidden_dim = 4 * embed_dim
 the hidden width is embed_dim; hidden_dim is not used
@@ -62,12 +59,10 @@ the widths are turned round: nn.Linear takes the width that comes in, then the o
 fc1 widens, fc2 narrows
     self, embed_dim, hidden_dim => self, hidden_dim, embed_dim
 fc1 has other widths than it needs: it goes from embed_dim to hidden_dim
-    nn.Linear(embed_dim, hidden_dim) => nn.Linear(embed_dim, embed_dim)
-    nn.Linear(embed_dim, hidden_dim) => nn.Linear(hidden_dim, hidden_dim)
+    nn.Linear(embed_dim… => nn.Linear(embed_dim, embed_dim) ‖ nn.Linear(hidden_dim, hidden_dim)
     nn.Linear(embed_dim, hidden_dim) => nn.Linear(hidden_dim, embed_dim)
 fc2 has other widths than it needs: it goes back, from hidden_dim to embed_dim
-    nn.Linear(hidden_dim, embed_dim) => nn.Linear(hidden_dim, hidden_dim)
-    nn.Linear(hidden_dim, embed_dim) => nn.Linear(embed_dim, embed_dim)
+    nn.Linear(hidden_dim… => nn.Linear(hidden_dim, hidden_dim) ‖ nn.Linear(embed_dim, embed_dim)
     nn.Linear(hidden_dim, embed_dim) => nn.Linear(embed_dim, hidden_dim)
 the sizes are fixed numbers; use embed_dim and hidden_dim
     super().__init__() => super().__init__() ⏎ embed_dim, hidden_dim = 6, 14
@@ -79,10 +74,8 @@ fc2 has no bias; leave it on
     (hidden_dim, embed_dim) => (hidden_dim, embed_dim, bias=False)
 in an nn.Sequential the parts are called 0 and 2; call them self.fc1 and self.fc2, so that published
 weights find them
-    self.fc1 = nn.Linear => self.net = nn.Sequential( ⏎     nn.Linear ;;
-        self.act = nn.GELU() =>     , nn.GELU(), ;;
-        self.fc2 = nn.Linear(hidden_dim, embed_dim) =>     nn.Linear(hidden_dim, embed_dim)) ;;
-        self.fc2(x) => self.net(x) ;; x = self.act(self.fc1(x)) => x = x
+    self.fc1 = => fc1 = ;; self.act = => act = ;; x = self… => return self.net(x) ;;
+        self.fc2 =… => self.net = nn.Sequential(fc1, act, nn.Linear(hidden_dim, embed_dim))
 """,
 )
 
@@ -193,11 +186,9 @@ the MLP reads x itself; give it norm2(x), and use what the norm gives
     self.norm2(x) => x
 a branch reads the other's norm: attention reads norm1(x), the MLP reads norm2(x)
     self.norm2(x) => self.norm1(x)
-    self.norm1(x) => self.norm(x) ;; self.norm2(x) => self.norm1(x) ;;
-        self.norm(x) => self.norm2(x)
+    self.norm1(x) => self.norm(x) ;; self.norm2(x) => self.norm1(x) ;; self.norm(x) => self.norm2(x)
 the MLP comes first; attention does
-    x = x + self.mlp(self.norm2(x)) => x = x ;;
-        mixed, weights = => x = x + self.mlp(self.norm2(x)) ⏎ mixed, weights =
+    x = x + self… => x = x ;; mixed, weights = => x = x + self.mlp(self.norm2(x)) ⏎ mixed, weights =
 the MLP's change is lost: return x with it added
     x = x + self.mlp => y = x + self.mlp
 it cannot be called without a mask; give it a default: mask=None
@@ -206,8 +197,7 @@ the mask does not reach the attention; hand it on, attn(…, mask, …)
     , mask, => , None,
 the mask reaches the attention only in one of the two cases, with return_attention=True and without
 it; hand it on in both
-    , mask, => , None if return_attention else mask,
-    , mask, => , mask if return_attention else None,
+    , mask, => , None if return_attention else mask, ‖ , mask if return_attention else None,
 with return_attention=True a branch reads x itself; give it its norm, norm1(x) or norm2(x), in both
 cases
     self.norm1(x) => x if return_attention else self.norm1(x)
@@ -355,8 +345,7 @@ number of axes is dim=-1
     x.mean(dim=-1 => x.mean(dim=1 ;; square().mean(dim=-1 => square().mean(dim=1
 it normalises over all axes at once; each token has its own mean and variance, over the last axis,
 dim=-1
-    x.mean(dim=-1, keepdim=True) => x.mean() ;; square().mean(dim=-1, keepdim=True) =>
-        square().mean()
+    x.mean… => x.mean() ;; square… => square().mean()
 it divides by the variance; divide by its square root
     (variance + eps).sqrt() => (variance + eps)
 eps is added after the root; add it to the variance, under the root
@@ -369,8 +358,7 @@ eps counts only where the variance is smaller; add it to the variance always, un
     (variance + eps).sqrt() => variance.clamp(min=eps).sqrt()
 the mean of the squares less the square of the mean is the difference of two large numbers, which
 has few true digits; take the mean of (x - mean)²
-    (x - mean).square().mean(dim=-1, keepdim=True) =>
-        x.square().mean(dim=-1, keepdim=True) - mean.square()
+    (x - mean).square… => x.square().mean(dim=-1, keepdim=True) - mean.square()
 eps is always 1e-6; use the one that is given
     variance + eps => variance + 1e-6
 the mean is not subtracted from what stands above the line, x - mean
@@ -386,18 +374,15 @@ the bias is not used: add it at the end
 the weight is not used: multiply by it before you add the bias
     * weight + bias => + bias
 the bias is added before the weight multiplies; multiply first
-    (x - mean) / (variance + eps).sqrt() * weight + bias =>
-        ((x - mean) / (variance + eps).sqrt() + bias) * weight
+    (x - mean) /… => ((x - mean) / (variance + eps).sqrt() + bias) * weight
 weight and bias are taken for each other: multiply by the weight, add the bias
     * weight + bias => * bias + weight
 the mean and the variance lost the last axis, so the shapes do not fit: keep it, keepdim=True
-    x.mean(dim=-1, keepdim=True) => x.mean(dim=-1) ;;
-        square().mean(dim=-1, keepdim=True) => square().mean(dim=-1)
+    x.mean… => x.mean(dim=-1) ;; square… => square().mean(dim=-1)
 it calls torch's own norm; write it out: mean, variance, root
     (x - mean) / (variance + eps).sqrt() => F.layer_norm(x, x.shape[-1:], eps=eps)
 it works for some numbers of axes alone; x may have one to four, with D the last: use dim=-1
-    mean = x => B, N, D = x.shape ⏎ mean = x
-    mean = x => N, D = x.shape[-2:] ⏎ mean = x
+    mean = x => B, N, D = x.shape ⏎ mean = x ‖ N, D = x.shape[-2:] ⏎ mean = x
     x.mean(dim=-1 => x.mean(dim=min(x.ndim - 1, 2) ;;
         square().mean(dim=-1 => square().mean(dim=min(x.ndim - 1, 2)
 """,

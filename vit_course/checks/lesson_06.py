@@ -153,8 +153,7 @@ you read the mean of the patches; this ViT's head reads the cls token, `x[:, 0]`
     self.norm(x[:, 0]) => self.norm(x)[:, 1:].mean(dim=1)
 `self.tokens.cls_token` is cls as it was before any block, the same for every image; what the blocks
 made of it is `x[:, 0]`
-    x[:, 0] => self.tokens.cls_token
-    x[:, 0] => self.tokens.cls_token[:, 0]
+    x[:, 0] => self.tokens.cls_token ‖ self.tokens.cls_token[:, 0]
 `x[0]` is the first image; the cls token of every image is `x[:, 0]`
     x[:, 0] => x[0]
 you read the last token; cls is the first, `x[:, 0]`
@@ -318,8 +317,7 @@ over layers goes wrong
     D + N * D => 0
 your parameters are D too few. Is the patch embedding's bias there, cls itself, and a position for
 every patch and one for cls?
-    D + N * D => N * D
-    D + N * D => D + n * D
+    D + N * D => N * D ‖ D + n * D
     patch + D => patch
 2·D parameters are missing: the final norm, after the last block, or cls and its position
     2 * D + head => head
@@ -572,9 +570,7 @@ a difference may be negative: compare (x - y).abs()
 the mean hides one number that differs; look at the largest difference
     abs().max() => abs().mean()
 you forgive too much: differences over 1e-5 count
-    1e-5 => 1e-4
-    1e-5 => 1e-3
-    1e-5 => 1e-2
+    1e-5 => 1e-4 ‖ 1e-3 ‖ 1e-2
 results of other shapes differ, and cannot be subtracted: compare the shapes first
     x.shape != y.shape or (x => (x
 where they never differ, return None itself, not the text 'None'

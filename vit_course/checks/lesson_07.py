@@ -159,13 +159,11 @@ the gradients are clipped between backward and step; this step takes them as the
     optimizer.step() => nn.utils.clip_grad_value_(model.parameters(), 1.0) ⏎ optimizer.step()
     optimizer.step() => nn.utils.clip_grad_value_(model.parameters(), 0.5) ⏎ optimizer.step()
 this is a squared error; the loss of this lesson is F.cross_entropy(logits, labels)
-    F.cross_entropy(model(images), labels) =>
-        F.mse_loss(model(images), F.one_hot(labels, 4).float())
+    F.cross_entropy… => F.mse_loss(model(images), F.one_hot(labels, 4).float())
 F.nll_loss takes log-probabilities; for logits, as a model gives them, it is F.cross_entropy
     F.cross_entropy => F.nll_loss
 your loss does not depend on the labels that it is given; compare the logits with `labels`
-    F.cross_entropy(model(images), labels) =>
-        F.cross_entropy(logits := model(images), logits.argmax(dim=1))
+    F.cross_entropy… => F.cross_entropy(logits := model(images), logits.argmax(dim=1))
 your step switches the model to evaluation mode; leave out model.eval(), the caller chooses the mode
     loss = F => model.eval() ⏎ loss = F
     loss = F => model.eval() ⏎ loss = F ;; return loss => model.train() ⏎ return loss
@@ -308,9 +306,7 @@ a softmax too many: F.cross_entropy takes logits, and does the softmax itself
     cross_entropy(logits => cross_entropy(logits.softmax(dim=1)
 compare the class that is named with the label: logits.argmax(dim=1), along the axis of the classes
 (amax gives the logit itself)
-    argmax(dim=1) => argmax(dim=0)[:1]
-    argmax(dim=1) => argmax()
-    argmax(dim=1) => amax(dim=1)
+    argmax(dim=1) => argmax(dim=0)[:1] ‖ argmax() ‖ amax(dim=1)
 only the first batch is measured: go through all of data
     data.images => data.images[:64] ;; logits, data.labels) => logits, data.labels[:64]) ;;
         == data.labels => == data.labels[:64]
@@ -549,8 +545,7 @@ the seed has no say in the order: give randperm the generator
     , generator=generator) => )
 pictures are drawn with replacement, so some come twice and others never; randperm gives each number
 once
-    torch.randperm(len(data), generator=generator) =>
-        torch.randint(len(data), (len(data),), generator=generator)
+    torch.randperm… => torch.randint(len(data), (len(data),), generator=generator)
 the last batch of an epoch, the smaller one, is left out
     order.split(batch_size) => order.split(batch_size)[: len(data) // batch_size]
 only the first batch of each epoch is used
@@ -567,8 +562,7 @@ model.train() belongs inside
 the model is in training mode afterwards; whoever uses it wants evaluation mode, model.eval()
     model.eval() =>
 the learning rate is never set, so it is AdamW's own; give it to each group before the step
-    for group in optimizer.param_groups: => ;;
-        group["lr"] = lr * warmup_cosine(len(losses), steps, 0.1) =>
+    for group… => ;; group["lr"]… =>
 the learning rate is `lr` at every step; multiply it by this step's share
     lr * warmup_cosine(len(losses), steps, 0.1) => lr
 the learning rate is the share alone; multiply it by lr, the peak
@@ -581,8 +575,7 @@ of one epoch
 the steps count from 0: before the first one len(losses) is 0
     warmup_cosine(len(losses) => warmup_cosine(len(losses) + 1
 the warm-up takes a tenth of the steps: warmup_cosine(…, steps, 0.1)
-    steps, 0.1) => steps, 0.0)
-    steps, 0.1) => steps, 0.2)
+    steps, 0.1) => steps, 0.0) ‖ steps, 0.2)
 only the first group gets the rate; the optimizer has two, those that decay and those that do not
     in optimizer.param_groups => in optimizer.param_groups[:1]
 the optimizer decays all weights alike; give it decay_groups(model, 0.05)
@@ -790,9 +783,7 @@ these are train's own settings: 68 steps of 64 pictures, which end far above the
     dict(lr=2e-3, batch_size=8) => dict()
 a higher rate helps, but alone it does not clear the bar; what decides how many steps four epochs
 hold?
-    dict(lr=2e-3, batch_size=8) => dict(lr=4e-3)
-    dict(lr=2e-3, batch_size=8) => dict(lr=8e-3)
-    dict(lr=2e-3, batch_size=8) => dict(lr=0.01)
+    dict(lr=2e-3, batch_size=8) => dict(lr=4e-3) ‖ dict(lr=8e-3) ‖ dict(lr=0.01)
 the budget is four epochs for everybody: leave `epochs` out
     lr=2e-3 => lr=2e-3, epochs=8
 a lucky seed does not hold for the next one: leave `seed` out

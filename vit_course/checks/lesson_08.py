@@ -79,14 +79,12 @@ a small number is not zero: nothing of the positions may be left
     nn.init.zeros_(positions) => positions.data *= 0.01
 the new positions have sizes of their own; keep the shape of the model's, (1, N, D), whatever N and
 D are: nn.init.zeros_ does
-    positions.requires_grad = False =>
-        model.tokens.pos_embed = nn.Parameter(torch.zeros(1, 17, 48), requires_grad=False)
+    positions.requires… => model.tokens.pos_embed = nn.Parameter(torch.zeros(1, 17, 48), False)
 PyTorch refuses to write into a Parameter while it records gradients; nn.init.zeros_ does it for
 you, or write below `with torch.no_grad():`
     nn.init.zeros_(positions) => positions.zero_()
 the new positions have lost their first axis: (1, N, D), the batch's
-    positions.requires_grad = False =>
-        model.tokens.pos_embed = nn.Parameter(torch.zeros(7, 10), requires_grad=False)
+    positions.requires… => model.tokens.pos_embed = nn.Parameter(torch.zeros(7, 10), False)
 it returns nothing; give the model back: return model
     return model =>
 it returns the positions; give the model back: return model
@@ -163,14 +161,12 @@ this is in how many ways the gap is so large; divide by the number of all ways
 this is the share in percent; give it as a number from 0 to 1
     hits / ways => 100 * hits / ways
 you compare sums; groups of unlike size need their means
-    gap(first, second) => abs(sum(first) - sum(second)) ;;
-        gap(group, rest) => abs(sum(group) - sum(rest))
+    gap(first… => abs(sum(first) - sum(second)) ;; gap(group, rest) => abs(sum(group) - sum(rest))
 you compare medians; the gap is between the means
     gap(first, second) => abs(median(first) - median(second)) ;;
         gap(group, rest) => abs(median(group) - median(rest))
 you compare the best of each group; the gap is between the means
-    gap(first, second) => abs(max(first) - max(second)) ;;
-        gap(group, rest) => abs(max(group) - max(rest))
+    gap(first… => abs(max(first) - max(second)) ;; gap(group, rest) => abs(max(group) - max(rest))
 this is the gap itself; asked for is the share of all ways in which the gap is at least as large
     hits / ways => seen
 the second group must be the numbers that were not chosen, by their places: where two numbers are
@@ -275,8 +271,7 @@ all of them
         number < len(train_images) and torch.equal(picture, train_images[number])
 different pictures can have the same sum or mean, and differences above and below 0 can cancel:
 compare pixel by pixel
-    torch.equal(picture, other) => picture.sum() == other.sum()
-    torch.equal(picture, other) => (picture - other).sum() == 0
+    torch.equal(picture, other) => picture.sum() == other.sum() ‖ (picture - other).sum() == 0
     any(torch.equal(picture, other) for other in train_images) =>
         min((picture - other).sum() for other in train_images) == 0
 a test picture that is in the training set twice is named twice; name it once
@@ -295,8 +290,7 @@ yours stops after the first copy; go on through all test pictures
 you count from 1; the first test picture is number 0
     enumerate(test_images) => enumerate(test_images, 1)
 the numbers are right; give them as a list: .tolist() makes one of a tensor, sorted() of a set
-    return found => return torch.tensor(found, dtype=torch.int64)
-    return found => return set(found)
+    return found => return torch.tensor(found, dtype=torch.int64) ‖ return set(found)
 each number is in a list of its own, since nonzero() gives a column; take it by [:, 0] or
 flatten() before .tolist()
     found.append(number) => found.append([number])
@@ -426,12 +420,10 @@ zeros come in from outside, and 0 is grey: paper is -1, F.pad(…, value=-1.0)
 the edge is repeated where paper should come in: F.pad(…, value=-1.0)
     , value=-1.0 => , mode="replicate"
 all pictures of a batch get the same move; draw two numbers for each picture
-    (len(images), 2), generator=generator).tolist() =>
-        (1, 2), generator=generator).tolist() * len(images)
+    (len(images), 2… => (1, 2), generator=generator).tolist() * len(images)
 of the steps -1, 0 and 1 one never comes: torch.randint leaves its upper end out, so the three are
 torch.randint(-1, 2, …), or (0, 3, …) for places in a padded picture
-    randint(0, 3, => randint(0, 2,
-    randint(0, 3, => randint(1, 3,
+    randint(0, 3, => randint(0, 2, ‖ randint(1, 3,
 both directions always move together, or never stay alone: draw down and right
 independently, each -1, 0 or 1
     generator=generator).tolist() => generator=generator)[:, :1].expand(-1, 2).tolist()
@@ -440,8 +432,7 @@ pictures move right and left only; draw a second number for up and down
 pictures move up and down only; draw a second number for right and left
     left : left + W => 1 : 1 + W
 every picture moves in both directions; 0, standing still, is one of the three steps
-    torch.randint(0, 3, (len(images), 2), generator=generator).tolist() =>
-        (2 * torch.randint(0, 2, (len(images), 2), generator=generator)).tolist()
+    torch.randint… => (2 * torch.randint(0, 2, (len(images), 2), generator=generator)).tolist()
 a picture is moved by more than one pixel: each step is -1, 0 or 1
     (1, 1, 1, 1) => (2, 2, 2, 2) ;; randint(0, 3, => randint(0, 5,
 the moves do not come from the generator that you are given: pass it on, torch.randint(…,

@@ -47,11 +47,9 @@ torch.eye(N)
     + 0.5 * torch.eye(N) =>
 half the identity is added to the product; make the step first, half the mean and half the identity,
 before multiplying: step @ flow
-    0.5 * weights => weights ;; + 0.5 * torch.eye(N) => ;;
-        step @ flow => 0.5 * step @ flow + 0.5 * torch.eye(N)
+    0.5 * weights => weights ;; + 0.5 *… => ;; step… => 0.5 * step @ flow + 0.5 * torch.eye(N)
 half the identity is added once, at the end: add it in each block, before multiplying
-    0.5 * weights => weights ;; + 0.5 * torch.eye(N) => ;;
-        return flow => return 0.5 * flow + 0.5 * torch.eye(N)
+    0.5 * weights => weights ;; + 0.5 *… => ;; return… => return 0.5 * flow + 0.5 * torch.eye(N)
 0.5 is added to every weight; the identity is 1 on the diagonal alone, 0.5 * torch.eye(N)
     0.5 * torch.eye(N) => 0.5
 after block 1 `flow` is no longer the identity: the half that stays is 0.5 * torch.eye(N) in each
@@ -79,8 +77,7 @@ each block
 the mean is taken over the pictures: (B, h, N, N) has the heads on axis 1
     dim=1 => dim=0
 the mean is taken over the tokens: (B, h, N, N) has the heads on axis 1
-    dim=1 => dim=-1
-    dim=1 => dim=-2
+    dim=1 => dim=-1 ‖ dim=-2
 the blocks are multiplied in the wrong order: the later block is on the left, step @ flow
     step @ flow => flow @ step
 the blocks are averaged: multiply them, step @ flow
@@ -94,8 +91,7 @@ only the first block is followed: the `return` is inside the loop; move it to th
 `for`
     flow = step @ flow => return step @ flow
 N is a fixed number: take it from the weights, attention[0].shape[-1]
-    attention[0].shape[-1] => 5
-    attention[0].shape[-1] => 17
+    attention[0].shape[-1] => 5 ‖ 17
 the result is transposed: row i must say what token i was mixed from
     return flow => return flow.mT
 this is the row of cls alone: give all rows, (B, N, N)
@@ -172,16 +168,13 @@ def trust_rollout(candidate):  # candidate(attention): (B, N, N), perhaps a roll
     ],
     wrong="""
 it looks at the shape only, or trusts everything: compare the numbers with a result that you know
-    torch.allclose(candidate(attention), rollout(attention), atol=1e-5) => True
-    torch.allclose(candidate(attention), rollout(attention), atol=1e-5) =>
-        candidate(attention).shape == (2, 6, 6)
+    torch.allclose… => True ‖ candidate(attention).shape == (2, 6, 6)
 it trusts nothing, not even vit_steps.maps.rollout; compare with torch.allclose(…, atol=1e-5), not
 with ==
     torch.allclose(candidate(attention), rollout(attention), atol=1e-5) => False
 it trusts one right form and refuses another; compare with torch.allclose(…, atol=1e-5), not with
 ==, and give it weights whose rows sum to 1, by softmax(dim=-1)
-    torch.allclose(candidate(attention), rollout(attention), atol=1e-5) =>
-        torch.equal(candidate(attention), rollout(attention))
+    torch.allclose… => torch.equal(candidate(attention), rollout(attention))
     .softmax(dim=-1) =>
 it refuses a right rollout that is off by 5e-6: torch.allclose is stricter by itself, so give it
 atol=1e-5
@@ -190,8 +183,7 @@ it is the wrong way round: True for a rollout to be trusted
     return torch => return not torch
 it trusts whatever has rows that sum to 1: row sums alone do not tell; compare with a result that
 you know
-    torch.allclose(candidate(attention), rollout(attention), atol=1e-5) =>
-        torch.allclose(candidate(attention).sum(-1), torch.ones(2, 6), atol=1e-5)
+    torch.allclose… => torch.allclose(candidate(attention).sum(-1), torch.ones(2, 6), atol=1e-5)
 it compares row 0 alone: compare all rows
     candidate(attention), rollout(attention) => candidate(attention)[:, 0], rollout(attention)[:, 0]
 it trusts the blocks in the wrong order: with one block, or equal ones, the order cannot show; give
@@ -360,8 +352,7 @@ follow the logit of the answer that was given before blinding (gather with `said
     (logits - without).gather(1, said)[:, 0] => logits.amax(dim=1) - without.amax(dim=1)
 your scores follow the logit of one class on all canvases: follow the logit of the answer that was
 given before blinding (gather with `said`)
-    (logits - without).gather(1, said)[:, 0] => (logits - without)[:, 0]
-    (logits - without).gather(1, said)[:, 0] => (logits - without)[:, 7]
+    (logits - without).gather(1, said)[:, 0] => (logits - without)[:, 0] ‖ (logits - without)[:, 7]
 it is the wrong way round: the patches that are needed least come first; a patch is needed where the
 logit falls most without it
     (logits - without) => (without - logits)
@@ -370,8 +361,7 @@ the scores are the same for all patches, so any one is taken: is each patch hidd
 rows and columns of patches are swapped: patch 1 is to the right of patch 0
     return falls.unflatten(1, (4, 4)) => return falls.unflatten(1, (4, 4)).mT
 cls sees this patch and no other here: hide one patch and leave it the other 15
-    = torch.zeros(len(images), 16, dtype=torch.bool) => =
-        torch.ones(len(images), 16, dtype=torch.bool) ;; hidden[:, patch] = True =>
-        hidden[:, patch] = False
+    = torch.zeros(len(images), 16, dtype… => = torch.ones(len(images), 16, dtype=torch.bool) ;;
+        hidden[:, patch… => hidden[:, patch] = False
 """,
 )

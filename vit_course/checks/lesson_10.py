@@ -83,8 +83,7 @@ def rename(tensors, names):
     wrong="""
 the keys are their names; it is the other way round: weights[ours] = …, one entry for each of our
 names
-    weights[ours] = torch.cat(parts).float() => weights |= zip(theirs, parts)
-    weights[ours] = torch.cat(parts).float() =>
+    weights[ours] = torch.cat(parts).float() => weights |= zip(theirs, parts) ‖
         weights |= {name: part.float().clone() for name, part in zip(theirs, parts)}
 the keys are the tuples of their names; it is the other way round: weights[ours] = …, one entry for
 each of our names
@@ -101,11 +100,9 @@ that is there
 torch.stack makes a new axis, (3, D, D); torch.cat lengthens the first one: (3·D, D)
     torch.cat(parts) => (torch.stack(parts) if len(parts) > 1 else parts[0].clone())
 only the first of three names is looked up: keys and values are lost
-    torch.cat(parts) => parts[0]
-    torch.cat(parts) => parts[0].clone()
+    torch.cat(parts) => parts[0] ‖ parts[0].clone()
 only the last of three names is kept: queries and keys are lost
-    torch.cat(parts) => parts[-1]
-    torch.cat(parts) => parts[-1].clone()
+    torch.cat(parts) => parts[-1] ‖ parts[-1].clone()
 each of ours is a list of tensors; it must be one tensor: torch.cat(parts)
     torch.cat(parts).float() => parts
 stand the three below one another in the order in which `names` lists them, not in the order of the
@@ -120,8 +117,7 @@ the three are mixed row by row; first come all rows of the query, then all of th
 the value
     torch.cat(parts) => torch.stack(parts, dim=1).flatten(0, 1)
 the three are added up; they must stand one below the other, 3·D rows in all
-    torch.cat(parts) => sum(parts)
-    torch.cat(parts) => torch.stack(parts).sum(dim=0)
+    torch.cat(parts) => sum(parts) ‖ torch.stack(parts).sum(dim=0)
 the weights are transposed; both libraries keep a Linear's weight as (out, in), so nothing is turned
     [tensors[name] => [tensors[name].mT if tensors[name].ndim == 2 else tensors[name]
 what you give and what the file holds share their numbers: who changes one changes the other. Make
@@ -131,9 +127,7 @@ a copy where one of theirs makes one of ours, too (torch.cat of one makes one, .
 the result keeps the file's kind of number; make it float32: .float()
     .float() =>
 the result is not float32; a model's parameters are: .float()
-    .float() => .double()
-    .float() => .half()
-    .float() => .bfloat16()
+    .float() => .double() ‖ .half() ‖ .bfloat16()
 your code changes the dictionary that it was given; make a new one, and only read theirs
     tensors[name] => tensors.pop(name)
     weights = {} => weights = tensors
@@ -239,35 +233,28 @@ def frozen_features(model, images):
 these are logits, one a class: the head is still on; put nn.Identity() in its place
     body.head = nn.Identity() => pass
 the model calls its head, so the head must be a module that gives back what it gets: nn.Identity()
-    body.head = nn.Identity() => body.head = None
-    body.head = nn.Identity() => body.head = lambda x: x
+    body.head = nn.Identity() => body.head = None ‖ body.head = lambda x: x
 the model that came in has lost its head; take it off a copy (deepcopy)
-    deepcopy(model).eval() => model.eval()
-    deepcopy(model).eval() => model
+    deepcopy(model).eval() => model.eval() ‖ model
 the model that came in is in another mode now; change a copy's (deepcopy)
     deepcopy(model).eval() => deepcopy(model.eval())
 the model that came in can learn no more; freeze nothing but a copy (deepcopy)
     deepcopy(model).eval() => deepcopy(model.requires_grad_(False)).eval()
 dropout is still at work, because the copy is in training mode: .eval()
-    deepcopy(model).eval() => deepcopy(model)
-    deepcopy(model).eval() => deepcopy(model).train()
+    deepcopy(model).eval() => deepcopy(model) ‖ deepcopy(model).train()
 the features carry gradients to the body; compute them under torch.no_grad()
     with torch.no_grad(): => if True:
 these features are not normed; the head reads cls after the last norm, so leave the norm in
     body.head = nn.Identity() => body.head = body.norm = nn.Identity()
 these are all tokens, (n, N, D); the head reads one row for each image
-    return body(images) => x = body.tokens(body.patch_embed(images)) ⏎
-        return body.norm(body.blocks(x))
+    return… => x = body.tokens(body.patch_embed(images)) ⏎ return body.norm(body.blocks(x))
 this is the mean of the tokens; the head of this ViT reads cls alone
-    return body(images) => x = body.tokens(body.patch_embed(images)) ⏎
-        return body.norm(body.blocks(x)).mean(1)
-    return body(images) => x = body.tokens(body.patch_embed(images)) ⏎
-        return body.norm(body.blocks(x))[:, 1:].mean(1)
+    return body(images) =>
+        x = body.tokens(body.patch_embed(images)) ⏎ return body.norm(body.blocks(x)).mean(1) ‖
+        x = body.tokens(body.patch_embed(images)) ⏎ return body.norm(body.blocks(x))[:, 1:].mean(1)
 this works for our ViT alone: it asks for a part that another model has not; take the head off, and
 call the model
-    return body(images) => return body.pre_logits(images)
-    return body(images) => return body.features(images)[:, 0]
-    return body(images) =>
+    return body(images) => return body.pre_logits(images) ‖ return body.features(images)[:, 0] ‖
         x = body.tokens(body.patch_embed(images)) ⏎ return body.norm(body.blocks(x))[:, 0]
 only the first image goes through; give the whole batch to the model
     return body(images) => return body(images[:1])
@@ -339,15 +326,13 @@ def which_preparation(model, ways, right):
     ],
     wrong="""
 it gives the closest way, whether it agrees or not; where none agrees to 1e-5, give None
-    if (model(images) - right).abs().max() < 1e-5: =>
-        if name == min(ways, key=lambda n: (model(ways[n]) - right).abs().max()):
+    if (model… => if name == min(ways, key=lambda n: (model(ways[n]) - right).abs().max()):
 the mean of the differences hides a logit that is off; take the largest: .abs().max()
     .abs().max() => .abs().mean()
 differences below zero are not seen: take .abs() before the largest
     .abs().max() => .max()
 differences cancel in a sum; take the largest: .abs().max()
-    .abs().max() => .sum().abs()
-    .abs().max() => .mean().abs()
+    .abs().max() => .sum().abs() ‖ .mean().abs()
 the answers are compared, not the logits: a small mistake changes no answer
     (model(images) - right).abs().max() < 1e-5 =>
         bool((model(images).argmax(dim=1) == right.argmax(dim=1)).all())
@@ -400,8 +385,7 @@ the weight is as it was; the pictures were divided by std, so divide each channe
 the bias is as it was; taking off the mean changed each answer by a number, which goes into the bias
     bias - shift => bias
 the bias has the wrong sign: the mean was taken off, so its part of the answer is taken off, too
-    bias - shift => bias + shift
-    bias - shift => shift - bias
+    bias - shift => bias + shift ‖ shift - bias
 the mean's part is not divided by std: the pictures had the mean taken off first, then were divided
     (scaled * mean => (weight * mean
 what goes into the bias is the sum over channels and pixels of weight · mean / std, one number a
@@ -415,8 +399,7 @@ mean[:, None, None]
     scaled * mean[:, None, None] => scaled * mean
 the sum runs over the pixels alone, and a template answers to all channels together:
 .sum(dim=(1, 2, 3))
-    shift = (scaled * mean[:, None, None]).sum(dim=(1, 2, 3)) =>
-        shift = (scaled * mean[:, None, None]).sum(dim=(2, 3))[:, 0]
+    shift =… => shift = (scaled * mean[:, None, None]).sum(dim=(2, 3))[:, 0]
 the bias is divided by std as well; only the weight meets the picture
     bias - shift => bias / std.mean() - shift
 one mean of all channels is taken; each channel has its own
@@ -424,8 +407,7 @@ one mean of all channels is taken; each channel has its own
 one std of all channels is taken; each channel has its own
     weight / std[:, None, None] => weight / std.mean()
 this is the way back: it makes a model for normalised pictures of one that takes 0…1
-    scaled = weight / std[:, None, None] => scaled = weight ;;
-        return scaled, bias - shift => return weight * std[:, None, None], bias + shift
+    scaled =… => scaled = weight ;; return… => return weight * std[:, None, None], bias + shift
 it is written for three channels; give mean and std the shape (C, 1, 1) for any C
     std[:, None, None] => std.view(3, 1, 1)
     mean[:, None, None] => mean.view(3, 1, 1)
