@@ -2,13 +2,10 @@
 
 from typing import Any
 
-from einops import rearrange
 from torch import Tensor
 
-from vit_steps.heads import split_heads as right_split
-
 from .compare import Verdict
-from .exercise import Exercise
+from .exercise import Exercise, refusals
 from .trials import Trial, asked, call, learns, numbered, trust, untouched
 
 # Build cells -------------------------------------------------------------------------------------
@@ -236,20 +233,27 @@ give a tuple (start, stop), not each row
 )
 
 
-def by_view(x: Tensor, num_heads: int) -> Tensor:
-    """Split by a view alone, which mixes the tokens."""
-    return x.reshape(len(x), num_heads, x.shape[1], x.shape[2] // num_heads)
-
-
-def turned_then_cut(x: Tensor, num_heads: int) -> Tensor:
-    """Split by a transpose of tokens and columns, which mixes both."""
-    return x.mT.reshape(len(x), num_heads, x.shape[1], x.shape[2] // num_heads)
-
-
-def always_two(x: Tensor, num_heads: int) -> Tensor:
-    """Split into two heads, or one where the width is odd: wrong for three heads or more."""
-    return right_split(x, 1 if x.shape[-1] % 2 else 2)
-
+WRONG_SPLITS = """
+a split by view(B, h, N, d): row 1 of its head 0 is not from token 1, but the second part of token 0
+    rearrange… => x.reshape(len(x), num_heads, x.shape[1], -1)
+a split by transpose(1, 2), then reshape(B, h, N, d): row 0 of its head 0 holds one column of
+several tokens
+    rearrange… => x.mT.reshape(len(x), num_heads, x.shape[1], -1)
+a split whose heads take every h-th column: its head 0 has columns 0, h, 2h, … instead of the first
+d
+    (h d) => (d h)
+a split that gives the first d columns to every head: its head 1 has head 0's numbers; compare every
+head
+    h=num_heads) => h=num_heads)[:, :1].expand(-1, num_heads, -1, -1)
+a split that makes two heads, whatever is asked for: ask it for three heads or more, and look how
+many come
+    h=num_heads => h=1 if x.shape[-1] % 2 else 2
+a split that makes a head of every column, whatever is asked for: merged again it gives x, but it
+does not give h heads
+    h=num_heads => d=1
+a split with its heads in reverse: its head 0 has the last columns
+    h=num_heads) => h=num_heads).flip(1)
+"""
 
 trust_split = Exercise(
     answer="""
@@ -269,48 +273,7 @@ def trust_split(split):
             lambda x, h: x.unflatten(-1, (h, -1)).transpose(1, 2),
             True,
         ),
-        trust(
-            "a split by view(B, h, N, d)",
-            by_view,
-            False,
-            "row 1 of its head 0 is not from token 1, but the second part of token 0",
-        ),
-        trust(
-            "a split by transpose(1, 2), then reshape(B, h, N, d)",
-            turned_then_cut,
-            False,
-            "row 0 of its head 0 holds one column of several tokens",
-        ),
-        trust(
-            "a split whose heads take every h-th column",
-            lambda x, h: rearrange(x, "b n (d h) -> b h n d", h=h),
-            False,
-            "its head 0 has columns 0, h, 2h, … instead of the first d",
-        ),
-        trust(
-            "a split that gives the first d columns to every head",
-            lambda x, h: right_split(x, h)[:, :1].expand(-1, h, -1, -1),
-            False,
-            "its head 1 has head 0's numbers; compare every head",
-        ),
-        trust(
-            "a split that makes two heads, whatever is asked for",
-            always_two,
-            False,
-            "ask it for three heads or more, and look how many come",
-        ),
-        trust(
-            "a split that makes a head of every column, whatever is asked for",
-            lambda x, h: right_split(x, x.shape[-1]),
-            False,
-            "merged again it gives x, but it does not give h heads",
-        ),
-        trust(
-            "a split with its heads in reverse",
-            lambda x, h: right_split(x, h).flip(1),
-            False,
-            "its head 0 has the last columns",
-        ),
+        *refusals(split_heads.with_edit, WRONG_SPLITS),
     ],
     wrong="""
 it trusts everything, view(B, h, N, d) too
@@ -322,7 +285,6 @@ it is the wrong way round: True means that the split is right
 it looks at the shape only, or at numbers that are all alike; view(B, h, N, d) has the right shape
 and other numbers: give it a tensor of different ones and compare
     torch.equal(heads, torch.stack(slices, dim=1)) => heads.shape == (2, num_heads, 5, d)
-    torch.randn(2, 5, 12) => torch.ones(2, 5, 12)
 it asks only whether all numbers are still there; they are, in the wrong places, after
 view(B, h, N, d): look at where each stands
     torch.equal… => torch.equal(heads.flatten().sort().values, x.flatten().sort().values) ‖
@@ -332,10 +294,8 @@ compare each head with its columns of x
     torch.equal(heads, torch.stack(slices, dim=1)) => torch.equal(heads.reshape(2, 5, 12), x)
 it sees that tokens are not mixed, but not which columns each head has: it trusts a split whose
 heads take every h-th column; compare with slices of x
-    def trust_split(split):
-        x, other = torch.rand(2, 5, 12), torch.rand(2, 5, 12)
-        other[:, :4] = x[:, :4]
-        moved = (split(x, 3) != split(other, 3)).any(dim=-1)
+    right = True => other = x.clone() ⏎ other[:, 4] = torch.randn(2, 12) ⏎
+        moved = (split(x, 3) != split(other, 3)).any(dim=-1) ⏎
         return moved.shape == (2, 3, 5) and bool(moved[..., 4].all()) and int(moved.sum()) == 6
 it tries a single token, and there view(B, h, N, d) is right by luck; take several
     torch.randn(2, 5, 12) => torch.randn(2, 1, 12)
@@ -347,7 +307,6 @@ how many heads come
 it merges the heads again and compares with x: such a round trip undoes its own damage, and trusts
 heads of any number; compare head i with slice i of x
     torch.equal… => torch.equal(heads.transpose(1, 2).reshape(2, 5, 12), x)
-    (3, 4) => (2,) ;; torch.equal… => torch.equal(heads.transpose(1, 2).reshape(2, 5, 12), x)
 it tries heads of a single column, and there (h d) and (d h) are the same; take wider heads
     (2, 5, 12) => (2, 5, 3) ;; (3, 4) => (3,) ;; d = 12 => d = 3
 it looks whether each slice of x is somewhere among the heads, and so trusts heads in reverse;

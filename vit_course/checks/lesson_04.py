@@ -70,7 +70,7 @@ the scores are divided by 2 · d: `/ d ** 1/2` and `/ d * 0.5` divide by d, then
 `d ** 0.5`
     d**0.5 => (2 * d)
 the root is made a whole number; leave it as it is, d ** 0.5
-    d**0.5 => int(d**0.5) ‖ round(d**0.5)
+    d**0.5 => int(d**0.5)
 torch.sqrt takes a tensor; the root of a plain number is d ** 0.5
     d**0.5 => torch.sqrt(d)
 the scale is 8 whatever comes: that is √64 of ViT-B/16; read the width off q
@@ -108,9 +108,8 @@ the scores stand the wrong way: a row is a query and a column a key, so q comes 
 a matrix product does not fit; for the scores swap the last two axes of k, k.mT, and let the weights
 (B, h, N, N) mix v as it is
     k.mT => k
-    weights @ v => weights @ v.mT
 swap the last two axes of k and no others, k.mT (k.T turns all four)
-    k.mT => k.T ‖ k.transpose(1, 2) ‖ k.transpose(1, 3)
+    k.mT => k.T
 the scores compare queries with values; a query meets the keys: q @ k.mT
     q @ k.mT => q @ v.mT
 q * k multiplies number by number; each query meets every key in a matrix product, q @ k.mT
@@ -393,12 +392,11 @@ it calls a wrong scale right: row sums are 1 at any scale; compare the weights w
     return "wrong scale" => return "right"
 it looks at row sums alone: compare the weights with softmax(qk / √d) on random q and k, without a
 mask and with one
-    def find_fault(attend):
-        weights = attend(*torch.randn(3, 2, 4, 5, 8))[1]
-        whole = torch.allclose(weights.sum(dim=-1), torch.ones(2, 4, 5), atol=1e-4)
-        return "right" if whole else "scaled after softmax"
+    torch.allclose(weights, right, atol=1e-5) =>
+        torch.allclose(weights.sum(dim=-1), ones, atol=1e-4) ;; mask = torch… => return "right" ;;
+        torch.allclose(weights.sum(dim=-2), ones, atol=1e-4) => False
 zeros and ones give the same weights at any scale and along both axes: try random q and k
-    torch.randn( => torch.zeros( ‖ torch.ones(
+    torch.randn( => torch.zeros(
 it does not see a wrong mask: try each function with a mask too, one that hides some keys
     torch.allclose(masked, expected, atol=1e-5) => True
 the mask is read the wrong way round: True means that a query may look
@@ -425,12 +423,8 @@ than 1
     2, 4, 5, 8) => 2, 1, 5, 1)
 it knows one wrong scale and lets the others pass: whatever is not √d is wrong, so compare with the
 right weights
-    return "wrong scale" => return "right" if not torch.allclose(
-        weights, (q @ k.mT / 32**0.5).softmax(dim=-1), atol=1e-5) else "wrong scale"
-    return "wrong scale" => return "right" if not torch.allclose(
-        weights, (q @ k.mT).softmax(dim=-1), atol=1e-5) else "wrong scale"
-    return "wrong scale" => return "right" if not torch.allclose(
-        weights, (q @ k.mT / 8).softmax(dim=-1), atol=1e-5) else "wrong scale"
+    "wrong scale" => "wrong scale" if torch.allclose(weights, (q @ k.mT / ROOT).softmax(-1),
+        atol=1e-5) else "right" ;; ROOT => 32**0.5 ‖ 1 ‖ 8
 it calls a scale after the softmax a wrong scale: look at the row sums first
     return "scaled after softmax" => return "wrong scale"
 it knows a scale after the softmax by √d alone; some divide by √D: leave this kind for what is none
@@ -452,8 +446,7 @@ it calls a softmax over the queries a wrong scale: its columns sum to 1, not its
 it misses a scale after the softmax: its rows sum to 1/√D or 1/√d, not to 1
     return "scaled after softmax" => return "right"
 it finds every function right, whatever it does
-    def find_fault(attend):
-        return "right"
+    q, k, v =… => return "right"
 it accuses a right function: floats are rounded, so a sum may be 0.9999999; compare with
 torch.allclose(a, b, atol=1e-5), not ==
     torch.allclose(weights, right, atol=1e-5) => torch.equal(weights, right) ‖

@@ -1,6 +1,7 @@
 """Build cells and exercises of lesson 05."""
 
 from collections.abc import Callable
+from copy import deepcopy
 from typing import Any
 
 import torch
@@ -10,7 +11,7 @@ from torch.overrides import TorchFunctionMode
 from vit_steps import encoder
 from vit_steps.encoder import Encoder
 
-from .compare import Verdict, kind_of
+from .compare import Verdict, compare, kind_of
 from .exercise import Exercise
 from .trials import Trial, call, fill, module, parameters, untouched, waves
 
@@ -441,10 +442,9 @@ def listened_to(what: str, kind: type[Encoder], depth: int, trained: bool = Fals
 
 def heard(answer: Callable, broken: nn.Module, x: Tensor) -> Any:
     """Give the blocks that the answer names, unless it changed the encoder."""
-    before = {name: weight.clone() for name, weight in broken.state_dict().items()}
+    before = deepcopy(broken.state_dict())
     result = untouched(answer, broken, x)
-    after = broken.state_dict()
-    unchanged = all(torch.allclose(after[name], before[name], atol=1e-5) for name in before)
+    unchanged = compare(broken.state_dict(), before) is None
     if isinstance(result, (set, range)):
         return Verdict(f"it gives {kind_of(result)}; give a list, [0, 2]")
     return result if unchanged or result is ... else Verdict("the weights are not as they were")
@@ -488,8 +488,6 @@ clone, or try it on a copy (copy.deepcopy)
 a gradient that was there before, left from an earlier training or set to 0, counts as a new one:
 before your own backward make all of them None (encoder.zero_grad())
     encoder.zero_grad() => pass
-    encoder.zero_grad() => pass ;; if tokens.requires_grad: =>
-        if not tokens.requires_grad: return list(range(len(encoder))) ⏎ if tokens.requires_grad:
 a block that runs counts as heard, though its tokens are thrown away: only a change of encoder(x),
 its tokens, counts, and not that of the attention weights
     tokens = encoder(x) => tokens, attention = encoder(x, return_attention=True) ⏎
@@ -506,13 +504,7 @@ change encoder(x)
     return unheard => return list(range(len(encoder)))
 where one block is unheard and the others are heard, it does not find that one; change that block
 alone: the others keep their weights and their places
-    def unheard_blocks(encoder, x):
-        usual, unheard = encoder(x), []
-        for number in range(len(encoder)):
-            rest = type(encoder)(block for i, block in enumerate(encoder) if i != number)
-            if torch.equal(rest(x), usual):
-                unheard.append(number)
-        return unheard
+    if all… => if torch.equal(type(encoder)(b for b in encoder if b is not block)(x), tokens):
 these are the blocks that are heard; give the others
     weight.grad is None => weight.grad is not None
 this is how many blocks are unheard; give their numbers, in a list

@@ -123,7 +123,6 @@ gradients pile up from step to step: `optimizer.zero_grad()` is missing, or with
 the optimizer finds no gradient: either `loss.backward()` is missing, or without its parentheses, or
 `optimizer.zero_grad()` stands between backward and step and throws the new gradients away
     loss.backward() =>
-    loss.backward() => loss.backward() ⏎ optimizer.zero_grad()
 the optimizer steps before there is a gradient: `loss.backward()` comes first, then
 `optimizer.step()`
     optimizer.step() => ;; loss.backward() => optimizer.step() ⏎ loss.backward()
@@ -146,18 +145,12 @@ with no minus before it
     loss = F => loss = -F
     loss.backward() => (-loss).backward()
 the loss is smoothed; leave label_smoothing out, its target is the label alone
-    F.cross_entropy( => nn.CrossEntropyLoss(label_smoothing=0.1)(
-    F.cross_entropy( => nn.CrossEntropyLoss(label_smoothing=0.2)(
-    F.cross_entropy( => nn.CrossEntropyLoss(label_smoothing=0.05)(
-    F.cross_entropy( => nn.CrossEntropyLoss(label_smoothing=0.15)(
+    F.cross_entropy( => nn.CrossEntropyLoss(label_smoothing=BY)( ;; BY => 0.1 ‖ 0.2 ‖ 0.05 ‖ 0.15
 the gradients are clipped between backward and step; this step takes them as they are
-    optimizer.step() => nn.utils.clip_grad_norm_(model.parameters(), 1.0) ⏎ optimizer.step()
-    optimizer.step() => nn.utils.clip_grad_norm_(model.parameters(), 0.5) ⏎ optimizer.step()
-    optimizer.step() => nn.utils.clip_grad_norm_(model.parameters(), 5.0) ⏎ optimizer.step()
-    optimizer.step() => nn.utils.clip_grad_norm_(model.parameters(), 2.0) ⏎ optimizer.step()
-    optimizer.step() => nn.utils.clip_grad_norm_(model.parameters(), 0.1) ⏎ optimizer.step()
-    optimizer.step() => nn.utils.clip_grad_value_(model.parameters(), 1.0) ⏎ optimizer.step()
-    optimizer.step() => nn.utils.clip_grad_value_(model.parameters(), 0.5) ⏎ optimizer.step()
+    optimizer.step() => nn.utils.clip_grad_norm_(model.parameters(), MOST) ⏎ optimizer.step() ;;
+        MOST => 1.0 ‖ 0.5 ‖ 5.0 ‖ 2.0 ‖ 0.1
+    optimizer.step() => nn.utils.clip_grad_value_(model.parameters(), MOST) ⏎ optimizer.step() ;;
+        MOST => 1.0 ‖ 0.5
 this is a squared error; the loss of this lesson is F.cross_entropy(logits, labels)
     F.cross_entropy… => F.mse_loss(model(images), F.one_hot(labels, 4).float())
 F.nll_loss takes log-probabilities; for logits, as a model gives them, it is F.cross_entropy
@@ -274,7 +267,6 @@ def evaluate(model, data):
 dropout is on while you measure: model.eval() comes before the model is called, and what gives the
 mode back comes after it
     model.eval() =>
-    model.train(mode) => ;; with torch => model.train(mode) ⏎ with torch
 the model stays in evaluation mode, so a training would go on without its dropout: put it back as
 it was, model.train(mode)
     model.train(mode) =>
@@ -295,18 +287,15 @@ the loss must be the mean over the pictures, not their sum
     cross_entropy(logits, data.labels) => cross_entropy(logits, data.labels, reduction="sum")
 a mean of the batches' means weighs a small last batch too much: add up sums, and divide once
     F.cross_entropy(logits, data.labels) => torch.stack([F.cross_entropy(*pair) for pair in
-        zip(logits.split(64), data.labels.split(64))]).mean() ;; (logits.argmax(dim=1) ==
-        data.labels).float().mean() => torch.stack([part.mean() for part in
-        (logits.argmax(dim=1) == data.labels).float().split(64)]).mean()
-    F.cross_entropy(logits, data.labels) => torch.stack([F.cross_entropy(*pair) for pair in
-        zip(logits.split(256), data.labels.split(256))]).mean() ;; (logits.argmax(dim=1) ==
-        data.labels).float().mean() => torch.stack([part.mean() for part in
-        (logits.argmax(dim=1) == data.labels).float().split(256)]).mean()
+        zip(logits.split(n), data.labels.split(n))]).mean() ;;
+        .float().mean() => .float() ⏎
+        accuracy = torch.stack([*map(torch.mean, accuracy.split(n))]).mean() ;;
+        mode = => n = 64 ⏎ mode = ‖ n = 256 ⏎ mode =
 a softmax too many: F.cross_entropy takes logits, and does the softmax itself
     cross_entropy(logits => cross_entropy(logits.softmax(dim=1)
 compare the class that is named with the label: logits.argmax(dim=1), along the axis of the classes
 (amax gives the logit itself)
-    argmax(dim=1) => argmax(dim=0)[:1] ‖ argmax() ‖ amax(dim=1)
+    argmax(dim=1) => argmax(dim=0)[:1]
 only the first batch is measured: go through all of data
     data.images => data.images[:64] ;; logits, data.labels) => logits, data.labels[:64]) ;;
         == data.labels => == data.labels[:64]
@@ -538,7 +527,6 @@ def train(model, data, epochs, lr=2e-3, batch_size=64, seed=0, report=None):
     wrong="""
 the pictures are not shuffled: in each epoch draw their numbers in a new order, by torch.randperm
     torch.randperm(len(data), generator=generator) => torch.arange(len(data))
-    order.split => torch.arange(len(data)).split
 each epoch has the same order: make the generator once, before the loop, so that each epoch draws on
     generator=generator) => generator=torch.Generator().manual_seed(seed))
 the seed has no say in the order: give randperm the generator
@@ -676,8 +664,7 @@ the missing optimizer.step() goes unnoticed: compare the weights before and afte
 learning rate above 0
     "step" if torch.equal(model.weight, before) else None => None
 no slip is noticed: each has its own name
-    def find_slip(step):
-        return None
+    model, images… => return None
 the sound step is accused of eval mode: hand it a model in training mode, as a loop does
 (model.train()); the step itself need not switch
     nn.init.eye_(model.weight) => nn.init.eye_(model.eval().weight)
@@ -691,24 +678,8 @@ changes with the weights; hold them still (learning rate 0) and compare the grad
 or on a model that is surely right, or `before = model.weight` is the weight itself and moves along;
 keep a copy, model.weight.detach().clone()
     lr=1.0 => lr=0.0
-    def find_slip(step):
-        return "step"
-    def find_slip(step):
-        model, images = nn.Linear(10, 10), torch.eye(10)
-        nn.init.eye_(model.weight)
-        optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
-        return "softmax" if step(model, optimizer, 50 * images, torch.arange(10)) > 1 else "step"
-    def find_slip(step):
-        model, images = nn.Linear(10, 10), torch.eye(10)
-        step(model, torch.optim.SGD(model.parameters(), lr=0.0), images, torch.arange(10))
-        return "step" if model.training else "eval"
-    def find_slip(step):
-        model, images = nn.Linear(10, 10), torch.eye(10)
-        nn.init.eye_(model.weight)
-        optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
-        if step(model, optimizer, 50 * images, torch.arange(10)) > 1:
-            return "softmax"
-        return "step" if model.training else "eval"
+    model, images… => return "step"
+    first = model… => return "step"
 give None itself, not the text 'None'
     else None => else "None"
 give the name of the slip, or None where the step is sound; not True or False

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from itertools import combinations
-from statistics import fmean, mean, median
+from statistics import mean, median
 from typing import Any
 
 import torch
@@ -135,7 +135,7 @@ def by_luck(first, second):
         again("[1, 9] and [2, 4, 3, 11, 30]", [1.0, 9.0], [2.0, 4.0, 3.0, 11.0, 30.0]),
         again("eight shares near 84%", [82.2, 87.0, 83.6, 85.0], [85.6, 71.8, 82.2, 83.6]),
     ],
-    uses={"combinations": combinations, "fmean": fmean, "gap": gap, "mean": mean, "median": median},
+    uses={"combinations": combinations, "gap": gap, "mean": mean, "median": median},
     wrong="""
 your gaps have a sign: a way in which the second group is ahead counts as well, so take abs() of the
 difference of the means
@@ -150,8 +150,6 @@ a gap that is smaller by a rounding alone counts too: ask for >= seen - 1e-9
     >= seen - 1e-9 => >= seen
     >= seen - 1e-9 => >= seen ;; gap(first, second) => abs(mean(first) - mean(second)) ;;
         gap(group, rest) => abs(mean(group) - mean(rest))
-    >= seen - 1e-9 => >= seen ;; gap(first, second) => abs(fmean(first) - fmean(second)) ;;
-        gap(group, rest) => abs(fmean(group) - fmean(rest))
 this is the share of the smaller gaps; those at least as large are asked for
     hits / ways => 1 - hits / ways
 this is the share of the gaps that are at most as large; turn the comparison round
@@ -271,7 +269,7 @@ all of them
         number < len(train_images) and torch.equal(picture, train_images[number])
 different pictures can have the same sum or mean, and differences above and below 0 can cancel:
 compare pixel by pixel
-    torch.equal(picture, other) => picture.sum() == other.sum() ‖ (picture - other).sum() == 0
+    torch.equal(picture, other) => picture.sum() == other.sum()
     any(torch.equal(picture, other) for other in train_images) =>
         min((picture - other).sum() for other in train_images) == 0
 a test picture that is in the training set twice is named twice; name it once
@@ -282,7 +280,6 @@ through the training pictures
     return found => return found[::-1]
 pictures that are only nearly equal count in yours; ask for equality of every pixel
     torch.equal(picture, other) => torch.allclose(picture, other)
-    torch.equal(picture, other) => torch.allclose(picture, other, atol=1e-3)
 these are the clean test pictures; name those that are in the training set
     if any( => if not any(
 yours stops after the first copy; go on through all test pictures

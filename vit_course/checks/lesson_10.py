@@ -132,7 +132,6 @@ your code changes the dictionary that it was given; make a new one, and only rea
     tensors[name] => tensors.pop(name)
     weights = {} => weights = tensors
     weights = {} => weights = {} ⏎ tensors |= {name: t.float() for name, t in tensors.items()}
-    return weights => names.clear() ⏎ return weights
 tensors are in it that no name of ours asks for; go through `names`, and leave the rest of the file
 where it is
     return weights => return weights | {n: tensors[n] for n in tensors if "pooler" in n}
@@ -233,7 +232,7 @@ def frozen_features(model, images):
 these are logits, one a class: the head is still on; put nn.Identity() in its place
     body.head = nn.Identity() => pass
 the model calls its head, so the head must be a module that gives back what it gets: nn.Identity()
-    body.head = nn.Identity() => body.head = None ‖ body.head = lambda x: x
+    body.head = nn.Identity() => body.head = None
 the model that came in has lost its head; take it off a copy (deepcopy)
     deepcopy(model).eval() => model.eval() ‖ model
 the model that came in is in another mode now; change a copy's (deepcopy)
@@ -241,7 +240,7 @@ the model that came in is in another mode now; change a copy's (deepcopy)
 the model that came in can learn no more; freeze nothing but a copy (deepcopy)
     deepcopy(model).eval() => deepcopy(model.requires_grad_(False)).eval()
 dropout is still at work, because the copy is in training mode: .eval()
-    deepcopy(model).eval() => deepcopy(model) ‖ deepcopy(model).train()
+    deepcopy(model).eval() => deepcopy(model)
 the features carry gradients to the body; compute them under torch.no_grad()
     with torch.no_grad(): => if True:
 these features are not normed; the head reads cls after the last norm, so leave the norm in
@@ -254,8 +253,7 @@ this is the mean of the tokens; the head of this ViT reads cls alone
         x = body.tokens(body.patch_embed(images)) ⏎ return body.norm(body.blocks(x))[:, 1:].mean(1)
 this works for our ViT alone: it asks for a part that another model has not; take the head off, and
 call the model
-    return body(images) => return body.pre_logits(images) ‖ return body.features(images)[:, 0] ‖
-        x = body.tokens(body.patch_embed(images)) ⏎ return body.norm(body.blocks(x))[:, 0]
+    return body(images) => return body.pre_logits(images)
 only the first image goes through; give the whole batch to the model
     return body(images) => return body(images[:1])
 a softmax makes shares of the features; give them as they are
@@ -339,16 +337,13 @@ the answers are compared, not the logits: a small mistake changes no answer
 shares are compared, and softmax does not see what is added to all logits; compare the logits
     (model(images) - right).abs().max() => (model(images).softmax(1) - right.softmax(1)).abs().max()
 equal to the last bit is too much to ask: another processor rounds differently; allow 1e-5
-    (model(images) - right).abs().max() < 1e-5 => torch.equal(model(images), right)
     < 1e-5 => == 0
 only the first picture is compared
     (model(images) - right) => (model(images[:1]) - right[:1])
 it gives a way that does not agree: < 1e-5, not >
     < 1e-5 => > 1e-5
 only the first way is looked at: `return None` stands inside the loop; move it below the loop
-    def which_preparation(model, ways, right):
-        for images in ways.items():
-            return images[0] if (model(images[1]) - right).abs().max() < 1e-5 else None
+    in ways.items() => in list(ways.items())[:1]
 """,
 )
 
@@ -410,7 +405,6 @@ this is the way back: it makes a model for normalised pictures of one that takes
     scaled =… => scaled = weight ;; return… => return weight * std[:, None, None], bias + shift
 it is written for three channels; give mean and std the shape (C, 1, 1) for any C
     std[:, None, None] => std.view(3, 1, 1)
-    mean[:, None, None] => mean.view(3, 1, 1)
 two tensors are asked for, weight and bias
     return scaled, bias - shift => return scaled
 """,
