@@ -50,8 +50,7 @@ stand together: (p1 p2 c)
     (p1 p2 c) => (p1 c p2)
 a token takes P·P pixels of one row of the image, since p1 stands before col: bring the axes into
 the order (B, row, col, p1, p2, C), then merge
-    rearrange(images, pattern, p1=patch_size, p2=patch_size) =>
-        images.movedim(1, 3).reshape(len(images), -1, patch_size * patch_size * images.shape[1])
+    rearrange… => images.movedim(1, 3).reshape(len(images), -1, patch_size**2 * images.shape[1])
 each channel is cut by itself, and its patches follow each other; move C to the end, (B, row, col,
 p1, p2, C), before you merge
     b (row col) (p1 p2 c) => b (c row col p1 p2) ;; p2=patch_size) => p2=patch_size).reshape(

@@ -121,9 +121,8 @@ only the cls token is returned: give all tokens, (B, N, D)
     cls, patches => cls, patches.add_(1)
 pos_embed has a row for each patch and no row for cls: there are num_patches + 1 positions, as
 `__init__` was given
-    num_patches + 1 => num_patches
-    num_patches + 1 => num_patches ;; cls, patches => cls, patches + self.pos_embed ;;
-        return x + self.pos_embed => return x
+    num_patches + 1 => num_patches ‖ num_patches ;; + self.pos_embed => ;;
+        cls, patches => cls, patches + self.pos_embed
 the parameters start too large (std 1?): they would drown the patches
 (section 4); leave `__init__` as it is given
     (self.pos_embed, std=0.2) => (self.pos_embed)

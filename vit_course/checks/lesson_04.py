@@ -113,9 +113,8 @@ swap the last two axes of k and no others, k.mT (k.T turns all four)
 the scores compare queries with values; a query meets the keys: q @ k.mT
     q @ k.mT => q @ v.mT
 q * k multiplies number by number; each query meets every key in a matrix product, q @ k.mT
-    q @ k.mT => q * k
-    q @ k.mT => q * k ;; weights @ v => weights * v
-    q @ k.mT => q * k ;; weights @ v => weights * v ;; scores = scores… => pass
+    q @ k.mT => q * k ‖ q * k ;; weights @ v => weights * v ‖
+        q * k ;; weights @ v => weights * v ;; scores = scores… => pass
 the mask comes after the softmax, so the rest of a row no longer sums to 1; fill the scores with
 float('-inf') before it
     scores = scores.masked_fill => scores.masked_fill ;;
@@ -255,11 +254,9 @@ the weights are averaged over the heads; give those of each head, (B, h, N, N)
 the width is not cut into heads: split_qkv(self.qkv(x), self.num_heads) does both cuts
     split_qkv… => self.qkv(x).chunk(3, dim=-1) ;; merge_heads(mixed) => mixed
 the width is read in the order (h qkv d); split_qkv reads it as (qkv h d)
-    split_qkv( => rearrange( ;;
-        self.num_heads) => "b n (h qkv d) -> qkv b h n d", qkv=3, h=self.num_heads)
+    split_qkv… => rearrange(self.qkv(x), "b n (h qkv d) -> qkv b h n d", qkv=3, h=self.num_heads)
 the width is read in the order (h d qkv); split_qkv reads it as (qkv h d)
-    split_qkv( => rearrange( ;;
-        self.num_heads) => "b n (h d qkv) -> qkv b h n d", qkv=3, h=self.num_heads)
+    split_qkv… => rearrange(self.qkv(x), "b n (h d qkv) -> qkv b h n d", qkv=3, h=self.num_heads)
 split_qkv gives q, k, v; take them, and hand them on, in this order
     q, k, v = => k, q, v = ‖ v, k, q = ‖ q, v, k = ‖ v, q, k = ‖ k, v, q =
 it cuts into a fixed number of heads, whatever it was made with; take self.num_heads
@@ -392,16 +389,14 @@ it calls a wrong scale right: row sums are 1 at any scale; compare the weights w
     return "wrong scale" => return "right"
 it looks at row sums alone: compare the weights with softmax(qk / √d) on random q and k, without a
 mask and with one
-    torch.allclose(weights, right, atol=1e-5) =>
-        torch.allclose(weights.sum(dim=-1), ones, atol=1e-4) ;; mask = torch… => return "right" ;;
-        torch.allclose(weights.sum(dim=-2), ones, atol=1e-4) => False
+    right = scaled… => whole = torch.allclose(weights.sum(dim=-1), ones, atol=1e-4) ⏎
+        return "right" if whole else "scaled after softmax"
 zeros and ones give the same weights at any scale and along both axes: try random q and k
     torch.randn( => torch.zeros(
 it does not see a wrong mask: try each function with a mask too, one that hides some keys
     torch.allclose(masked, expected, atol=1e-5) => True
 the mask is read the wrong way round: True means that a query may look
-    expected = scaled_dot_product_attention(q, k, v, mask) =>
-        expected = scaled_dot_product_attention(q, k, v, ~mask)
+    expected =… => expected = scaled_dot_product_attention(q, k, v, ~mask)[1]
 it misses a mask on the weights: see also whether the row still sums to 1, or compare with right
 masked weights
     torch.allclose(masked, expected, atol=1e-5) => (masked * ~mask).abs().max() < 1e-5
@@ -429,12 +424,10 @@ it calls a scale after the softmax a wrong scale: look at the row sums first
     return "scaled after softmax" => return "wrong scale"
 it knows a scale after the softmax by √d alone; some divide by √D: leave this kind for what is none
 of the others
-    torch.allclose(weights.sum(dim=-2), ones, atol=1e-4) =>
-        not torch.allclose(weights.sum(dim=-1), ones / 8**0.5, atol=1e-4)
+    weights.sum(dim=-2), ones, atol=1e-4) => weights.sum(-1), ones / 8**0.5, atol=1e-4) is False
 it knows a scale after the softmax by √D alone; some divide by √d: leave this kind for what is none
 of the others
-    torch.allclose(weights.sum(dim=-2), ones, atol=1e-4) =>
-        not torch.allclose(weights.sum(dim=-1), ones / 32**0.5, atol=1e-4)
+    weights.sum(dim=-2), ones, atol=1e-4) => weights.sum(-1), ones / 32**0.5, atol=1e-4) is False
 the two faults are mixed up: rows that do not sum to 1 tell of a scale after softmax
     return "wrong scale" => return "scaled " + "after softmax" ;;
         return "scaled after softmax" => return "wrong scale"

@@ -60,15 +60,13 @@ the widths are turned round: nn.Linear takes the width that comes in, then the o
 fc1 widens, fc2 narrows
     self, embed_dim, hidden_dim => self, hidden_dim, embed_dim
 fc1 has other widths than it needs: it goes from embed_dim to hidden_dim
-    nn.Linear(embed_dim… => nn.Linear(embed_dim, embed_dim) ‖ nn.Linear(hidden_dim, hidden_dim)
-    nn.Linear(embed_dim, hidden_dim) => nn.Linear(hidden_dim, embed_dim)
+    (embed_dim, hidden_dim) => (embed_dim, embed_dim) ‖ (hidden_dim, hidden_dim) ‖
+        (hidden_dim, embed_dim)
 fc2 has other widths than it needs: it goes back, from hidden_dim to embed_dim
-    nn.Linear(hidden_dim… => nn.Linear(hidden_dim, hidden_dim) ‖ nn.Linear(embed_dim, embed_dim)
-    nn.Linear(hidden_dim, embed_dim) => nn.Linear(embed_dim, hidden_dim)
+    (hidden_dim, embed_dim) => (hidden_dim, hidden_dim) ‖ (embed_dim, embed_dim) ‖
+        (embed_dim, hidden_dim)
 the sizes are fixed numbers; use embed_dim and hidden_dim
-    super().__init__() => super().__init__() ⏎ embed_dim, hidden_dim = 6, 14
-    super().__init__() => super().__init__() ⏎ embed_dim, hidden_dim = 10, 7
-    super().__init__() => super().__init__() ⏎ embed_dim, hidden_dim = 768, 3072
+    self.fc1 = => embed_dim, hidden_dim = AS ⏎ self.fc1 = ;; AS => 6, 14 ‖ 10, 7 ‖ 768, 3072
 fc1 has no bias; leave it on
     (embed_dim, hidden_dim) => (embed_dim, hidden_dim, bias=False)
 fc2 has no bias; leave it on
@@ -152,14 +150,12 @@ class EncoderBlock(nn.Module):
     wrong="""
 a norm stands after the sum, as in a post-norm block; a ViT normalises only what a branch reads:
 x + attention(norm1(x)), then x + MLP(norm2(x))
-    self.norm1(x) => x ;; x + mixed => self.norm1(x + mixed) ;;
+    self.norm1(x) => x ;; x + mixed => self.norm1(x + mixed) ‖ self.norm1(x + mixed) ;;
         x + self.mlp(self.norm2(x)) => self.norm2(x + self.mlp(x))
-    self.norm1(x) => x ;; x + mixed => self.norm1(x + mixed)
     x + self.mlp(self.norm2(x)) => self.norm2(x + self.mlp(x))
 a norm stands at the end of its branch; put it at the start, where the branch reads x
-    self.norm1(x) => x ;; x + mixed => x + self.norm1(mixed) ;;
+    self.norm1(x) => x ;; x + mixed => x + self.norm1(mixed) ‖ x + self.norm1(mixed) ;;
         self.mlp(self.norm2(x)) => self.norm2(self.mlp(x))
-    self.norm1(x) => x ;; x + mixed => x + self.norm1(mixed)
     self.mlp(self.norm2(x)) => self.norm2(self.mlp(x))
 attention's change is added to the normalised x; add it to x itself: norm1 belongs inside
 attention's branch
@@ -201,15 +197,13 @@ it; hand it on in both
     , mask, => , None if return_attention else mask, ‖ , mask if return_attention else None,
 with return_attention=True a branch reads x itself; give it its norm, norm1(x) or norm2(x), in both
 cases
-    self.norm1(x) => x if return_attention else self.norm1(x)
+    self.norm1(x) => x if return_attention else self.norm1(x) ‖ x if return_attention else
+        self.norm1(x) ;; self.norm2(x) => x if return_attention else self.norm2(x)
     self.norm2(x) => x if return_attention else self.norm2(x)
-    self.norm1(x) => x if return_attention else self.norm1(x) ;;
-        self.norm2(x) => x if return_attention else self.norm2(x)
 a branch reads its norm only with return_attention=True; give it norm1(x) or norm2(x) in both cases
-    self.norm1(x) => self.norm1(x) if return_attention else x
+    self.norm1(x) => self.norm1(x) if return_attention else x ‖ self.norm1(x) if return_attention
+        else x ;; self.norm2(x) => self.norm2(x) if return_attention else x
     self.norm2(x) => self.norm2(x) if return_attention else x
-    self.norm1(x) => self.norm1(x) if return_attention else x ;;
-        self.norm2(x) => self.norm2(x) if return_attention else x
 attention's change is added only with return_attention=True; add it in both cases
     x = x + mixed => x = x + mixed if return_attention else x
 with return_attention=True attention's change is not added; add it in both cases
@@ -229,8 +223,7 @@ norm1 has torch's own eps, 1e-5; a ViT's is 1e-6: nn.LayerNorm(…, eps=1e-6)
 norm2 has torch's own eps, 1e-5; a ViT's is 1e-6: nn.LayerNorm(…, eps=1e-6)
     self.norm2 = nn.LayerNorm(embed_dim, eps=1e-6) => self.norm2 = nn.LayerNorm(embed_dim)
 the two norms are one; make two, norm1 and norm2, each with its own weight and bias
-    self.norm2 = nn.LayerNorm(embed_dim, eps=1e-6) => self.norm2 = self.norm1
-    self.norm2 = nn.LayerNorm(embed_dim, eps=1e-6) => ;; self.norm2(x) => self.norm(x) ;;
+    self.norm2 =… => self.norm2 = self.norm1 ‖ pass ;; self.norm2(x) => self.norm(x) ;;
         self.norm1 = => self.norm = ;; self.norm1(x) => self.norm(x)
 the hidden width is cut off to a whole number, and 14 * (61 / 14) is a little below 61; round it:
 round(mlp_ratio * embed_dim)
@@ -258,13 +251,10 @@ tokens alone, and `mixed, weights = …` or [0] takes its images apart
     , return_attention=True => 
     return_attention=True => return_attention
 make attn before mlp, so that a seed gives the same weights as the package's block
-    self.attn = MultiHeadAttention(embed_dim, num_heads) => pass ;;
-        self.mlp = MLP(embed_dim, round(mlp_ratio * embed_dim)) =>
-        self.mlp = MLP(embed_dim, round(mlp_ratio * embed_dim))
+    self.attn =… => pass ;; self.mlp =… => self.mlp = MLP(embed_dim, round(mlp_ratio * embed_dim))
         ⏎ self.attn = MultiHeadAttention(embed_dim, num_heads)
 `+=` writes into the tensor that was given; make a new one, x = x + …
-    x = x + mixed => x += mixed
-    x = x + mixed => x += mixed ;; x = x + self => x += self
+    x = x + mixed => x += mixed ‖ x += mixed ;; x = x + self => x += self
 `+=` writes over numbers that the gradient still needs, and backward fails; make a new tensor,
 x = x + …
     x = x + self => x += self
@@ -528,11 +518,9 @@ a weight that the tokens do not depend on has no gradient: its `grad` is None, n
     weight.grad is None => weight.grad.abs().sum() == 0
 these are numbers of weights; a block has many: give a block's number where all of its weights are
 unheard
-    in enumerate(encoder): => in enumerate(encoder.parameters()): ;;
-        all(weight.grad is None for weight in block.parameters()) => block.grad is None
+    in enumerate(encoder) => in enumerate(encoder.parameters()) ;; if all… => if block.grad is None:
 these are names of weights; give the numbers of the blocks, each once
-    in enumerate(encoder): => in encoder.named_parameters(): ;;
-        all(weight.grad is None for weight in block.parameters()) => block.grad is None
+    in enumerate(encoder) => in encoder.named_parameters() ;; if all… => if block.grad is None:
 the x that was given is not as it was; leave it, and work on x.clone()
     tokens = encoder(x) => tokens = encoder(x.add_(1))
 """,

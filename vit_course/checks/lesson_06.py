@@ -193,8 +193,7 @@ each block's input is added twice: a block adds it already, so `x = block(x)`
     (weights) => (weights) ⏎ x = self.norm(x) ;; head(self.norm( => head((
 `self.norm` runs before every block; a block has norms of its own, and this one belongs after the
 last block, once
-    block(x, => block(self.norm(x),
-    block(x, => block(self.norm(x), ;; head(self.norm( => head((
+    block(x, => block(self.norm(x), ‖ block(self.norm(x), ;; head(self.norm( => head((
 `self.norm` runs before the blocks; it belongs after the last block
     attention = [] => attention = [] ⏎ x = self.norm(x)
     attention = [] => attention = [] ⏎ x = self.norm(x) ;; head(self.norm( => head((

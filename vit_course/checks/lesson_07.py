@@ -576,8 +576,7 @@ each batch takes two steps; call train_step once
     losses.append(train_step => train_step(model, optimizer, images, labels) ⏎
         losses.append(train_step
 a new optimizer in each epoch forgets AdamW's means; make it once
-    optimizer = torch.optim.AdamW(decay_groups(model, 0.05)) => ;;
-        model.train() => model.train() ⏎ optimizer = torch.optim.AdamW(decay_groups(model, 0.05))
+    optimizer =… => ;; order = => optimizer = torch.optim.AdamW(decay_groups(model, 0.05)) ⏎ order =
 the report is called whether there is one or not: `if report is not None`
     if report is not None: => if True:
 epochs are reported from 1: report(epoch + 1, losses)

@@ -147,8 +147,7 @@ gaps that are exactly as large count too, that of the way that was seen among th
 1e-9), not >
     >= seen - 1e-9 => > seen + 1e-9
 a gap that is smaller by a rounding alone counts too: ask for >= seen - 1e-9
-    >= seen - 1e-9 => >= seen
-    >= seen - 1e-9 => >= seen ;; gap(first, second) => abs(mean(first) - mean(second)) ;;
+    >= seen - 1e-9 => >= seen ‖ >= seen ;; gap(first, second) => abs(mean(first) - mean(second)) ;;
         gap(group, rest) => abs(mean(group) - mean(rest))
 this is the share of the smaller gaps; those at least as large are asked for
     hits / ways => 1 - hits / ways
@@ -173,10 +172,8 @@ equal, `x not in chosen` throws both away; choose places, combinations(range(len
         [bag[i] for i in range(len(bag)) if i not in chosen] => [x for x in bag if x not in chosen]
 equal numbers count as different ones, and you count a way once for both, as a set or a dict does;
 choose places, combinations(range(len(bag)), …)
-    combinations(range(len(bag)), len(first)): => {tuple(bag[i] for i in chosen): chosen for chosen
-        in combinations(range(len(bag)), len(first))}.values():
-    combinations(range(len(bag)), len(first)): => {tuple(sorted(bag[i] for i in chosen)): chosen
-        for chosen in combinations(range(len(bag)), len(first))}.values():
+    combinations… => {tuple(GROUP): chosen for chosen in combinations(range(len(bag)), len(first))
+        }.values(): ;; GROUP => bag[i] for i in chosen ‖ sorted(bag[i] for i in chosen)
 equal numbers count as different ones: a set keeps one of them, so use a list for the bag
     bag, seen = [*first, *second], => bag, seen = sorted({*first, *second}),
 you divide the bag into halves; the groups are as large as those given
@@ -265,16 +262,13 @@ one equal pixel is not enough: a copy has every pixel equal, so ask for all, not
     torch.equal(picture, other) => (picture == other).any()
 you compare each test picture with the training picture of the same number only; compare it with
 all of them
-    any(torch.equal(picture, other) for other in train_images) =>
-        number < len(train_images) and torch.equal(picture, train_images[number])
+    if any… => if number < len(train_images) and torch.equal(picture, train_images[number]):
 different pictures can have the same sum or mean, and differences above and below 0 can cancel:
 compare pixel by pixel
     torch.equal(picture, other) => picture.sum() == other.sum()
-    any(torch.equal(picture, other) for other in train_images) =>
-        min((picture - other).sum() for other in train_images) == 0
+    if any… => if min((picture - other).sum() for other in train_images) == 0:
 a test picture that is in the training set twice is named twice; name it once
-    if any(torch.equal(picture, other) for other in train_images): => for other in train_images: ;;
-        found.append(number) => found += [number] * torch.equal(picture, other)
+    if any… => for other in train_images: ;; found.a… => found += [number] * picture.equal(other)
 the numbers are right, but not in ascending order: go through the test pictures, and for each
 through the training pictures
     return found => return found[::-1]
