@@ -17,11 +17,6 @@ from .compare import Parts, Verdict, kind_of
 from .exercise import Exercise
 from .trials import Outside, Trial, decided, module, numbered, untouched
 
-FINE = Verdict("as it should")
-
-
-# The build cell: TokenEmbedding ------------------------------------------------------------------
-
 
 def begun(answer: Callable) -> Any:
     """Give the parameters of a new module, by their names."""
@@ -39,7 +34,7 @@ def starting_numbers(parameters: Any) -> Any:
     right = begun(TokenEmbedding.reference)
     comparable = [p for name, p in parameters.items() if name in right]
     if all(torch.equal(p, q) for p, q in zip(comparable, right.values(), strict=False)):
-        return FINE
+        return Verdict("as it should")
     if any(p.std() > 0.5 for p in comparable):
         return Verdict("they start too large")
     zeros = any((p == 0).all() for p in comparable)
@@ -138,8 +133,6 @@ every token got position 0, that of cls; add all of pos_embed
 )
 
 
-# The experiment's control: without_place ---------------------------------------------------------
-
 POSITIONS = "tokens.pos_embed"
 
 
@@ -155,17 +148,13 @@ def place_removed(answer: Callable) -> Any:
         return Verdict(f"it gives {kind_of(changed)}; give the changed model itself")
     now = dict(changed.named_parameters())
     unchanged = all(torch.equal(p, before[name]) for name, p in model.named_parameters())
-    others = [n for n, p in before.items() if n != POSITIONS and not same(now.get(n), p)]
+    same = [n for n, p in before.items() if n in now and torch.equal(now[n], p)]
+    others = [n for n in before if n not in (POSITIONS, *same)]
     return Parts(
         now[POSITIONS],
         Verdict("" if unchanged else "the model that came in has changed too"),
         Verdict(f"`{others[0]}` is another too; change the positions alone" if others else ""),
     )
-
-
-def same(a: Tensor | None, b: Tensor) -> bool:
-    """Tell whether there is a tensor, and it is equal to the other."""
-    return a is not None and torch.equal(a, b)
 
 
 without_place = Exercise(
@@ -217,8 +206,6 @@ cls's row is gone: the positions stay (1, N, D), and row 0 stays as it was
 """,
 )
 
-
-# Exercise 1: a better blind reader ----------------------------------------------------------------
 
 BAR = 0.5
 
@@ -308,17 +295,9 @@ this says how many were read, or which place it was; give the vector itself, (D,
 )
 
 
-# Exercise 2: does it know where its patches stand? -----------------------------------------------
-
-PATCH_SIZE = 4
-SIZE = (16, 24)  # 4×6 patches, so that a square cannot hide swapped sides
+PATCH_SIZE, SIZE = 4, (16, 24)  # 4×6 patches, so that a square cannot hide swapped sides
 
 Read = Callable[[Tensor], Tensor]
-
-
-def mean_of_pixels(_: Tensor) -> Read:
-    """Make a model that gives the mean of all pixels."""
-    return lambda images: images.mean(dim=(2, 3))
 
 
 def changing_by(change: float, how_many: int, image: Tensor) -> Read:
@@ -369,6 +348,8 @@ def judged(what: str, make: Callable[[Tensor], Read], expected: bool) -> Trial:
     return Trial(what, untouched, inputs, say)
 
 
+ONE = "a model of whose 24 numbers one"
+
 is_order_blind = Exercise(
     uses={"unpatchify": unpatchify},
     answer="""
@@ -381,21 +362,15 @@ def is_order_blind(read, image, patch_size):
     why="With a dozen patches or more, a random order moves nearly all of them. `torch.allclose` "
     "allows rtol · |b| + atol; with rtol=0 the bound is 1e-5 for every number.",
     trials=[
-        judged("a model that gives the mean of all pixels", mean_of_pixels, True),
+        judged(
+            "a model that gives the mean of all pixels", lambda _: lambda x: x.mean((2, 3)), True
+        ),
         judged("a ViT whose positions are all zero", partial(small_vit, torch.zeros_like), True),
         judged("a model whose numbers change by 0.000008", partial(changing_by, 8e-6, 24), True),
         judged("a ViT with positions", partial(small_vit, torch.clone), False),
         judged("a ViT with positions, two of them equal", partial(small_vit, two_alike), False),
-        judged(
-            "a model of whose 24 numbers one grows by 0.000013",
-            partial(changing_by, 1.3e-5, 1),
-            False,
-        ),
-        judged(
-            "a model of whose 24 numbers one shrinks by 0.000013",
-            partial(changing_by, -1.3e-5, 1),
-            False,
-        ),
+        judged(f"{ONE} grows by 0.000013", partial(changing_by, 1.3e-5, 1), False),
+        judged(f"{ONE} shrinks by 0.000013", partial(changing_by, -1.3e-5, 1), False),
     ],
     wrong="""
 upside down: True means that the model does not notice the shuffle

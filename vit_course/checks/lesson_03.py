@@ -8,8 +8,6 @@ from .compare import Verdict
 from .exercise import Exercise, refusals
 from .trials import Trial, asked, call, learns, numbered, trust, untouched
 
-# Build cells -------------------------------------------------------------------------------------
-
 split_heads = Exercise(
     answer="""
 def split_heads(x, num_heads):  # x: (B, N, D)
@@ -164,9 +162,6 @@ no gradient passes: keep to tensors, without detach, tolist or numpy
     why="Three axes lie in the width, and the role comes first, so the result can be taken apart. "
     "In two steps: `qkv.chunk(3, dim=-1)` gives the thirds, and `split_heads` cuts each.",
 )
-
-
-# Exercises ---------------------------------------------------------------------------------------
 
 
 def rows_trial(what: str, *sizes: Any) -> Trial:

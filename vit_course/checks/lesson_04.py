@@ -10,8 +10,6 @@ from .compare import Verdict
 from .exercise import Exercise
 from .trials import Outside, Trial, asked, call, drawn, learns, module
 
-# Build cells -------------------------------------------------------------------------------------
-
 
 def sights(*shape: int) -> Tensor:
     """Make a mask, the same each time: half is hidden, and each query sees itself or key 0."""
@@ -279,8 +277,6 @@ and leave them as nn.Linear fills them
     "alone can a head write into the other heads' places.",
 )
 
-
-# Exercises ---------------------------------------------------------------------------------------
 
 effective_keys = Exercise(
     answer="""

@@ -15,8 +15,6 @@ from .compare import Verdict, compare, kind_of
 from .exercise import Exercise
 from .trials import Trial, call, fill, module, parameters, untouched, waves
 
-# Build cells -------------------------------------------------------------------------------------
-
 MLP = Exercise(
     answer="""
 class MLP(nn.Module):
@@ -271,8 +269,6 @@ take them apart, mixed, weights = …, and add the tokens alone
 )
 
 
-# layer_norm --------------------------------------------------------------------------------------
-
 # Two tokens of width 4, the second faint, so that where eps stands can be told.
 TOKENS = torch.tensor([[1.0, 2, 3, 6], [0.1, -0.1, 0.2, 0.2]])
 GAIN, SHIFT = torch.tensor([1.0, 2, 0.5, -1]), torch.tensor([0.0, 0.5, -1, 3])
@@ -378,9 +374,6 @@ it works for some numbers of axes alone; x may have one to four, with D the last
         square().mean(dim=-1 => square().mean(dim=min(x.ndim - 1, 2)
 """,
 )
-
-
-# unheard_blocks ----------------------------------------------------------------------------------
 
 
 def passing_on(go_on: Callable) -> type[Encoder]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import torch
@@ -250,8 +250,6 @@ is enough.""",
 )
 
 
-# Size and work -----------------------------------------------------------------------------------
-
 # N + 1 is no small multiple of the depth, nor the hidden width of D: what is forgotten once must
 # not be taken for what is forgotten in each block, nor one bias for another.
 TINY = ViTConfig(
@@ -377,9 +375,6 @@ only one for which no parameter is needed.""",
 )
 
 
-# Where two models part ---------------------------------------------------------------------------
-
-
 @cache
 def two(config: ViTConfig, change: Callable[[nn.Module], None] | None) -> Any:
     """Make two ViTs of equal weights, the second of another config, or changed; and images."""
@@ -394,19 +389,18 @@ def two(config: ViTConfig, change: Callable[[nn.Module], None] | None) -> Any:
 
 
 def pair(
-    what: str, config: ViTConfig = TINY, change: Callable | None = None, why: str = ""
+    what: str, change: Callable | None = None, config: ViTConfig = TINY, why: str = ""
 ) -> Trial:
     """Make a trial of two models.
 
     Args:
-        config, change: what the second has otherwise.
+        change, config: what the second has otherwise.
         why: what to say besides the wrong name.
     """
 
     def say(result: Any, *_: Any) -> Any:
-        if result is None:
-            return Verdict(f"it gives None{why}")
-        return Verdict(f"it gives {result!r}{why}") if isinstance(result, str) else result
+        named = result is None or isinstance(result, str)
+        return Verdict(f"it gives {result!r}{why}") if named else result
 
     return Trial(what, torch.no_grad()(asked), lambda: two(config, change), say)
 
@@ -414,23 +408,15 @@ def pair(
 COUNTS = "; every difference over 1e-5 counts, even of one number"
 
 
-def shaken(name: str) -> Callable:
-    """Make a change of all numbers of one parameter."""
-
-    def change(model: nn.Module) -> None:
-        p = model.get_parameter(name)
-        p.add_(torch.randn_like(p))
-
-    return change
+def shaken(name: str, model: nn.Module) -> None:
+    """Change all numbers of one parameter."""
+    p = model.get_parameter(name)
+    p.add_(torch.randn_like(p))
 
 
-def larger(by: float) -> Callable:
-    """Make a change of one number of the positions."""
-
-    def change(model: Any) -> None:
-        model.tokens.pos_embed[0, 3, 7] += by
-
-    return change
+def larger(model: Any) -> None:
+    """Change one number of the positions."""
+    model.tokens.pos_embed[0, 3, 7] += 5e-5
 
 
 def shifted(model: Any) -> None:
@@ -469,18 +455,18 @@ def where_they_part(a, b, images):
     return None
 """,
     trials=[
-        pair("two ViTs whose patch projection differs", change=shaken("patch_embed.proj.weight")),
-        pair("two ViTs of equal weights with 3 and 4 heads", replace(TINY, num_heads=4)),
-        pair("two ViTs whose norm1 in block 2 differs", change=shaken("blocks.2.norm1.weight")),
-        pair("two ViTs whose final norm differs", change=shaken("norm.weight")),
-        pair("two ViTs whose norm gives other patch tokens, and the same cls", change=shifted),
-        pair("two ViTs that part by 0.000007 in each of two blocks", change=drifting),
-        pair("two ViTs of equal weights, one with mean pooling", replace(TINY, pool="mean")),
-        pair("two ViTs of 5 and 6 classes", replace(TINY, num_classes=6)),
-        pair("two ViTs, one number larger by 0.00005", change=larger(5e-5), why=COUNTS),
+        pair("two ViTs whose patch projection differs", partial(shaken, "patch_embed.proj.weight")),
+        pair("two ViTs of equal weights with 3 and 4 heads", config=replace(TINY, num_heads=4)),
+        pair("two ViTs whose norm1 in block 2 differs", partial(shaken, "blocks.2.norm1.weight")),
+        pair("two ViTs whose final norm differs", partial(shaken, "norm.weight")),
+        pair("two ViTs whose norm gives other patch tokens, and the same cls", shifted),
+        pair("two ViTs that part by 0.000007 in each of two blocks", drifting),
+        pair("two ViTs of equal weights, one with mean pooling", config=replace(TINY, pool="mean")),
+        pair("two ViTs of 5 and 6 classes", config=replace(TINY, num_classes=6)),
+        pair("two ViTs, one number larger by 0.00005", larger, why=COUNTS),
         pair(
             "two ViTs, the cls token different by a rounding",
-            change=lambda m: m.tokens.cls_token.mul_(1 + 2e-7),
+            lambda m: m.tokens.cls_token.mul_(1 + 2e-7),
             why="; differences up to 1e-5 do not count",
         ),
     ],

@@ -24,24 +24,11 @@ from .compare import Parts, Verdict, kind_of
 from .exercise import Exercise
 from .trials import Trial, asked, untouched
 
-# One training step --------------------------------------------------------------------------------
-
 SWAPPED = "the logits come first, then the labels: F.cross_entropy(model(images), labels)"
 CUT_OFF = (
     "backward finds no way back from the loss: the model must run outside torch.no_grad(), the "
     "loss may be detached only at the end, and an accuracy (argmax) has no gradient at all"
 )
-
-
-class WatchedSGD(torch.optim.SGD):
-    """Plain SGD that counts how often it moved its weights."""
-
-    moves = 0
-
-    def step(self, *arguments: Any, **options: Any) -> Any:
-        """Count, and step."""
-        self.moves += 1
-        return super().step(*arguments, **options)
 
 
 def batch(number: int, size: int) -> tuple[Tensor, Tensor]:
@@ -64,15 +51,17 @@ def taught(what: str, *sizes: int, mode: bool, scale: float = 1.0) -> Trial:
         with torch.no_grad():
             linear.weight.copy_(batch(7, 4)[0])
         model = nn.Sequential(nn.Dropout(0.4), linear).train(mode)
-        optimizer = WatchedSGD(model.parameters(), lr=0.1, momentum=0.5)
-        losses, problem = {}, ""
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.5)
+        losses, problem, moves = {}, "", []
+        optimizer.register_step_post_hook(lambda *_: moves.append(1))
         for number, size in enumerate(sizes):
-            before, optimizer.moves = linear.weight.detach().clone(), 0
+            moves.clear()
+            before = linear.weight.detach().clone()
             images, labels = batch(number, size)
             loss = untouched(step, model, optimizer, scale * images, labels)
             if loss is None or loss is ...:
                 return loss
-            problem = wrongly_moved(before, linear.weight, optimizer) or problem
+            problem = wrongly_moved(before, linear.weight, bool(moves)) or problem
             if problem == FOREIGN:  # then what the weights are does not count
                 return Verdict(problem)
             losses[f"loss of step {number + 1}"] = loss
@@ -91,16 +80,16 @@ def taught(what: str, *sizes: int, mode: bool, scale: float = 1.0) -> Trial:
 FOREIGN = "the weights have moved, but not by the optimizer"
 
 
-def wrongly_moved(before: Tensor, weight: Tensor, optimizer: WatchedSGD) -> str:
-    """Say why the weights have not moved, or not by the optimizer; "" where they have."""
+def wrongly_moved(before: Tensor, weight: Tensor, asked: bool) -> str:
+    """Say why the weights have not moved, or not by the optimizer, if asked; "" where they have."""
     still = torch.equal(before, weight)
-    if still and optimizer.moves:
+    if still and asked:
         none = weight.grad is None or not weight.grad.any()
         gradient = "none is there" if none else "it came later"
         return f"the optimizer was asked to step, but had no gradient; {gradient}"
     if still:
         return "the weights have not moved, and the optimizer was never asked to step"
-    return "" if optimizer.moves else FOREIGN
+    return "" if asked else FOREIGN
 
 
 train_step = Exercise(
@@ -179,9 +168,6 @@ return the loss before the step, not a second one after it
 )
 
 
-# The measurement ----------------------------------------------------------------------------------
-
-
 def numbered_pictures(count: int, seed: int = 0) -> ImageDataset:
     """Draw pictures (count, 1, 2, 2) that all differ, in three classes."""
     generator = torch.Generator().manual_seed(seed)
@@ -200,18 +186,13 @@ class Watched(nn.Module):
         with torch.no_grad():
             self.fc.weight.copy_(torch.linspace(-1, 1, 12).sin().view(3, 4))
             self.fc.bias.zero_()
-        self.inputs: list[Tensor] = []
-        self.logits: list[Tensor] = []
-        self.trained: list[bool] = []
-        self.with_graph: list[bool] = []
+        self.calls: list[dict[str, Any]] = []
 
     def forward(self, images: Tensor) -> Tensor:
         """From images (B, 1, 2, 2) to logits (B, 3)."""
         logits = self.fc(self.drop(images.flatten(1)))
-        self.inputs.append(images.detach().clone())
-        self.logits.append(logits.detach())
-        self.trained.append(self.training)
-        self.with_graph.append(torch.is_grad_enabled())
+        call = dict(inputs=images.detach().clone(), logits=logits.detach(), trained=self.training)
+        self.calls.append(call | dict(with_graph=torch.is_grad_enabled()))
         return logits
 
 
@@ -229,10 +210,11 @@ def measurement(what: str, mode: bool) -> Trial:
         if result is None or result is ...:
             return result
         before, now = name_of(mode), name_of(model.training)
+        graphs = any(call["with_graph"] for call in model.calls)
         return Parts(
             result,
             Verdict("" if now == before else f"it leaves a model of {before} mode in {now} mode"),
-            Verdict("it builds a graph that nobody needs" if any(model.with_graph) else ""),
+            Verdict("it builds a graph that nobody needs" if graphs else ""),
         )
 
     return Trial(what, run)
@@ -307,8 +289,6 @@ only the first batch is measured: go through all of data
 )
 
 
-# The loop -----------------------------------------------------------------------------------------
-
 PICTURES = 11  # in batches of 3 they are 4 steps an epoch
 
 
@@ -326,12 +306,12 @@ def steps_of(model: Watched, data: ImageDataset) -> Iterator[list[dict[str, Any]
         in_order = [groups.get(id(p), dict(lr=0, weight_decay=0)) for p in model.parameters()]
         step = dict(kind=type(optimizer).__name__, lr=[group["lr"] for group in in_order])
         step["decay"] = [group["weight_decay"] for group in in_order]
-        if model.inputs:
-            pictures = model.inputs[-1].flatten(1)[:, None]  # (B, 1, 4)
-            same = (pictures == data.images.flatten(1)).all(dim=2)  # (B, n)
+        if model.calls:
+            inputs, logits, trained, _ = model.calls[-1].values()
+            same = (inputs[:, None] == data.images).flatten(2).all(dim=2)  # (B, n)
             numbers = same.int().argmax(dim=1)
-            loss = F.cross_entropy(model.logits[-1], data.labels[numbers]).item()
-            step |= dict(pictures=numbers.tolist(), trained=model.trained[-1], loss=loss)
+            loss = F.cross_entropy(logits, data.labels[numbers]).item()
+            step |= dict(pictures=numbers.tolist(), trained=trained, loss=loss)
         steps.append(step)
 
     hook = register_optimizer_step_pre_hook(note)
@@ -595,9 +575,6 @@ give back the losses, a list: `return losses`
 )
 
 
-# Exercise 1 ---------------------------------------------------------------------------------------
-
-
 SLIPS: dict[str | None, Callable] = {
     None: train_step.reference,
     "softmax": train_step.with_edit("model(images) => model(images).softmax(dim=-1)"),
@@ -688,8 +665,6 @@ give the name of the slip, or None where the step is sound; not True or False
     "matters little; what matters is that a sound step and a faulty one must differ there.",
 )
 
-
-# Exercise 2 ---------------------------------------------------------------------------------------
 
 BAR, BUDGET, LEAST = 0.75, 4, 4  # of the validation loss, in epochs, of a batch
 TINY = ViTConfig(8, 2, 1, 10, embed_dim=48, depth=2, num_heads=4)

@@ -15,8 +15,6 @@ from .compare import Parts, Verdict, kind_of
 from .exercise import Exercise
 from .trials import Trial, call, fill, untouched
 
-# no_positions: a part is taken out, and stays out -----------------------------------------------
-
 SMALL = ViTConfig(
     image_size=(4, 6), patch_size=2, in_channels=1, num_classes=3, embed_dim=10, depth=1,
     num_heads=2,
@@ -93,8 +91,6 @@ it returns the positions; give the model back: return model
     why="A Parameter whose `requires_grad` is False gets no gradient, so no optimizer moves it. "
     "`.data` or `torch.no_grad()` do as well for the zeros.",
 )
-
-# by_luck: how often a bag, dealt anew, gives as large a gap --------------------------------------
 
 
 def gap(first: Sequence[float], second: Sequence[float]) -> float:
@@ -194,8 +190,6 @@ the way that was really seen counts too, above and below the line
     "86.0 and 86.0 + 88.9 + 82.8 need not be equal.",
 )
 
-# leaked: which test pictures were learnt from ---------------------------------------------------
-
 
 def some_pictures(count: int, *shape: int) -> Tensor:
     """Draw pictures of a few grey levels, no two alike."""
@@ -290,37 +284,22 @@ flatten() before .tolist()
     "`{p.numpy().tobytes() for p in train_images}` is a set that answers at once.",
 )
 
-# moved: each picture a pixel aside ---------------------------------------------------------------
-
-PAPER = -1.0
-
-
-def cut(wide: Tensor, margin: int, down: int, right: int) -> Tensor:
-    """Cut the window of padded pictures (…, H, W) that shows them moved down and right."""
-    height, width = wide.shape[-2] - 2 * margin, wide.shape[-1] - 2 * margin
-    top, left = margin - down, margin - right
-    return wide[..., top : top + height, left : left + width]
-
-
-def padded(images: Tensor, margin: int, edge: str | float) -> Tensor:
-    """Pad images (B, C, H, W) by a number, or by what a mode of F.pad brings in."""
-    around = (margin,) * 4
-    if isinstance(edge, str):
-        return F.pad(images, around, mode=edge)
-    return F.pad(images, around, value=edge)
-
-
-OTHERWISE: dict[str | float, str] = {
-    "circular": "what leaves on one side comes in on the other",
-    0.0: "zeros come in from outside, and 0 is grey",
-    "replicate": "the edge is repeated where paper should come in",
+PAPER: dict[str, Any] = dict(value=-1.0)
+OTHERWISE: dict[str, dict[str, Any]] = {
+    "what leaves on one side comes in on the other": dict(mode="circular"),
+    "zeros come in from outside, and 0 is grey": dict(value=0.0),
+    "the edge is repeated where paper should come in": dict(mode="replicate"),
 }
 
 
-def fits(images: Tensor, result: Tensor, far: int, edge: str | float = PAPER) -> Tensor:
-    """Tell which moves of up to `far` pixels each way make the result of the images, (B, moves)."""
-    wide, steps = padded(images, far, edge), range(-far, far + 1)
-    windows = [cut(wide, far, down, right) for down in steps for right in steps]
+def fits(images: Tensor, result: Tensor, far: int, edge: dict[str, Any] = PAPER) -> Tensor:
+    """Tell which moves of up to `far` pixels each way make the result of the images, (B, moves).
+
+    They go from up and left to down and right; `edge` is what F.pad brings in.
+    """
+    wide, (height, width) = F.pad(images, (far,) * 4, **edge), images.shape[-2:]
+    places = [(top, left) for top in range(2 * far, -1, -1) for left in range(2 * far, -1, -1)]
+    windows = [wide[..., top : top + height, left : left + width] for top, left in places]
     return torch.stack([(result == window).flatten(1).all(dim=1) for window in windows], dim=1)
 
 
@@ -344,7 +323,7 @@ def each_moved(answer: Callable) -> Any:
         return Verdict("no picture is moved")
     if fits(images, result, 1).any(dim=1).all():
         return Verdict("as it should")
-    for edge, problem in OTHERWISE.items():
+    for problem, edge in OTHERWISE.items():
         if fits(images, result, 1, edge).any(dim=1).all():
             return Verdict(problem)
     if fits(images, result, 4).any(dim=1).all():

@@ -14,7 +14,7 @@ from vit_steps.training.dataset import ImageDataset
 from vit_steps.vit import ViT
 
 from .compare import Verdict, kind_of
-from .exercise import Exercise
+from .exercise import Exercise, refusals
 from .trials import Trial, call, drawn, trust, untouched
 
 
@@ -100,26 +100,26 @@ this is the row of cls alone: give all rows, (B, N, N)
 )
 
 
-# Exercise 1: the test that a wrong rollout does not pass -----------------------------------------
-
-
-def right_for_cls(attention: list[Tensor]) -> Tensor:
-    """Give a right row for cls, and others that lack the identity."""
-    others = rollout.with_edit("0.5 * weights => weights ;; + 0.5 * torch.eye(N) =>")(attention)
-    return torch.cat([rollout.reference(attention)[:, :1], others[:, 1:]], dim=1)
-
-
-def nearly_right(attention: list[Tensor]) -> Tensor:
-    """Be off by 5e-6, now more and now less: torch.allclose by itself refuses it, the text not."""
-    flow = rollout.reference(attention)
-    return flow + 5e-6 * (-1) ** torch.arange(flow.shape[-1])
-
-
 RIGHT_ONES = (
     "compare with torch.allclose(…, atol=1e-5), not with ==, and give it weights whose rows sum to "
     "1, by softmax(dim=-1)"
 )
-OTHER_BLOCKS = "give it two blocks that differ"
+# torch.allclose by itself refuses it, the text does not.
+NEARLY = rollout.with_edit("return flow => return flow + 5e-6 * (-1) ** torch.arange(N)")
+WRONG_ROLLOUTS = """
+a rollout that is right in row 0, and lacks the identity in the others: compare all rows with a
+result that you know
+    flow = torch.eye => other = flow = torch.eye ;; step = => other = weights.mean(1) @ other ⏎
+        step = ;; return flow => return torch.cat([flow[:, :1], other[:, 1:]], dim=1)
+a rollout with the first block leftmost: give it two blocks that differ
+    step @ flow => flow @ step
+a rollout whose rows sum to 2 for each block: compare the numbers, not their order or ratios
+    0.5 * weights => weights ;; 0.5 * torch => torch
+a rollout with queries and keys swapped: give it weights that are not their own transpose
+    weights.mean => weights.mT.mean
+a rollout of the largest head: give it at least two heads that differ
+    weights.mean(dim=1) => F.normalize(weights.amax(1), p=1, dim=-1)
+"""
 
 trust_rollout = Exercise(
     uses={"rollout": maps.rollout},
@@ -134,37 +134,8 @@ def trust_rollout(candidate):  # candidate(attention): (B, N, N), perhaps a roll
     trials=[
         trust("the course's rollout", maps.rollout, True, RIGHT_ONES),
         trust("a right rollout in another form", rollout.reference, True, RIGHT_ONES),
-        trust("a right rollout that is off by 5e-6", nearly_right, True, RIGHT_ONES),
-        trust(
-            "a rollout that is right in row 0, and lacks the identity in the others",
-            right_for_cls,
-            False,
-            "compare all rows with a result that you know",
-        ),
-        trust(
-            "a rollout with the first block leftmost",
-            rollout.with_edit("step @ flow => flow @ step"),
-            False,
-            OTHER_BLOCKS,
-        ),
-        trust(
-            "a rollout whose rows sum to 2 for each block",
-            rollout.with_edit("0.5 * weights => weights ;; 0.5 * torch => torch"),
-            False,
-            "compare the numbers, not their order or ratios",
-        ),
-        trust(
-            "a rollout with queries and keys swapped",
-            rollout.with_edit("weights.mean => weights.mT.mean"),
-            False,
-            "give it weights that are not their own transpose",
-        ),
-        trust(
-            "a rollout of the largest head",
-            rollout.with_edit("weights.mean(dim=1) => F.normalize(weights.amax(1), p=1, dim=-1)"),
-            False,
-            "give it at least two heads that differ",
-        ),
+        trust("a right rollout that is off by 5e-6", NEARLY, True, RIGHT_ONES),
+        *refusals(rollout.with_edit, WRONG_ROLLOUTS),
     ],
     wrong="""
 it looks at the shape only, or trusts everything: compare the numbers with a result that you know
@@ -199,8 +170,6 @@ identities, hide the order, the heads and the transpose; random ones do not
 """,
 )
 
-
-# Exercise 2: beat rollout ------------------------------------------------------------------------
 
 BAR = 0.05  # so far the answers must fall below those without rollout's patches
 

@@ -13,8 +13,6 @@ from .compare import Parts, Verdict
 from .exercise import Exercise
 from .trials import Trial, call, drawn, fill, untouched
 
-# rename -------------------------------------------------------------------------------------------
-
 NAMES = {
     "norm.weight": ("ln.scale",),
     "attn.qkv.weight": ("self.query.w", "self.key.w", "self.value.w"),
@@ -150,9 +148,6 @@ for name in theirs
 )
 
 
-# frozen_features ----------------------------------------------------------------------------------
-
-
 class Stranger(nn.Module):
     """A model that is no ViT, and whose last layer is called head."""
 
@@ -261,9 +256,6 @@ a softmax makes shares of the features; give them as they are
 )
 
 
-# which_preparation --------------------------------------------------------------------------------
-
-
 def published(what: str, *changes: float | Tensor, agrees: int | None) -> Trial:
     """Make a trial with as many ways as changes, each of which moves the logits by so much."""
     images = drawn(40, 1, 2, 2).double()
@@ -344,9 +336,6 @@ only the first way is looked at: `return None` stands inside the loop; move it b
     in ways.items() => in list(ways.items())[:1]
 """,
 )
-
-
-# absorb -------------------------------------------------------------------------------------------
 
 
 def embedding(what: str, width: int, channels: int, side: int) -> Trial:
