@@ -13,7 +13,7 @@ from vit_steps.encoder import Encoder
 
 from .compare import Verdict, compare, kind_of
 from .exercise import Exercise
-from .trials import Trial, call, fill, module, parameters, untouched, waves
+from .trials import Trial, call, module, parameters, untouched, waves
 
 MLP = Exercise(
     answer="""
@@ -77,17 +77,6 @@ weights find them
 )
 
 
-def gives(what: str, sizes: tuple, x: Tensor, use: Callable = untouched, **options: Any) -> Trial:
-    """Make a trial of what a module gives alone, so that many mistakes take little time."""
-
-    def run(answer: Callable) -> Any:
-        layer = answer(*sizes)
-        fill(layer.eval())
-        return use(layer, x, **options)
-
-    return Trial(what, run)
-
-
 def quiet(block: nn.Module, x: Tensor, **options: Any) -> Any:
     """Give what a block makes of tokens when its attention adds nothing to them."""
     with torch.no_grad():
@@ -107,6 +96,7 @@ def in_order(answer: Callable) -> Any:
 
 
 SIGHT = torch.ones(5, 5, dtype=torch.bool).tril()  # each token sees itself and those before it
+BOTH: dict[str, Any] = dict(mask=SIGHT, return_attention=True, quick=True)
 
 EncoderBlock = Exercise(
     answer="""
@@ -126,21 +116,19 @@ class EncoderBlock(nn.Module):
 """,
     trials=[
         parameters("the parameters of EncoderBlock(14, 7, mlp_ratio=61 / 14)", 14, 7, 61 / 14),
-        gives("2 images of 5 tokens, EncoderBlock(12, 3)", (12, 3), waves(2, 5, 12)),
-        gives(
+        module("2 images of 5 tokens, EncoderBlock(12, 3)", (12, 3), waves(2, 5, 12), quick=True),
+        module(
             "a mask and return_attention=True, EncoderBlock(14, 2, mlp_ratio=29 / 14)",
             (14, 2, 29 / 14),
             3 * waves(2, 5, 14),
-            mask=SIGHT,
-            return_attention=True,
+            **BOTH,
         ),
-        gives(
+        module(
             "tokens with no number above 0.002, an attention that adds nothing, and the same mask",
             (12, 3),
             0.002 * waves(2, 5, 12),
             use=quiet,
-            mask=SIGHT,
-            return_attention=True,
+            **BOTH,
         ),
         module("a mask, EncoderBlock(12, 3)", (12, 3), 3 * waves(2, 5, 12), mask=SIGHT),
         Trial("a new block", in_order),

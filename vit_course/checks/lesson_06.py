@@ -11,9 +11,9 @@ from torch import Tensor, nn
 from vit_steps import vit as package
 from vit_steps.vit import ViTConfig
 
-from .compare import Parts, Verdict
+from .compare import Verdict
 from .exercise import Exercise
-from .trials import Trial, asked, drawn, fill, module, shapes_of, untouched
+from .trials import Trial, asked, drawn, fill, module
 
 # No two of their sizes are alike, so that no wrong answer agrees by chance.
 SMALL = ViTConfig(
@@ -74,26 +74,7 @@ def well_made(answer: Callable) -> Any:
     return Verdict("well made")
 
 
-def logits(what: str, config: ViTConfig) -> Trial:
-    """Make a trial of a ViT of this size: its parameters' names and shapes, and its logits.
-
-    It is quicker than `module`: some hundred pairs of mistakes are held against the first trial.
-    """
-
-    def run(answer: Callable) -> Any:
-        model = answer(config)
-        if not isinstance(model, nn.Module):
-            return model
-        fill(model.eval())
-        try:
-            with torch.no_grad():
-                result = untouched(model, pictures(config, 3))
-        except Exception as error:  # wrong names, if there are any, are told first
-            result = error
-        return Parts(shapes_of(model), result)
-
-    return Trial(what, run)
-
+ONE = replace(OTHER, depth=1)
 
 ViT = Exercise(
     answer="""
@@ -126,7 +107,12 @@ class ViT(nn.Module):
     uses={"ViTConfig": ViTConfig, "init_weights": package.init_weights},
     slips=SLIPS,
     trials=[
-        logits("3 grey images of 8×8 pixels, patch 4, D = 12, 1 block", replace(OTHER, depth=1)),
+        module(
+            "3 grey images of 8×8 pixels, patch 4, D = 12, 1 block",
+            [ONE],
+            pictures(ONE, 3),
+            quick=True,
+        ),
         module(
             "5 images of 15×15 pixels, patch 5, D = 24, with return_attention=True",
             [SMALL],

@@ -4,7 +4,6 @@ import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
-from math import ceil
 from typing import Any
 
 import torch
@@ -359,22 +358,17 @@ def wrong_optimizer(steps: list, peak: float) -> str:
     expected = [peak * warmup_cosine(number, len(steps), 0.1) for number in range(len(steps))]
     for group in (0, 1):
         rates = [step["lr"][group] for step in steps]
-        for number, (rate, right) in enumerate(zip(rates, expected, strict=True)):
-            if abs(rate - right) > 1e-9:
-                actual, correct = (
-                    ", ".join(f"{x:.4g}" for x in row[number : number + 4])
-                    for row in (rates, expected)
-                )
-                return (
-                    f"from step {number}, counted from 0, group {group} has the rates {actual} …; "
-                    f"expected, by lr * warmup_cosine(step, {len(steps)}, 0.1), {correct} …"
-                )
+        wrong = [n for n, right in enumerate(expected) if abs(rates[n] - right) > 1e-9]
+        if wrong:
+            four = slice(wrong[0], wrong[0] + 4)
+            actual, right = (", ".join(f"{x:.4g}" for x in row[four]) for row in (rates, expected))
+            return (
+                f"from step {wrong[0]}, counted from 0, group {group} has the rates {actual} …; "
+                f"expected, by lr * warmup_cosine(step, {len(steps)}, 0.1), {right} …"
+            )
     if any(step["decay"] != [0.05, 0.0] for step in steps):
         return "the optimizer has another weight decay; give it decay_groups(model, 0.05)"
     return ""
-
-
-TENSORS = "a loss in the list is a tensor; append a plain number, its .item()"
 
 
 def wrong_end(steps: list, data: ImageDataset, losses: Any, weights: Tensor, peak: float) -> str:
@@ -382,7 +376,7 @@ def wrong_end(steps: list, data: ImageDataset, losses: Any, weights: Tensor, pea
     try:
         numbers = torch.tensor([float(loss) for loss in losses])
         if any(isinstance(loss, Tensor) for loss in losses):
-            return TENSORS
+            return "a loss in the list is a tensor; append a plain number, its .item()"
     except (TypeError, ValueError):
         return "give the losses as a list of numbers, one a step"
     if len(numbers) != len(steps):
@@ -422,7 +416,7 @@ def looped(what: str, epochs: int, reports: bool = True, **options: Any) -> Tria
         if results is None or results is ...:
             return results
         losses, steps, calls, weights, training = results
-        data, each = numbered_pictures(PICTURES), ceil(PICTURES / batch)
+        data, each = numbered_pictures(PICTURES), math.ceil(PICTURES / batch)
         expected = [[epoch, epoch * each] for epoch in range(1, epochs + 1)] if reports else []
         idle = [number for number, step in enumerate(steps) if not step.get("trained", True)]
         return Parts(
@@ -706,7 +700,7 @@ def tried(settings: Any) -> Any:
     loss = val_loss(lr, batch)
     if loss < BAR:
         return Verdict("below the bar")
-    steps = BUDGET * ceil(1079 / batch)
+    steps = BUDGET * math.ceil(1079 / batch)
     advice = ""
     if lr < 3e-4:
         advice = "; so low a rate hardly moves the weights"

@@ -10,7 +10,6 @@ from torch.nn import functional as F
 
 from vit_course.canvases import scattered
 from vit_steps import maps, weights
-from vit_steps.training.dataset import ImageDataset
 from vit_steps.vit import ViT
 
 from .compare import Verdict, kind_of
@@ -175,14 +174,10 @@ BAR = 0.05  # so far the answers must fall below those without rollout's patches
 
 
 @cache
-def other_canvases() -> tuple[ViT, ImageDataset, float]:
-    """Give the reader, canvases that the lesson does not use, and how many it reads, a share.
-
-    It reads them blind to rollout's patch.
-    """
-    reader = weights.load("scattered").model.requires_grad_(False)
+def other_canvases() -> tuple[ViT, Tensor, Tensor]:
+    """Give the reader, and images and labels of canvases that the lesson does not use."""
     data = scattered(100, seed=9, held_out=True)
-    return reader, data, blind_to_best(by_rollout(reader, data.images), reader, data)
+    return weights.load("scattered").model.requires_grad_(False), data.images, data.labels
 
 
 def by_rollout(model: ViT, images: Tensor) -> Tensor:
@@ -206,11 +201,11 @@ def one_by_one(model: ViT, images: Tensor, alone: bool = False) -> Tensor:
     return torch.stack([maps.blinded(model, images, patches) for patches in hidden])
 
 
-def blind_to_best(scores: Tensor, model: ViT, data: ImageDataset) -> float:
+def blind_to_best(scores: Tensor) -> float:
     """Give the share of answers that are right when cls is blind to the best patches."""
+    model, images, labels = other_canvases()
     hidden = F.one_hot(best_of(scores), 16).bool().unflatten(1, (4, 4))
-    logits = maps.blinded(model, data.images, hidden)
-    return (logits.argmax(dim=1) == data.labels).float().mean().item()
+    return (maps.blinded(model, images, hidden).argmax(dim=1) == labels).float().mean().item()
 
 
 @cache
@@ -219,8 +214,7 @@ def known_patches() -> list[tuple[str, Tensor]]:
 
     A share of right answers in 100 is soon the same by chance.
     """
-    model, data, _ = other_canvases()
-    images = data.images
+    model, images, _ = other_canvases()
     answers = model(images).argmax(dim=1)
     every = torch.arange(len(images))
     falls = -one_by_one(model, images)  # (16, B, classes), but for what is the same for all patches
@@ -247,7 +241,6 @@ def scored(answer: Callable, model: ViT, images: Tensor) -> Any:
 
 def beat(scores: Any, *_: Any) -> Any:
     """Say how the reader does, blind to the patch of each canvas that is scored highest."""
-    model, data, by_rollouts_patches = other_canvases()
     if scores is ... or scores is None:
         return scores
     if not isinstance(scores, Tensor) or scores.shape != (100, 4, 4):
@@ -255,7 +248,8 @@ def beat(scores: Any, *_: Any) -> Any:
             f"it gives {kind_of(scores)} for 100 canvases; give a tensor (100, 4, 4), a score for "
             "each of the 4×4 patches"
         )
-    share = blind_to_best(scores, model, data)
+    model, images, _ = other_canvases()
+    share, by_rollouts_patches = blind_to_best(scores), blind_to_best(by_rollout(model, images))
     if share <= by_rollouts_patches - BAR:
         return Verdict("it beats rollout")
     if (scores == scores[:, :1, :1]).all():
@@ -263,7 +257,7 @@ def beat(scores: Any, *_: Any) -> Any:
     for name, best in known_patches():
         if (best_of(scores) == best).float().mean() > 0.95:
             return Verdict(name)
-    falls = needed.reference(model, data.images).flatten(1)
+    falls = needed.reference(model, images).flatten(1)
     pairs = torch.stack([falls, scores.flatten(1)], dim=1).float()  # (B, 2, 16)
     pairs = pairs - pairs.mean(dim=-1, keepdim=True)
     if F.cosine_similarity(pairs[:, 0], pairs[:, 1]).mean() < -0.8:
@@ -291,12 +285,7 @@ def needed(model, images):
     why="It asks the model about each patch, and needs no labels: the model's own answer is what "
     "is to be explained. It takes 17 passes, where rollout takes one.",
     trials=[
-        Trial(
-            "100 other canvases",
-            scored,
-            lambda: [other_canvases()[0], other_canvases()[1].images],
-            beat,
-        )
+        Trial("100 other canvases", scored, lambda: other_canvases()[:2], beat),
     ],
     wrong="""
 this is rollout, or marks the same patches: ask the model itself what happens to its answer when cls

@@ -181,20 +181,15 @@ def features_of(what: str, make: Callable[[], nn.Module]) -> Trial:
             result = error
         if result is None or result is ...:
             return result
-        modes = all(part.training for part in model.modules())
-        frozen = not all(p.requires_grad for p in model.parameters())
-        same = model.head is head and all(
-            tensor.equal(state[n]) for n, tensor in model.state_dict().items()
-        )
-        changed = (
-            "the model that came in has lost its head; take it off a copy (deepcopy)"
-            if not same
-            else "the model that came in is in another mode now; change a copy's (deepcopy)"
-            if not modes
-            else "the model that came in can learn no more; freeze nothing but a copy (deepcopy)"
-            if frozen
-            else ""
-        )
+        same = all(tensor.equal(state[n]) for n, tensor in model.state_dict().items())
+        changed = ""
+        if not same or model.head is not head:
+            changed = "has lost its head; take it off a copy (deepcopy)"
+        elif not all(part.training for part in model.modules()):
+            changed = "is in another mode now; change a copy's (deepcopy)"
+        elif not all(p.requires_grad for p in model.parameters()):
+            changed = "can learn no more; freeze nothing but a copy (deepcopy)"
+        changed = changed and f"the model that came in {changed}"
         learns = isinstance(result, Tensor) and result.requires_grad
         carried = "the features carry gradients to the body; compute them under torch.no_grad()"
         return Parts(result, Verdict(carried if learns else ""), Verdict(changed))
