@@ -38,12 +38,14 @@ class Exercise(Check):
             Its last definition is the answer; what it defines before are helpers.
         trials: what to try an attempt on, the simplest first.
         wrong: a table. At the margin: what to tell. Below it, indented, one a line: the edits that
-            are told so, `old => new`. Each old text stands exactly once in the answer. Several
-            changes of one edit are parted by ` ;; `, lines of a new text by ` ⏎ ` (they are
+            are told so, `old => new`. Each old text stands exactly once in the answer, and `…` at
+            its end goes on to the end of the line. ` ;; ` parts several changes of one edit, ` ‖ `
+            several new texts, each of an edit of its own, ` ⏎ ` lines of a new text (they are
             indented as the line that they change). An edit may go on in deeper lines. A `def` or
-            `class`, with all lines up to the next message, is another answer whole.
+            `class`, with all lines up to the next message, is another answer whole. `! pattern` is
+            no edit: an error with such a text ("TypeError: …") is told so.
         uses: what names in the answer and in the edits mean beside `COMMON` and the pieces.
-        slips: a pattern of what an error says ("TypeError: …"), and what to tell in its place.
+        slips: more patterns of errors, and what to tell.
         why: a few words on the answer, for the solutions.
 
     An answer that is a piece of the learner's own model is kept in `my_vit.py`; `checks.mine` takes
@@ -61,9 +63,12 @@ class Exercise(Check):
     ):
         self.answer, self.why = answer.strip() + "\n", why
         self.name = re.findall(r"(?m)^(?:def|class) (\w+)", self.answer)[-1]
-        self.edits = table(wrong)
+        rows = table(wrong)
+        self.edits = [(message, edit) for message, edit in rows if edit[:2] != "! "]
+        known = {edit[2:]: message for message, edit in rows if edit[:2] == "! "}
         self.uses = uses or {}
-        self.begin(trials, slips, keeps=self.name if self.name in PIECES else None)
+        piece = self.name if self.name in PIECES else None
+        self.begin(trials, known | dict(slips or {}), piece)
         if not self.keeps:
             answers[self.name] = lambda: self.reference
 

@@ -227,6 +227,7 @@ the MLP's hidden width is mlp_ratio; it is mlp_ratio times embed_dim
     round(mlp_ratio * embed_dim) => round(mlp_ratio)
 a width is a float, such as 48.0; a Linear takes a whole number: round it
     round(mlp_ratio * embed_dim) => mlp_ratio * embed_dim
+    ! TypeError: .*(a float; give a whole number|empty[(])
 the attention has one head whatever num_heads says; hand num_heads on
     (embed_dim, num_heads) => (embed_dim, 1)
 the sizes are fixed numbers; hand on embed_dim and num_heads
@@ -244,16 +245,11 @@ make attn before mlp, so that a seed gives the same weights as the package's blo
 `+=` writes over numbers that the gradient still needs, and backward fails; make a new tensor,
 x = x + …
     x = x + self => x += self
+    ! inplace operation
 attention, asked with return_attention=True, gives two things, the mixed tokens and the weights;
 take them apart, mixed, weights = …, and add the tokens alone
     mixed, weights = => mixed =
 """,
-    slips={
-        "inplace operation": "`+=` writes over numbers that the gradient still needs, and backward "
-        "fails; make a new tensor, x = x + …",
-        r"TypeError: .*(a float; give a whole number|empty\()": "a width is a float, such as "
-        "48.0; a Linear takes a whole number: round it",
-    },
 )
 
 

@@ -29,24 +29,6 @@ def pictures(config: ViTConfig, count: int, seed: int = 3) -> Tensor:
     return drawn(count, config.in_channels, size, size, seed=seed)
 
 
-# What an error of torch or Python says, and what it means here.
-CALLED_LIST = (
-    "`self.blocks` is a list, and a list cannot be called; go through it, "
-    "`for block in self.blocks:`"
-)
-NOT_ASKED = (
-    "a block gives x alone unless you ask: `block(x, return_attention=True)` gives x and its "
-    "weights"
-)
-BY_PLACE = "a block's second place is its mask; write `block(x, return_attention=True)`, by name"
-KINDS = "(NotImplemented|Type|Value)Error: .*"
-SLIPS = {
-    f"{KINDS}(ModuleList|_forward_unimplemented)": CALLED_LIST,
-    rf"{KINDS}values to unpack \(expected 2": NOT_ASKED,
-    f"{KINDS}mask": BY_PLACE,
-}
-
-
 ORDER = ("patch_embed", "tokens", "blocks", "norm", "head")
 
 
@@ -105,7 +87,6 @@ class ViT(nn.Module):
         return (logits, attention) if return_attention else logits
 """,
     uses={"ViTConfig": ViTConfig, "init_weights": package.init_weights},
-    slips=SLIPS,
     trials=[
         module(
             "3 grey images of 8×8 pixels, patch 4, D = 12, 1 block",
@@ -121,7 +102,7 @@ class ViT(nn.Module):
         ),
         Trial("a new ViT", well_made),
     ],
-    wrong=f"""
+    wrong="""
 the final norm is never used: the head reads `self.norm` of the cls token
     head(self.norm( => head((
 the final norm is used in one of two cases only, with return_attention=True or without it
@@ -166,11 +147,14 @@ the blocks run only with return_attention=True; run them in both cases
     in self.blocks: => in self.blocks if return_attention else ():
 the blocks run from the last to the first; go through `self.blocks` as it stands
     in self.blocks: => in reversed(self.blocks):
-{CALLED_LIST}
+`self.blocks` is a list, and a list cannot be called; go through it, `for block in self.blocks:`
+    ! (NotImplemented|Type|Value)Error: .*(ModuleList|_forward_unimplemented)
     block(x, return => self.blocks(x, return
-{NOT_ASKED}
+a block gives x alone unless you ask: `block(x, return_attention=True)` gives x and its weights
+    ! (NotImplemented|Type|Value)Error: .*values to unpack [(]expected 2
     block(x, return_attention=True) => block(x)
-{BY_PLACE}
+a block's second place is its mask; write `block(x, return_attention=True)`, by name
+    ! (NotImplemented|Type|Value)Error: .*mask
     block(x, return_attention=True) => block(x, True)
 each block's input is added twice: a block adds it already, so `x = block(x)`
     x, weights = block => y, weights = block ;; (weights) => (weights) ⏎ x = x + y

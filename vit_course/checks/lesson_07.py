@@ -24,10 +24,6 @@ from .exercise import Exercise
 from .trials import Trial, asked, untouched
 
 SWAPPED = "the logits come first, then the labels: F.cross_entropy(model(images), labels)"
-CUT_OFF = (
-    "backward finds no way back from the loss: the model must run outside torch.no_grad(), the "
-    "loss may be detached only at the end, and an accuracy (argmax) has no gradient at all"
-)
 
 
 def batch(number: int, size: int) -> tuple[Tensor, Tensor]:
@@ -161,7 +157,8 @@ return the loss before the step, not a second one after it
     loss.detach() => F.cross_entropy(model(images), labels).detach()
 {SWAPPED}
     F.cross_entropy(model(images), labels) => F.cross_entropy(labels, model(images))
-{CUT_OFF}
+backward finds no way back from the loss: the model must run outside torch.no_grad(), the loss may
+be detached only at the end, and an accuracy (argmax) has no gradient at all
     model(images) => model(images).detach()
 """,
 )
@@ -219,11 +216,6 @@ def measurement(what: str, mode: bool) -> Trial:
     return Trial(what, run)
 
 
-ALONG_PICTURES = (
-    "this gives one number a class, and there is one label a picture: the classes are axis 1, so "
-    "take logits.argmax(dim=1)"
-)
-
 evaluate = Exercise(
     answer="""
 def evaluate(model, data):
@@ -242,7 +234,8 @@ def evaluate(model, data):
     ],
     slips={
         "NotImplementedError: .*Long": SWAPPED,
-        r"RuntimeError: The size of tensor .*\(3\)": ALONG_PICTURES,
+        r"RuntimeError: The size of tensor .*\(3\)": "this gives one number a class, and there is "
+        "one label a picture: the classes are axis 1, so take logits.argmax(dim=1)",
     },
     wrong="""
 dropout is on while you measure: model.eval() comes before the model is called, and what gives the

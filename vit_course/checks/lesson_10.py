@@ -206,12 +206,6 @@ def frozen_features(model, images):
         return body(images)
 """,
     uses={"deepcopy": deepcopy},
-    slips={
-        "AttributeError: 'Stranger' object": "this works for our ViT alone: it asks for a part "
-        "that another model has not; take the head off, and call the model",
-        "'NoneType' object is not callable|as child module 'head'": "the model calls its head, so "
-        "the head must be a module that gives back what it gets: nn.Identity()",
-    },
     why="What the head is given comes out when the head gives back what it gets. A copy keeps the "
     "model that came in whole, and `eval` switches dropout off in the copy alone.",
     trials=[
@@ -223,6 +217,7 @@ these are logits, one a class: the head is still on; put nn.Identity() in its pl
     body.head = nn.Identity() => pass
 the model calls its head, so the head must be a module that gives back what it gets: nn.Identity()
     body.head = nn.Identity() => body.head = None
+    ! 'NoneType' object is not callable|as child module 'head'
 the model that came in has lost its head; take it off a copy (deepcopy)
     deepcopy(model).eval() => model.eval() ‖ model
 the model that came in is in another mode now; change a copy's (deepcopy)
@@ -243,6 +238,7 @@ this is the mean of the tokens; the head of this ViT reads cls alone
 this works for our ViT alone: it asks for a part that another model has not; take the head off, and
 call the model
     return body(images) => return body.pre_logits(images)
+    ! AttributeError: 'Stranger' object
 only the first image goes through; give the whole batch to the model
     return body(images) => return body(images[:1])
 a softmax makes shares of the features; give them as they are
