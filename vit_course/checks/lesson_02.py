@@ -217,7 +217,7 @@ def canvases() -> tuple[ViT, Any, Any]:
     return reader, scattered(200, seed=7), scattered(1000, seed=3, held_out=True)
 
 
-def reader_and_canvases() -> tuple[ViT, Tensor, Tensor]:
+def to_choose_by() -> tuple[ViT, Tensor, Tensor]:
     """Give copies of the reader, and of images and labels to choose by."""
     reader, data, _ = canvases()
     return deepcopy(reader), data.images.clone(), data.labels.clone()
@@ -265,12 +265,7 @@ def shared_position(model, images, labels):
     "middle of the canvas; the mean of the middle four passes too. The place is chosen on other "
     "canvases than it is measured on, so that the choice does not flatter it.",
     trials=[
-        Trial(
-            "1,000 canvases that the reader has not seen",
-            chosen,
-            reader_and_canvases,
-            read_with_one,
-        )
+        Trial("1,000 canvases that the reader has not seen", chosen, to_choose_by, read_with_one)
     ],
     wrong="""
 this is a mean of all places, as in `without_place`, and 42% are read; which vectors else are at

@@ -248,7 +248,7 @@ def beat(scores: Any, *_: Any) -> Any:
             f"it gives {kind_of(scores)} for 100 canvases; give a tensor (100, 4, 4), a score for "
             "each of the 4×4 patches"
         )
-    model, images, _ = other_canvases()
+    model, images = other_canvases()[:2]
     share, by_rollouts_patches = blind_to_best(scores), blind_to_best(by_rollout(model, images))
     if share <= by_rollouts_patches - BAR:
         return Verdict("it beats rollout")
