@@ -107,6 +107,7 @@ gradients pile up from step to step: `optimizer.zero_grad()` is missing, or with
 the optimizer finds no gradient: either `loss.backward()` is missing, or without its parentheses, or
 `optimizer.zero_grad()` stands between backward and step and throws the new gradients away
     loss.backward() =>
+    loss.backward() => loss.backward() ⏎ optimizer.zero_grad()
 the optimizer steps before there is a gradient: `loss.backward()` comes first, then
 `optimizer.step()`
     optimizer.step() => ;; loss.backward() => optimizer.step() ⏎ loss.backward()
