@@ -22,7 +22,7 @@ from torch.nn import functional as F
 from .compare import Verdict
 from .engine import Check
 from .keeping import PIECES, answers, solved
-from .trials import Trial
+from .trials import Trial, trust
 
 # What the names in an answer mean beside those that an exercise gives, and the course's pieces.
 COMMON = {"F": F, "Tensor": Tensor, "math": math, "nn": nn, "rearrange": rearrange, "torch": torch}
@@ -38,12 +38,14 @@ class Exercise(Check):
             Its last definition is the answer; what it defines before are helpers.
         trials: what to try an attempt on, the simplest first.
         wrong: a table. At the margin: what to tell. Below it, indented, one a line: the edits that
-            are told so, `old => new`. Each old text stands exactly once in the answer. Several
-            changes of one edit are parted by ` ;; `, lines of a new text by ` ⏎ ` (they are
+            are told so, `old => new`. Each old text stands exactly once in the answer, and `…` at
+            its end goes on to the end of the line. ` ;; ` parts several changes of one edit, ` ‖ `
+            several new texts, each of an edit of its own, ` ⏎ ` lines of a new text (they are
             indented as the line that they change). An edit may go on in deeper lines. A `def` or
-            `class`, with all lines up to the next message, is another answer whole.
+            `class`, with all lines up to the next message, is another answer whole. `! pattern` is
+            no edit: an error with such a text ("TypeError: …") is told so.
         uses: what names in the answer and in the edits mean beside `COMMON` and the pieces.
-        slips: a pattern of what an error says ("TypeError: …"), and what to tell in its place.
+        slips: more patterns of errors, and what to tell.
         why: a few words on the answer, for the solutions.
 
     An answer that is a piece of the learner's own model is kept in `my_vit.py`; `checks.mine` takes
@@ -61,9 +63,12 @@ class Exercise(Check):
     ):
         self.answer, self.why = answer.strip() + "\n", why
         self.name = re.findall(r"(?m)^(?:def|class) (\w+)", self.answer)[-1]
-        self.edits = table(wrong)
+        rows = table(wrong)
+        self.edits = [(message, edit) for message, edit in rows if edit[:2] != "! "]
+        known = {edit[2:]: message for message, edit in rows if edit[:2] == "! "}
         self.uses = uses or {}
-        self.begin(trials, slips, keeps=self.name if self.name in PIECES else None)
+        piece = self.name if self.name in PIECES else None
+        self.begin(trials, known | dict(slips or {}), piece)
         if not self.keeps:
             answers[self.name] = lambda: self.reference
 
@@ -89,16 +94,7 @@ class Exercise(Check):
 
     def made(self, source: str) -> Callable:
         """Make the answer that a source defines."""
-        pieces = {
-            name: getattr(import_module(home), name)
-            for name, home in PIECES.items()
-            if name != self.name and name in source
-        }
-        names: dict[str, Any] = {"__name__": "answers"} | COMMON | pieces | dict(self.uses)
-        file = f"an answer to {self.name}: {hash(source)}"
-        linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
-        exec(compile(source, file, "exec"), names)
-        return names[self.name]
+        return made(self.name, source, self.uses)
 
     def recognise(self, results: Sequence[Any], first: int) -> str | None:
         """Give what one mistake says that gives these results; else what two at once say."""
@@ -145,11 +141,36 @@ class Exercise(Check):
         return pairs
 
 
+def made(name: str, source: str, uses: Mapping[str, Any]) -> Callable:
+    """Make what a source defines by this name; `uses` is what other names in it mean."""
+    pieces = {
+        piece: getattr(import_module(home), piece)
+        for piece, home in PIECES.items()
+        if piece != name and piece in source
+    }
+    names: dict[str, Any] = {"__name__": "answers"} | COMMON | pieces | dict(uses)
+    file = f"an answer to {name}: {hash(source)}"
+    linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
+    exec(compile(source, file, "exec"), names)
+    return names[name]
+
+
+def refusals(make: Callable[[str], Callable], candidates: str) -> list[Trial]:
+    """Make trials of a learner's own test, which is to refuse each of these candidates.
+
+    Args:
+        make: makes a candidate of an edit, as `Exercise.with_edit` does.
+        candidates: a table, as that of an exercise's mistakes: `what: why` stands over an edit.
+    """
+    rows = (([*message.split(": ", 1), ""], edit) for message, edit in table(candidates))
+    return [trust(what, make(edit), False, why) for (what, why, *_), edit in rows]
+
+
 def table(text: str) -> list[tuple[str, str]]:
     """Read the rows of a table: a message at the margin, and each answer that is told it below.
 
     A line that stands deeper than the one above goes on with it. A definition takes all lines up
-    to the next message.
+    to the next message. Edits parted by ` ‖ ` are rows of their own.
     """
     rows: list[tuple[str, str]] = []
     message: list[str] = []
@@ -166,7 +187,16 @@ def table(text: str) -> list[tuple[str, str]]:
         else:
             depth = indent
             rows.append((" ".join(message), line.strip()))
-    return rows
+    return [(told, edit) for told, edits in rows for edit in alternatives(edits)]
+
+
+def alternatives(edits: str) -> list[str]:
+    """Give each edit of a line that holds several new texts for one old text."""
+    if is_whole(edits):
+        return [edits]
+    first, *others = edits.split(" ‖ ")
+    old = first.rpartition("=>")[0]
+    return [first, *(f"{old}=> {new}" for new in others)]
 
 
 def is_whole(edit: str) -> bool:
@@ -184,9 +214,12 @@ def edited(source: str, edit: str) -> str:
         return edit + "\n"
     for part in edit.split(" ;; "):
         old, _, new = (text.strip() for text in part.partition("=>"))
-        if source.count(old) != 1 or not old:
-            raise ValueError(f"{old!r} stands {source.count(old)} times")
-        start = source.index(old)
+        begin = old.removesuffix("…")
+        if source.count(begin) != 1 or not begin:
+            raise ValueError(f"{begin!r} stands {source.count(begin)} times")
+        start = source.index(begin)
+        if begin != old:
+            old = source[start:].partition("\n")[0]
         line = source[source.rfind("\n", 0, start) + 1 : start]
         margin = line[: len(line) - len(line.lstrip())]
         source = source.replace(old, new.replace(" ⏎ ", f"\n{margin}"))

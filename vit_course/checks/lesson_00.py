@@ -1,12 +1,13 @@
 """Lesson 00: the negative, a test for pictures, a picture made of numbers, a mean a channel."""
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from .compare import Verdict, kind_of
-from .exercise import Exercise
+from .exercise import Exercise, edited, made, refusals
 from .trials import Trial, asked, call, trust
 
 
@@ -62,23 +63,39 @@ it is written for three channels, and a picture with one channel fails; take the
 )
 
 
-def to_floats(pixels: Tensor) -> Tensor:
-    """Convert as it should be: bytes (H, W, 3) to floats (3, H, W)."""
-    return pixels.permute(2, 0, 1).float() / 255
-
-
-def by_dtype(pixels: Tensor) -> Tensor:
-    """Convert as libraries do: divide whole numbers by the largest one that their dtype holds."""
-    most = 255 if pixels.is_floating_point() else torch.iinfo(pixels.dtype).max
-    return pixels.permute(2, 0, 1) / most
-
-
-def last_row_black(pixels: Tensor) -> Tensor:
-    """Convert all but the last row."""
-    result = to_floats(pixels)
-    result[:, -1] = 0
+TO_FLOATS = """
+def convert(pixels):  # from bytes (H, W, 3) to floats (3, H, W)
+    result = pixels.permute(2, 0, 1).float() / 255
     return result
+"""
+# As libraries do: they divide whole numbers by the largest one that their dtype holds.
+BY_DTYPE = "/ 255 => / (255 if pixels.is_floating_point() else torch.iinfo(pixels.dtype).max)"
 
+
+def converter(edit: str) -> Callable:
+    """Make a conversion of pictures, the right one with an edit."""
+    return made("convert", edited(TO_FLOATS, edit), {})
+
+
+WRONG_CONVERSIONS = """
+one that swaps height and width: compare the shapes, and the numbers in their places
+    2, 0, 1 => 2, 1, 0
+one that reshapes: compare each number in its place, on a picture whose numbers differ
+    permute(2, 0, 1) => reshape(3, *pixels.shape[:2])
+one that forgets to divide: compare the numbers
+    / 255 =>
+one that divides by 256: it is off by up to 0.004, and only differences below 0.00001 are to be
+forgiven
+    255 => 256
+one that swaps red and blue: give your picture channels that differ
+    return result => return result.flip(0)
+one that mirrors left and right: give your picture columns that differ
+    return result => return result.flip(2)
+one that makes the picture redder, and less blue by as much: compare each number
+    return result => return result + torch.tensor([0.1, 0.0, -0.1])[:, None, None]
+one that leaves the last row black: compare every pixel, on a picture that is not black
+    return result => result[:, -1] = 0 ⏎ return result
+"""
 
 picture_test = Exercise(
     answer="""
@@ -96,148 +113,68 @@ def picture_test(convert):
     trials=[
         trust(
             "a right conversion: it divides by the largest number of the dtype, 255 for bytes",
-            by_dtype,
+            converter(BY_DTYPE),
             True,
         ),
         trust(
             "a right conversion that rounds the last digit differently",
-            lambda p: to_floats(p) * (1 - 5e-7),
+            converter("return result => return result * (1 - 5e-7)"),
             True,
             "numbers less than 0.00001 apart count as the same",
         ),
-        trust(
-            "one that swaps height and width",
-            lambda p: p.permute(2, 1, 0) / 255,
-            False,
-            "compare the shapes, and the numbers in their places",
-        ),
-        trust(
-            "one that reshapes",
-            lambda p: p.reshape(3, *p.shape[:2]) / 255,
-            False,
-            "compare each number in its place, on a picture whose numbers differ",
-        ),
-        trust(
-            "one that forgets to divide",
-            lambda p: p.permute(2, 0, 1).float(),
-            False,
-            "compare the numbers",
-        ),
-        trust(
-            "one that divides by 256",
-            lambda p: p.permute(2, 0, 1) / 256,
-            False,
-            "it is off by up to 0.004, and only differences below 0.00001 are to be forgiven",
-        ),
-        trust(
-            "one that swaps red and blue",
-            lambda p: p.permute(2, 0, 1).flip(0) / 255,
-            False,
-            "give your picture channels that differ",
-        ),
-        trust(
-            "one that mirrors left and right",
-            lambda p: p.permute(2, 0, 1).flip(2) / 255,
-            False,
-            "give your picture columns that differ",
-        ),
-        trust(
-            "one that makes the picture redder, and less blue by as much",
-            lambda p: to_floats(p) + torch.tensor([0.1, 0.0, -0.1])[:, None, None],
-            False,
-            "compare each number",
-        ),
-        trust(
-            "one that leaves the last row black",
-            last_row_black,
-            False,
-            "compare every pixel, on a picture that is not black",
-        ),
+        *refusals(converter, WRONG_CONVERSIONS),
     ],
     wrong="""
 it says True to everything; it must say False to a wrong conversion
-    def picture_test(convert):
-        return True
+    result = convert… => return True
 it says False to everything, to a right conversion too; compare with pixels.permute(2, 0, 1) / 255
-    def picture_test(convert):
-        return False
+    result = convert… => return False
 it expects numbers that are not divided: give `convert` bytes, torch.uint8, and expect
 pixels.permute(2, 0, 1) / 255
-    def picture_test(convert):
-        pixels = torch.rand(2, 4, 3)
-        result, expected = convert(pixels), pixels.permute(2, 0, 1)
-        return result.shape == expected.shape and torch.allclose(result, expected, atol=1e-5)
+    torch.arange… => torch.rand(2, 4, 3) ;; / 255 =>
 your picture is not of bytes, and a right conversion may rely on them: say dtype=torch.uint8
     torch.arange(24, dtype=torch.uint8) => torch.arange(24)
-    torch.arange(24, dtype=torch.uint8) => torch.arange(24, dtype=torch.int32)
 it looks at the shape only: scrambled or undivided pixels pass; compare the numbers
-    def picture_test(convert):
-        return convert(torch.zeros(2, 4, 3, dtype=torch.uint8)).shape == (3, 2, 4)
+    return bool… => return True
 it looks at the range only: pixels in the wrong place pass; compare each number
-    def picture_test(convert):
-        result = convert(torch.arange(24, dtype=torch.uint8).reshape(2, 4, 3))
-        return bool(result.min() >= 0 and result.max() <= 1)
+    if result… => return bool(result.min() >= 0 and result.max() <= 1) ⏎ if True:
 it looks at shape and range only: scrambled pixels pass; compare each number
-    def picture_test(convert):
-        result = convert(torch.arange(4, 28, dtype=torch.uint8).reshape(2, 4, 3) * 5)
-        return result.shape == (3, 2, 4) and bool(result.min() >= 0 and result.max() <= 1)
-    def picture_test(convert):
-        result = convert(torch.arange(24, dtype=torch.uint8).reshape(2, 4, 3) * 11)
-        return result.shape == (3, 2, 4) and bool(result.min() >= 0 and result.max() <= 1)
+    bool(… => bool(result.min() >= 0 and result.max() <= 1) ;; 2, 4, 3) => 2, 4, 3) * 11
 it looks at the mean only, and that stays the same when pixels change places; compare each number
-    def picture_test(convert):
-        pixels = torch.arange(24, dtype=torch.uint8).reshape(2, 4, 3)
-        return bool((convert(pixels).mean() - pixels.float().mean() / 255).abs() < 1e-5)
+    if result… => return bool((result.mean() - expected.mean()).abs() < 1e-5) ⏎ if True:
 it looks at one pixel only: what is wrong elsewhere passes; compare all of them
-    def picture_test(convert):
-        pixels = torch.arange(9, 33, dtype=torch.uint8).reshape(2, 4, 3)
-        result, expected = convert(pixels), pixels.permute(2, 0, 1) / 255
-        near = (result - expected)[:, 0, 0].abs().max() < 1e-5 if result.shape == (3, 2, 4) else 0
-        return bool(near)
+    (result - expected) => (result - expected)[:, 0, 0] ;; arange(24 => arange(9, 33
 it compares to the last digit, and refuses a right conversion that rounds otherwise; torch.equal is
 too strict here: let differences below 0.00001 pass
-    def picture_test(convert):
-        pixels = torch.arange(180, dtype=torch.uint8).reshape(6, 10, 3)
-        return torch.equal(convert(pixels), pixels.permute(2, 0, 1) / 255)
+    return bool… => return torch.equal(result, expected) ;;
+        arange(24, dtype=torch.uint8).reshape(2, 4 => arange(180, dtype=torch.uint8).reshape(6, 10
 it is too lenient: one that divides by 256 passes; only differences of less than 0.00001 are to be
 forgiven
-    def picture_test(convert):
-        pixels = torch.arange(24, dtype=torch.uint8).reshape(2, 4, 3) * 10
-        result, expected = convert(pixels), pixels.permute(2, 0, 1) / 255
-        return result.shape == expected.shape and bool((result - expected).abs().max() < 0.01)
+    1e-5 => 0.01 ;; 2, 4, 3) => 2, 4, 3) * 10
 it stops with an error where the shapes differ; compare the shapes first, and return False when
 they do
-    def picture_test(convert):
-        pixels = torch.arange(24, dtype=torch.uint8).reshape(2, 4, 3)
-        return torch.allclose(convert(pixels), pixels.permute(2, 0, 1) / 255, atol=1e-5)
+    if result… => if False:
 it expects height and width swapped: the right answer is pixels.permute(2, 0, 1) / 255, of shape
 (3, H, W)
     pixels.permute(2, 0, 1) => pixels.permute(2, 1, 0)
 your picture is so regular that reshape puts its numbers into the right places by chance: take
 numbers that all differ
-    torch.arange(24, dtype=torch.uint8).reshape(2, 4, 3) =>
-        torch.tensor([[[9, 0, 0], [0, 8, 0], [0, 0, 7]]], dtype=torch.uint8)
+    torch.arange… => torch.tensor([[[9, 0, 0], [0, 8, 0], [0, 0, 7]]], dtype=torch.uint8)
 your picture is grey, so red and blue can be swapped unseen: make its channels differ
-    torch.arange(24, dtype=torch.uint8).reshape(2, 4, 3) =>
-        torch.arange(8, dtype=torch.uint8).reshape(2, 4, 1).repeat(1, 1, 3) * 9
+    torch.arange… => torch.arange(8, dtype=torch.uint8).reshape(2, 4, 1).repeat(1, 1, 3) * 9
 your picture is a square of one colour, so height and width can be swapped unseen, left and right
 too: give it different numbers, and make it wider than high
-    torch.arange(24, dtype=torch.uint8).reshape(2, 4, 3) =>
-        torch.tensor([200, 100, 50], dtype=torch.uint8).repeat(3, 3, 1)
+    torch.arange… => torch.tensor([200, 100, 50], dtype=torch.uint8).repeat(3, 3, 1)
 your picture is one colour all over, so a mirrored one looks the same: give it different numbers
-    torch.arange(24, dtype=torch.uint8).reshape(2, 4, 3) =>
-        torch.tensor([200, 100, 50], dtype=torch.uint8).repeat(2, 4, 1)
+    torch.arange… => torch.tensor([200, 100, 50], dtype=torch.uint8).repeat(2, 4, 1)
 your picture is black, and 0 / 255 is still 0: give it different numbers
-    torch.arange(24, dtype=torch.uint8).reshape(2, 4, 3) =>
-        torch.zeros(2, 4, 3, dtype=torch.uint8)
+    torch.arange(24, dtype=torch.uint8).reshape(2, 4, 3) => torch.zeros(2, 4, 3, dtype=torch.uint8)
 your picture is one grey or white all over: scrambled pixels look the same; give it different
 numbers
-    torch.arange(24, dtype=torch.uint8).reshape(2, 4, 3) =>
-        torch.full((2, 4, 3), 255, dtype=torch.uint8)
+    torch.arange… => torch.full((2, 4, 3), 255, dtype=torch.uint8)
 your picture is a square, one grey all over: swapped sides and scrambled pixels look the same; give
 it different numbers, and make it wider than high
-    torch.arange(24, dtype=torch.uint8).reshape(2, 4, 3) =>
-        torch.full((3, 3, 3), 128, dtype=torch.uint8)
+    torch.arange… => torch.full((3, 3, 3), 128, dtype=torch.uint8)
 """,
 )
 
@@ -284,40 +221,17 @@ def four():
     trials=[Trial("your picture", asked, say=is_read)],
     wrong="""
 rows and columns are swapped, so your 4 lies on its side: the row comes first, then the column
-    def four():
-        picture = torch.zeros(1, 16, 16)
-        picture[0, 4, 2:9] = 1
-        picture[0, 4:12, 8] = 1
-        picture[0, 9, 4:14] = 1
-        return picture
+    return picture => return picture.mT
 it stands upside down: row 0 is the top, and numbers grow downwards
-    def four():
-        picture = torch.zeros(1, 16, 16)
-        picture[0, 7:14, 4] = 1
-        picture[0, 7, 4:12] = 1
-        picture[0, 2:12, 9] = 1
-        return picture
+    return picture => return picture.flip(1)
 paper and ink have changed places: 0 is paper, and the strokes are 1
-    def four():
-        picture = torch.ones(1, 16, 16)
-        picture[0, 2:9, 4] = 0
-        picture[0, 8, 4:12] = 0
-        picture[0, 4:14, 9] = 0
-        return picture
+    return picture => return 1 - picture
 the strokes are bytes, 255; these numbers run from 0 to 1, so ink is 1
-    def four():
-        picture = torch.zeros(1, 16, 16)
-        picture[0, 2:9, 4] = 255
-        picture[0, 8, 4:12] = 255
-        return picture
+    return picture => return 255 * picture
 the channel is missing: one channel is an axis too, so begin with torch.zeros(1, 16, 16)
-    def four():
-        picture = torch.zeros(16, 16)
-        picture[2:9, 4] = 1
-        return picture
+    return picture => return picture[0]
 nothing is drawn: all of it is paper
-    def four():
-        return torch.zeros(1, 16, 16)
+    return picture => return torch.zeros(1, 16, 16)
 """,
 )
 
@@ -359,11 +273,9 @@ all channels get the same mean; give each its own
 std is the same for all channels; give each its own
     std[:, None, None] => std.mean()
 std does not meet the channels: give it the shape (3, 1, 1) too, as the mean has it
-    std[:, None, None] => std
-    std[:, None, None] => std[:, None]
+    std[:, None, None] => std ‖ std[:, None]
 the mean does not meet the channels: give it the shape (3, 1, 1) too, as std has it
-    mean[:, None, None] => mean
-    mean[:, None, None] => mean[:, None]
+    mean[:, None, None] => mean ‖ mean[:, None]
 the channels stand last: bring them back to the front, (C, H, W)
     (image - mean) / std => ((image - mean) / std).permute(1, 2, 0)
 F.batch_norm adds 1e-5 to the variance before it takes the root; nothing is added here, eps=0

@@ -34,8 +34,7 @@ def patchify(images, patch_size):
     wrong="""
 the pixels are scrambled: view and reshape read the memory straight on, across the patch borders;
 split H and W first, then permute
-    rearrange(images, pattern, p1=patch_size, p2=patch_size) =>
-        images.reshape(len(images), -1, patch_size * patch_size * images.shape[1])
+    rearrange… => images.reshape(len(images), -1, patch_size * patch_size * images.shape[1])
 rows and columns of patches are swapped: token 1 is the patch below token 0; in (row col) the
 column changes fastest
     b (row col) => b (col row)
@@ -51,12 +50,10 @@ stand together: (p1 p2 c)
     (p1 p2 c) => (p1 c p2)
 a token takes P·P pixels of one row of the image, since p1 stands before col: bring the axes into
 the order (B, row, col, p1, p2, C), then merge
-    rearrange(images, pattern, p1=patch_size, p2=patch_size) =>
-        images.movedim(1, 3).reshape(len(images), -1, patch_size * patch_size * images.shape[1])
+    rearrange… => images.movedim(1, 3).reshape(len(images), -1, patch_size**2 * images.shape[1])
 each channel is cut by itself, and its patches follow each other; move C to the end, (B, row, col,
 p1, p2, C), before you merge
-    b (row col) (p1 p2 c) => b (c row col p1 p2) ;;
-        p2=patch_size) => p2=patch_size).reshape(
+    b (row col) (p1 p2 c) => b (c row col p1 p2) ;; p2=patch_size) => p2=patch_size).reshape(
         len(images), -1, patch_size * patch_size * images.shape[1])
 each token takes every second pixel, from all over the image: the patch axes and the grid axes are
 mixed up; (row p1), not (p1 row)
@@ -64,8 +61,7 @@ mixed up; (row p1), not (p1 row)
 the patches still stand in a grid, (B, row, col, P·P·C): merge row and col into one axis
     b (row col) => b row col
 the patches are not flat yet: merge what is inside a patch into one axis, (p1 p2 c)
-    (p1 p2 c) => p1 p2 c
-    (p1 p2 c) => c p1 p2
+    (p1 p2 c) => p1 p2 c ‖ c p1 p2
 the patches are one axis with the batch: keep b alone, and merge (row col)
     b (row col) => (b row col)
 what it gives is (B, P·P·C, n): the patches come second, what is in them last
@@ -90,8 +86,6 @@ it is right for square images only: rows and columns of patches are two numbers,
 count each on its own
     images, pattern => in_grid(images, images.shape[1], images.shape[2] // patch_size, patch_size,
         images.shape[2] // patch_size, patch_size), pattern
-    images, pattern => in_grid(images, images.shape[1], images.shape[3] // patch_size, patch_size,
-        images.shape[3] // patch_size, patch_size), pattern
     p1=patch_size => row=images.shape[2] // patch_size, col=images.shape[2] // patch_size,
         p1=patch_size
     images, pattern => images[..., : images.shape[2]], pattern
@@ -99,12 +93,10 @@ height and width are taken for each other: images is (B, C, H, W), the height be
     images, pattern => images.reshape(*images.shape[:2], images.shape[3], images.shape[2]), pattern
 the patches overlap: after each patch, move on by patch_size pixels, not by one; F.unfold takes
 stride=patch_size
-    rearrange(images, pattern, p1=patch_size, p2=patch_size) => F.unfold(images, patch_size).mT
-    rearrange(images, pattern, p1=patch_size, p2=patch_size) =>
+    rearrange(images, pattern, p1=patch_size, p2=patch_size) => F.unfold(images, patch_size).mT ‖
         rearrange(F.unfold(images, patch_size), "b (c p) n -> b n (p c)", c=images.shape[1])
 the patch size is a fixed number (16?): take patch_size
-    p1=patch_size, p2=patch_size => p1=16, p2=16
-    p1=patch_size, p2=patch_size => p1=2, p2=2
+    p1=patch_size, p2=patch_size => p1=16, p2=16 ‖ p1=2, p2=2
     images, pattern => in_grid(images, images.shape[1], images.shape[2] // 16, 16,
         images.shape[3] // 16, 16), pattern
 """,
@@ -148,21 +140,18 @@ the shape is right, but reshape only puts the brackets elsewhere: the features o
 are mixed; merge the grid with flatten(2), then swap the axes with transpose(1, 2)
     rearrange(x, "b d row col -> b (row col) d") => x.reshape(len(x), -1, x.shape[1])
 the tokens are still a grid: merge its rows and columns into one axis, (B, n, D)
-    b (row col) d => b d row col
-    b (row col) d => b row col d
+    b (row col) d => b d row col ‖ b row col d
 the grid is read column by column: token 1 is the patch below token 0; read it row by row, as
 flatten(2) does
     b (row col) d => b (col row) d
 all features stand in one row for the whole image: keep one row for each patch, (B, n, D)
-    b (row col) d => b (d row col)
-    b (row col) d => b (row col d)
+    b (row col) d => b (d row col) ‖ b (row col d)
 it gives one mean for the whole image: keep one row for each patch, (B, n, D)
     rearrange(x, "b d row col -> b (row col) d") => x.mean(dim=(2, 3))
 the tokens are cut off from `proj`, which could never learn: no detach and no torch.no_grad() here
     self.proj(images) => self.proj(images).detach()
 an activation follows the convolution: leave the ReLU or GELU out, nothing comes after `proj`
-    self.proj(images) => self.proj(images).relu()
-    self.proj(images) => F.gelu(self.proj(images))
+    self.proj(images) => self.proj(images).relu() ‖ F.gelu(self.proj(images))
 the bias of `proj` is left out: call self.proj(images)
     self.proj(images) => F.conv2d(images, self.proj.weight, stride=self.proj.stride)
 the convolution moves on by one pixel, so its windows overlap: give it stride=patch_size
@@ -181,7 +170,6 @@ nn.Conv2d on the images
         x = self.proj(images) => return self.proj(patchify(images, self.side))
 the patch size is a fixed number (16?): take patch_size
     patch_size, stride=patch_size => 16, stride=16
-    patch_size, stride=patch_size => 16, stride=patch_size
     stride=patch_size => stride=16
 the convolution has padding, so its windows begin outside the image: leave padding at 0
     stride=patch_size => stride=patch_size, padding=1
@@ -224,11 +212,9 @@ them the channels
 the templates are turned upside down: PyTorch's convolution does not flip them, so leave their order
     c=channels) => c=channels).flip(2, 3)
 this is still the Linear's weight, (D, P·P·C): give each axis its own place
-    def conv_weight(weight, channels, patch_size):
-        return weight
+    return… => return weight
 it is written for three channels: take `channels`
-    def conv_weight(weight, channels, patch_size):
-        return weight.reshape(-1, patch_size, patch_size, 3).permute(0, 3, 1, 2)
+    return… => return weight.reshape(-1, patch_size, patch_size, 3).permute(0, 3, 1, 2)
 the numbers are divided by P·P; no number changes here, they only move
     c=channels) => c=channels) / patch_size**2
 it changes the tensor that it was given, `weight`: make a new one (x + y, not x += y)
@@ -270,17 +256,13 @@ def finds(what: str, patches: Callable[[], Tensor], bar: int) -> Trial:
             right = f"it must be a tensor of shape {tuple(cases.shape)}, one template a row"
             return Verdict(f"it gives {kind_of(result)}; {right}")
         answers = cases @ result.detach().to(cases.dtype).T  # row j: what patch j answers to each
-        to_its_own = answers.diagonal().clone()
-        to_others = answers.fill_diagonal_(float("-inf")).amax(dim=0)
-        finds_its_own = to_its_own > to_others
-        count = finds_its_own.sum().item()
-        if count >= bar:
+        to_others = answers.clone().fill_diagonal_(float("-inf")).amax(dim=0)
+        missed = (~(answers.diagonal() > to_others)).nonzero().flatten().tolist()
+        if n - len(missed) >= bar:
             return Verdict("enough of them")
-        problem = f"{count} of {n} templates find their own patch; the bar is {bar}"
-        if n > 9:
-            return Verdict(problem)
-        missed = [str(i) for i in range(n) if not finds_its_own[i]]
-        return Verdict(f"{problem}; those that do not: {', '.join(missed)}")
+        which = "" if n > 9 else f"; those that do not: {', '.join(map(str, missed))}"
+        found = f"{n - len(missed)} of {n} templates find their own patch"
+        return Verdict(f"{found}; the bar is {bar}{which}")
 
     return Trial(what, fitting, lambda: [patches()], say)
 
@@ -303,7 +285,6 @@ these find what the patches themselves find, and no more: a patch with large num
 them the largest answer; turn each template towards its own patch, and away from the one that comes
 before it
     range(50) => range(0)
-    made + patches - patches[first] => made - patches + patches[first]
 taking the mean patch away does not help: the patches with large numbers still come first; turn each
 template away from the patch that gives it the largest answer
     return made => return patches - patches.mean(dim=0)

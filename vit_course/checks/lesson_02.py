@@ -1,7 +1,7 @@
 """Build cells and exercises of lesson 02."""
 
 from collections.abc import Callable
-from copy import copy, deepcopy
+from copy import deepcopy
 from functools import cache, partial
 from typing import Any
 
@@ -16,11 +16,6 @@ from vit_steps.vit import ViT, ViTConfig
 from .compare import Parts, Verdict, kind_of
 from .exercise import Exercise
 from .trials import Outside, Trial, decided, module, numbered, untouched
-
-FINE = Verdict("as it should")
-
-
-# The build cell: TokenEmbedding ------------------------------------------------------------------
 
 
 def begun(answer: Callable) -> Any:
@@ -39,7 +34,7 @@ def starting_numbers(parameters: Any) -> Any:
     right = begun(TokenEmbedding.reference)
     comparable = [p for name, p in parameters.items() if name in right]
     if all(torch.equal(p, q) for p, q in zip(comparable, right.values(), strict=False)):
-        return FINE
+        return Verdict("as it should")
     if any(p.std() > 0.5 for p in comparable):
         return Verdict("they start too large")
     zeros = any((p == 0).all() for p in comparable)
@@ -99,16 +94,13 @@ cls is not there once for each image: torch.cat does not broadcast, so expand cl
 torch.cat joined along the batch, its default; the axis of the tokens is dim=1
     dim=1 => dim=0
 torch.cat joined along the width; the axis of the tokens is dim=1
-    dim=1 => dim=2
-    dim=1 => dim=2 ;; expand(patches.shape[0], -1, -1) => expand_as(patches)
-    dim=1 => dim=2 ;; expand(patches.shape[0], -1, -1) => expand(-1, patches.shape[1], -1)
+    dim=1 => dim=2 ‖ dim=2 ;; expand… => expand_as(patches)
 cls became one token for each patch; expand the batch axis alone, to (B, 1, D)
     expand(patches.shape[0], -1, -1) => expand_as(patches)
 the token in front is zero: use self.cls_token, make no new one
     cls, patches => torch.zeros_like(cls), patches
 the token in front is drawn anew in each call: use self.cls_token, make no new one
-    cls, patches => torch.randn_like(cls), patches
-    cls, patches => torch.randn_like(cls) * 0.02, patches
+    cls, patches => torch.randn_like(cls), patches ‖ torch.randn_like(cls) * 0.02, patches
 the numbers are right, but no gradient reaches cls_token, so it would never learn; use it as it is,
 without .detach() or .data
     self.cls_token.expand => self.cls_token.detach().expand
@@ -124,9 +116,8 @@ only the cls token is returned: give all tokens, (B, N, D)
     cls, patches => cls, patches.add_(1)
 pos_embed has a row for each patch and no row for cls: there are num_patches + 1 positions, as
 `__init__` was given
-    num_patches + 1 => num_patches
-    num_patches + 1 => num_patches ;; cls, patches => cls, patches + self.pos_embed ;;
-        return x + self.pos_embed => return x
+    num_patches + 1 => num_patches ‖ num_patches ;; + self.pos_embed => ;;
+        cls, patches => cls, patches + self.pos_embed
 the parameters start too large (std 1?): they would drown the patches
 (section 4); leave `__init__` as it is given
     (self.pos_embed, std=0.2) => (self.pos_embed)
@@ -141,8 +132,6 @@ every token got position 0, that of cls; add all of pos_embed
 """,
 )
 
-
-# The experiment's control: without_place ---------------------------------------------------------
 
 POSITIONS = "tokens.pos_embed"
 
@@ -159,7 +148,8 @@ def place_removed(answer: Callable) -> Any:
         return Verdict(f"it gives {kind_of(changed)}; give the changed model itself")
     now = dict(changed.named_parameters())
     unchanged = all(torch.equal(p, before[name]) for name, p in model.named_parameters())
-    others = [n for n, p in before.items() if n != POSITIONS and not same(now.get(n), p)]
+    same = [n for n, p in before.items() if n in now and torch.equal(now[n], p)]
+    others = [n for n in before if n not in (POSITIONS, *same)]
     return Parts(
         now[POSITIONS],
         Verdict("" if unchanged else "the model that came in has changed too"),
@@ -167,13 +157,8 @@ def place_removed(answer: Callable) -> Any:
     )
 
 
-def same(a: Tensor | None, b: Tensor) -> bool:
-    """Tell whether there is a tensor, and it is equal to the other."""
-    return a is not None and torch.equal(a, b)
-
-
 without_place = Exercise(
-    uses={"deepcopy": deepcopy, "copy": copy},
+    uses={"deepcopy": deepcopy},
     answer="""
 def without_place(model):
     changed = deepcopy(model)
@@ -191,7 +176,6 @@ def without_place(model):
     wrong="""
 the model that came in has changed too: `deepcopy(model)` makes a copy with numbers of its own
     deepcopy(model) => model
-    deepcopy(model) => copy(model)
 cls's position went into the mean: take it over the patches' rows alone, positions[:, 1:]
     positions[:, 1:].mean => positions.mean
 cls lost its own position: write into the patches' rows alone, positions[:, 1:] = …
@@ -213,21 +197,15 @@ the positions are added up, and not divided by their number: .mean, not .sum
 every patch got the position of place 0; it is blind to place too, but it is not the mean
     .mean(dim=1, keepdim=True) => [:, :1]
 the positions of the patches were only moved, so each patch still says a place; give all the mean
-    .mean(dim=1, keepdim=True) => .flip(1)
-    .mean(dim=1, keepdim=True) => .roll(1, 1)
+    .mean(dim=1, keepdim=True) => .flip(1) ‖ .roll(1, 1)
 nothing has changed in what you return: return the copy; write into its positions, since `positions
 = …` only gives a name to a new tensor; and take the mean over dim=1 (dim=0 has one entry)
-    positions[:, 1:] = positions[:, 1:].mean => positions = positions[:, 1:].mean
-    dim=1 => dim=0
     return changed => return model
 cls's row is gone: the positions stay (1, N, D), and row 0 stays as it was
-    return changed =>
-        changed.tokens.pos_embed = nn.Parameter(positions[:, 1:], False) ⏎ return changed
+    return… => changed.tokens.pos_embed = nn.Parameter(positions[:, 1:], False) ⏎ return changed
 """,
 )
 
-
-# Exercise 1: a better blind reader ----------------------------------------------------------------
 
 BAR = 0.5
 
@@ -239,7 +217,7 @@ def canvases() -> tuple[ViT, Any, Any]:
     return reader, scattered(200, seed=7), scattered(1000, seed=3, held_out=True)
 
 
-def reader_and_canvases() -> tuple[ViT, Tensor, Tensor]:
+def to_choose_by() -> tuple[ViT, Tensor, Tensor]:
     """Give copies of the reader, and of images and labels to choose by."""
     reader, data, _ = canvases()
     return deepcopy(reader), data.images.clone(), data.labels.clone()
@@ -287,30 +265,19 @@ def shared_position(model, images, labels):
     "middle of the canvas; the mean of the middle four passes too. The place is chosen on other "
     "canvases than it is measured on, so that the choice does not flatter it.",
     trials=[
-        Trial(
-            "1,000 canvases that the reader has not seen",
-            chosen,
-            reader_and_canvases,
-            read_with_one,
-        )
+        Trial("1,000 canvases that the reader has not seen", chosen, to_choose_by, read_with_one)
     ],
     wrong="""
 this is a mean of all places, as in `without_place`, and 42% are read; which vectors else are at
 hand?
-    def shared_position(model, images, labels):
-        return model.tokens.pos_embed[0, 1:].mean(dim=0)
-    def shared_position(model, images, labels):
-        return model.tokens.pos_embed[0].mean(dim=0)
+    return… => return model.tokens.pos_embed[0].mean(dim=0)
 a vector of zeros: fewer are read than with the mean
-    def shared_position(model, images, labels):
-        return torch.zeros(64)
+    return… => return torch.zeros(64)
 this is cls's own position, which no patch ever had; the patches' are in the rows below it
-    def shared_position(model, images, labels):
-        return model.tokens.pos_embed[0, 0]
+    return… => return model.tokens.pos_embed[0, 0]
 this is the position of place 0, a corner, with which fewest are read; try every place, and keep the
 best
     if right > most: => if most < 0:
-    best, most = None, -1 => best, most = None, 10**6 ;; right > most => right < most
 this is the position of the last place, whatever was read with it: keep the best
     if right > most: => if True:
 the model that came in has changed: try vectors on a copy, deepcopy(model)
@@ -323,17 +290,9 @@ this says how many were read, or which place it was; give the vector itself, (D,
 )
 
 
-# Exercise 2: does it know where its patches stand? -----------------------------------------------
-
-PATCH_SIZE = 4
-SIZE = (16, 24)  # 4×6 patches, so that a square cannot hide swapped sides
+PATCH_SIZE, SIZE = 4, (16, 24)  # 4×6 patches, so that a square cannot hide swapped sides
 
 Read = Callable[[Tensor], Tensor]
-
-
-def mean_of_pixels(_: Tensor) -> Read:
-    """Make a model that gives the mean of all pixels."""
-    return lambda images: images.mean(dim=(2, 3))
 
 
 def changing_by(change: float, how_many: int, image: Tensor) -> Read:
@@ -363,12 +322,6 @@ def small_vit(set_positions: Callable[[Tensor], Tensor], _: Tensor) -> Read:
     return read
 
 
-def two_alike(positions: Tensor) -> Tensor:
-    """Make positions that differ, but for those of the first two patches."""
-    positions[:, 2] = positions[:, 1]
-    return positions
-
-
 def judged(what: str, make: Callable[[Tensor], Read], expected: bool) -> Trial:
     """Make a trial of the learner's test on one model."""
     notices = "your test says True (blind), though this model notices the shuffle"
@@ -384,6 +337,9 @@ def judged(what: str, make: Callable[[Tensor], Read], expected: bool) -> Trial:
     return Trial(what, untouched, inputs, say)
 
 
+TWO_ALIKE = partial(small_vit, lambda positions: positions[:, [0, 1, 1, *range(3, 25)]])
+ONE = "a model of whose 24 numbers one"
+
 is_order_blind = Exercise(
     uses={"unpatchify": unpatchify},
     answer="""
@@ -396,80 +352,49 @@ def is_order_blind(read, image, patch_size):
     why="With a dozen patches or more, a random order moves nearly all of them. `torch.allclose` "
     "allows rtol · |b| + atol; with rtol=0 the bound is 1e-5 for every number.",
     trials=[
-        judged("a model that gives the mean of all pixels", mean_of_pixels, True),
+        judged(
+            "a model that gives the mean of all pixels", lambda _: lambda x: x.mean((2, 3)), True
+        ),
         judged("a ViT whose positions are all zero", partial(small_vit, torch.zeros_like), True),
         judged("a model whose numbers change by 0.000008", partial(changing_by, 8e-6, 24), True),
         judged("a ViT with positions", partial(small_vit, torch.clone), False),
-        judged("a ViT with positions, two of them equal", partial(small_vit, two_alike), False),
-        judged(
-            "a model of whose 24 numbers one grows by 0.000013",
-            partial(changing_by, 1.3e-5, 1),
-            False,
-        ),
-        judged(
-            "a model of whose 24 numbers one shrinks by 0.000013",
-            partial(changing_by, -1.3e-5, 1),
-            False,
-        ),
+        judged("a ViT with positions, two of them equal", TWO_ALIKE, False),
+        judged(f"{ONE} grows by 0.000013", partial(changing_by, 1.3e-5, 1), False),
+        judged(f"{ONE} shrinks by 0.000013", partial(changing_by, -1.3e-5, 1), False),
     ],
     wrong="""
 upside down: True means that the model does not notice the shuffle
-    torch.allclose(read(image), read(mosaic), rtol=0, atol=1e-5) =>
-        bool((read(image) - read(mosaic)).abs().max() > 1e-5)
+    torch.allclose… => bool((read(image) - read(mosaic)).abs().max() > 1e-5)
 it says False whatever the model: compare what `read` gives for the two images, not the images
     torch.allclose(read(image), read(mosaic), rtol=0, atol=1e-5) => torch.allclose(image, mosaic)
 it says True whatever the model: does the shuffled image reach `read`, and is each number compared
 (not the shapes, not the mean)?
-    torch.allclose(read(image), read(mosaic), rtol=0, atol=1e-5) =>
-        read(image).shape == read(mosaic).shape
+    torch.allclose… => read(image).shape == read(mosaic).shape
 the pixels inside the patches move too; move whole patches (patchify, another order, unpatchify)
-    def is_order_blind(read, image, patch_size):
-        mosaic = image.flatten(2)[:, :, torch.randperm(image[0, 0].numel())].view_as(image)
-        return torch.allclose(read(image), read(mosaic), rtol=0, atol=1e-5)
+    unpatchify… => image.flatten(2)[:, :, torch.randperm(image[0, 0].numel())].view_as(image)
 single numbers move, from colour to colour too; move whole patches (patchify, another order,
 unpatchify)
-    def is_order_blind(read, image, patch_size):
-        mosaic = image.flatten()[torch.randperm(image.numel())].view_as(image)
-        return torch.allclose(read(image), read(mosaic), rtol=0, atol=1e-5)
+    unpatchify… => image.flatten()[torch.randperm(image.numel())].view_as(image)
 it asks for equal numbers to the last bit; another order of adding rounds differently, so allow 1e-5
 (torch.allclose)
-    torch.allclose(read(image), read(mosaic), rtol=0, atol=1e-5) =>
-        torch.equal(read(image), read(mosaic))
+    torch.allclose… => torch.equal(read(image), read(mosaic))
 it allows too little: each number may be up to 1e-5 apart, and by itself torch.allclose allows 1e-8
 where numbers are near 0; say rtol=0, atol=1e-5
-    torch.allclose(read(image), read(mosaic), rtol=0, atol=1e-5) =>
-        torch.allclose(read(image), read(mosaic))
-    torch.allclose(read(image), read(mosaic), rtol=0, atol=1e-5) =>
-        torch.allclose(read(image), read(mosaic), rtol=0, atol=5e-6)
-    torch.allclose(read(image), read(mosaic), rtol=0, atol=1e-5) =>
-        bool((read(image) - read(mosaic)).norm() < 1e-5)
+    , rtol=0, atol=1e-5 =>
 it allows too much: 1e-5 is what rounding needs, and no number may differ by more; a mean hides one
 that changes among many
-    torch.allclose(read(image), read(mosaic), rtol=0, atol=1e-5) =>
-        torch.allclose(read(image), read(mosaic), rtol=0, atol=0.1)
-    torch.allclose(read(image), read(mosaic), rtol=0, atol=1e-5) =>
-        bool((read(image) - read(mosaic)).abs().mean() < 1e-5)
+    atol=1e-5 => atol=0.1
+    torch.allclose… => bool((read(image) - read(mosaic)).abs().mean() < 1e-5)
 it looks at differences with their sign, so a number that changes the other way passes: take .abs()
-    torch.allclose(read(image), read(mosaic), rtol=0, atol=1e-5) =>
-        bool((read(image) - read(mosaic)).max() < 1e-5)
-    torch.allclose(read(image), read(mosaic), rtol=0, atol=1e-5) =>
+    torch.allclose… => bool((read(image) - read(mosaic)).max() < 1e-5) ‖
         bool((read(mosaic) - read(image)).max() < 1e-5)
 it gives a True or False for each number; give one for all of them (.all())
-    torch.allclose(read(image), read(mosaic), rtol=0, atol=1e-5) =>
-        torch.isclose(read(image), read(mosaic), rtol=0, atol=1e-5)
+    torch.allclose… => torch.isclose(read(image), read(mosaic), rtol=0, atol=1e-5)
 it moves too few patches (the first two alone?), and misses a model that tells others apart; shuffle
 all of them
-    def is_order_blind(read, image, patch_size):
-        patches = patchify(image, patch_size)
-        order = [1, 0, *range(2, patches.shape[1])]
-        mosaic = unpatchify(patches[:, order], patch_size, tuple(image.shape[2:]))
-        return torch.allclose(read(image), read(mosaic), rtol=0, atol=1e-5)
+    torch.randperm… => [1, 0, *range(2, patches.shape[1])]
 height and width are swapped: unpatchify wants (height, width), which are image.shape[2] and
 image.shape[3]
-    def is_order_blind(read, image, patch_size):
-        patches = patchify(image, patch_size)
-        sides = image.shape[3], image.shape[2]
-        mosaic = unpatchify(patches[:, torch.randperm(patches.shape[1])], patch_size, sides)
-        return torch.allclose(read(image), read(mosaic), rtol=0, atol=1e-5)
+    tuple(image.shape[2:]) => (image.shape[3], image.shape[2])
 """,
 )

@@ -2,16 +2,11 @@
 
 from typing import Any
 
-from einops import rearrange
 from torch import Tensor
 
-from vit_steps.heads import split_heads as right_split
-
 from .compare import Verdict
-from .exercise import Exercise
+from .exercise import Exercise, refusals
 from .trials import Trial, asked, call, learns, numbered, trust, untouched
-
-# Build cells -------------------------------------------------------------------------------------
 
 split_heads = Exercise(
     answer="""
@@ -26,13 +21,10 @@ def split_heads(x, num_heads):  # x: (B, N, D)
     wrong="""
 the shape is right and the numbers are not: view and reshape read the memory straight on and mix
 the tokens; cut the width first, (B, N, h, d), then bring the heads forward
-    rearrange(x, "b n (h d) -> b h n d", h=num_heads) =>
-        x.reshape(len(x), num_heads, x.shape[1], -1)
-    rearrange(x, "b n (h d) -> b h n d", h=num_heads) =>
+    rearrange… => x.reshape(len(x), num_heads, x.shape[1], -1) ‖
         x.mT.reshape(len(x), num_heads, x.shape[1], -1)
 the width is cut; now bring the heads forward, before the tokens: (B, h, N, d)
-    b h n d => b n h d
-    b h n d => b n d h
+    b h n d => b n h d ‖ b n d h
 each head gets every h-th column; it should get d columns that stand side by side: in the pattern
 (h d), h stands first
     (h d) => (d h)
@@ -45,8 +37,7 @@ dim=1
 the heads are joined with the batch; they need an axis of their own: (B, h, N, d)
     b h n d => (b h) n d
 the number of heads is a fixed number: use num_heads
-    h=num_heads => h=2
-    h=num_heads => h=3
+    h=num_heads => h=2 ‖ h=3
 it cuts the row of tokens; cut the last axis, the width: every head sees every token
     b n (h d) => b (h n) d
 tokens come before the columns: (B, h, N, d)
@@ -144,16 +135,10 @@ each head gets every h-th column; it should get d columns that stand side by sid
 these are queries, keys and values, but not yet cut into heads: each is (B, h, N, d)
     rearrange(qkv, "b n (qkv h d) -> qkv b h n d", qkv=3, h=num_heads) => qkv.chunk(3, dim=-1)
 queries first, then keys, then values, as the width has them: (qkv h d)
-    return q, k, v => return k, q, v
-    return q, k, v => return v, k, q
-    return q, k, v => return q, v, k
-    return q, k, v => return k, v, q
-    return q, k, v => return v, q, k
+    return… => return k, q, v ‖ return v, k, q ‖ return q, v, k ‖ return k, v, q ‖ return v, q, k
 the shape is right and the numbers are not: view and reshape read the memory straight on and mix
 the tokens; cut the width first, (B, N, h, d), then bring the heads forward
-    rearrange(qkv, "b n (qkv h d) -> qkv b h n d", qkv=3, h=num_heads) =>
-        qkv.reshape(3, len(qkv), num_heads, qkv.shape[1], -1)
-    rearrange(qkv, "b n (qkv h d) -> qkv b h n d", qkv=3, h=num_heads) =>
+    rearrange… => qkv.reshape(3, len(qkv), num_heads, qkv.shape[1], -1) ‖
         (p.reshape(len(p), num_heads, p.shape[1], -1) for p in qkv.chunk(3, dim=-1))
 the width is cut; now bring the heads forward, before the tokens: (B, h, N, d)
     qkv b h n d => qkv b n h d
@@ -165,22 +150,17 @@ these are three times the queries
 the values are the keys again: they start at column 2 · D
     return q, k, v => return q, k, k
 it cuts the row of tokens; cut the last axis, the width: every head sees every token
-    rearrange(qkv, "b n (qkv h d) -> qkv b h n d", qkv=3, h=num_heads) =>
-        (split_heads(p, num_heads) for p in qkv.chunk(3, dim=1))
+    rearrange… => (split_heads(p, num_heads) for p in qkv.chunk(3, dim=1))
 give three tensors, q, k and v: this is the first alone
     return q, k, v => return q
 the sizes are fixed numbers; take them from the tensor that comes and from num_heads
-    h=num_heads => h=2
-    h=num_heads => h=4
+    h=num_heads => h=2 ‖ h=4
 no gradient passes: keep to tensors, without detach, tolist or numpy
     return q, k, v => return q.detach(), k.detach(), v.detach()
 """,
     why="Three axes lie in the width, and the role comes first, so the result can be taken apart. "
     "In two steps: `qkv.chunk(3, dim=-1)` gives the thirds, and `split_heads` cuts each.",
 )
-
-
-# Exercises ---------------------------------------------------------------------------------------
 
 
 def rows_trial(what: str, *sizes: Any) -> Trial:
@@ -226,11 +206,7 @@ the queries come first, at row 0: count the roles from 0
 the keys come second: they start after the embed_dim rows of the queries, at row embed_dim
     "qkv".index(role) => ("qkv".index(role) > 0) * 2
 the roles stand in another order: queries first, then keys, then values
-    "qkv" => "qvk"
-    "qkv" => "kqv"
-    "qkv" => "kvq"
-    "qkv" => "vqk"
-    "qkv" => "vkq"
+    "qkv" => "qvk" ‖ "kqv" ‖ "kvq" ‖ "vqk" ‖ "vkq"
 rows are counted from 0: this is a row too far down
     return start, start + d => return start + 1, start + 1 + d
 these are the rows of all heads of the role; take the rows of one head
@@ -251,20 +227,27 @@ give a tuple (start, stop), not each row
 )
 
 
-def by_view(x: Tensor, num_heads: int) -> Tensor:
-    """Split by a view alone, which mixes the tokens."""
-    return x.reshape(len(x), num_heads, x.shape[1], x.shape[2] // num_heads)
-
-
-def turned_then_cut(x: Tensor, num_heads: int) -> Tensor:
-    """Split by a transpose of tokens and columns, which mixes both."""
-    return x.mT.reshape(len(x), num_heads, x.shape[1], x.shape[2] // num_heads)
-
-
-def always_two(x: Tensor, num_heads: int) -> Tensor:
-    """Split into two heads, or one where the width is odd: wrong for three heads or more."""
-    return right_split(x, 1 if x.shape[-1] % 2 else 2)
-
+WRONG_SPLITS = """
+a split by view(B, h, N, d): row 1 of its head 0 is not from token 1, but the second part of token 0
+    rearrange… => x.reshape(len(x), num_heads, x.shape[1], -1)
+a split by transpose(1, 2), then reshape(B, h, N, d): row 0 of its head 0 holds one column of
+several tokens
+    rearrange… => x.mT.reshape(len(x), num_heads, x.shape[1], -1)
+a split whose heads take every h-th column: its head 0 has columns 0, h, 2h, … instead of the first
+d
+    (h d) => (d h)
+a split that gives the first d columns to every head: its head 1 has head 0's numbers; compare every
+head
+    h=num_heads) => h=num_heads)[:, :1].expand(-1, num_heads, -1, -1)
+a split that makes two heads, whatever is asked for: ask it for three heads or more, and look how
+many come
+    h=num_heads => h=1 if x.shape[-1] % 2 else 2
+a split that makes a head of every column, whatever is asked for: merged again it gives x, but it
+does not give h heads
+    h=num_heads => d=1
+a split with its heads in reverse: its head 0 has the last columns
+    h=num_heads) => h=num_heads).flip(1)
+"""
 
 trust_split = Exercise(
     answer="""
@@ -284,48 +267,7 @@ def trust_split(split):
             lambda x, h: x.unflatten(-1, (h, -1)).transpose(1, 2),
             True,
         ),
-        trust(
-            "a split by view(B, h, N, d)",
-            by_view,
-            False,
-            "row 1 of its head 0 is not from token 1, but the second part of token 0",
-        ),
-        trust(
-            "a split by transpose(1, 2), then reshape(B, h, N, d)",
-            turned_then_cut,
-            False,
-            "row 0 of its head 0 holds one column of several tokens",
-        ),
-        trust(
-            "a split whose heads take every h-th column",
-            lambda x, h: rearrange(x, "b n (d h) -> b h n d", h=h),
-            False,
-            "its head 0 has columns 0, h, 2h, … instead of the first d",
-        ),
-        trust(
-            "a split that gives the first d columns to every head",
-            lambda x, h: right_split(x, h)[:, :1].expand(-1, h, -1, -1),
-            False,
-            "its head 1 has head 0's numbers; compare every head",
-        ),
-        trust(
-            "a split that makes two heads, whatever is asked for",
-            always_two,
-            False,
-            "ask it for three heads or more, and look how many come",
-        ),
-        trust(
-            "a split that makes a head of every column, whatever is asked for",
-            lambda x, h: right_split(x, x.shape[-1]),
-            False,
-            "merged again it gives x, but it does not give h heads",
-        ),
-        trust(
-            "a split with its heads in reverse",
-            lambda x, h: right_split(x, h).flip(1),
-            False,
-            "its head 0 has the last columns",
-        ),
+        *refusals(split_heads.with_edit, WRONG_SPLITS),
     ],
     wrong="""
 it trusts everything, view(B, h, N, d) too
@@ -337,22 +279,17 @@ it is the wrong way round: True means that the split is right
 it looks at the shape only, or at numbers that are all alike; view(B, h, N, d) has the right shape
 and other numbers: give it a tensor of different ones and compare
     torch.equal(heads, torch.stack(slices, dim=1)) => heads.shape == (2, num_heads, 5, d)
-    torch.randn(2, 5, 12) => torch.ones(2, 5, 12)
 it asks only whether all numbers are still there; they are, in the wrong places, after
 view(B, h, N, d): look at where each stands
-    torch.equal(heads, torch.stack(slices, dim=1)) =>
-        torch.equal(heads.flatten().sort().values, x.flatten().sort().values)
-    torch.equal(heads, torch.stack(slices, dim=1)) =>
+    torch.equal… => torch.equal(heads.flatten().sort().values, x.flatten().sort().values) ‖
         heads.shape == (2, num_heads, 5, d) and heads.sum().isclose(x.sum(), rtol=1e-4).item()
 it trusts view(B, h, N, d) and not the right split: a plain reshape back undoes its own damage;
 compare each head with its columns of x
     torch.equal(heads, torch.stack(slices, dim=1)) => torch.equal(heads.reshape(2, 5, 12), x)
 it sees that tokens are not mixed, but not which columns each head has: it trusts a split whose
 heads take every h-th column; compare with slices of x
-    def trust_split(split):
-        x, other = torch.rand(2, 5, 12), torch.rand(2, 5, 12)
-        other[:, :4] = x[:, :4]
-        moved = (split(x, 3) != split(other, 3)).any(dim=-1)
+    right = True => other = x.clone() ⏎ other[:, 4] = torch.randn(2, 12) ⏎
+        moved = (split(x, 3) != split(other, 3)).any(dim=-1) ⏎
         return moved.shape == (2, 3, 5) and bool(moved[..., 4].all()) and int(moved.sum()) == 6
 it tries a single token, and there view(B, h, N, d) is right by luck; take several
     torch.randn(2, 5, 12) => torch.randn(2, 1, 12)
@@ -363,16 +300,12 @@ how many heads come
     (3, 4) => (2,)
 it merges the heads again and compares with x: such a round trip undoes its own damage, and trusts
 heads of any number; compare head i with slice i of x
-    torch.equal(heads, torch.stack(slices, dim=1)) =>
-        torch.equal(heads.transpose(1, 2).reshape(2, 5, 12), x)
-    (3, 4) => (2,) ;; torch.equal(heads, torch.stack(slices, dim=1)) =>
-        torch.equal(heads.transpose(1, 2).reshape(2, 5, 12), x)
+    torch.equal… => torch.equal(heads.transpose(1, 2).reshape(2, 5, 12), x)
 it tries heads of a single column, and there (h d) and (d h) are the same; take wider heads
     (2, 5, 12) => (2, 5, 3) ;; (3, 4) => (3,) ;; d = 12 => d = 3
 it looks whether each slice of x is somewhere among the heads, and so trusts heads in reverse;
 compare head i with slice i
-    torch.equal(heads, torch.stack(slices, dim=1)) =>
-        all(any(torch.equal(s, head) for head in heads.unbind(1)) for s in slices)
+    torch.equal… => all(any(torch.equal(s, head) for head in heads.unbind(1)) for s in slices)
 it looks at the first and the last column only, and so trusts heads of every h-th column, which has
 these two right; compare all columns
     torch.equal(heads, torch.stack(slices, dim=1)) =>

@@ -10,8 +10,6 @@ from .compare import Verdict
 from .exercise import Exercise
 from .trials import Outside, Trial, asked, call, drawn, learns, module
 
-# Build cells -------------------------------------------------------------------------------------
-
 
 def sights(*shape: int) -> Tensor:
     """Make a mask, the same each time: half is hidden, and each query sees itself or key 0."""
@@ -65,14 +63,12 @@ the scale counts the images, √B; it is the width of a head that makes scores l
 d = q.shape[-1]
     q.shape[-1] => q.shape[0]
 the scores are divided by half of d: `d * 0.5` and `d ** 1/2` halve d; the root is `d ** 0.5`
-    d**0.5 => (d * 0.5)
-    d**0.5 => (d // 2)
+    d**0.5 => (d * 0.5) ‖ (d // 2)
 the scores are divided by 2 · d: `/ d ** 1/2` and `/ d * 0.5` divide by d, then by 2; the root is
 `d ** 0.5`
     d**0.5 => (2 * d)
 the root is made a whole number; leave it as it is, d ** 0.5
     d**0.5 => int(d**0.5)
-    d**0.5 => round(d**0.5)
 torch.sqrt takes a tensor; the root of a plain number is d ** 0.5
     d**0.5 => torch.sqrt(d)
 the scale is 8 whatever comes: that is √64 of ViT-B/16; read the width off q
@@ -110,18 +106,13 @@ the scores stand the wrong way: a row is a query and a column a key, so q comes 
 a matrix product does not fit; for the scores swap the last two axes of k, k.mT, and let the weights
 (B, h, N, N) mix v as it is
     k.mT => k
-    weights @ v => weights @ v.mT
 swap the last two axes of k and no others, k.mT (k.T turns all four)
     k.mT => k.T
-    k.mT => k.transpose(1, 2)
-    k.mT => k.transpose(1, 3)
 the scores compare queries with values; a query meets the keys: q @ k.mT
     q @ k.mT => q @ v.mT
 q * k multiplies number by number; each query meets every key in a matrix product, q @ k.mT
-    q @ k.mT => q * k
-    q @ k.mT => q * k ;; weights @ v => weights * v
-    q @ k.mT => q * k ;; weights @ v => weights * v ;;
-        scores = scores.masked_fill(~mask, float("-inf")) => pass
+    q @ k.mT => q * k ‖ q * k ;; weights @ v => weights * v ‖
+        q * k ;; weights @ v => weights * v ;; scores = scores… => pass
 the mask comes after the softmax, so the rest of a row no longer sums to 1; fill the scores with
 float('-inf') before it
     scores = scores.masked_fill => scores.masked_fill ;;
@@ -140,8 +131,7 @@ it uses the mask where there is none; first ask `if mask is not None`
 there is no `mask_fill`; it is called `masked_fill`
     scores.masked_fill => scores.mask_fill
 indexing does not broadcast a mask as + does; `masked_fill` does
-    scores = scores.masked_fill(~mask, float("-inf")) => scores[~mask] = float("-inf")
-    scores = scores.masked_fill(~mask, float("-inf")) => scores[:, :, ~mask] = float("-inf")
+    scores = scores… => scores[~mask] = float("-inf") ‖ scores[:, :, ~mask] = float("-inf")
 the mask is the wrong way round: True means that a query may look, so fill the scores where it is
 False, ~mask
     ~mask => mask
@@ -150,8 +140,7 @@ to that is 0
     float("-inf") => 0.0
 a hidden score becomes a number that other scores may come close to, so its key may still get
 weight; fill with float('-inf'), since e to that is 0
-    float("-inf") => -1.0
-    float("-inf") => -100.0
+    float("-inf") => -1.0 ‖ -100.0
 the fill is +inf, which gives NaN; a hidden key needs a score of float('-inf')
     float("-inf") => float("inf")
 the mask is added to the scores, so True adds 1 and False nothing; fill with float('-inf') where it
@@ -244,9 +233,8 @@ the mask does not arrive: hand it on to scaled_dot_product_attention
 without return_attention=True the tokens do not attend: mix the values always, and choose only what
 to return
     y = self => mixed = mixed if return_attention else v ⏎ y = self
-    y = self => mixed = mixed if return_attention else torch.zeros_like(v) ⏎ y = self
-    y = self => mixed = mixed if return_attention else 0 * v + v.mean(dim=2, keepdim=True) ⏎
-        y = self
+    y = self => mixed = mixed if return_attention else torch.zeros_like(v) ⏎ y = self ‖
+        mixed = mixed if return_attention else 0 * v + v.mean(dim=2, keepdim=True) ⏎ y = self
     merge_heads(mixed) => merge_heads(mixed) if return_attention else x
     if return_attention: => if not return_attention: ⏎     return x ⏎ if return_attention:
 with return_attention=True the weights are wanted too: return (y, weights) then
@@ -262,24 +250,15 @@ with return_attention=True the tokens come first: (y, weights)
 the weights are averaged over the heads; give those of each head, (B, h, N, N)
     return y, weights => return y, weights.mean(dim=1)
 the width is not cut into heads: split_qkv(self.qkv(x), self.num_heads) does both cuts
-    split_qkv(self.qkv(x), self.num_heads) => self.qkv(x).chunk(3, dim=-1) ;;
-        merge_heads(mixed) => mixed
+    split_qkv… => self.qkv(x).chunk(3, dim=-1) ;; merge_heads(mixed) => mixed
 the width is read in the order (h qkv d); split_qkv reads it as (qkv h d)
-    split_qkv( => rearrange( ;;
-        self.num_heads) => "b n (h qkv d) -> qkv b h n d", qkv=3, h=self.num_heads)
+    split_qkv… => rearrange(self.qkv(x), "b n (h qkv d) -> qkv b h n d", qkv=3, h=self.num_heads)
 the width is read in the order (h d qkv); split_qkv reads it as (qkv h d)
-    split_qkv( => rearrange( ;;
-        self.num_heads) => "b n (h d qkv) -> qkv b h n d", qkv=3, h=self.num_heads)
+    split_qkv… => rearrange(self.qkv(x), "b n (h d qkv) -> qkv b h n d", qkv=3, h=self.num_heads)
 split_qkv gives q, k, v; take them, and hand them on, in this order
-    q, k, v = => k, q, v =
-    q, k, v = => v, k, q =
-    q, k, v = => q, v, k =
-    q, k, v = => v, q, k =
-    q, k, v = => k, v, q =
+    q, k, v = => k, q, v = ‖ v, k, q = ‖ q, v, k = ‖ v, q, k = ‖ k, v, q =
 it cuts into a fixed number of heads, whatever it was made with; take self.num_heads
-    self.num_heads) => 12)
-    self.num_heads) => 3)
-    self.num_heads) => 2)
+    self.num_heads) => 12) ‖ 3) ‖ 2)
 x is added to the result; that comes in lesson 05, in the block around this layer
     y = self.proj => y = x + self.proj
 `qkv` is never used: queries, keys and values are what it makes of x
@@ -298,8 +277,6 @@ and leave them as nn.Linear fills them
     "alone can a head write into the other heads' places.",
 )
 
-
-# Exercises ---------------------------------------------------------------------------------------
 
 effective_keys = Exercise(
     answer="""
@@ -408,18 +385,14 @@ it calls a wrong scale right: row sums are 1 at any scale; compare the weights w
     return "wrong scale" => return "right"
 it looks at row sums alone: compare the weights with softmax(qk / √d) on random q and k, without a
 mask and with one
-    def find_fault(attend):
-        weights = attend(*torch.randn(3, 2, 4, 5, 8))[1]
-        whole = torch.allclose(weights.sum(dim=-1), torch.ones(2, 4, 5), atol=1e-4)
+    right = scaled… => whole = torch.allclose(weights.sum(dim=-1), ones, atol=1e-4) ⏎
         return "right" if whole else "scaled after softmax"
 zeros and ones give the same weights at any scale and along both axes: try random q and k
     torch.randn( => torch.zeros(
-    torch.randn( => torch.ones(
 it does not see a wrong mask: try each function with a mask too, one that hides some keys
     torch.allclose(masked, expected, atol=1e-5) => True
 the mask is read the wrong way round: True means that a query may look
-    expected = scaled_dot_product_attention(q, k, v, mask) =>
-        expected = scaled_dot_product_attention(q, k, v, ~mask)
+    expected =… => expected = scaled_dot_product_attention(q, k, v, ~mask)[1]
 it misses a mask on the weights: see also whether the row still sums to 1, or compare with right
 masked weights
     torch.allclose(masked, expected, atol=1e-5) => (masked * ~mask).abs().max() < 1e-5
@@ -431,8 +404,7 @@ with a mask it asks only whether the weights change; they do under a wrong mask 
 right masked weights
     torch.allclose(masked, expected, atol=1e-5) => not torch.allclose(masked, weights, atol=1e-5)
 your mask hides nothing: take one in which each query sees some keys and not others
-    torch.rand(5, 5) < 0.5 => torch.ones(5, 5, dtype=torch.bool) ;; mask[:, 1] = True, False =>
-        mask[:, 1] = True, True
+    torch.rand(5… => torch.ones(5, 5, dtype=torch.bool) ;; mask[:, 1… => mask[:, 1] = True, True
 it does not see √D: with one head, D = d; try q, k, v with several heads
     2, 4, 5, 8) => 2, 1, 5, 8)
 heads of width 1 hide a wrong scale, since √d, d and no scale are all 1 there: take wider heads
@@ -442,22 +414,16 @@ than 1
     2, 4, 5, 8) => 2, 1, 5, 1)
 it knows one wrong scale and lets the others pass: whatever is not √d is wrong, so compare with the
 right weights
-    return "wrong scale" => return "right" if not torch.allclose(
-        weights, (q @ k.mT / 32**0.5).softmax(dim=-1), atol=1e-5) else "wrong scale"
-    return "wrong scale" => return "right" if not torch.allclose(
-        weights, (q @ k.mT).softmax(dim=-1), atol=1e-5) else "wrong scale"
-    return "wrong scale" => return "right" if not torch.allclose(
-        weights, (q @ k.mT / 8).softmax(dim=-1), atol=1e-5) else "wrong scale"
+    "wrong scale" => "wrong scale" if torch.allclose(weights, (q @ k.mT / ROOT).softmax(-1),
+        atol=1e-5) else "right" ;; ROOT => 32**0.5 ‖ 1 ‖ 8
 it calls a scale after the softmax a wrong scale: look at the row sums first
     return "scaled after softmax" => return "wrong scale"
 it knows a scale after the softmax by √d alone; some divide by √D: leave this kind for what is none
 of the others
-    torch.allclose(weights.sum(dim=-2), ones, atol=1e-4) =>
-        not torch.allclose(weights.sum(dim=-1), ones / 8**0.5, atol=1e-4)
+    weights.sum(dim=-2), ones, atol=1e-4) => weights.sum(-1), ones / 8**0.5, atol=1e-4) is False
 it knows a scale after the softmax by √D alone; some divide by √d: leave this kind for what is none
 of the others
-    torch.allclose(weights.sum(dim=-2), ones, atol=1e-4) =>
-        not torch.allclose(weights.sum(dim=-1), ones / 32**0.5, atol=1e-4)
+    weights.sum(dim=-2), ones, atol=1e-4) => weights.sum(-1), ones / 32**0.5, atol=1e-4) is False
 the two faults are mixed up: rows that do not sum to 1 tell of a scale after softmax
     return "wrong scale" => return "scaled " + "after softmax" ;;
         return "scaled after softmax" => return "wrong scale"
@@ -469,16 +435,13 @@ it calls a softmax over the queries a wrong scale: its columns sum to 1, not its
 it misses a scale after the softmax: its rows sum to 1/√D or 1/√d, not to 1
     return "scaled after softmax" => return "right"
 it finds every function right, whatever it does
-    def find_fault(attend):
-        return "right"
+    q, k, v =… => return "right"
 it accuses a right function: floats are rounded, so a sum may be 0.9999999; compare with
 torch.allclose(a, b, atol=1e-5), not ==
-    torch.allclose(weights, right, atol=1e-5) => torch.equal(weights, right)
-    torch.allclose(weights, right, atol=1e-5) =>
+    torch.allclose(weights, right, atol=1e-5) => torch.equal(weights, right) ‖
         torch.equal(weights, (q @ k.mT / 8**0.5).softmax(dim=-1))
-    right = => if not (attend(q, k, v)[1].sum(dim=-1) == 1).all(): return "wrong scale" ⏎ right =
-    right = => if not (attend(q, k, v)[1].sum(dim=-1) == 1).all(): return "scaled after softmax" ⏎
-        right =
+    right = => if not (attend(q, k, v)[1].sum(dim=-1) == 1).all(): return "wrong scale" ⏎ right = ‖
+        if not (attend(q, k, v)[1].sum(dim=-1) == 1).all(): return "scaled after softmax" ⏎ right =
 """,
     why="Random numbers, several heads and a width above 1 matter: one head hides √D, and width 1 "
     "hides other scales. The kinds of fault are told apart by sums along rows and columns.",

@@ -1,6 +1,7 @@
 """Build cells and exercises of lesson 05."""
 
 from collections.abc import Callable
+from copy import deepcopy
 from typing import Any
 
 import torch
@@ -10,11 +11,9 @@ from torch.overrides import TorchFunctionMode
 from vit_steps import encoder
 from vit_steps.encoder import Encoder
 
-from .compare import Verdict, kind_of
+from .compare import Verdict, compare, kind_of
 from .exercise import Exercise
-from .trials import Trial, call, fill, module, parameters, untouched, waves
-
-# Build cells -------------------------------------------------------------------------------------
+from .trials import Trial, call, module, parameters, untouched, waves
 
 MLP = Exercise(
     answer="""
@@ -44,16 +43,13 @@ this is GELU's approximation by tanh; take the exact form, nn.GELU() as it is
 this is the quick form of GELU, x · sigmoid(1.702 x); take the exact one, nn.GELU()
     nn.GELU() => lambda h: h * torch.sigmoid(1.702 * h)
 the activation is sigmoid, SiLU or tanh; a ViT uses GELU, nn.GELU()
-    nn.GELU() => nn.Sigmoid()
-    nn.GELU() => nn.SiLU()
-    nn.GELU() => nn.Tanh()
+    nn.GELU() => nn.Sigmoid() ‖ nn.SiLU() ‖ nn.Tanh()
 `act` stands after fc2; it belongs between the two Linears alone
     return self.fc2(x) => return self.act(self.fc2(x))
 `act` stands before fc1; it belongs between the two Linears alone
     self.fc1(x) => self.fc1(self.act(x))
 it adds x to its result; the block will do that, the MLP gives the change alone
-    forward(self, x): => forward(self, x): ⏎     start = x ;;
-        return self.fc2 => return start + self.fc2
+    forward… => forward(self, x): ⏎     start = x ;; return self.fc2 => return start + self.fc2
 the hidden width is 4 times embed_dim, whatever hidden_dim says; use hidden_dim
     super().__init__() => super().__init__() ⏎ hidden_dim = 4 * embed_dim
 the hidden width is embed_dim; hidden_dim is not used
@@ -62,40 +58,23 @@ the widths are turned round: nn.Linear takes the width that comes in, then the o
 fc1 widens, fc2 narrows
     self, embed_dim, hidden_dim => self, hidden_dim, embed_dim
 fc1 has other widths than it needs: it goes from embed_dim to hidden_dim
-    nn.Linear(embed_dim, hidden_dim) => nn.Linear(embed_dim, embed_dim)
-    nn.Linear(embed_dim, hidden_dim) => nn.Linear(hidden_dim, hidden_dim)
-    nn.Linear(embed_dim, hidden_dim) => nn.Linear(hidden_dim, embed_dim)
+    (embed_dim, hidden_dim) => (embed_dim, embed_dim) ‖ (hidden_dim, hidden_dim) ‖
+        (hidden_dim, embed_dim)
 fc2 has other widths than it needs: it goes back, from hidden_dim to embed_dim
-    nn.Linear(hidden_dim, embed_dim) => nn.Linear(hidden_dim, hidden_dim)
-    nn.Linear(hidden_dim, embed_dim) => nn.Linear(embed_dim, embed_dim)
-    nn.Linear(hidden_dim, embed_dim) => nn.Linear(embed_dim, hidden_dim)
+    (hidden_dim, embed_dim) => (hidden_dim, hidden_dim) ‖ (embed_dim, embed_dim) ‖
+        (embed_dim, hidden_dim)
 the sizes are fixed numbers; use embed_dim and hidden_dim
-    super().__init__() => super().__init__() ⏎ embed_dim, hidden_dim = 6, 14
-    super().__init__() => super().__init__() ⏎ embed_dim, hidden_dim = 10, 7
-    super().__init__() => super().__init__() ⏎ embed_dim, hidden_dim = 768, 3072
+    self.fc1 = => embed_dim, hidden_dim = AS ⏎ self.fc1 = ;; AS => 6, 14 ‖ 10, 7 ‖ 768, 3072
 fc1 has no bias; leave it on
     (embed_dim, hidden_dim) => (embed_dim, hidden_dim, bias=False)
 fc2 has no bias; leave it on
     (hidden_dim, embed_dim) => (hidden_dim, embed_dim, bias=False)
 in an nn.Sequential the parts are called 0 and 2; call them self.fc1 and self.fc2, so that published
 weights find them
-    self.fc1 = nn.Linear => self.net = nn.Sequential( ⏎     nn.Linear ;;
-        self.act = nn.GELU() =>     , nn.GELU(), ;;
-        self.fc2 = nn.Linear(hidden_dim, embed_dim) =>     nn.Linear(hidden_dim, embed_dim)) ;;
-        self.fc2(x) => self.net(x) ;; x = self.act(self.fc1(x)) => x = x
+    self.fc1 = => fc1 = ;; self.act = => act = ;; x = self… => return self.net(x) ;;
+        self.fc2 =… => self.net = nn.Sequential(fc1, act, nn.Linear(hidden_dim, embed_dim))
 """,
 )
-
-
-def gives(what: str, sizes: tuple, x: Tensor, use: Callable = untouched, **options: Any) -> Trial:
-    """Make a trial of what a module gives alone, so that many mistakes take little time."""
-
-    def run(answer: Callable) -> Any:
-        layer = answer(*sizes)
-        fill(layer.eval())
-        return use(layer, x, **options)
-
-    return Trial(what, run)
 
 
 def quiet(block: nn.Module, x: Tensor, **options: Any) -> Any:
@@ -117,6 +96,7 @@ def in_order(answer: Callable) -> Any:
 
 
 SIGHT = torch.ones(5, 5, dtype=torch.bool).tril()  # each token sees itself and those before it
+BOTH: dict[str, Any] = dict(mask=SIGHT, return_attention=True, quick=True)
 
 EncoderBlock = Exercise(
     answer="""
@@ -136,21 +116,19 @@ class EncoderBlock(nn.Module):
 """,
     trials=[
         parameters("the parameters of EncoderBlock(14, 7, mlp_ratio=61 / 14)", 14, 7, 61 / 14),
-        gives("2 images of 5 tokens, EncoderBlock(12, 3)", (12, 3), waves(2, 5, 12)),
-        gives(
+        module("2 images of 5 tokens, EncoderBlock(12, 3)", (12, 3), waves(2, 5, 12), quick=True),
+        module(
             "a mask and return_attention=True, EncoderBlock(14, 2, mlp_ratio=29 / 14)",
             (14, 2, 29 / 14),
             3 * waves(2, 5, 14),
-            mask=SIGHT,
-            return_attention=True,
+            **BOTH,
         ),
-        gives(
+        module(
             "tokens with no number above 0.002, an attention that adds nothing, and the same mask",
             (12, 3),
             0.002 * waves(2, 5, 12),
             use=quiet,
-            mask=SIGHT,
-            return_attention=True,
+            **BOTH,
         ),
         module("a mask, EncoderBlock(12, 3)", (12, 3), 3 * waves(2, 5, 12), mask=SIGHT),
         Trial("a new block", in_order),
@@ -158,14 +136,12 @@ class EncoderBlock(nn.Module):
     wrong="""
 a norm stands after the sum, as in a post-norm block; a ViT normalises only what a branch reads:
 x + attention(norm1(x)), then x + MLP(norm2(x))
-    self.norm1(x) => x ;; x + mixed => self.norm1(x + mixed) ;;
+    self.norm1(x) => x ;; x + mixed => self.norm1(x + mixed) ‖ self.norm1(x + mixed) ;;
         x + self.mlp(self.norm2(x)) => self.norm2(x + self.mlp(x))
-    self.norm1(x) => x ;; x + mixed => self.norm1(x + mixed)
     x + self.mlp(self.norm2(x)) => self.norm2(x + self.mlp(x))
 a norm stands at the end of its branch; put it at the start, where the branch reads x
-    self.norm1(x) => x ;; x + mixed => x + self.norm1(mixed) ;;
+    self.norm1(x) => x ;; x + mixed => x + self.norm1(mixed) ‖ x + self.norm1(mixed) ;;
         self.mlp(self.norm2(x)) => self.norm2(self.mlp(x))
-    self.norm1(x) => x ;; x + mixed => x + self.norm1(mixed)
     self.mlp(self.norm2(x)) => self.norm2(self.mlp(x))
 attention's change is added to the normalised x; add it to x itself: norm1 belongs inside
 attention's branch
@@ -193,11 +169,9 @@ the MLP reads x itself; give it norm2(x), and use what the norm gives
     self.norm2(x) => x
 a branch reads the other's norm: attention reads norm1(x), the MLP reads norm2(x)
     self.norm2(x) => self.norm1(x)
-    self.norm1(x) => self.norm(x) ;; self.norm2(x) => self.norm1(x) ;;
-        self.norm(x) => self.norm2(x)
+    self.norm1(x) => self.norm(x) ;; self.norm2(x) => self.norm1(x) ;; self.norm(x) => self.norm2(x)
 the MLP comes first; attention does
-    x = x + self.mlp(self.norm2(x)) => x = x ;;
-        mixed, weights = => x = x + self.mlp(self.norm2(x)) ⏎ mixed, weights =
+    x = x + self… => x = x ;; mixed, weights = => x = x + self.mlp(self.norm2(x)) ⏎ mixed, weights =
 the MLP's change is lost: return x with it added
     x = x + self.mlp => y = x + self.mlp
 it cannot be called without a mask; give it a default: mask=None
@@ -206,19 +180,16 @@ the mask does not reach the attention; hand it on, attn(…, mask, …)
     , mask, => , None,
 the mask reaches the attention only in one of the two cases, with return_attention=True and without
 it; hand it on in both
-    , mask, => , None if return_attention else mask,
-    , mask, => , mask if return_attention else None,
+    , mask, => , None if return_attention else mask, ‖ , mask if return_attention else None,
 with return_attention=True a branch reads x itself; give it its norm, norm1(x) or norm2(x), in both
 cases
-    self.norm1(x) => x if return_attention else self.norm1(x)
+    self.norm1(x) => x if return_attention else self.norm1(x) ‖ x if return_attention else
+        self.norm1(x) ;; self.norm2(x) => x if return_attention else self.norm2(x)
     self.norm2(x) => x if return_attention else self.norm2(x)
-    self.norm1(x) => x if return_attention else self.norm1(x) ;;
-        self.norm2(x) => x if return_attention else self.norm2(x)
 a branch reads its norm only with return_attention=True; give it norm1(x) or norm2(x) in both cases
-    self.norm1(x) => self.norm1(x) if return_attention else x
+    self.norm1(x) => self.norm1(x) if return_attention else x ‖ self.norm1(x) if return_attention
+        else x ;; self.norm2(x) => self.norm2(x) if return_attention else x
     self.norm2(x) => self.norm2(x) if return_attention else x
-    self.norm1(x) => self.norm1(x) if return_attention else x ;;
-        self.norm2(x) => self.norm2(x) if return_attention else x
 attention's change is added only with return_attention=True; add it in both cases
     x = x + mixed => x = x + mixed if return_attention else x
 with return_attention=True attention's change is not added; add it in both cases
@@ -238,8 +209,7 @@ norm1 has torch's own eps, 1e-5; a ViT's is 1e-6: nn.LayerNorm(…, eps=1e-6)
 norm2 has torch's own eps, 1e-5; a ViT's is 1e-6: nn.LayerNorm(…, eps=1e-6)
     self.norm2 = nn.LayerNorm(embed_dim, eps=1e-6) => self.norm2 = nn.LayerNorm(embed_dim)
 the two norms are one; make two, norm1 and norm2, each with its own weight and bias
-    self.norm2 = nn.LayerNorm(embed_dim, eps=1e-6) => self.norm2 = self.norm1
-    self.norm2 = nn.LayerNorm(embed_dim, eps=1e-6) => ;; self.norm2(x) => self.norm(x) ;;
+    self.norm2 =… => self.norm2 = self.norm1 ‖ pass ;; self.norm2(x) => self.norm(x) ;;
         self.norm1 = => self.norm = ;; self.norm1(x) => self.norm(x)
 the hidden width is cut off to a whole number, and 14 * (61 / 14) is a little below 61; round it:
 round(mlp_ratio * embed_dim)
@@ -257,6 +227,7 @@ the MLP's hidden width is mlp_ratio; it is mlp_ratio times embed_dim
     round(mlp_ratio * embed_dim) => round(mlp_ratio)
 a width is a float, such as 48.0; a Linear takes a whole number: round it
     round(mlp_ratio * embed_dim) => mlp_ratio * embed_dim
+    ! TypeError: .*(a float; give a whole number|empty[(])
 the attention has one head whatever num_heads says; hand num_heads on
     (embed_dim, num_heads) => (embed_dim, 1)
 the sizes are fixed numbers; hand on embed_dim and num_heads
@@ -267,30 +238,20 @@ tokens alone, and `mixed, weights = …` or [0] takes its images apart
     , return_attention=True => 
     return_attention=True => return_attention
 make attn before mlp, so that a seed gives the same weights as the package's block
-    self.attn = MultiHeadAttention(embed_dim, num_heads) => pass ;;
-        self.mlp = MLP(embed_dim, round(mlp_ratio * embed_dim)) =>
-        self.mlp = MLP(embed_dim, round(mlp_ratio * embed_dim))
+    self.attn =… => pass ;; self.mlp =… => self.mlp = MLP(embed_dim, round(mlp_ratio * embed_dim))
         ⏎ self.attn = MultiHeadAttention(embed_dim, num_heads)
 `+=` writes into the tensor that was given; make a new one, x = x + …
-    x = x + mixed => x += mixed
-    x = x + mixed => x += mixed ;; x = x + self => x += self
+    x = x + mixed => x += mixed ‖ x += mixed ;; x = x + self => x += self
 `+=` writes over numbers that the gradient still needs, and backward fails; make a new tensor,
 x = x + …
     x = x + self => x += self
+    ! inplace operation
 attention, asked with return_attention=True, gives two things, the mixed tokens and the weights;
 take them apart, mixed, weights = …, and add the tokens alone
     mixed, weights = => mixed =
 """,
-    slips={
-        "inplace operation": "`+=` writes over numbers that the gradient still needs, and backward "
-        "fails; make a new tensor, x = x + …",
-        r"TypeError: .*(a float; give a whole number|empty\()": "a width is a float, such as "
-        "48.0; a Linear takes a whole number: round it",
-    },
 )
 
-
-# layer_norm --------------------------------------------------------------------------------------
 
 # Two tokens of width 4, the second faint, so that where eps stands can be told.
 TOKENS = torch.tensor([[1.0, 2, 3, 6], [0.1, -0.1, 0.2, 0.2]])
@@ -355,8 +316,7 @@ number of axes is dim=-1
     x.mean(dim=-1 => x.mean(dim=1 ;; square().mean(dim=-1 => square().mean(dim=1
 it normalises over all axes at once; each token has its own mean and variance, over the last axis,
 dim=-1
-    x.mean(dim=-1, keepdim=True) => x.mean() ;; square().mean(dim=-1, keepdim=True) =>
-        square().mean()
+    x.mean… => x.mean() ;; square… => square().mean()
 it divides by the variance; divide by its square root
     (variance + eps).sqrt() => (variance + eps)
 eps is added after the root; add it to the variance, under the root
@@ -369,8 +329,7 @@ eps counts only where the variance is smaller; add it to the variance always, un
     (variance + eps).sqrt() => variance.clamp(min=eps).sqrt()
 the mean of the squares less the square of the mean is the difference of two large numbers, which
 has few true digits; take the mean of (x - mean)²
-    (x - mean).square().mean(dim=-1, keepdim=True) =>
-        x.square().mean(dim=-1, keepdim=True) - mean.square()
+    (x - mean).square… => x.square().mean(dim=-1, keepdim=True) - mean.square()
 eps is always 1e-6; use the one that is given
     variance + eps => variance + 1e-6
 the mean is not subtracted from what stands above the line, x - mean
@@ -386,25 +345,19 @@ the bias is not used: add it at the end
 the weight is not used: multiply by it before you add the bias
     * weight + bias => + bias
 the bias is added before the weight multiplies; multiply first
-    (x - mean) / (variance + eps).sqrt() * weight + bias =>
-        ((x - mean) / (variance + eps).sqrt() + bias) * weight
+    (x - mean) /… => ((x - mean) / (variance + eps).sqrt() + bias) * weight
 weight and bias are taken for each other: multiply by the weight, add the bias
     * weight + bias => * bias + weight
 the mean and the variance lost the last axis, so the shapes do not fit: keep it, keepdim=True
-    x.mean(dim=-1, keepdim=True) => x.mean(dim=-1) ;;
-        square().mean(dim=-1, keepdim=True) => square().mean(dim=-1)
+    x.mean… => x.mean(dim=-1) ;; square… => square().mean(dim=-1)
 it calls torch's own norm; write it out: mean, variance, root
     (x - mean) / (variance + eps).sqrt() => F.layer_norm(x, x.shape[-1:], eps=eps)
 it works for some numbers of axes alone; x may have one to four, with D the last: use dim=-1
-    mean = x => B, N, D = x.shape ⏎ mean = x
-    mean = x => N, D = x.shape[-2:] ⏎ mean = x
+    mean = x => B, N, D = x.shape ⏎ mean = x ‖ N, D = x.shape[-2:] ⏎ mean = x
     x.mean(dim=-1 => x.mean(dim=min(x.ndim - 1, 2) ;;
         square().mean(dim=-1 => square().mean(dim=min(x.ndim - 1, 2)
 """,
 )
-
-
-# unheard_blocks ----------------------------------------------------------------------------------
 
 
 def passing_on(go_on: Callable) -> type[Encoder]:
@@ -456,10 +409,9 @@ def listened_to(what: str, kind: type[Encoder], depth: int, trained: bool = Fals
 
 def heard(answer: Callable, broken: nn.Module, x: Tensor) -> Any:
     """Give the blocks that the answer names, unless it changed the encoder."""
-    before = {name: weight.clone() for name, weight in broken.state_dict().items()}
+    before = deepcopy(broken.state_dict())
     result = untouched(answer, broken, x)
-    after = broken.state_dict()
-    unchanged = all(torch.allclose(after[name], before[name], atol=1e-5) for name in before)
+    unchanged = compare(broken.state_dict(), before) is None
     if isinstance(result, (set, range)):
         return Verdict(f"it gives {kind_of(result)}; give a list, [0, 2]")
     return result if unchanged or result is ... else Verdict("the weights are not as they were")
@@ -503,8 +455,6 @@ clone, or try it on a copy (copy.deepcopy)
 a gradient that was there before, left from an earlier training or set to 0, counts as a new one:
 before your own backward make all of them None (encoder.zero_grad())
     encoder.zero_grad() => pass
-    encoder.zero_grad() => pass ;; if tokens.requires_grad: =>
-        if not tokens.requires_grad: return list(range(len(encoder))) ⏎ if tokens.requires_grad:
 a block that runs counts as heard, though its tokens are thrown away: only a change of encoder(x),
 its tokens, counts, and not that of the attention weights
     tokens = encoder(x) => tokens, attention = encoder(x, return_attention=True) ⏎
@@ -521,13 +471,7 @@ change encoder(x)
     return unheard => return list(range(len(encoder)))
 where one block is unheard and the others are heard, it does not find that one; change that block
 alone: the others keep their weights and their places
-    def unheard_blocks(encoder, x):
-        usual, unheard = encoder(x), []
-        for number in range(len(encoder)):
-            rest = type(encoder)(block for i, block in enumerate(encoder) if i != number)
-            if torch.equal(rest(x), usual):
-                unheard.append(number)
-        return unheard
+    if all… => if torch.equal(type(encoder)(b for b in encoder if b is not block)(x), tokens):
 these are the blocks that are heard; give the others
     weight.grad is None => weight.grad is not None
 this is how many blocks are unheard; give their numbers, in a list
@@ -551,11 +495,9 @@ a weight that the tokens do not depend on has no gradient: its `grad` is None, n
     weight.grad is None => weight.grad.abs().sum() == 0
 these are numbers of weights; a block has many: give a block's number where all of its weights are
 unheard
-    in enumerate(encoder): => in enumerate(encoder.parameters()): ;;
-        all(weight.grad is None for weight in block.parameters()) => block.grad is None
+    in enumerate(encoder) => in enumerate(encoder.parameters()) ;; if all… => if block.grad is None:
 these are names of weights; give the numbers of the blocks, each once
-    in enumerate(encoder): => in encoder.named_parameters(): ;;
-        all(weight.grad is None for weight in block.parameters()) => block.grad is None
+    in enumerate(encoder) => in encoder.named_parameters() ;; if all… => if block.grad is None:
 the x that was given is not as it was; leave it, and work on x.clone()
     tokens = encoder(x) => tokens = encoder(x.add_(1))
 """,

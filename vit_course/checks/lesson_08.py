@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from itertools import combinations
-from statistics import fmean, mean, median
+from statistics import mean, median
 from typing import Any
 
 import torch
@@ -14,8 +14,6 @@ from vit_steps.vit import ViT, ViTConfig
 from .compare import Parts, Verdict, kind_of
 from .exercise import Exercise
 from .trials import Trial, call, fill, untouched
-
-# no_positions: a part is taken out, and stays out -----------------------------------------------
 
 SMALL = ViTConfig(
     image_size=(4, 6), patch_size=2, in_channels=1, num_classes=3, embed_dim=10, depth=1,
@@ -79,14 +77,12 @@ a small number is not zero: nothing of the positions may be left
     nn.init.zeros_(positions) => positions.data *= 0.01
 the new positions have sizes of their own; keep the shape of the model's, (1, N, D), whatever N and
 D are: nn.init.zeros_ does
-    positions.requires_grad = False =>
-        model.tokens.pos_embed = nn.Parameter(torch.zeros(1, 17, 48), requires_grad=False)
+    positions.requires… => model.tokens.pos_embed = nn.Parameter(torch.zeros(1, 17, 48), False)
 PyTorch refuses to write into a Parameter while it records gradients; nn.init.zeros_ does it for
 you, or write below `with torch.no_grad():`
     nn.init.zeros_(positions) => positions.zero_()
 the new positions have lost their first axis: (1, N, D), the batch's
-    positions.requires_grad = False =>
-        model.tokens.pos_embed = nn.Parameter(torch.zeros(7, 10), requires_grad=False)
+    positions.requires… => model.tokens.pos_embed = nn.Parameter(torch.zeros(7, 10), False)
 it returns nothing; give the model back: return model
     return model =>
 it returns the positions; give the model back: return model
@@ -95,8 +91,6 @@ it returns the positions; give the model back: return model
     why="A Parameter whose `requires_grad` is False gets no gradient, so no optimizer moves it. "
     "`.data` or `torch.no_grad()` do as well for the zeros.",
 )
-
-# by_luck: how often a bag, dealt anew, gives as large a gap --------------------------------------
 
 
 def gap(first: Sequence[float], second: Sequence[float]) -> float:
@@ -137,7 +131,7 @@ def by_luck(first, second):
         again("[1, 9] and [2, 4, 3, 11, 30]", [1.0, 9.0], [2.0, 4.0, 3.0, 11.0, 30.0]),
         again("eight shares near 84%", [82.2, 87.0, 83.6, 85.0], [85.6, 71.8, 82.2, 83.6]),
     ],
-    uses={"combinations": combinations, "fmean": fmean, "gap": gap, "mean": mean, "median": median},
+    uses={"combinations": combinations, "gap": gap, "mean": mean, "median": median},
     wrong="""
 your gaps have a sign: a way in which the second group is ahead counts as well, so take abs() of the
 difference of the means
@@ -149,11 +143,8 @@ gaps that are exactly as large count too, that of the way that was seen among th
 1e-9), not >
     >= seen - 1e-9 => > seen + 1e-9
 a gap that is smaller by a rounding alone counts too: ask for >= seen - 1e-9
-    >= seen - 1e-9 => >= seen
-    >= seen - 1e-9 => >= seen ;; gap(first, second) => abs(mean(first) - mean(second)) ;;
+    >= seen - 1e-9 => >= seen ‖ >= seen ;; gap(first, second) => abs(mean(first) - mean(second)) ;;
         gap(group, rest) => abs(mean(group) - mean(rest))
-    >= seen - 1e-9 => >= seen ;; gap(first, second) => abs(fmean(first) - fmean(second)) ;;
-        gap(group, rest) => abs(fmean(group) - fmean(rest))
 this is the share of the smaller gaps; those at least as large are asked for
     hits / ways => 1 - hits / ways
 this is the share of the gaps that are at most as large; turn the comparison round
@@ -163,14 +154,12 @@ this is in how many ways the gap is so large; divide by the number of all ways
 this is the share in percent; give it as a number from 0 to 1
     hits / ways => 100 * hits / ways
 you compare sums; groups of unlike size need their means
-    gap(first, second) => abs(sum(first) - sum(second)) ;;
-        gap(group, rest) => abs(sum(group) - sum(rest))
+    gap(first… => abs(sum(first) - sum(second)) ;; gap(group, rest) => abs(sum(group) - sum(rest))
 you compare medians; the gap is between the means
     gap(first, second) => abs(median(first) - median(second)) ;;
         gap(group, rest) => abs(median(group) - median(rest))
 you compare the best of each group; the gap is between the means
-    gap(first, second) => abs(max(first) - max(second)) ;;
-        gap(group, rest) => abs(max(group) - max(rest))
+    gap(first… => abs(max(first) - max(second)) ;; gap(group, rest) => abs(max(group) - max(rest))
 this is the gap itself; asked for is the share of all ways in which the gap is at least as large
     hits / ways => seen
 the second group must be the numbers that were not chosen, by their places: where two numbers are
@@ -179,10 +168,8 @@ equal, `x not in chosen` throws both away; choose places, combinations(range(len
         [bag[i] for i in range(len(bag)) if i not in chosen] => [x for x in bag if x not in chosen]
 equal numbers count as different ones, and you count a way once for both, as a set or a dict does;
 choose places, combinations(range(len(bag)), …)
-    combinations(range(len(bag)), len(first)): => {tuple(bag[i] for i in chosen): chosen for chosen
-        in combinations(range(len(bag)), len(first))}.values():
-    combinations(range(len(bag)), len(first)): => {tuple(sorted(bag[i] for i in chosen)): chosen
-        for chosen in combinations(range(len(bag)), len(first))}.values():
+    combinations… => {tuple(GROUP): chosen for chosen in combinations(range(len(bag)), len(first))
+        }.values(): ;; GROUP => bag[i] for i in chosen ‖ sorted(bag[i] for i in chosen)
 equal numbers count as different ones: a set keeps one of them, so use a list for the bag
     bag, seen = [*first, *second], => bag, seen = sorted({*first, *second}),
 you divide the bag into halves; the groups are as large as those given
@@ -202,8 +189,6 @@ the way that was really seen counts too, above and below the line
     why="The margin of 1e-9 is for sums that differ by rounding alone: in floats, 82.8 + 88.9 + "
     "86.0 and 86.0 + 88.9 + 82.8 need not be equal.",
 )
-
-# leaked: which test pictures were learnt from ---------------------------------------------------
 
 
 def some_pictures(count: int, *shape: int) -> Tensor:
@@ -271,23 +256,18 @@ one equal pixel is not enough: a copy has every pixel equal, so ask for all, not
     torch.equal(picture, other) => (picture == other).any()
 you compare each test picture with the training picture of the same number only; compare it with
 all of them
-    any(torch.equal(picture, other) for other in train_images) =>
-        number < len(train_images) and torch.equal(picture, train_images[number])
+    if any… => if number < len(train_images) and torch.equal(picture, train_images[number]):
 different pictures can have the same sum or mean, and differences above and below 0 can cancel:
 compare pixel by pixel
     torch.equal(picture, other) => picture.sum() == other.sum()
-    torch.equal(picture, other) => (picture - other).sum() == 0
-    any(torch.equal(picture, other) for other in train_images) =>
-        min((picture - other).sum() for other in train_images) == 0
+    if any… => if min((picture - other).sum() for other in train_images) == 0:
 a test picture that is in the training set twice is named twice; name it once
-    if any(torch.equal(picture, other) for other in train_images): => for other in train_images: ;;
-        found.append(number) => found += [number] * torch.equal(picture, other)
+    if any… => for other in train_images: ;; found.a… => found += [number] * picture.equal(other)
 the numbers are right, but not in ascending order: go through the test pictures, and for each
 through the training pictures
     return found => return found[::-1]
 pictures that are only nearly equal count in yours; ask for equality of every pixel
     torch.equal(picture, other) => torch.allclose(picture, other)
-    torch.equal(picture, other) => torch.allclose(picture, other, atol=1e-3)
 these are the clean test pictures; name those that are in the training set
     if any( => if not any(
 yours stops after the first copy; go on through all test pictures
@@ -295,8 +275,7 @@ yours stops after the first copy; go on through all test pictures
 you count from 1; the first test picture is number 0
     enumerate(test_images) => enumerate(test_images, 1)
 the numbers are right; give them as a list: .tolist() makes one of a tensor, sorted() of a set
-    return found => return torch.tensor(found, dtype=torch.int64)
-    return found => return set(found)
+    return found => return torch.tensor(found, dtype=torch.int64) ‖ return set(found)
 each number is in a list of its own, since nonzero() gives a column; take it by [:, 0] or
 flatten() before .tolist()
     found.append(number) => found.append([number])
@@ -305,37 +284,22 @@ flatten() before .tolist()
     "`{p.numpy().tobytes() for p in train_images}` is a set that answers at once.",
 )
 
-# moved: each picture a pixel aside ---------------------------------------------------------------
-
-PAPER = -1.0
-
-
-def cut(wide: Tensor, margin: int, down: int, right: int) -> Tensor:
-    """Cut the window of padded pictures (…, H, W) that shows them moved down and right."""
-    height, width = wide.shape[-2] - 2 * margin, wide.shape[-1] - 2 * margin
-    top, left = margin - down, margin - right
-    return wide[..., top : top + height, left : left + width]
-
-
-def padded(images: Tensor, margin: int, edge: str | float) -> Tensor:
-    """Pad images (B, C, H, W) by a number, or by what a mode of F.pad brings in."""
-    around = (margin,) * 4
-    if isinstance(edge, str):
-        return F.pad(images, around, mode=edge)
-    return F.pad(images, around, value=edge)
-
-
-OTHERWISE: dict[str | float, str] = {
-    "circular": "what leaves on one side comes in on the other",
-    0.0: "zeros come in from outside, and 0 is grey",
-    "replicate": "the edge is repeated where paper should come in",
+PAPER: dict[str, Any] = dict(value=-1.0)
+OTHERWISE: dict[str, dict[str, Any]] = {
+    "what leaves on one side comes in on the other": dict(mode="circular"),
+    "zeros come in from outside, and 0 is grey": dict(value=0.0),
+    "the edge is repeated where paper should come in": dict(mode="replicate"),
 }
 
 
-def fits(images: Tensor, result: Tensor, far: int, edge: str | float = PAPER) -> Tensor:
-    """Tell which moves of up to `far` pixels each way make the result of the images, (B, moves)."""
-    wide, steps = padded(images, far, edge), range(-far, far + 1)
-    windows = [cut(wide, far, down, right) for down in steps for right in steps]
+def fits(images: Tensor, result: Tensor, far: int, edge: dict[str, Any] = PAPER) -> Tensor:
+    """Tell which moves of up to `far` pixels each way make the result of the images, (B, moves).
+
+    They go from up and left to down and right; `edge` is what F.pad brings in.
+    """
+    wide, (height, width) = F.pad(images, (far,) * 4, **edge), images.shape[-2:]
+    places = [(top, left) for top in range(2 * far, -1, -1) for left in range(2 * far, -1, -1)]
+    windows = [wide[..., top : top + height, left : left + width] for top, left in places]
     return torch.stack([(result == window).flatten(1).all(dim=1) for window in windows], dim=1)
 
 
@@ -359,7 +323,7 @@ def each_moved(answer: Callable) -> Any:
         return Verdict("no picture is moved")
     if fits(images, result, 1).any(dim=1).all():
         return Verdict("as it should")
-    for edge, problem in OTHERWISE.items():
+    for problem, edge in OTHERWISE.items():
         if fits(images, result, 1, edge).any(dim=1).all():
             return Verdict(problem)
     if fits(images, result, 4).any(dim=1).all():
@@ -426,12 +390,10 @@ zeros come in from outside, and 0 is grey: paper is -1, F.pad(…, value=-1.0)
 the edge is repeated where paper should come in: F.pad(…, value=-1.0)
     , value=-1.0 => , mode="replicate"
 all pictures of a batch get the same move; draw two numbers for each picture
-    (len(images), 2), generator=generator).tolist() =>
-        (1, 2), generator=generator).tolist() * len(images)
+    (len(images), 2… => (1, 2), generator=generator).tolist() * len(images)
 of the steps -1, 0 and 1 one never comes: torch.randint leaves its upper end out, so the three are
 torch.randint(-1, 2, …), or (0, 3, …) for places in a padded picture
-    randint(0, 3, => randint(0, 2,
-    randint(0, 3, => randint(1, 3,
+    randint(0, 3, => randint(0, 2, ‖ randint(1, 3,
 both directions always move together, or never stay alone: draw down and right
 independently, each -1, 0 or 1
     generator=generator).tolist() => generator=generator)[:, :1].expand(-1, 2).tolist()
@@ -440,8 +402,7 @@ pictures move right and left only; draw a second number for up and down
 pictures move up and down only; draw a second number for right and left
     left : left + W => 1 : 1 + W
 every picture moves in both directions; 0, standing still, is one of the three steps
-    torch.randint(0, 3, (len(images), 2), generator=generator).tolist() =>
-        (2 * torch.randint(0, 2, (len(images), 2), generator=generator)).tolist()
+    torch.randint… => (2 * torch.randint(0, 2, (len(images), 2), generator=generator)).tolist()
 a picture is moved by more than one pixel: each step is -1, 0 or 1
     (1, 1, 1, 1) => (2, 2, 2, 2) ;; randint(0, 3, => randint(0, 5,
 the moves do not come from the generator that you are given: pass it on, torch.randint(…,

@@ -10,11 +10,10 @@ from torch.nn import functional as F
 
 from vit_course.canvases import scattered
 from vit_steps import maps, weights
-from vit_steps.training.dataset import ImageDataset
 from vit_steps.vit import ViT
 
 from .compare import Verdict, kind_of
-from .exercise import Exercise
+from .exercise import Exercise, refusals
 from .trials import Trial, call, drawn, trust, untouched
 
 
@@ -47,11 +46,9 @@ torch.eye(N)
     + 0.5 * torch.eye(N) =>
 half the identity is added to the product; make the step first, half the mean and half the identity,
 before multiplying: step @ flow
-    0.5 * weights => weights ;; + 0.5 * torch.eye(N) => ;;
-        step @ flow => 0.5 * step @ flow + 0.5 * torch.eye(N)
+    0.5 * weights => weights ;; + 0.5 *… => ;; step @ flow => 0.5 * step @ flow + 0.5 * torch.eye(N)
 half the identity is added once, at the end: add it in each block, before multiplying
-    0.5 * weights => weights ;; + 0.5 * torch.eye(N) => ;;
-        return flow => return 0.5 * flow + 0.5 * torch.eye(N)
+    0.5 * weights => weights ;; + 0.5 *… => ;; return… => return 0.5 * flow + 0.5 * torch.eye(N)
 0.5 is added to every weight; the identity is 1 on the diagonal alone, 0.5 * torch.eye(N)
     0.5 * torch.eye(N) => 0.5
 after block 1 `flow` is no longer the identity: the half that stays is 0.5 * torch.eye(N) in each
@@ -79,8 +76,7 @@ each block
 the mean is taken over the pictures: (B, h, N, N) has the heads on axis 1
     dim=1 => dim=0
 the mean is taken over the tokens: (B, h, N, N) has the heads on axis 1
-    dim=1 => dim=-1
-    dim=1 => dim=-2
+    dim=1 => dim=-1 ‖ dim=-2
 the blocks are multiplied in the wrong order: the later block is on the left, step @ flow
     step @ flow => flow @ step
 the blocks are averaged: multiply them, step @ flow
@@ -94,8 +90,7 @@ only the first block is followed: the `return` is inside the loop; move it to th
 `for`
     flow = step @ flow => return step @ flow
 N is a fixed number: take it from the weights, attention[0].shape[-1]
-    attention[0].shape[-1] => 5
-    attention[0].shape[-1] => 17
+    attention[0].shape[-1] => 5 ‖ 17
 the result is transposed: row i must say what token i was mixed from
     return flow => return flow.mT
 this is the row of cls alone: give all rows, (B, N, N)
@@ -104,26 +99,26 @@ this is the row of cls alone: give all rows, (B, N, N)
 )
 
 
-# Exercise 1: the test that a wrong rollout does not pass -----------------------------------------
-
-
-def right_for_cls(attention: list[Tensor]) -> Tensor:
-    """Give a right row for cls, and others that lack the identity."""
-    others = rollout.with_edit("0.5 * weights => weights ;; + 0.5 * torch.eye(N) =>")(attention)
-    return torch.cat([rollout.reference(attention)[:, :1], others[:, 1:]], dim=1)
-
-
-def nearly_right(attention: list[Tensor]) -> Tensor:
-    """Be off by 5e-6, now more and now less: torch.allclose by itself refuses it, the text not."""
-    flow = rollout.reference(attention)
-    return flow + 5e-6 * (-1) ** torch.arange(flow.shape[-1])
-
-
 RIGHT_ONES = (
     "compare with torch.allclose(…, atol=1e-5), not with ==, and give it weights whose rows sum to "
     "1, by softmax(dim=-1)"
 )
-OTHER_BLOCKS = "give it two blocks that differ"
+# torch.allclose by itself refuses it, the text does not.
+NEARLY = rollout.with_edit("return flow => return flow + 5e-6 * (-1) ** torch.arange(N)")
+WRONG_ROLLOUTS = """
+a rollout that is right in row 0, and lacks the identity in the others: compare all rows with a
+result that you know
+    flow = torch.eye => other = flow = torch.eye ;; step = => other = weights.mean(1) @ other ⏎
+        step = ;; return flow => return torch.cat([flow[:, :1], other[:, 1:]], dim=1)
+a rollout with the first block leftmost: give it two blocks that differ
+    step @ flow => flow @ step
+a rollout whose rows sum to 2 for each block: compare the numbers, not their order or ratios
+    0.5 * weights => weights ;; 0.5 * torch => torch
+a rollout with queries and keys swapped: give it weights that are not their own transpose
+    weights.mean => weights.mT.mean
+a rollout of the largest head: give it at least two heads that differ
+    weights.mean(dim=1) => F.normalize(weights.amax(1), p=1, dim=-1)
+"""
 
 trust_rollout = Exercise(
     uses={"rollout": maps.rollout},
@@ -138,51 +133,18 @@ def trust_rollout(candidate):  # candidate(attention): (B, N, N), perhaps a roll
     trials=[
         trust("the course's rollout", maps.rollout, True, RIGHT_ONES),
         trust("a right rollout in another form", rollout.reference, True, RIGHT_ONES),
-        trust("a right rollout that is off by 5e-6", nearly_right, True, RIGHT_ONES),
-        trust(
-            "a rollout that is right in row 0, and lacks the identity in the others",
-            right_for_cls,
-            False,
-            "compare all rows with a result that you know",
-        ),
-        trust(
-            "a rollout with the first block leftmost",
-            rollout.with_edit("step @ flow => flow @ step"),
-            False,
-            OTHER_BLOCKS,
-        ),
-        trust(
-            "a rollout whose rows sum to 2 for each block",
-            rollout.with_edit("0.5 * weights => weights ;; 0.5 * torch => torch"),
-            False,
-            "compare the numbers, not their order or ratios",
-        ),
-        trust(
-            "a rollout with queries and keys swapped",
-            rollout.with_edit("weights.mean => weights.mT.mean"),
-            False,
-            "give it weights that are not their own transpose",
-        ),
-        trust(
-            "a rollout of the largest head",
-            rollout.with_edit("weights.mean(dim=1) => F.normalize(weights.amax(1), p=1, dim=-1)"),
-            False,
-            "give it at least two heads that differ",
-        ),
+        trust("a right rollout that is off by 5e-6", NEARLY, True, RIGHT_ONES),
+        *refusals(rollout.with_edit, WRONG_ROLLOUTS),
     ],
     wrong="""
 it looks at the shape only, or trusts everything: compare the numbers with a result that you know
-    torch.allclose(candidate(attention), rollout(attention), atol=1e-5) => True
-    torch.allclose(candidate(attention), rollout(attention), atol=1e-5) =>
-        candidate(attention).shape == (2, 6, 6)
+    torch.allclose… => True
 it trusts nothing, not even vit_steps.maps.rollout; compare with torch.allclose(…, atol=1e-5), not
 with ==
     torch.allclose(candidate(attention), rollout(attention), atol=1e-5) => False
 it trusts one right form and refuses another; compare with torch.allclose(…, atol=1e-5), not with
 ==, and give it weights whose rows sum to 1, by softmax(dim=-1)
-    torch.allclose(candidate(attention), rollout(attention), atol=1e-5) =>
-        torch.equal(candidate(attention), rollout(attention))
-    .softmax(dim=-1) =>
+    torch.allclose… => torch.equal(candidate(attention), rollout(attention))
 it refuses a right rollout that is off by 5e-6: torch.allclose is stricter by itself, so give it
 atol=1e-5
     , atol=1e-5 =>
@@ -190,20 +152,16 @@ it is the wrong way round: True for a rollout to be trusted
     return torch => return not torch
 it trusts whatever has rows that sum to 1: row sums alone do not tell; compare with a result that
 you know
-    torch.allclose(candidate(attention), rollout(attention), atol=1e-5) =>
-        torch.allclose(candidate(attention).sum(-1), torch.ones(2, 6), atol=1e-5)
+    torch.allclose… => torch.allclose(candidate(attention).sum(-1), torch.ones(2, 6), atol=1e-5)
 it compares row 0 alone: compare all rows
     candidate(attention), rollout(attention) => candidate(attention)[:, 0], rollout(attention)[:, 0]
 it trusts the blocks in the wrong order: with one block, or equal ones, the order cannot show; give
 it two blocks that differ
     torch.randn(3, 2 => torch.randn(1, 2
-    torch.randn(3, 2, 4, 6, 6) => torch.randn(1, 2, 4, 6, 6).expand(3, -1, -1, -1, -1)
 it trusts the largest head in place of their mean: give it at least two heads that differ
     3, 2, 4, 6 => 3, 2, 1, 6
 it compares which is largest, or ratios, so rows that sum to 2 pass: compare the numbers themselves
-    torch.allclose(candidate(attention), rollout(attention), atol=1e-5) =>
-        torch.allclose(candidate(attention) / candidate(attention).sum(-1, keepdim=True),
-        rollout(attention), atol=1e-5)
+    candidate(attention), => candidate(attention) / candidate(attention).sum(-1, True),
 on the weights that it tries nearly all wrong ones agree with right ones: equal weights, or
 identities, hide the order, the heads and the transpose; random ones do not
     torch.randn(3, 2, 4, 6, 6) => torch.zeros(3, 2, 4, 6, 6)
@@ -212,20 +170,14 @@ identities, hide the order, the heads and the transpose; random ones do not
 )
 
 
-# Exercise 2: beat rollout ------------------------------------------------------------------------
-
 BAR = 0.05  # so far the answers must fall below those without rollout's patches
 
 
 @cache
-def other_canvases() -> tuple[ViT, ImageDataset, float]:
-    """Give the reader, canvases that the lesson does not use, and how many it reads, a share.
-
-    It reads them blind to rollout's patch.
-    """
-    reader = weights.load("scattered").model.requires_grad_(False)
+def other_canvases() -> tuple[ViT, Tensor, Tensor]:
+    """Give the reader, and images and labels of canvases that the lesson does not use."""
     data = scattered(100, seed=9, held_out=True)
-    return reader, data, blind_to_best(by_rollout(reader, data.images), reader, data)
+    return weights.load("scattered").model.requires_grad_(False), data.images, data.labels
 
 
 def by_rollout(model: ViT, images: Tensor) -> Tensor:
@@ -249,11 +201,11 @@ def one_by_one(model: ViT, images: Tensor, alone: bool = False) -> Tensor:
     return torch.stack([maps.blinded(model, images, patches) for patches in hidden])
 
 
-def blind_to_best(scores: Tensor, model: ViT, data: ImageDataset) -> float:
+def blind_to_best(scores: Tensor) -> float:
     """Give the share of answers that are right when cls is blind to the best patches."""
+    model, images, labels = other_canvases()
     hidden = F.one_hot(best_of(scores), 16).bool().unflatten(1, (4, 4))
-    logits = maps.blinded(model, data.images, hidden)
-    return (logits.argmax(dim=1) == data.labels).float().mean().item()
+    return (maps.blinded(model, images, hidden).argmax(dim=1) == labels).float().mean().item()
 
 
 @cache
@@ -262,8 +214,7 @@ def known_patches() -> list[tuple[str, Tensor]]:
 
     A share of right answers in 100 is soon the same by chance.
     """
-    model, data, _ = other_canvases()
-    images = data.images
+    model, images, _ = other_canvases()
     answers = model(images).argmax(dim=1)
     every = torch.arange(len(images))
     falls = -one_by_one(model, images)  # (16, B, classes), but for what is the same for all patches
@@ -290,7 +241,6 @@ def scored(answer: Callable, model: ViT, images: Tensor) -> Any:
 
 def beat(scores: Any, *_: Any) -> Any:
     """Say how the reader does, blind to the patch of each canvas that is scored highest."""
-    model, data, by_rollouts_patches = other_canvases()
     if scores is ... or scores is None:
         return scores
     if not isinstance(scores, Tensor) or scores.shape != (100, 4, 4):
@@ -298,7 +248,8 @@ def beat(scores: Any, *_: Any) -> Any:
             f"it gives {kind_of(scores)} for 100 canvases; give a tensor (100, 4, 4), a score for "
             "each of the 4×4 patches"
         )
-    share = blind_to_best(scores, model, data)
+    model, images = other_canvases()[:2]
+    share, by_rollouts_patches = blind_to_best(scores), blind_to_best(by_rollout(model, images))
     if share <= by_rollouts_patches - BAR:
         return Verdict("it beats rollout")
     if (scores == scores[:, :1, :1]).all():
@@ -306,7 +257,7 @@ def beat(scores: Any, *_: Any) -> Any:
     for name, best in known_patches():
         if (best_of(scores) == best).float().mean() > 0.95:
             return Verdict(name)
-    falls = needed.reference(model, data.images).flatten(1)
+    falls = needed.reference(model, images).flatten(1)
     pairs = torch.stack([falls, scores.flatten(1)], dim=1).float()  # (B, 2, 16)
     pairs = pairs - pairs.mean(dim=-1, keepdim=True)
     if F.cosine_similarity(pairs[:, 0], pairs[:, 1]).mean() < -0.8:
@@ -334,34 +285,24 @@ def needed(model, images):
     why="It asks the model about each patch, and needs no labels: the model's own answer is what "
     "is to be explained. It takes 17 passes, where rollout takes one.",
     trials=[
-        Trial(
-            "100 other canvases",
-            scored,
-            lambda: [other_canvases()[0], other_canvases()[1].images],
-            beat,
-        )
+        Trial("100 other canvases", scored, lambda: other_canvases()[:2], beat),
     ],
     wrong="""
 this is rollout, or marks the same patches: ask the model itself what happens to its answer when cls
 cannot see one patch
-    def needed(model, images):
-        return maps.cls_map(maps.rollout(model(images, return_attention=True)[1]), 4)
+    logits =… => return maps.cls_map(maps.rollout(model(images, return_attention=True)[1]), 4)
 this is the last block's map: what cls looks at most in one block is not what the answer needs most;
 ask the model itself, one patch at a time
-    def needed(model, images):
-        return maps.cls_map(model(images, return_attention=True)[1][-1].mean(dim=1), 4)
+    logits =… => return maps.cls_map(model(images, return_attention=True)[1][-1].mean(dim=1), 4)
 the darkest patches are not those that the model needs most: ask the model itself, one patch at a
 time
-    def needed(model, images):
-        return F.avg_pool2d(images, 4)[:, 0]
+    return… => return F.avg_pool2d(images, 4)[:, 0]
 blind to a patch the model may answer otherwise, and the largest logit is then another class's:
 follow the logit of the answer that was given before blinding (gather with `said`)
     (logits - without).gather(1, said)[:, 0] => logits.gather(1, said)[:, 0] - without.amax(dim=1)
-    (logits - without).gather(1, said)[:, 0] => logits.amax(dim=1) - without.amax(dim=1)
 your scores follow the logit of one class on all canvases: follow the logit of the answer that was
 given before blinding (gather with `said`)
     (logits - without).gather(1, said)[:, 0] => (logits - without)[:, 0]
-    (logits - without).gather(1, said)[:, 0] => (logits - without)[:, 7]
 it is the wrong way round: the patches that are needed least come first; a patch is needed where the
 logit falls most without it
     (logits - without) => (without - logits)
@@ -370,8 +311,6 @@ the scores are the same for all patches, so any one is taken: is each patch hidd
 rows and columns of patches are swapped: patch 1 is to the right of patch 0
     return falls.unflatten(1, (4, 4)) => return falls.unflatten(1, (4, 4)).mT
 cls sees this patch and no other here: hide one patch and leave it the other 15
-    = torch.zeros(len(images), 16, dtype=torch.bool) => =
-        torch.ones(len(images), 16, dtype=torch.bool) ;; hidden[:, patch] = True =>
-        hidden[:, patch] = False
+    hidden.unflatten(1, (4, 4)) => ~hidden.unflatten(1, (4, 4))
 """,
 )

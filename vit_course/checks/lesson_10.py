@@ -13,8 +13,6 @@ from .compare import Parts, Verdict
 from .exercise import Exercise
 from .trials import Trial, call, drawn, fill, untouched
 
-# rename -------------------------------------------------------------------------------------------
-
 NAMES = {
     "norm.weight": ("ln.scale",),
     "attn.qkv.weight": ("self.query.w", "self.key.w", "self.value.w"),
@@ -83,8 +81,7 @@ def rename(tensors, names):
     wrong="""
 the keys are their names; it is the other way round: weights[ours] = …, one entry for each of our
 names
-    weights[ours] = torch.cat(parts).float() => weights |= zip(theirs, parts)
-    weights[ours] = torch.cat(parts).float() =>
+    weights[ours] = torch.cat(parts).float() => weights |= zip(theirs, parts) ‖
         weights |= {name: part.float().clone() for name, part in zip(theirs, parts)}
 the keys are the tuples of their names; it is the other way round: weights[ours] = …, one entry for
 each of our names
@@ -101,11 +98,9 @@ that is there
 torch.stack makes a new axis, (3, D, D); torch.cat lengthens the first one: (3·D, D)
     torch.cat(parts) => (torch.stack(parts) if len(parts) > 1 else parts[0].clone())
 only the first of three names is looked up: keys and values are lost
-    torch.cat(parts) => parts[0]
-    torch.cat(parts) => parts[0].clone()
+    torch.cat(parts) => parts[0] ‖ parts[0].clone()
 only the last of three names is kept: queries and keys are lost
-    torch.cat(parts) => parts[-1]
-    torch.cat(parts) => parts[-1].clone()
+    torch.cat(parts) => parts[-1] ‖ parts[-1].clone()
 each of ours is a list of tensors; it must be one tensor: torch.cat(parts)
     torch.cat(parts).float() => parts
 stand the three below one another in the order in which `names` lists them, not in the order of the
@@ -120,8 +115,7 @@ the three are mixed row by row; first come all rows of the query, then all of th
 the value
     torch.cat(parts) => torch.stack(parts, dim=1).flatten(0, 1)
 the three are added up; they must stand one below the other, 3·D rows in all
-    torch.cat(parts) => sum(parts)
-    torch.cat(parts) => torch.stack(parts).sum(dim=0)
+    torch.cat(parts) => sum(parts) ‖ torch.stack(parts).sum(dim=0)
 the weights are transposed; both libraries keep a Linear's weight as (out, in), so nothing is turned
     [tensors[name] => [tensors[name].mT if tensors[name].ndim == 2 else tensors[name]
 what you give and what the file holds share their numbers: who changes one changes the other. Make
@@ -131,14 +125,11 @@ a copy where one of theirs makes one of ours, too (torch.cat of one makes one, .
 the result keeps the file's kind of number; make it float32: .float()
     .float() =>
 the result is not float32; a model's parameters are: .float()
-    .float() => .double()
-    .float() => .half()
-    .float() => .bfloat16()
+    .float() => .double() ‖ .half() ‖ .bfloat16()
 your code changes the dictionary that it was given; make a new one, and only read theirs
     tensors[name] => tensors.pop(name)
     weights = {} => weights = tensors
     weights = {} => weights = {} ⏎ tensors |= {name: t.float() for name, t in tensors.items()}
-    return weights => names.clear() ⏎ return weights
 tensors are in it that no name of ours asks for; go through `names`, and leave the rest of the file
 where it is
     return weights => return weights | {n: tensors[n] for n in tensors if "pooler" in n}
@@ -155,9 +146,6 @@ for name in theirs
     [tensors[name] for name in theirs] => tensors[theirs]
 """,
 )
-
-
-# frozen_features ----------------------------------------------------------------------------------
 
 
 class Stranger(nn.Module):
@@ -193,20 +181,15 @@ def features_of(what: str, make: Callable[[], nn.Module]) -> Trial:
             result = error
         if result is None or result is ...:
             return result
-        modes = all(part.training for part in model.modules())
-        frozen = not all(p.requires_grad for p in model.parameters())
-        same = model.head is head and all(
-            tensor.equal(state[n]) for n, tensor in model.state_dict().items()
-        )
-        changed = (
-            "the model that came in has lost its head; take it off a copy (deepcopy)"
-            if not same
-            else "the model that came in is in another mode now; change a copy's (deepcopy)"
-            if not modes
-            else "the model that came in can learn no more; freeze nothing but a copy (deepcopy)"
-            if frozen
-            else ""
-        )
+        same = all(tensor.equal(state[n]) for n, tensor in model.state_dict().items())
+        changed = ""
+        if not same or model.head is not head:
+            changed = "has lost its head; take it off a copy (deepcopy)"
+        elif not all(part.training for part in model.modules()):
+            changed = "is in another mode now; change a copy's (deepcopy)"
+        elif not all(p.requires_grad for p in model.parameters()):
+            changed = "can learn no more; freeze nothing but a copy (deepcopy)"
+        changed = changed and f"the model that came in {changed}"
         learns = isinstance(result, Tensor) and result.requires_grad
         carried = "the features carry gradients to the body; compute them under torch.no_grad()"
         return Parts(result, Verdict(carried if learns else ""), Verdict(changed))
@@ -223,12 +206,6 @@ def frozen_features(model, images):
         return body(images)
 """,
     uses={"deepcopy": deepcopy},
-    slips={
-        "AttributeError: 'Stranger' object": "this works for our ViT alone: it asks for a part "
-        "that another model has not; take the head off, and call the model",
-        "'NoneType' object is not callable|as child module 'head'": "the model calls its head, so "
-        "the head must be a module that gives back what it gets: nn.Identity()",
-    },
     why="What the head is given comes out when the head gives back what it gets. A copy keeps the "
     "model that came in whole, and `eval` switches dropout off in the copy alone.",
     trials=[
@@ -240,44 +217,34 @@ these are logits, one a class: the head is still on; put nn.Identity() in its pl
     body.head = nn.Identity() => pass
 the model calls its head, so the head must be a module that gives back what it gets: nn.Identity()
     body.head = nn.Identity() => body.head = None
-    body.head = nn.Identity() => body.head = lambda x: x
+    ! 'NoneType' object is not callable|as child module 'head'
 the model that came in has lost its head; take it off a copy (deepcopy)
-    deepcopy(model).eval() => model.eval()
-    deepcopy(model).eval() => model
+    deepcopy(model).eval() => model.eval() ‖ model
 the model that came in is in another mode now; change a copy's (deepcopy)
     deepcopy(model).eval() => deepcopy(model.eval())
 the model that came in can learn no more; freeze nothing but a copy (deepcopy)
     deepcopy(model).eval() => deepcopy(model.requires_grad_(False)).eval()
 dropout is still at work, because the copy is in training mode: .eval()
     deepcopy(model).eval() => deepcopy(model)
-    deepcopy(model).eval() => deepcopy(model).train()
 the features carry gradients to the body; compute them under torch.no_grad()
     with torch.no_grad(): => if True:
 these features are not normed; the head reads cls after the last norm, so leave the norm in
     body.head = nn.Identity() => body.head = body.norm = nn.Identity()
 these are all tokens, (n, N, D); the head reads one row for each image
-    return body(images) => x = body.tokens(body.patch_embed(images)) ⏎
-        return body.norm(body.blocks(x))
+    return… => x = body.tokens(body.patch_embed(images)) ⏎ return body.norm(body.blocks(x))
 this is the mean of the tokens; the head of this ViT reads cls alone
-    return body(images) => x = body.tokens(body.patch_embed(images)) ⏎
-        return body.norm(body.blocks(x)).mean(1)
-    return body(images) => x = body.tokens(body.patch_embed(images)) ⏎
-        return body.norm(body.blocks(x))[:, 1:].mean(1)
+    return… => x = body.tokens(body.patch_embed(images)) ⏎
+        return body.norm(body.blocks(x))[:, FIRST:].mean(1) ;; FIRST => 0 ‖ 1
 this works for our ViT alone: it asks for a part that another model has not; take the head off, and
 call the model
     return body(images) => return body.pre_logits(images)
-    return body(images) => return body.features(images)[:, 0]
-    return body(images) =>
-        x = body.tokens(body.patch_embed(images)) ⏎ return body.norm(body.blocks(x))[:, 0]
+    ! AttributeError: 'Stranger' object
 only the first image goes through; give the whole batch to the model
     return body(images) => return body(images[:1])
 a softmax makes shares of the features; give them as they are
     return body(images) => return body(images).softmax(dim=-1)
 """,
 )
-
-
-# which_preparation --------------------------------------------------------------------------------
 
 
 def published(what: str, *changes: float | Tensor, agrees: int | None) -> Trial:
@@ -339,36 +306,27 @@ def which_preparation(model, ways, right):
     ],
     wrong="""
 it gives the closest way, whether it agrees or not; where none agrees to 1e-5, give None
-    if (model(images) - right).abs().max() < 1e-5: =>
-        if name == min(ways, key=lambda n: (model(ways[n]) - right).abs().max()):
+    if (model… => if name == min(ways, key=lambda n: (model(ways[n]) - right).abs().max()):
 the mean of the differences hides a logit that is off; take the largest: .abs().max()
     .abs().max() => .abs().mean()
 differences below zero are not seen: take .abs() before the largest
     .abs().max() => .max()
 differences cancel in a sum; take the largest: .abs().max()
-    .abs().max() => .sum().abs()
-    .abs().max() => .mean().abs()
+    .abs().max() => .sum().abs() ‖ .mean().abs()
 the answers are compared, not the logits: a small mistake changes no answer
-    (model(images) - right).abs().max() < 1e-5 =>
-        bool((model(images).argmax(dim=1) == right.argmax(dim=1)).all())
+    if (model… => if (model(images).argmax(dim=1) == right.argmax(dim=1)).all():
 shares are compared, and softmax does not see what is added to all logits; compare the logits
     (model(images) - right).abs().max() => (model(images).softmax(1) - right.softmax(1)).abs().max()
 equal to the last bit is too much to ask: another processor rounds differently; allow 1e-5
-    (model(images) - right).abs().max() < 1e-5 => torch.equal(model(images), right)
     < 1e-5 => == 0
 only the first picture is compared
     (model(images) - right) => (model(images[:1]) - right[:1])
 it gives a way that does not agree: < 1e-5, not >
     < 1e-5 => > 1e-5
 only the first way is looked at: `return None` stands inside the loop; move it below the loop
-    def which_preparation(model, ways, right):
-        for images in ways.items():
-            return images[0] if (model(images[1]) - right).abs().max() < 1e-5 else None
+    in ways.items() => in list(ways.items())[:1]
 """,
 )
-
-
-# absorb -------------------------------------------------------------------------------------------
 
 
 def embedding(what: str, width: int, channels: int, side: int) -> Trial:
@@ -400,8 +358,7 @@ the weight is as it was; the pictures were divided by std, so divide each channe
 the bias is as it was; taking off the mean changed each answer by a number, which goes into the bias
     bias - shift => bias
 the bias has the wrong sign: the mean was taken off, so its part of the answer is taken off, too
-    bias - shift => bias + shift
-    bias - shift => shift - bias
+    bias - shift => bias + shift ‖ shift - bias
 the mean's part is not divided by std: the pictures had the mean taken off first, then were divided
     (scaled * mean => (weight * mean
 what goes into the bias is the sum over channels and pixels of weight · mean / std, one number a
@@ -415,8 +372,7 @@ mean[:, None, None]
     scaled * mean[:, None, None] => scaled * mean
 the sum runs over the pixels alone, and a template answers to all channels together:
 .sum(dim=(1, 2, 3))
-    shift = (scaled * mean[:, None, None]).sum(dim=(1, 2, 3)) =>
-        shift = (scaled * mean[:, None, None]).sum(dim=(2, 3))[:, 0]
+    shift =… => shift = (scaled * mean[:, None, None]).sum(dim=(2, 3))[:, 0]
 the bias is divided by std as well; only the weight meets the picture
     bias - shift => bias / std.mean() - shift
 one mean of all channels is taken; each channel has its own
@@ -424,11 +380,9 @@ one mean of all channels is taken; each channel has its own
 one std of all channels is taken; each channel has its own
     weight / std[:, None, None] => weight / std.mean()
 this is the way back: it makes a model for normalised pictures of one that takes 0…1
-    scaled = weight / std[:, None, None] => scaled = weight ;;
-        return scaled, bias - shift => return weight * std[:, None, None], bias + shift
+    scaled =… => scaled = weight ;; return… => return weight * std[:, None, None], bias + shift
 it is written for three channels; give mean and std the shape (C, 1, 1) for any C
     std[:, None, None] => std.view(3, 1, 1)
-    mean[:, None, None] => mean.view(3, 1, 1)
 two tensors are asked for, weight and bias
     return scaled, bias - shift => return scaled
 """,

@@ -179,7 +179,12 @@ def shapes_of(layer: nn.Module) -> dict[str, torch.Size]:
 
 
 def module(
-    what: str, sizes: Sequence[Any], *inputs: Any, use: Callable = untouched, **options: Any
+    what: str,
+    sizes: Sequence[Any],
+    *inputs: Any,
+    use: Callable = untouched,
+    quick: bool = False,
+    **options: Any,
 ) -> Trial:
     """Make a trial of a module, which is given known weights by their names, and used.
 
@@ -190,6 +195,7 @@ def module(
         sizes: what the class is called with, in order.
         inputs, options: what the module is called with; it must leave the inputs alone.
         use: takes the module and those, and gives a tensor or a tuple whose first is a tensor.
+        quick: compare names, shapes and results alone, since many pairs of mistakes are tried.
     """
 
     def run(answer: Callable, *inputs: Any) -> Any:
@@ -197,10 +203,13 @@ def module(
         if not isinstance(layer, nn.Module):
             return layer
         fill(layer.eval())
+        idle = other = Verdict("")
         try:
-            result = use(layer, *inputs, **options)
-            idle = Verdict(unlearned(layer, result[0] if isinstance(result, tuple) else result))
-            other = Verdict(changing(lambda: use(layer, *inputs, **options), layer, result))
+            with torch.set_grad_enabled(not quick):
+                result = use(layer, *inputs, **options)
+            if not quick:
+                idle = Verdict(unlearned(layer, result[0] if isinstance(result, tuple) else result))
+                other = Verdict(changing(lambda: use(layer, *inputs, **options), layer, result))
         except Exception as error:  # wrong names, if there are any, are told first
             result, idle, other = error, Verdict(""), Verdict("")
         # A dropout makes all numbers wrong, so it is told before them.
