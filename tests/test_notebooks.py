@@ -65,7 +65,7 @@ def test_lesson_opens_with_title_minutes_badge_setup_and_map(path):
     assert re.search(rf"\[Open in Colab\]\({badge}{page}\)", title.source)
     assert stated(title.source) == count(read(path))
     assert setup.cell_type == "code"
-    assert caption.source.startswith("*Figure:")
+    assert caption.source.startswith(("*Figure:", hygiene.SHOWS))
 
 
 @each_lesson
@@ -152,7 +152,7 @@ def problems(book, folder: Path) -> list[str]:
 
 BAD_CELLS = {  # what must be found, in which cell of the good notebook, what is put into it
     "execution counts": (1, dict(execution_count=None)),
-    "no caption": (3, dict(source="A line.")),
+    "nothing says what": (3, dict(source="A line.")),
     "02_no_such_lesson.ipynb": (0, dict(source="[x](02_no_such_lesson.ipynb)")),
     "a picture in Markdown": (0, dict(source="![a](https://a.org/cat.png)")),
     "cell 2 is not folded": (0, dict(source="**Predict.** How much is it?")),

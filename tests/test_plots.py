@@ -310,31 +310,65 @@ def test_a_merged_photo_shows_each_patch_as_its_token():
     assert np.abs(shown - 0.5).max() <= 0.3 + 1e-6  # means of what is there
 
 
-def test_a_lookup_writes_each_weight_and_shows_what_is_read_wherever_it_lies():
-    keys, values = torch.rand(3, 2) * 100, torch.rand(3, 2) * -1000
-    plots.soft_lookup(keys[0], keys, values, torch.tensor([0.5, 0.25, 0.25]))
+KEYS = {"high bend": (1.0, 0.0), "low stroke": (0.0, 1.0), "low bend": (1.0, 1.0)}
+QUERY, VALUES = torch.tensor([1.0, 2.0]), torch.tensor([[3.0, 8.0], [1.0, 2.0], [9.0, 5.0]])
+
+
+def test_a_lookup_writes_each_weight_and_puts_the_blend_where_it_is():
+    weights = (torch.tensor([*KEYS.values()]) @ QUERY).softmax(dim=0)
+    plots.soft_lookup(QUERY, VALUES, weights, KEYS)
     left, right = axes()
-    shown = [text for text in texts(right) if text]
-    assert shown == ["value A: 50%", "value B: 25%", "value C: 25%", "read"]
-    for ax, points in ((left, keys), (right, values)):
-        for (low, high), along in zip((ax.get_xlim(), ax.get_ylim()), points.T, strict=True):
-            assert low <= along.min()
-            assert along.max() <= high
+    assert set(KEYS) < set(texts(left))
+    assert [text for text in texts(right) if text] == [
+        "high bend: 9%", "low stroke: 24%", "low bend: 67%", "blend"
+    ]  # fmt: skip
+    star = right.collections[-1].get_offsets()[0]
+    assert np.allclose(star, weights @ VALUES)
 
 
-def test_what_was_read_stands_beside_the_mixtures_that_there_are():
-    values, read = torch.tensor([[0.0, 0.0], [8.0, 0.0]]), torch.tensor([0.0, 900.0])
-    plots.possible_reads(values, {"two": read})
-    line, point = plt.gca().lines
-    assert list(line.get_xdata()) == [0, 8]
-    assert (point.get_label(), list(point.get_ydata())) == ("two", [900.0])
-    assert plt.gca().get_ylim()[1] > 900
+def test_a_turning_query_jumps_between_values_or_slides():
+    plots.turning_query(torch.tensor([*KEYS.values()]), VALUES[:, 0], QUERY)
+    steps, slope, here = (line.get_ydata() for line in plt.gca().lines)
+    assert set(steps[~np.isnan(steps)]) == {3, 9, 1}
+    assert np.abs(np.diff(slope)).max() < 0.1
+    assert round(float(here[0]), 1) == 6.5
 
 
 def test_one_token_asks_and_all_answer():
-    plots.three_roles(("eye", "wall"))
-    assert [text for text in texts(plt.gca()) if text in ("q", "k", "v")] == ["q", "k", "v"] * 2
-    assert "what the eye reads" in texts(plt.gca())
+    plots.three_roles({"eye": 0.0, "wall": 0.0, "coat": 0.0}, VALUES[:, 0])
+    shown = texts(plt.gca())
+    assert [shown.count(role) for role in "qkv"] == [1, 4, 4]
+    assert shown.count("33%") == 3
+    assert "blend: curves back, 4.3 of 10" in shown
+
+
+def test_what_one_head_and_two_can_reach():
+    values = {"low": (1.0, 2.0), "high": (3.0, 8.0)}
+    plots.possible_blends(values, {"one": torch.tensor([2.0, 5.0])}, two_heads=True)
+    ax = plt.gca()
+    (box,), (line, point) = ax.patches, ax.lines
+    assert (*box.get_xy(), box.get_width(), box.get_height()) == (1, 2, 2, 6)
+    assert (list(line.get_xdata()), list(line.get_ydata())) == ([1, 3], [2, 8])
+    assert (point.get_label(), list(point.get_ydata())) == ("one", [5.0])
+    plots.possible_blends(values, {})
+    assert not plt.gca().patches
+
+
+def test_each_number_of_qkv_is_made_of_all_numbers_of_the_token():
+    plots.qkv_product(4, 2)
+    assert len(plt.gca().patches) == 12 * 4 + 12 + 4
+    assert [t for t in texts(plt.gca()) if "head" in t] == [
+        f"{role}, head {head}" for role in "qkv" for head in (0, 1)
+    ]
+
+
+def test_heads_at_work_have_a_row_each_and_frame_the_patch_that_asks():
+    weights = torch.rand(3, 2, 16).softmax(dim=-1)
+    plots.heads_at_work(torch.rand(3, 1, 16, 16), weights, asks=6)
+    maps = axes()[3:9]
+    for ax, expected in zip(maps, weights.transpose(0, 1).flatten(0, 1), strict=True):
+        assert np.allclose(ax.images[0].get_array(), expected.view(4, 4))
+        assert ax.patches[0].get_xy() == (7.5, 3.5)
 
 
 def test_rows_of_a_fused_weight_stand_in_the_order_that_is_named():

@@ -21,7 +21,9 @@ STAGES: Mapping[str, tuple[str, ...]] = {  # of the course's map, and the pieces
 }
 MODEL = tuple(piece for pieces in STAGES.values() for piece in pieces)
 # What a message says of an error: what the learner did, and the library's own words.
-RAISED = re.compile(r"(?s)^(.*raises \w+(?: in the line `.*?`)?|.*cannot be used here \(\w+): (.*)$")
+RAISED = re.compile(
+    r"(?s)^(.*raises \w+(?: in the line `.*?`)?|.*cannot be used here \(\w+): (.*)$"
+)
 
 
 class Card:
@@ -134,4 +136,6 @@ def _card(colour: str, sign: str, head: str, body: str) -> str:
     )
     mark = f"color:rgb({colour});font-size:1.25em;margin-right:.45em"
     title = f"<span aria-hidden='true' style='{mark}'>{sign}</span>{marked(head)}"
-    return f"<div role='status' style='{look}'><div style='font-weight:600'>{title}</div>{body}</div>"
+    return (
+        f"<div role='status' style='{look}'><div style='font-weight:600'>{title}</div>{body}</div>"
+    )
