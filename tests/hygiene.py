@@ -172,7 +172,7 @@ def tasks(book) -> list:
     return [
         cell
         for cell in code_cells(book)
-        if any("not attempted yet" in output.get("text", "") for output in cell.outputs)
+        if any("not attempted yet" in printed(output) for output in cell.outputs)
     ]
 
 

@@ -99,7 +99,8 @@ def test_the_declared_answers_stand_in_folds_and_solutions(path):
 @pytest.mark.parametrize("path", SOLUTIONS, ids=lambda p: p.stem)
 def test_solutions_are_right(path):
     lesson = read(lessons.ROOT / "notebooks" / path.name)
-    texts = [o.get("text", "") for c in hygiene.code_cells(read(path)) for o in c.outputs]
+    outputs = [output for cell in hygiene.code_cells(read(path)) for output in cell.outputs]
+    texts = [o.get("data", {}).get("text/plain", o.get("text", "")) for o in outputs]
     last = [text.splitlines()[-1] for text in texts if text]  # after what it says of other pieces
     right = [line for line in last if line == "right" or line.startswith("right: ")]
     assert len(right) == len(hygiene.tasks(lesson))

@@ -12,8 +12,9 @@ from typing import Any
 
 import torch
 
+from . import face
 from .compare import Parts, Raised, Verdict, compare, explained, with_article
-from .keeping import judges, keep
+from .keeping import judges, keep, written
 from .sources import dotted_lines
 from .trials import Trial
 
@@ -36,9 +37,12 @@ class Check:
         mistakes: what to tell, and the known wrong answer that is told so, or several in a tuple.
         slips: a pattern of what an error says ("TypeError: …"), and what to tell in its place.
 
-    Calling it with an attempt prints "right", "not attempted yet", or what is wrong. It never
-    raises on account of the attempt.
+    Calling it with an attempt says "right", "not attempted yet", or what is wrong: in a notebook on
+    a card, else as text. It never raises on account of the attempt.
     """
+
+    name = "your answer"
+    does = why = ""  # what to tell whoever got it right
 
     def __init__(
         self,
@@ -66,9 +70,18 @@ class Check:
             judges[keeps] = self.judge
 
     def __call__(self, attempt: Callable) -> None:
-        """Print the message for an attempt."""
+        """Show the message for an attempt."""
         message = self.judge(attempt)
-        print(self.taken(attempt) if message == "right" else message)  # noqa: T201
+        if message == "right":
+            message = self.taken(attempt)
+            kept = message.removeprefix("right").removeprefix(": ")
+            mine = written() if self.keeps in face.MODEL else ()
+            card = face.right(self.name, self.does or self.why, kept, mine)
+        elif message.startswith(LEFT):
+            card = face.waiting(self.name, message)
+        else:
+            card = face.wrong(self.name, message)
+        face.show(message, card)
 
     def taken(self, attempt: Callable) -> str:
         """Keep a right answer that is a piece of the learner's own model, and say so."""

@@ -46,7 +46,8 @@ class Exercise(Check):
             no edit: an error with such a text ("TypeError: …") is told so.
         uses: what names in the answer and in the edits mean beside `COMMON` and the pieces.
         slips: more patterns of errors, and what to tell.
-        why: a few words on the answer, for the solutions.
+        does: what the piece now does, in a sentence, to whoever got it right.
+        why: a few words on the answer, for the solutions, and to whoever got it right.
 
     An answer that is a piece of the learner's own model is kept in `my_vit.py`; `checks.mine` takes
     up any other one within its session.
@@ -59,9 +60,10 @@ class Exercise(Check):
         wrong: str,
         uses: Mapping[str, Any] | None = None,
         slips: Mapping[str, str] | None = None,
+        does: str = "",
         why: str = "",
     ):
-        self.answer, self.why = answer.strip() + "\n", why
+        self.answer, self.does, self.why = answer.strip() + "\n", does, why
         self.name = re.findall(r"(?m)^(?:def|class) (\w+)", self.answer)[-1]
         rows = table(wrong)
         self.edits = [(message, edit) for message, edit in rows if edit[:2] != "! "]

@@ -9,6 +9,7 @@ apart by a sign, not by its colour alone. What nbval compares, and a terminal sh
 import re
 from collections.abc import Collection, Mapping
 from html import escape
+from importlib.util import find_spec
 
 GREEN, RED, GREY = "0,158,115", "213,94,0", "128,128,128"  # Okabe and Ito's
 STAGES: Mapping[str, tuple[str, ...]] = {  # of the course's map, and the pieces that each takes
@@ -41,16 +42,14 @@ class Card:
 
 def show(text: str, html: str) -> None:
     """Show a verdict: as a card where IPython runs, else as text."""
-    try:
+    if find_spec("IPython"):  # the checks run without it, too
         from IPython import get_ipython
-    except ImportError:  # the checks run without a notebook, too
-        get_ipython = lambda: None  # noqa: E731
-    if get_ipython() is None:
-        print(text)
-    else:
         from IPython.display import display
 
-        display(Card(text, html))
+        if get_ipython() is not None:
+            display(Card(text, html))
+            return
+    print(text)
 
 
 def right(name: str, does: str, kept: str, mine: Collection[str] = ()) -> str:
@@ -114,7 +113,8 @@ def progress(mine: Collection[str], new: str = "") -> str:
 
 def marked(text: str) -> str:
     """Set `code` as code that no line breaks inside, and the rest as plain text."""
-    parts = escape(text).split("`")
+    text = re.sub(r"\([^()]{1,16}\)", lambda short: short[0].replace(" ", "\u00a0"), text)
+    parts = escape(text[:1].upper() + text[1:] if text[1:2].islower() else text).split("`")
     look = "white-space:nowrap;padding:0 .3em;border-radius:3px;background:rgba(128,128,128,.18)"
     parts[1::2] = [f"<code style='{look}'>{part}</code>" for part in parts[1::2]]
     return "".join(parts)

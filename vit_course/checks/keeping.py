@@ -20,6 +20,7 @@ from typing import Any
 
 from vit_steps.files import write_whole
 
+from . import face
 from .sources import globals_of, source_in_cells, source_of, used_names
 
 # The pieces in the order in which they stand in the file, and where the package has its own.
@@ -251,11 +252,12 @@ def mine(*names: str) -> Any:
     if unknown := [name for name in names if name not in PIECES and name not in answers]:
         raise ValueError(f"no piece {unknown[0]!r}; there are {', '.join(PIECES)}")
     learners = load() if any(name in PIECES for name in names) else {}
-    tell(
+    text = whose(
         [name for name in names if name in learners],
         [name for name in names if name not in learners and name not in solved],
         [name for name in names if name in solved],
     )
+    print(text)
     pieces = [learners.get(name) or solved.get(name) or courses(name) for name in names]
     return pieces[0] if len(names) == 1 else tuple(pieces)
 
@@ -266,23 +268,32 @@ def courses(name: str) -> Callable:
 
 
 def pieces() -> None:
-    """Print which pieces of the model, lessons 01 to 06, the learner has written."""
-    model = list(PIECES)[: list(PIECES).index("ViT") + 1]
+    """Show which pieces of the model, lessons 01 to 06, the learner has written: on the map."""
     learners = load()
-    tell([n for n in model if n in learners], [n for n in model if n not in learners])
+    mine = [name for name in face.MODEL if name in learners]
+    text = whose(mine, [name for name in face.MODEL if name not in learners])
+    face.show(text, face.progress(mine))
 
 
-def tell(in_file: list[str], course: list[str], in_session: Sequence[str] = ()) -> None:
-    """Print which pieces are the learner's, and which the course's."""
-    if in_file:
-        print(f"yours, from {my_file().name}:", ", ".join(in_file))
-    if in_session:
-        print("yours:", ", ".join(in_session))
+def written() -> set[str]:
+    """Name the pieces that stand in the learner's file, right or not, without running it."""
+    try:
+        nodes = ast.parse(my_file().read_text(encoding="utf-8")).body
+    except (OSError, SyntaxError, ValueError):
+        return set()
+    return {name for node in nodes if (name := defined(node)) in PIECES}
+
+
+def whose(in_file: list[str], course: list[str], in_session: Sequence[str] = ()) -> str:
+    """Say which pieces are the learner's, and which the course's."""
     missing = "" if my_file().exists() else f"no {my_file().name} in this folder, so "
-    if not_written := [name for name in course if name in PIECES]:
-        print(f"{missing}the course's:", ", ".join(not_written))
-    if others := [name for name in course if name not in PIECES]:
-        print("not solved in this session, so the course's:", ", ".join(others))
+    lines = {
+        f"yours, from {my_file().name}": in_file,
+        "yours": in_session,
+        f"{missing}the course's": [name for name in course if name in PIECES],
+        "not solved in this session, so the course's": [n for n in course if n not in PIECES],
+    }
+    return "\n".join(f"{words}: {', '.join(names)}" for words, names in lines.items() if names)
 
 
 def run(text: str, path: Path) -> ModuleType:

@@ -104,6 +104,7 @@ the patch size is a fixed number (16?): take patch_size
         r"\b(14|196|224)\b": "a photo's 14 rows and columns of patches, 196 in all, are built in; "
         "work them out from H, W and P"
     },
+    does="A picture goes in, and its patches come out in reading order, each one flat.",
     why="The pattern names each axis once: what is split stands in a bracket on the left, what is "
     "merged in a bracket on the right. In a bracket the last name changes fastest, so `(row col)` "
     "counts the patches in reading order and `(p1 p2 c)` keeps the channels of a pixel together.",
@@ -183,6 +184,7 @@ the convolution is made anew in each call, so it can never learn: make it once, 
 self.proj
     self.proj = nn => self.make = lambda: nn ;; self.proj(images) => self.make()(images)
 """,
+    does="Every patch becomes a token, and training can choose what its numbers mean.",
     why="The convolution has one template a feature and moves on by the side of a patch, so it "
     "meets each patch once. Its grid (B, D, rows, columns) becomes a row of tokens when rows and "
     "columns are merged and the features go last.",

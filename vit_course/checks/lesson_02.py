@@ -56,6 +56,7 @@ class TokenEmbedding(nn.Module):
         x = torch.cat([cls, patches], dim=1)  # (B, N, D)
         return x + self.pos_embed
 """,
+    does="A cls token now leads the row, and every token knows its place.",
     why="`expand` gives every image the one cls without copying it. cls joins before the positions "
     "are added, so row 0 of `pos_embed` is its own.",
     trials=[

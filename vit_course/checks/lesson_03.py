@@ -51,6 +51,7 @@ only head 0 is left: give all of them
 no gradient passes: keep to tensors, without detach, tolist or numpy
     h=num_heads) => h=num_heads).detach()
 """,
+    does="Every head gets its own columns of every token, so all heads can look things up at once.",
     why="The pattern cuts the width where it stands, (h d), and brings h in front of the tokens. "
     "In torch alone: `x.view(B, N, num_heads, D // num_heads).transpose(1, 2)`.",
 )
@@ -95,6 +96,7 @@ it joins the images of the batch; join the heads, axis 1: unbind(dim=1) takes th
 no gradient passes: keep to tensors, without detach, tolist or numpy
     b n (h d)") => b n (h d)").detach()
 """,
+    does="What the heads fetched stands side by side again, one row a token.",
     why="The pattern of `split_heads`, read from right to left. In torch alone: "
     "`x.transpose(1, 2).flatten(2)`; a reshape without the transpose mixes the tokens.",
 )
@@ -158,6 +160,7 @@ the sizes are fixed numbers; take them from the tensor that comes and from num_h
 no gradient passes: keep to tensors, without detach, tolist or numpy
     return q, k, v => return q.detach(), k.detach(), v.detach()
 """,
+    does="The output of one Linear becomes the queries, keys and values of every head.",
     why="Three axes lie in the width, and the role comes first, so the result can be taken apart. "
     "In two steps: `qkv.chunk(3, dim=-1)` gives the thirds, and `split_heads` cuts each.",
 )

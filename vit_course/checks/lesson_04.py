@@ -163,6 +163,8 @@ the heads are merged; leave them apart, (B, h, N, d): the class merges them
 no gradient passes: keep to tensors, without detach, tolist or numpy
     d = q. => q, k, v = q.detach(), k.detach(), v.detach() ⏎ d = q.
 """,
+    does="Every query blends the values by how well it matches their keys, and a mask can hide "
+    "keys from it.",
     why="`k.mT` swaps the last two axes, so that each query meets each key; `k.T` would turn all "
     "four. The mask comes before the softmax, so that the keys that are left share out the 1.",
 )
@@ -273,6 +275,7 @@ and leave them as nn.Linear fills them
     self.proj = nn.Linear(embed_dim, embed_dim) => pass ;; self.num_heads = num_heads =>
         self.num_heads = num_heads ⏎ self.proj = nn.Linear(embed_dim, embed_dim)
 """,
+    does="Tokens now ask each other in several heads, and mix what comes back.",
     why="One Linear, lesson 03's split, the equation, lesson 03's merge. `proj` comes last: by it "
     "alone can a head write into the other heads' places.",
 )

@@ -74,6 +74,7 @@ weights find them
     self.fc1 = => fc1 = ;; self.act = => act = ;; x = self… => return self.net(x) ;;
         self.fc2 =… => self.net = nn.Sequential(fc1, act, nn.Linear(hidden_dim, embed_dim))
 """,
+    does="Each token is now worked on alone: wider, through GELU, and back.",
 )
 
 
@@ -250,6 +251,8 @@ attention, asked with return_attention=True, gives two things, the mixed tokens 
 take them apart, mixed, weights = …, and add the tokens alone
     mixed, weights = => mixed =
 """,
+    does="One encoder block: attention, then the MLP, each added to the stream. ViT-B is "
+    "twelve of them.",
 )
 
 

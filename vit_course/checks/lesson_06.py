@@ -214,6 +214,7 @@ the weights do not start as init_weights says: `self.apply(init_weights)` is mis
 __init__
     self.apply(init_weights) =>
 """,
+    does="A picture goes in, and logits come out: the whole model, and you wrote it.",
     why="""The order of `forward` is the order of the map. A block gives tokens and weights: the
 tokens go on, the weights into the list. The norm works on each token alone, so norming cls alone
 is enough.""",

@@ -162,6 +162,7 @@ backward finds no way back from the loss: the model must run outside torch.no_gr
 be detached only at the end, and an accuracy (argmax) has no gradient at all
     model(images) => model(images).detach()
 """,
+    does="One batch moves the weights one step downhill.",
 )
 
 
@@ -275,6 +276,7 @@ only the first batch is measured: go through all of data
     data.images => data.images[:64] ;; logits, data.labels) => logits, data.labels[:64]) ;;
         == data.labels => == data.labels[:64]
 """,
+    does="It measures loss and accuracy, and leaves the model as it found it.",
     why="Nothing random may be left in a measurement, and a measurement must leave nothing behind: "
     "so the mode is kept and given back. The package goes through the pictures in batches of 256 "
     "and adds up sums, because a mean of the batches' means would weigh a small last batch too "
@@ -558,6 +560,7 @@ give back one loss a step, in a list
 give back the losses, a list: `return losses`
     return losses =>
 """,
+    does="Epoch after epoch, your model learns.",
     why="Anyone else's order is right too, if it shows each picture once an epoch. The last line "
     "before the report matters most to whoever uses the model: it comes back ready to answer.",
 )

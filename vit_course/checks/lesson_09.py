@@ -33,6 +33,7 @@ def rollout(attention):  # a list of (B, h, N, N), first block first
         flow = step @ flow  # later blocks on the left
     return flow
 """,
+    does="Attention is followed from the last block back to the patches.",
     why="The step of a later block comes on the left, so a row of the product says what this token "
     "was mixed from at the start. Half the identity is added before each product, not once.",
     trials=[

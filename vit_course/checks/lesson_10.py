@@ -71,6 +71,7 @@ def rename(tensors, names):
         weights[ours] = torch.cat(parts).float()  # cat makes a copy, of one tensor too
     return weights
 """,
+    does="Other people's weights get our names, so that they load into this ViT.",
     why="A Linear's rows are its outputs, so rows below one another give the answers one after the "
     "other: queries, keys, values, as `split_qkv` cuts them. `torch.cat` of a single tensor copies "
     "it, so one line serves for one name and for three.",

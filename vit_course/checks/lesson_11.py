@@ -123,6 +123,7 @@ this is the weight alone; give a dictionary, {"weight": …, "bias": …}, as lo
 the names are those of the fused Linear itself, "weight" and "bias"
     fused[name] => fused[f"qkv.{name}"]
 """,
+    does="Three Linears become one, in the order that `split_qkv` expects.",
 )
 
 
@@ -215,6 +216,7 @@ branch * …
 no gradient passes: keep to tensors, without detach, .data or no_grad
     return branch * => return branch.detach() *
 """,
+    does="In training whole branches are left out at random, and the rest is scaled up for it.",
 )
 
 
@@ -344,6 +346,7 @@ others as they are
 no gradient passes: keep to tensors, without detach, .data or no_grad
     tokens.take => tokens.detach().take
 """,
+    does="A share of the tokens is left out, and where they stood is remembered.",
 )
 
 
@@ -395,6 +398,7 @@ def unmask(kept, order, mask_token):
         "to what you name: the mask token (1, 1, D) to (B, N - K, D), an index (B, N, 1) to (B, N, "
         "D)",
     },
+    does="What was left out gets its place back, as mask tokens.",
     why="The row holds the kept tokens first and then the gaps, as `order` counts them. A token "
     "that went to place p is fetched from place p.",
     wrong="""
