@@ -25,10 +25,21 @@ class SkipError(Exception):
     """A check does not apply to a model, for the reason in the message."""
 
 
+class SoundError(Exception):
+    """A check finds nothing."""
+
+
 def need(value: T | None, reason: str) -> T:
     """Give a value back, or end a check for a reason if the value is None, False or empty."""
     if value is None or not (isinstance(value, Tensor) or value):
         raise SkipError(reason)
+    return value
+
+
+def only_if(value: T) -> T:
+    """Give a value back, or end a check as passed if the value is None, False, 0 or empty."""
+    if not value:
+        raise SoundError
     return value
 
 
@@ -143,20 +154,19 @@ class Patient:
         if self.silent or self.silent_rows:
             self.second_chance()
         self.norms = norms_of(self.model, self.calls, self.maps)
-        if self.fresh is None:
-            self.fresh = self.looks_fresh()
+        stds = [std for name, std in self.stds.items() if name.rpartition(".")[0] in self.norms]
+        if self.fresh is None and stds:  # in a norm all weights are alike, till training parts them
+            self.fresh = not any(stds)
 
     def learn_from(self, logits: Tensor, leaf: Tensor, blocks: Blocks) -> None:
         """Send the gradient back, note who gets one, and ask for the first image alone."""
         self.logits = logits.detach()
         self.backward_error = self.send_back(logits[:1])
-        self.blocks = blocks.changes
+        self.blocks = blocks.changes if logits.requires_grad else {}
         if not self.backward_error:
             self.pixel_gradients = leaf.grad
-            self.blocks = {}
-            if logits.requires_grad:
-                for path, changes in blocks.changes.items():
-                    self.blocks[path] = changes and blocks.counts.get(path, False)
+            counts = self.calls.has_influence
+            self.blocks = {path: x and counts.get(path, False) for path, x in self.blocks.items()}
             self.tokens_read = blocks.tokens_read
             self.silent = without_gradient(self.model)
             self.silent_rows = silent_rows(self.model)
@@ -165,14 +175,6 @@ class Patient:
         if self.reference is None or self.reference.shape != self.logits[:1].shape:
             self.sample = self.images  # it cannot do with one
             self.reference = self.ask(self.images).logits
-
-    def looks_fresh(self) -> bool | None:
-        """Tell whether in every norm weights and biases are all alike: training parts them.
-
-        None where there is no norm to tell by.
-        """
-        names = [name for name in self.stds if name.rpartition(".")[0] in self.norms]
-        return all(self.stds[name] == 0 for name in names) if names else None
 
     def send_back(self, *heads: Tensor) -> str:
         """Send a gradient back from a random mix of logits; give the error, or ""."""

@@ -1,7 +1,8 @@
 """The checks: each looks for one fault, says what it measures, and when that is a finding.
 
 A new finding is one function, named like it, in the file of its subject and in the tuple at that
-file's end: from a `Patient` to a `Finding` or None; the docstring says what it measures.
+file's end: it takes a `Patient`, and returns a `Finding` or raises `SoundError`, as by `only_if`;
+the docstring says what it measures.
 tests/sick.py gets a model that has the fault, tests/sound.py one that comes near it.
 """
 

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor, nn
 
-from ..patient import SAME, Patient, need
+from ..patient import SAME, Patient, SoundError, need, only_if
 from ..report import Finding
 from ..watching.calls import first_output
 
@@ -27,7 +27,7 @@ def patch_side(p: Patient) -> int | None:
     return sides.pop() if len(sides) == 1 else None
 
 
-def unseen_pixels(p: Patient) -> Finding | None:
+def unseen_pixels(p: Patient) -> Finding:
     """Measure the share of pixels at which the gradient of the logits is zero, exactly.
 
     A transformer reads every patch whole: 0.2% and more is a finding. Where no attention was seen,
@@ -35,8 +35,7 @@ def unseen_pixels(p: Patient) -> Finding | None:
     """
     unseen = need(p.pixel_gradients, "no gradient reaches the images")[0].abs().amax(0) == 0
     share, limit = float(unseen.float().mean()), 0.002 if p.watch.attentions else 0.5
-    if not share > limit:
-        return None
+    only_if(share > limit)
     rows, columns = int(unseen.all(1).sum()), int(unseen.all(0).sum())
     height, width = p.size
     border = f", {rows} whole rows and {columns} whole columns" if share < 1 else ""
@@ -46,7 +45,7 @@ def unseen_pixels(p: Patient) -> Finding | None:
     )
 
 
-def images_cropped(p: Patient) -> Finding | None:
+def images_cropped(p: Patient) -> Finding:
     """Give images up to 7 pixels larger, less than a patch: their last pixels must count.
 
     That is the last rows and columns, 3 at most, if such images are accepted. Logits that move by
@@ -60,13 +59,13 @@ def images_cropped(p: Patient) -> Finding | None:
     image = nn.functional.pad(p.images[:1], (0, more, 0, more), mode="replicate")
     before = p.ask(image).logits
     if before is None:
-        return None
+        raise SoundError
     changed = image.clone()
     changed[..., -last:, :] += 3
     changed[..., -last:] -= 3
     after = p.ask(changed).logits
     if after is None or p.difference(after, before) > SAME:
-        return None
+        raise SoundError
     larger = nn.functional.pad(p.images[:1], (0, side, 0, side))
     crops = p.ask(larger).logits is not None
     need(not crops, "the model takes images of other sizes, and cuts off what is left over")
@@ -102,7 +101,7 @@ def tokens_entering(p: Patient, images: Tensor) -> Tensor | None:
     return tokens if isinstance(tokens, Tensor) and tokens.ndim == 3 else None
 
 
-def patches_scrambled(p: Patient) -> Finding | None:
+def patches_scrambled(p: Patient) -> Finding:
     """Find by gradients the pixels of a token: as many as a patch has must lie in one patch.
 
     Four tokens of an image of the size given, and of one that is a patch wider, if the model takes
@@ -145,7 +144,7 @@ def patches_scrambled(p: Patient) -> Finding | None:
                     p.location(token_makers(p)[0]),
                 )
     need(applies, "no token was seen that is a single patch")
-    return None
+    raise SoundError
 
 
 def token_makers(p: Patient) -> list[str]:
@@ -176,7 +175,7 @@ def tokens_of_maker(p: Patient, images: Tensor) -> Tensor | None:
     return tokens if isinstance(tokens, Tensor) and tokens.ndim == 3 else None
 
 
-def no_positions(p: Patient) -> Finding | None:
+def no_positions(p: Patient) -> Finding:
     """Shuffle the patches of an image; logits that do not move have not seen it.
 
     In float64 rounding leaves 1e-13 of their spread, and 1e-9 counts as unmoved; a model that
@@ -193,7 +192,7 @@ def no_positions(p: Patient) -> Finding | None:
         moved, before = torch.cat([moved[:1], images[1:]]), p.ask(images).logits
     after = p.ask(moved).logits
     if before is None or after is None or p.difference(after[:1], before[:1]) > limit:
-        return None
+        raise SoundError
     idle = "idle block" in p.found_names
     need(not idle, "blocks change nothing, and without them no order could count")
     added = next((meeting for meeting in p.watch.meetings if meeting.kind == "added"), None)

@@ -4,7 +4,7 @@ from typing import Any
 
 from torch import Tensor
 
-from ..patient import Answer, Patient, need
+from ..patient import Answer, Patient, need, only_if
 from ..report import Finding
 from ..watching.restore import unchanged
 
@@ -31,15 +31,14 @@ def run(p: Patient, images: Tensor, train: bool) -> tuple[Answer, list[Tensor]]:
     return answer, weights
 
 
-def training_fails(p: Patient) -> Finding | None:
+def training_fails(p: Patient) -> Finding:
     """Run one image in training mode, and two where that fails; an error is a finding.
 
     A batch of one that fails alone is not: a batch norm of one row has no spread.
     """
     need(p.reference, "the model gave no logits in eval mode")
     single, p.returned_weights = run(p, p.images[:1], train=True)
-    if not single.error:
-        return None
+    only_if(single.error)
     answer, p.returned_weights = run(p, p.images, train=True)
     need(answer.error, f"one image cannot train it, two can (drop_last=True): {single.error}")
     return Finding(
@@ -50,7 +49,7 @@ def training_fails(p: Patient) -> Finding | None:
     )
 
 
-def returned_attention(p: Patient) -> Finding | None:
+def returned_attention(p: Patient) -> Finding:
     """Compare the row sums of weights (B, h, N, N) in the output, in training and in eval.
 
     After dropout of 0.1 they sum to 0.87 to 1.12 in place of 1; 1% off is a finding.
@@ -62,8 +61,7 @@ def returned_attention(p: Patient) -> Finding | None:
     need(same, "rows of what it returns do not sum to 1 in eval mode")
     sums = p.returned_weights[0].sum(-1)
     low, high = float(sums.min()), float(sums.max())
-    if low > 0.99 and high < 1.01:
-        return None
+    only_if(low <= 0.99 or high >= 1.01)
     zeros = float((p.returned_weights[0] == 0).float().mean())
     return Finding(
         f"in training, rows of the attention that the model returns sum to {low:.2f} to {high:.2f}"

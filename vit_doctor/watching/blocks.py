@@ -1,4 +1,4 @@
-"""Watches the blocks of a model: whether each changes its tokens, and which of them count."""
+"""Watches the blocks of a model: whether each changes its tokens, and which tokens count."""
 
 import torch
 from torch import Tensor, nn
@@ -15,13 +15,11 @@ class Blocks:
 
     Attributes:
         changes: by its path, whether a block changes its tokens.
-        counts: likewise, whether what it gives has an influence.
         tokens_read: likewise, which tokens that come out for the first image have an influence.
     """
 
     def __init__(self, model: nn.Module):
         self.changes: dict[str, bool] = {}
-        self.counts: dict[str, bool] = {}
         self.tokens_read: dict[str, Tensor] = {}
         self.inputs: dict[str, Tensor] = {}
         self.handles = []
@@ -53,7 +51,6 @@ class Blocks:
                 tokens.register_hook(read)
 
         def read(grad):
-            self.counts[path] = self.counts.get(path, False) or bool(grad.any())
             self.tokens_read[path] = (grad[0] != 0).any(-1)
 
         self.handles += [block.register_forward_pre_hook(before)]
