@@ -173,9 +173,3 @@ def attention_saturated(p: Patient) -> Finding:
         "and start the weights of both small",
         wrong[0].where,
     )
-
-
-INSIDE = (
-    *(scale_after_softmax, softmax_axis, softmax_unused, mask_unused, activation_missing),
-    *(activation_last, scale_missing, scale_width, attention_uniform, attention_saturated),
-)

@@ -139,6 +139,3 @@ def sees(number: Tensor, image: Tensor) -> bool:
     """Tell by its gradient whether a number depends on an image."""
     (grad,) = torch.autograd.grad(number, image, retain_graph=True, allow_unused=True)
     return grad is not None and bool(grad.any())
-
-
-MIXING = (heads_mixed, tokens_apart, tokens_read)

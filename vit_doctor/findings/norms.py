@@ -163,6 +163,3 @@ def norm_twice(p: Patient) -> Finding:
             )
     need(p.calls.first, NO_BLOCKS)
     raise SoundError
-
-
-NORMS = (norm_missing, final_norm_missing, norm_unused, norm_twice)

@@ -167,9 +167,3 @@ def another_dtype(p: Patient) -> Finding:
         "x.dtype",
         answer.where,
     )
-
-
-OUTPUT = (
-    *(forward_fails, backward_fails, not_finite, images_mixed, input_changed),
-    *(parameters_changed, random_in_eval, prints, probabilities, batch_of_one),
-)

@@ -78,7 +78,7 @@ def images_cropped(p: Patient) -> Finding:
 
 
 class EnoughError(Exception):
-    """Ends a run early."""
+    """A run is ended early."""
 
 
 def tokens_entering(p: Patient, images: Tensor) -> Tensor | None:
@@ -217,6 +217,3 @@ def shuffled(images: Tensor, side: int) -> Tensor:
     order = torch.randperm(patches.shape[1], generator=torch.Generator().manual_seed(3))
     grid = patches[:, order].unflatten(1, (height // side, width // side))
     return grid.permute(0, 3, 1, 4, 2, 5).flatten(4, 5).flatten(2, 3)
-
-
-PIXELS = (unseen_pixels, images_cropped, patches_scrambled)

@@ -85,6 +85,3 @@ def shared_block(p: Patient) -> Finding:
                     path,
                 )
     raise SoundError
-
-
-RESIDUALS = (residual_missing, shared_block)

@@ -161,9 +161,3 @@ def eps_large(p: Patient) -> Finding:
                 p.location(path),
             )
     raise SoundError
-
-
-STARTS = (
-    *(initial_loss, weights_large, weights_small),
-    *(positions_large, positions_small, token_large),
-)

@@ -68,6 +68,3 @@ def returned_attention(p: Patient) -> Finding:
         f", and {zeros:.1%} of its weights are 0; in eval the rows sum to 1",
         "dropout was applied to what is looked at: return the weights from before it",
     )
-
-
-TRAINING = (training_fails, returned_attention)

@@ -36,9 +36,6 @@ class Call:
 class Calls:
     """Hooks on all modules of a model, for one run.
 
-    Args:
-        model: what runs.
-
     Attributes:
         first: the first call of each module by its path, in the order in which they ended.
         has_influence: of each module whether its output counts for the logits.
@@ -163,14 +160,12 @@ def runnable(module: nn.Module, call: Call | None) -> Runnable | None:
 
     None where it was not called, got no other than one tensor, or gave another shape.
     """
-    if call is None or call.shape is None or not call.args:
+    if call is None or not call.args:
         return None
     x, *others = call.args
-    if any(isinstance(y, (Tensor, tuple)) for y in (*others, *call.kwargs.values())):
-        return None
-    if not isinstance(x, Tensor) or x.ndim != 3 or call.shape != tuple(x.shape):
-        return None
-    if x.dtype not in (torch.float32, torch.float64):
+    alone = not any(isinstance(y, (Tensor, tuple)) for y in (*others, *call.kwargs.values()))
+    tokens = isinstance(x, Tensor) and x.ndim == 3 and call.shape == tuple(x.shape)
+    if not (alone and tokens and x.dtype in (torch.float32, torch.float64)):
         return None
 
     def run(tokens: Tensor) -> Tensor:
@@ -185,13 +180,13 @@ def silenced(model: nn.Module, names: Collection[str]) -> Iterator[None]:
     weights = [model.get_parameter(name) for name in names]
     holders = [model.get_submodule(name.rpartition(".")[0]) for name in names]
     biases = [x for holder in holders for x in holder.parameters(recurse=False) if x.ndim == 1]
-    before = {id(x): (x, x.data) for x in (*weights, *biases)}
-    for x, values in before.values():
-        x.data = torch.zeros_like(values)
+    before = {x: x.data for x in (*weights, *biases)}
+    for x in before:
+        x.data = torch.zeros_like(x)
     try:
         yield
     finally:
-        for x, values in before.values():
+        for x, values in before.items():
             x.data = values
 
 
