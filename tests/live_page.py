@@ -16,6 +16,7 @@ from browser import bounded, listen
 from vit_course import explorer
 
 LIMIT = 30_000  # milliseconds
+ASKED = Path(__file__).parent / "explorer" / "asked.js"  # what is asked of the page, as functions
 
 
 @contextmanager
@@ -31,6 +32,7 @@ def window(chrome, path, wide=1440, limit=240, known=(), but="\0", **options):
     """
     context = chrome.new_context(viewport={"width": wide, "height": 900}, **options)
     context.set_default_timeout(LIMIT)
+    context.add_init_script(path=ASKED)
     page = context.new_page()
     addresses = (path.as_uri(), "about:srcdoc", "blob:")  # the page, its frame, its Worker
     problems = listen(page, *addresses, *known, kinds=("error", "warning"))
@@ -38,30 +40,6 @@ def window(chrome, path, wide=1440, limit=240, known=(), but="\0", **options):
         page.goto(path.as_uri())
         yield Live(page)
         assert [text for text in problems if not text.startswith(but)] == []
-
-
-# Whether the answer is that to the picture that stands there, and drawn; and so, where it is found
-# at once, what each patch matters.
-SETTLED = """quick => {
-  const { run, matters, without, twin } = vitState.state;
-  const none = JSON.stringify(without) === JSON.stringify(vitState.nothingOut());
-  if (!run || !run.shown.pixels.every((value, i) => value === vitState.pixels()[i])) return false;
-  if (run.out ? JSON.stringify(run.shown.without) !== JSON.stringify(without) : !none) return false;
-  return Boolean(run.twin) === twin && (matters || !quick);
-}"""
-
-# Of a canvas, in red, green, blue and alpha, a place in each of its rows by columns.
-CELLS = """(canvas, [rows, cols, share]) => {
-  const { width, height } = canvas;
-  const pen = Object.assign(document.createElement('canvas'), { width, height })
-    .getContext('2d', { willReadFrequently: true });
-  pen.drawImage(canvas, 0, 0);
-  const at = (i, long, count) => Math.floor((i + share) * long / count);
-  return Array.from({ length: rows * cols }, (_, k) => {
-    const [x, y] = [at(k % cols, width, cols), at(Math.floor(k / cols), height, rows)];
-    return [...pen.getImageData(x, y, 1, 1).data];
-  });
-}"""
 
 
 class Live:
@@ -79,10 +57,10 @@ class Live:
         return self.evaluate(f"async x => {{ {drawn}; return ({script})(x); }}", argument)
 
     def settled(self, quick=True):
-        self.wait_for_function(SETTLED, arg=False)
+        self.wait_for_function("asked.settled", arg=False)
         if quick and self.state("run.milliseconds * vitState.patches") > 1000:  # a slow computer's
             self.ask("() => vitState.findMatters()")
-        self.wait_for_function(SETTLED, arg=quick)
+        self.wait_for_function("asked.settled", arg=quick)
         self.ask("() => new Promise(requestAnimationFrame)")
 
     def state(self, script):

@@ -365,16 +365,23 @@ def shares(model, images, **without):
     return steps(model, images, **without)["probabilities"][:, 0]
 
 
-def cls(found):
-    """Give the weights that cls gives (L, h, B, N)."""
-    return torch.stack(
-        [torch.stack([h["weights"][:, 0] for h in b["heads"]]) for b in found["blocks"]]
-    )
+def from_cls(found):
+    """Give the weights that cls gives (L h, B, N)."""
+    heads = [head for block in found["blocks"] for head in block["heads"]]
+    return torch.stack([head["weights"][:, 0] for head in heads])
+
+
+def readings(model, found):
+    """Give what the head makes of each stage of the stream: logits (B, classes)."""
+    stages = [found["start"], *(block["output"] for block in found["blocks"])]
+    norms = [model.norm(x.float()) for x in stages]
+    mean = model.config.pool == "mean"
+    return [model.head(x[:, 1:].mean(dim=1) if mean else x[:, 0]) for x in norms]
 
 
 def measured(model, images, labels, paper):
     """Give what vitMeasures finds, each as (its name, its arguments, its result)."""
-    c, size, plain = model.config, model.config.patch_size, steps(model, images)
+    size, plain = model.config.patch_size, steps(model, images)
     patches = plain["patches"].shape[1]
 
     def right(found):
@@ -395,17 +402,13 @@ def measured(model, images, labels, paper):
         args = dict(pixels=one[0], covered=before, without={"hidden": hidden})
         yield "matters", args, shares(model, pictures, hidden=hidden)
 
-    readings = []
-    for x in [plain["start"], *(block["output"] for block in plain["blocks"])]:
-        norm = model.norm(x.float())
-        pooled = norm[:, 1:].mean(dim=1) if c.pool == "mean" else norm[:, 0]
-        readings.append(right(model.head(pooled)))
-    assert len(set(readings)) > 1
-    yield "lenses", {}, readings
+    lenses = [right(logits) for logits in readings(model, plain)]
+    assert len(set(lenses)) > 1
+    yield "lenses", {}, lenses
 
     light = plain["patches"].mean(dim=2)
     bare = steps(model, images, scale=True)
-    sharp = [cls(found).amax(dim=-1).mean().item() for found in (plain, bare)]
+    sharp = [from_cls(found).amax(dim=-1).mean().item() for found in (plain, bare)]
     found = dict(before=sharp[0], after=sharp[1], right=right(bare["probabilities"][:, 0]))
     yield "sharpness", {}, found
 

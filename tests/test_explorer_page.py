@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 from helpers import close
-from live_page import CELLS, SETTLED, percent, picture, saved, window, written
+from live_page import percent, picture, saved, window, written
 from PIL import Image
 from test_explorer_numbers import covered, lively, shares
 
@@ -48,9 +48,8 @@ def examples():
 
 def along(page, part, side):
     """Read how far each of these parts of the bars reaches, or how wide it is, as shares."""
-    lengths = page.locator(f".bars .{part}").evaluate_all(
-        "(parts, side) => parts.map(part => part.style[side])", side
-    )
+    style = "(parts, side) => parts.map(part => part.style[side])"
+    lengths = page.locator(f".bars .{part}").evaluate_all(style, side)
     return torch.tensor([float(length.removesuffix("%")) / 100 for length in lengths])
 
 
@@ -140,10 +139,9 @@ def test_patches_are_covered_hidden_and_asked(page, examples):
     page.use("Cover")
     best, blind = int(whole.argmax()), torch.zeros(1, 4, 4, dtype=torch.bool)
     blind.view(-1)[[0, 1, 5]] = True
-    for name, expected in (
-        ("covered", shares(MODEL, covered(image, [0, 1, 5], 4, -1.0))[0]),
-        ("without.hidden", maps.blinded(MODEL, image, blind)[0].softmax(dim=0)),
-    ):
+    after = shares(MODEL, covered(image, [0, 1, 5], 4, -1.0))[0]
+    hidden = maps.blinded(MODEL, image, blind)[0].softmax(dim=0)
+    for name, expected in (("covered", after), ("without.hidden", hidden)):
         items = f"() => Array.from(vitState.state.{name}).sort((a, b) => a - b)"
         page.drag((1, 1), (1, 6), (6, 6))
         assert page.ask(items) == [0, 1, 5]
@@ -188,7 +186,7 @@ def test_a_finger_that_scrolls_the_page_asks_nothing(page):
 
 def spots(page):
     """Read red, green and blue of 16 patches, where no frame and no line crosses the picture."""
-    colours = page.ask(f"() => ({CELLS})(document.getElementById('picture'), [4, 4, 0.6])")
+    colours = page.ask("() => asked.cells(document.getElementById('picture'), [4, 4, 0.6])")
     return np.array(colours)[:, :3]
 
 
@@ -284,15 +282,6 @@ def test_how_far_an_answer_is_to_be_believed(chrome, tmp_path):
 
 # A photo -----------------------------------------------------------------------------------------
 
-# A file let fall on the page, or pasted into it.
-GIVE = """([kind, bytes]) => {
-  const files = new DataTransfer();
-  files.items.add(new File([Uint8Array.from(bytes)], `${kind}.png`, { type: 'image/png' }));
-  const event = kind === 'drop' ? new DragEvent('drop', { dataTransfer: files, bubbles: true })
-    : new ClipboardEvent('paste', { clipboardData: files, bubbles: true });
-  document.body.dispatchEvent(event);
-}"""
-
 
 def test_a_photo_is_read_as_the_model_learned_from_photos(chrome, tmp_path):
     model = lively(ViTConfig((8, 16), 4, 3, 3, embed_dim=12, depth=1, num_heads=2))
@@ -324,7 +313,7 @@ def test_a_photo_is_read_as_the_model_learned_from_photos(chrome, tmp_path):
             right(name, bytes_, atol)
         for kind in ("drop", "paste"):
             page.ask("() => vitState.show(vitState.state.base.map(() => 0))")
-            page.ask(GIVE, [kind, list(files["a.png"])])
+            page.ask("asked.give", [kind, list(files["a.png"])])
             right(f"{kind}.png", files["a.png"], 2 / 255)
 
 
@@ -333,40 +322,13 @@ def test_a_photo_is_read_as_the_model_learned_from_photos(chrome, tmp_path):
 
 # What it does where no Worker can be had, tests/explorer/worker.test.js shows.
 
-# What the picture shows in the frame before a stroke and in the one after it, and whether a long
-# job was under way meanwhile.
-STROKE = """async () => {
-  const canvas = document.getElementById('picture');
-  const frame = () => new Promise(requestAnimationFrame);
-  let share = 0, ended = false;
-  const job = vitState.work('reasons', {}, done => (share = done));
-  job.then(() => (ended = true), () => 0);
-  while (!share) await frame();
-  vitState.show(vitState.state.base.map(() => -1), { tool: 'draw', light: 'nothing' });
-  await frame();
-  const before = (CELLS)(canvas, [4, 4, 0.6]);
-  canvas.setPointerCapture = () => {};
-  const { left, top, width, height } = canvas.getBoundingClientRect();
-  const put = (kind, share) => canvas.dispatchEvent(new PointerEvent(kind, {
-    clientX: left + share * width, clientY: top + share * height, pointerId: 1 }));
-  put('pointerdown', 0.05);
-  put('pointermove', 0.95);
-  await frame(); // in which the page draws
-  const after = (CELLS)(canvas, [4, 4, 0.6]);
-  put('pointerup', 0.95);
-  const meanwhile = !ended;
-  job.stop();
-  return [before, after, share, meanwhile];
-}""".replace("CELLS", CELLS)
-
 
 def test_the_line_is_drawn_in_the_next_frame_while_a_long_job_runs(page):
     assert len(page.workers) == 1
-    before, after, share, meanwhile = page.ask(STROKE)
+    before, after, share, meanwhile = page.ask("asked.stroke")
     assert np.array(before)[:, :3].max() < 50
-    assert [max(colours[:3]) > 200 for colours in after] == [
-        i % 5 == 0 for i in range(16)
-    ]  # aslant
+    aslant = [i % 5 == 0 for i in range(16)]
+    assert [max(colours[:3]) > 200 for colours in after] == aslant
     assert 0 < share < 1
     assert meanwhile
     agree(page, shares(MODEL, page.pixels())[0])
@@ -388,7 +350,7 @@ def test_what_takes_long_is_asked_for_and_shows_how_far_it_is(chrome, tmp_path):
         page.wait_for_function("() => document.querySelector('progress').value > 0")
         assert bar.is_visible()
         page.press("the next example")  # it begins again, with this one
-        page.wait_for_function(SETTLED, arg=True)
+        page.wait_for_function("asked.settled", arg=True)
         assert not bar.is_visible()
         image = page.pixels()
         row = page.ask("() => Array.from(vitModel.row(vitState.state.matters, 9))")
@@ -397,16 +359,9 @@ def test_what_takes_long_is_asked_for_and_shows_how_far_it_is(chrome, tmp_path):
 
 # Text from outside -------------------------------------------------------------------------------
 
-HOSTILE = [
-    "</script><img src=x onerror=alert(1)>",
-    "<b>bold</b>",
-    "\"quoted\" & 'quoted' &lt;",
-    "a\u2028b\u2029c",
-    "a digit 🖊️ <!-- <script>",
-    "{given} ${classes} $& \\u003c",
-    "long " * 40,
-]
-
+HOSTILE = ["</script><img src=x onerror=alert(1)>", "<b>bold</b>", "\"quoted\" & 'quoted' &lt;"]
+HOSTILE += ["a\u2028b\u2029c", "a digit 🖊️ <!-- <script>", "{given} ${classes} $& \\u003c"]
+HOSTILE += ["long " * 40]
 
 # What is given as a photo, and is none.
 NO_PICTURES = {"text/html": b"<img src=x onerror=alert(1)>", "image/png": b"\x89PNG"}
@@ -427,9 +382,8 @@ def test_names_stay_text(chrome, tmp_path):
         for i in range(12):
             shares = page.state("run.whole.probabilities.data")
             ranked = sorted(range(12), key=lambda j: -shares[j])[:10]  # of more classes, ten
-            assert [name.removesuffix(" ✓") for name, _ in page.bars()] == [
-                names[j] for j in ranked
-            ]
+            listed = [name.removesuffix(" ✓") for name, _ in page.bars()]
+            assert listed == [names[j] for j in ranked]
             answer = page.locator("#answer").text_content()
             assert answer.startswith(f"It says {names[ranked[0]]} (")
             label = page.ask("() => vitState.labels[vitState.state.example]")
@@ -465,10 +419,6 @@ def fits(page):
 
 COLOURS = """() => ['backgroundColor', 'color'].map(
   name => getComputedStyle(document.body)[name])"""
-MOVING = """() => [...document.querySelectorAll('*')].filter(element => {
-  const { transitionDuration, animationName } = getComputedStyle(element);
-  return /[1-9]/.test(transitionDuration) || animationName !== 'none';
-}).map(element => element.className)"""
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -491,22 +441,7 @@ def test_the_first_screen_fits_the_window(wide, high, scheme, chrome, stored):
         colours = page.ask(COLOURS)
         ground, ink = (sum(map(int, re.findall(r"\d+", text)[:3])) for text in colours)
         assert ground > ink + 400 if scheme == "light" else ink > ground + 400
-        assert page.ask(MOVING) == []  # for who asks for that
-
-
-def nameless(page):
-    """List the roles that take the focus and have no name to be read aloud; count all that do."""
-    session = page.context.new_cdp_session(page.page)
-    nodes = session.send("Accessibility.getFullAXTree")["nodes"]
-    session.detach()
-    names = []
-    for node in nodes:
-        properties = {p["name"]: p["value"].get("value") for p in node.get("properties", ())}
-        role = node.get("role", {}).get("value")
-        part = role in ("RootWebArea", "option")  # not to be reached by itself
-        if not node["ignored"] and properties.get("focusable") and not part:
-            names.append((role, node.get("name", {}).get("value", "").strip()))
-    return [role for role, name in names if not name], len(names)
+        assert page.ask("asked.moving") == []  # for who asks for that
 
 
 def test_all_that_takes_the_focus_has_a_name(chrome, stored, tmp_path):
@@ -514,13 +449,6 @@ def test_all_that_takes_the_focus_has_a_name(chrome, stored, tmp_path):
     for path in (stored, photos):
         with window(chrome, path) as page:
             page.settled()
-            without, count = nameless(page)
-            assert without == []
-            assert count == page.ask(FOCUSABLE)
+            assert page.ask("asked.nameless") == []
             page.ask("() => document.body.append(document.createElement('button'))")
-            assert nameless(page)[0] == ["button"]
-
-
-# What a browser lets the keyboard reach, or a script focus.
-FOCUSABLE = """() => [...document.querySelectorAll('button, input, select, [tabindex]')].filter(
-  element => !element.disabled && element.checkVisibility()).length"""
+            assert page.ask("asked.nameless") == ["BUTTON"]

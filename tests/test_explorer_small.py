@@ -18,7 +18,7 @@ import matplotlib.pyplot as plt
 import pytest
 import torch
 from helpers import close
-from live_page import CELLS, LIMIT, closed, window
+from live_page import LIMIT, closed, window
 from live_page import picture as take_picture
 from PIL import Image
 
@@ -201,12 +201,11 @@ def press_tab(page, place, key="Tab"):
     page.frames[1].locator(f"{place}:focus").wait_for()
 
 
-@pytest.mark.parametrize(
-    ("width", "scheme"), [(900, "light"), (560, "dark"), (390, "light"), (390, "dark")]
-)
-def test_the_live_picture_lies_over_the_still_one_and_all_of_it_is_seen(
-    width, scheme, made, opened
-):
+WINDOWS = [(900, "light"), (560, "dark"), (390, "light"), (390, "dark")]
+
+
+@pytest.mark.parametrize(("width", "scheme"), WINDOWS)
+def test_the_live_picture_covers_the_still_one_and_is_seen_whole(width, scheme, made, opened):
     page = opened(made[1], width, color_scheme=scheme)
     still, frame = (page.locator(tag).bounding_box() for tag in ("img", "iframe"))
     assert still == pytest.approx(frame, abs=0.6)
@@ -252,9 +251,7 @@ def test_without_scripts_frames_or_styles_the_still_picture_is_seen(made, opened
 
 def test_each_control_has_a_name_and_nothing_moves(made, opened):
     inside = opened(made[1]).frames[1]
-    unnamed = """() => [...document.querySelectorAll('input, button, canvas[tabindex]')].filter(
-        e => !(e.getAttribute('aria-label') || e.innerText || e.labels?.[0]?.innerText))"""
-    assert inside.evaluate(unnamed) == []
+    assert inside.evaluate("asked.nameless") == []
     assert inside.locator("input, button, canvas[tabindex]").count() >= 2
     assert inside.evaluate("document.getAnimations().length") == 0
     assert inside.locator("[aria-live=polite]").count() >= 1
@@ -278,7 +275,7 @@ def check_patch(inside, image, size, row, col):
     number = row // size * (image.shape[2] // size) + col // size
     assert f"This is patch {number}," in inside.locator(".words").inner_text()
     patch = vit_steps.patchify(image[None], size)[0, number].view(-1, 3).mean(dim=0)
-    enlarged = torch.tensor(inside.locator(".zoom").evaluate(CELLS, [size, size, 0.5]))
+    enlarged = torch.tensor(inside.locator(".zoom").evaluate("asked.cells", [size, size, 0.5]))
     close(enlarged[:, :3].float().mean(dim=0) / 255, patch, atol=0.04)  # a JPEG
 
 
@@ -400,7 +397,7 @@ def check_asks(inside, weights, token, names=None):
         for (_, percent), value in zip(said, values[order], strict=True):
             places = 0.06 if value < 0.1 else 0.51
             assert float(percent) == pytest.approx(100 * value.item(), abs=places)
-        colours = inside.locator(f"canvas.{name}").evaluate(CELLS, [side, side, 0.5])
+        colours = inside.locator(f"canvas.{name}").evaluate("asked.cells", [side, side, 0.5])
         light = torch.tensor(colours).float()[:, :3] @ torch.tensor([0.2, 0.7, 0.1])
         patches = values[cls:]
         far = patches[:, None] - patches > 0.02 * top  # brighter, and to be seen

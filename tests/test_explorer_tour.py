@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 import torch
 from helpers import close
-from live_page import CELLS, percent, picture, window
-from test_explorer_numbers import covered, lively, measured, steps, twin
+from live_page import percent, picture, window
+from test_explorer_numbers import covered, lively, measured, readings, steps, twin
 from test_explorer_page import lit
 
 from vit_course import explorer
@@ -105,7 +105,7 @@ def coloured(scale, values):
 def shows(canvas, expected, by=4):
     """A canvas shows these colours (rows, cols, 3)."""
     rows, cols = expected.shape[:2]
-    actual = np.array(canvas.evaluate(CELLS, [rows, cols, 0.6])).reshape(rows, cols, 4)
+    actual = np.array(canvas.evaluate("asked.cells", [rows, cols, 0.6])).reshape(rows, cols, 4)
     assert np.abs(actual[..., :3] - expected).max() < by
 
 
@@ -146,7 +146,7 @@ def test_the_strip_shows_what_each_stage_holds(both):
     found, (pixels, patches) = steps(it.model, image[None]), in_colours(it, image)
     shows(canvases[0], pixels, 2)
     shows(canvases[1], patches, 2)
-    corners = canvases[1].evaluate(CELLS, [*patches.shape[:2], 0])
+    corners = canvases[1].evaluate("asked.cells", [*patches.shape[:2], 0])
     assert {alpha for *_, alpha in corners} == {0}  # it is cut there
     for place, x in ((2, found["start"][0]), (-1, found["logits"][0].T)):
         shows(canvases[place], coloured(SIGNS, ((x / x.abs().max() + 1) / 2).numpy()))
@@ -356,14 +356,6 @@ def test_the_twin_stands_beside_it_on_one_scale(stored):
 
 # Take it out -------------------------------------------------------------------------------------
 
-# Tick each box alone; what is left out then, by the boxes' names.
-EACH = """() => Object.fromEntries([...document.querySelectorAll('#without input')].map(box => {
-  box.click();
-  const { without } = vitState.state;
-  box.click();
-  return [box.getAttribute('aria-label') || box.parentNode.textContent.trim(), without];
-}))"""
-
 
 def boxes(c):
     """Give what each box leaves out, by its name."""
@@ -392,7 +384,8 @@ def test_each_box_takes_out_what_it_says(chrome, subjects):
         page.settled()
         nothing = page.ask("() => vitState.nothingOut()")
         expected = {name: nothing | without for name, without in boxes(it.c).items()}
-        assert page.ask(EACH) == expected  # what comes of each, test_explorer_numbers.py shows
+        # What comes of each, test_explorer_numbers.py shows.
+        assert page.ask("asked.leftOut") == expected
         for end in ("the last norm", "positions", "block 0, norm1", "block 1, head 0", "head 2"):
             page.tab(page.locator("#without").get_by_label(re.compile(f"{end}$")).first)
             page.keyboard.press("Space")
@@ -421,22 +414,6 @@ def test_what_is_hidden_from_cls_gets_nothing(both):
     agree(page, it)
 
 
-# Press a button; when it measures, press another, or change what is out.
-WHILE = """async ([first, then]) => {
-  const find = name => [...document.querySelectorAll('button')].find(
-    one => one.textContent === name && one.offsetParent);
-  const frame = () => new Promise(requestAnimationFrame);
-  find(first).click();
-  const bar = find(first).nextElementSibling;
-  while (!bar.value && bar.isConnected) await frame();
-  const share = bar.value;
-  if (then) find(then).click();
-  else vitState.change({ without: { ...vitState.nothingOut(), positions: true } });
-  for (let i = 0; i < 5; i++) await frame();
-  return 0 < share && share < 1 && !bar.isConnected;
-}"""
-
-
 def test_it_is_tried_on_all_examples(both):
     page, it = both
     found = page.locator("#found")
@@ -459,7 +436,7 @@ def test_it_is_tried_on_all_examples(both):
     show(page, 1)  # without a cover
     assert found.text_content() == ""
     for then in ("Stop", None) if len(it.images) > 40 else ():
-        assert page.ask(WHILE, ["Try it on all examples", then])
+        assert page.ask("asked.interrupted", ["Try it on all examples", then])
         assert found.text_content() == ""
 
 
@@ -468,20 +445,17 @@ def test_which_block_decides(both):
     starts = set()
     for number in range(0, 40, 5):
         show(page, number)
-        found, readings = steps(it.model, it.images[[number]]), []
-        for x in [found["start"], *(block["output"] for block in found["blocks"])]:
-            norm = it.model.norm(x.float())[0]
-            pooled = norm[1:].mean(dim=0) if it.c.pool == "mean" else norm[0]
-            readings.append(it.model.head(pooled).softmax(dim=0))
+        logits = readings(it.model, steps(it.model, it.images[[number]]))
+        lens = [one[0].softmax(dim=0) for one in logits]
         rows = ["before block 0", *(f"after block {b}" for b in range(it.c.depth))]
-        tops = [int(one.argmax()) for one in readings]
+        tops = [int(one.argmax()) for one in lens]
         start = next(i for i in range(len(tops)) if set(tops[i:]) == {tops[-1]})
         starts.add(start)
         when = rows[start] + (", and from then on" if start < it.c.depth else ", not before")
         sentence = f"The answer, {it.classes[tops[-1]]}, is the most probable {when}."
         assert page.locator("#stands").text_content() == sentence
         for i, j in ((0, tops[0]), (it.c.depth, tops[-1]), (1, 2)):
-            texts = [f"{rows[i]}, {it.classes[j]}: {text}" for text in percent(readings[i][j])]
+            texts = [f"{rows[i]}, {it.classes[j]}: {text}" for text in percent(lens[i][j])]
             assert point(page, "what the head says", i, j) in texts
     assert len(starts) > 1
 
@@ -572,14 +546,6 @@ def test_the_tour_by_keys_from_start_to_finish(both):
     expect(opener).to_be_focused()
 
 
-# All that is chosen; not what is found.
-CHOSEN = """() => {
-  const { run, matters, patch, ...chosen } = vitState.state;
-  const plain = (_, x) => (x instanceof Set ? [...x] : ArrayBuffer.isView(x) ? Array.from(x) : x);
-  return JSON.stringify(chosen, plain);
-}"""
-
-
 def test_the_tour_is_left_and_the_learner_has_all_back(stored):
     page, _ = stored
     page.mouse.click(*page.at(8, 8))
@@ -589,7 +555,7 @@ def test_the_tour_is_left_and_the_learner_has_all_back(stored):
         tick(page, box)
     strip(page, "MLP")
     page.mouse.move(0, 0)
-    chosen, tour = page.ask(CHOSEN), page.locator("#tour")
+    chosen, tour = page.ask("asked.chosen"), page.locator("#tour")
     page.press("Take the tour: six questions")
     assert tour.get_by_role("button", name="Back").is_disabled()
     for button, number in (("Next", 2), ("Back", 1)):
@@ -600,14 +566,14 @@ def test_the_tour_is_left_and_the_learner_has_all_back(stored):
     # Stopped while it measures, it says nothing, and what is closed stays closed.
     for then in ("Stop", "Next", "Leave the tour"):
         tour.get_by_role("radio").first.check()
-        assert page.ask(WHILE, ["Show", then])
+        assert page.ask("asked.interrupted", ["Show", then])
         assert tour.locator("#revealed").text_content() == ""
         assert closed(page) == (then != "Leave the tour")
         if then == "Next":
             page.press("Back")
     assert not tour.is_visible()
     page.settled(quick=False)
-    assert page.ask(CHOSEN) == chosen
+    assert page.ask("asked.chosen") == chosen
 
 
 def test_few_examples_have_no_tour(chrome, subjects, tmp_path):

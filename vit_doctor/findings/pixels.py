@@ -117,7 +117,7 @@ def patches_scrambled(p: Patient) -> Finding:
         images = leaf.requires_grad_() * 1
         tokens = tokens_entering(p, images)
         if tokens is None and wide != width:  # all that it lacks may be positions for so many
-            tokens = tokens_of_maker(p, images)
+            tokens = tokens_of_maker(p, images, height * width // side**2)
         if tokens is None or not tokens.requires_grad or tokens.shape[1] < 3:
             continue
         length = tokens.shape[1]
@@ -141,32 +141,26 @@ def patches_scrambled(p: Patient) -> Finding:
                     f"patch of {side}×{side} has, but spread over {rows} rows, {columns} columns",
                     "a token should be one patch: reshape to (B, C, H/p, p, W/p, p), then permute, "
                     "and do not swap height and width",
-                    p.location(token_makers(p)[0]),
+                    p.location(token_maker(p)[0]),
                 )
     need(applies, "no token was seen that is a single patch")
     raise SoundError
 
 
-def token_makers(p: Patient) -> list[str]:
-    """List the paths of the modules that gave tokens (B, n, D), first those that got images."""
-    paths = [path for path, call in p.calls.first.items() if call.shape and len(call.shape) == 3]
-    return sorted(paths, key=lambda path: not takes_images(p, path))
+def token_maker(p: Patient) -> tuple[str, bool]:
+    """Give the path of a module that gave tokens (B, n, D), and whether it was given the images."""
+    makers = [path for path, call in p.calls.first.items() if call.shape and len(call.shape) == 3]
+    inputs = {path: p.calls.first[path].args[:1] for path in makers}
+    shapes = {path: x[0].shape for path, x in inputs.items() if x and isinstance(x[0], Tensor)}
+    of_images = [path for path, shape in shapes.items() if shape == p.images.shape]
+    return (*of_images, *makers, "")[0], bool(of_images)
 
 
-def takes_images(p: Patient, path: str) -> bool:
-    """Tell whether a module was given the images as they came."""
-    args = p.calls.first[path].args
-    return bool(args) and isinstance(args[0], Tensor) and args[0].shape == p.images.shape
-
-
-def tokens_of_maker(p: Patient, images: Tensor) -> Tensor | None:
-    """Give the tokens that the module which takes the images makes of others, if it takes them."""
-    path, side = next(iter(token_makers(p)), ""), patch_side(p) or 1
-    count = p.size[0] * p.size[1] // side**2
+def tokens_of_maker(p: Patient, images: Tensor, patches: int) -> Tensor | None:
+    """Give the tokens that the module which makes so many of the images makes of others."""
+    path, of_images = token_maker(p)
     call = p.calls.first.get(path)
-    if not path or call is None or not call.shape or not takes_images(p, path):
-        return None
-    if not count <= call.shape[1] <= count + 5:
+    if not of_images or not call or not call.shape or not 0 <= call.shape[1] - patches <= 5:
         return None
     try:
         tokens = first_output(p.model.get_submodule(path)(images, **call.kwargs))
