@@ -85,6 +85,13 @@ def listen(page, *known: str, kinds=("error",)) -> list[str]:
     return problems
 
 
+def answers(address: str) -> bool:
+    """Whether a server is there."""
+    with suppress(OSError), urlopen(address, timeout=5):
+        return True
+    return False
+
+
 @contextmanager
 def started(home: Path):
     """Start the course by the README's command, with settings of its own, and stop it at the end.
@@ -98,10 +105,8 @@ def started(home: Path):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    environment = os.environ | {
-        f"JUPYTER_{name}_DIR": str(home / name.lower()) for name in ("CONFIG", "DATA", "RUNTIME")
-    }
-    environment["JUPYTERLAB_SETTINGS_DIR"] = str(home / "lab")
+    folders = {f"JUPYTER_{name}_DIR": str(home / name) for name in ("CONFIG", "DATA", "RUNTIME")}
+    environment = os.environ | folders | {"JUPYTERLAB_SETTINGS_DIR": str(home / "lab")}
     environment.pop("MY_VIT", None)  # a learner has none
     # Lab would otherwise draw only the cells in sight.
     settings = home / "lab" / "@jupyterlab" / "notebook-extension" / "tracker.jupyterlab-settings"
@@ -111,21 +116,16 @@ def started(home: Path):
     command += ["--no-browser", "--allow-root", "--ServerApp.ip=127.0.0.1", f"--port={port}"]
     command += ["--ServerApp.port_retries=0", "--IdentityProvider.token=t"]
     command += ["--LabApp.expose_app_in_browser=True", "--LabApp.extension_manager=readonly"]
+    options = dict(env=environment, stderr=subprocess.STDOUT, start_new_session=True)
     with (home / "lab.log").open("w") as log:
-        server = subprocess.Popen(
-            command, env=environment, stdout=log, stderr=log, start_new_session=True
-        )
+        server = subprocess.Popen(command, stdout=log, **options)
     address = f"http://127.0.0.1:{port}"
     try:
         end = time.monotonic() + 120
-        while True:
-            try:
-                urlopen(f"{address}/api/status?token=t", timeout=5).close()
-                break
-            except OSError:
-                if server.poll() is not None or time.monotonic() > end:
-                    raise RuntimeError((home / "lab.log").read_text()) from None
-                time.sleep(0.2)
+        while not answers(f"{address}/api/status?token=t"):
+            if server.poll() is not None or time.monotonic() > end:
+                raise RuntimeError((home / "lab.log").read_text())
+            time.sleep(0.2)
         yield f"{address}/lab?token=t"
     finally:
         with suppress(ProcessLookupError):  # it may have ended by itself

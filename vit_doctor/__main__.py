@@ -179,9 +179,7 @@ def line(result: Result) -> str:
 def exit_code(results: list[Result]) -> int:
     """Give 2 if a file could not be examined, 1 if one has findings, else 0."""
     reports = [result.report for result in results]
-    if None in reports:
-        return 2
-    return 1 if any(report.names for report in reports if report) else 0
+    return 2 if None in reports else int(any(report.names for report in reports if report))
 
 
 if __name__ == "__main__":

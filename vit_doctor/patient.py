@@ -2,6 +2,7 @@
 
 import math
 import random
+from contextlib import ExitStack
 from typing import TypeVar
 
 import torch
@@ -46,11 +47,8 @@ def only_if(value: T) -> T:
 class Patient:
     """A model that is examined, and what the checks know of it in common.
 
-    Args:
-        model: in eval mode; `unchanged` stands around all that is done to it.
-        size: (height, width) of the images.
-        channels: of the images.
-        fresh: whether it is untrained; None to tell by its norms.
+    The model is in eval mode, and `unchanged` stands around all that is done to it; `size` is the
+    (height, width) of the images; without a word whether it is `fresh`, its norms tell.
     """
 
     def __init__(
@@ -136,19 +134,18 @@ class Patient:
         images = leaf * 1  # not a leaf, so that the model may change it
         copy = images.detach().clone()
         self.watch = Watch(self.model, self.module_paths)
-        blocks, self.calls = Blocks(self.model), Calls(self.model)
         self.maps = LinearMaps(self.model)
         self.devices = Devices(self.module_paths, (x for _, x in self.stray_tensors))
-        with self.watch, self.devices, self.maps:
-            self.answer = self.call(images, 0)
-        if self.answer.error:  # what watches may be in the way
-            self.watch, images = Watch(self.model, self.module_paths), leaf * 1
-            self.answer = self.call(images, 0)
-        self.input_changed = not torch.equal(copy, images.detach())
-        if self.answer.logits is not None:
-            self.learn_from(self.answer.logits, leaf, blocks)
-        blocks.remove()
-        self.calls.remove()
+        with ExitStack() as hooks:
+            blocks, self.calls = Blocks(self.model, hooks), Calls(self.model, hooks)
+            with self.watch, self.devices, self.maps:
+                self.answer = self.call(images, 0)
+            if self.answer.error:  # what watches may be in the way
+                self.watch, images = Watch(self.model, self.module_paths), leaf * 1
+                self.answer = self.call(images, 0)
+            self.input_changed = not torch.equal(copy, images.detach())
+            if self.answer.logits is not None:
+                self.learn_from(self.answer.logits, leaf, blocks)
         self.watch.labels.clear()  # lets go of all tensors
         self.answer.logits, self.answer.heads = self.logits, []
         if self.silent or self.silent_rows:
@@ -193,12 +190,11 @@ class Patient:
         with unchanged(self.model):
             self.model.train()
             failed = self.send_back(*self.call(self.images.clone(), 0).heads)
-            still = [] if failed else without_gradient(self.model)
+            names = [] if failed else without_gradient(self.model)
             rows = {} if failed else silent_rows(self.model)
-        self.silent = [name for name in self.silent if name in still]
-        self.silent_rows = {
-            name: ends for name, ends in self.silent_rows.items() if name in rows or name in still
-        }
+        self.silent = [name for name in self.silent if name in names]
+        still = {*names, *rows}
+        self.silent_rows = {name: ends for name, ends in self.silent_rows.items() if name in still}
 
     def difference(self, logits: Tensor, other: Tensor) -> float:
         """Give the largest difference of two rows of logits, over how much logits spread."""

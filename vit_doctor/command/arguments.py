@@ -50,8 +50,7 @@ class Task:
 def make(target: Any, task: Task) -> tuple[nn.Module, tuple[int, int], int]:
     """Call a class or function, unless it is a model already.
 
-    Returns:
-        The model, and the (height, width) and the channels of the images for it.
+    Give the model, and the (height, width) and the channels of the images for it.
     """
     used: dict[str, Any] = {}
     unused = set(task.settings)
@@ -79,14 +78,8 @@ def arguments(
     usual values. A `config` is the dataclass that its annotation names, filled likewise, or else
     an object that has all the usual names.
 
-    Args:
-        target: to call.
-        task: what the command line says.
-        used: takes all values that it will see, its own defaults too.
-        unused: the names of --set; those that are taken leave it.
-
-    Raises:
-        UnfitError: a value is not known.
+    `used` takes all values that it will see, its own defaults too; from `unused`, the names of
+    --set, goes what is taken. An UnfitError says of which argument no value is known.
     """
     try:
         parameters = inspect.signature(target, eval_str=True).parameters

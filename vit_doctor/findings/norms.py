@@ -50,8 +50,9 @@ def norm_missing(p: Patient) -> Finding:
     for path, module, block in blocks(p):
         norms = any(name.startswith(f"{path}.") for name in p.norms)
         gates = any(x.numel() == 1 for x in module.parameters())
-        if not (gates and not norms) and not has_batch_norm(module):
-            pre_norm += [(path, block)] if adds_to_stream(p, path, block) else []
+        judged = (norms or not gates) and not has_batch_norm(module)
+        if judged and adds_to_stream(p, path, block):
+            pre_norm.append((path, block))
     need(pre_norm, "no block without batch norms was seen to add to a stream")
     for path, (tokens, run) in pre_norm:
         tokens = tokens / max(float(tokens.std()), 1e-30)
@@ -112,9 +113,8 @@ def final_norm_missing(p: Patient) -> Finding:
 
 def louder(output: Any) -> Any:
     """Give what a block gives, its tokens a hundred times larger."""
-    if isinstance(output, (tuple, list)):
-        return type(output)((output[0] * 100, *output[1:]))
-    return output * 100
+    several = isinstance(output, (tuple, list))
+    return type(output)((output[0] * 100, *output[1:])) if several else output * 100
 
 
 def norm_unused(p: Patient) -> Finding:

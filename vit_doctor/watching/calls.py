@@ -4,7 +4,7 @@ It also runs parts of a model again: one block or one attention on tokens of the
 """
 
 from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,7 +34,7 @@ class Call:
 
 
 class Calls:
-    """Hooks on all modules of a model, for one run.
+    """Hooks on all modules of a model, for one run; `hooks` takes them away again.
 
     Attributes:
         first: the first call of each module by its path, in the order in which they ended.
@@ -42,15 +42,15 @@ class Calls:
         chained: pairs of paths: a module, and the innermost one whose output it was given.
     """
 
-    def __init__(self, model: nn.Module):
+    def __init__(self, model: nn.Module, hooks: ExitStack):
         self.first: dict[str, Call] = {}
         self.has_influence: dict[str, bool] = {}
         self.chained: list[tuple[str, str]] = []
         self.outputs: dict[int, tuple[Tensor, str]] = {}
-        self.handles = [
-            module.register_forward_hook(self.hook(path), with_kwargs=True)
-            for path, module in model.named_modules()
-        ]
+        for path, module in model.named_modules():
+            handle = module.register_forward_hook(self.hook(path), with_kwargs=True)
+            hooks.enter_context(handle)
+        hooks.callback(self.outputs.clear)  # lets go of what hangs on the run
 
     def hook(self, path: str) -> Callable:
         """Give the function that writes down the calls of one module."""
@@ -73,12 +73,6 @@ class Calls:
                 output.register_hook(backward)
 
         return after
-
-    def remove(self) -> None:
-        """Take the hooks away again, and let go of what hangs on the run."""
-        for handle in self.handles:
-            handle.remove()
-        self.outputs.clear()
 
 
 class LinearMaps(TorchFunctionMode):

@@ -81,7 +81,7 @@ class Watch(TorchFunctionMode):
         first = tensors[0] if tensors else None
         old = self.label(first)
         kind = old.kind if old else ""
-        if isinstance(result, Tensor) and result is not first:
+        if result is not first:
             self.drop(result)
         if name in functions.MOVES and old:
             undropped = old.undropped
