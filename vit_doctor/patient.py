@@ -8,7 +8,7 @@ from typing import TypeVar
 import torch
 from torch import Tensor, nn
 
-from .watching.answers import STDOUT, Answer, logits_in
+from .watching.answers import STDOUT, Answer, floats_in
 from .watching.blocks import Blocks
 from .watching.calls import Calls, LinearMaps, norms_of
 from .watching.fixed_devices import Devices
@@ -101,7 +101,7 @@ class Patient:
             answer = Answer(error=in_one_line(error), where=where)
             error.__traceback__ = None
         else:
-            heads = logits_in(output, len(images))
+            heads = [x for x in floats_in(output) if x.ndim == 2 and len(x) == len(images)]
             heads = [head for head in heads if head.shape == heads[0].shape]
             answer = Answer(heads[0] if heads else None, heads)
         answer.printed = (STDOUT.text, STDOUT.where)

@@ -6,19 +6,13 @@ from torch import Tensor
 
 from ..patient import Answer, Patient, need, only_if
 from ..report import Finding
+from ..watching.answers import floats_in
 from ..watching.restore import unchanged
 
 
 def weights_in(output: Any) -> list[Tensor]:
     """Find attention weights (B, h, N, N) in an output: four axes, the last two alike."""
-    if isinstance(output, Tensor):
-        fits = output.ndim == 4 and output.shape[-1] == output.shape[-2] > 1
-        return [output] if fits and output.is_floating_point() else []
-    if isinstance(output, dict):
-        output = list(output.values())
-    elif not isinstance(output, (list, tuple)):
-        output = list(getattr(output, "__dict__", {}).values())
-    return [weights for part in output for weights in weights_in(part)]
+    return [x for x in floats_in(output) if x.ndim == 4 and x.shape[-1] == x.shape[-2] > 1]
 
 
 def run(p: Patient, images: Tensor, train: bool) -> tuple[Answer, list[Tensor]]:
