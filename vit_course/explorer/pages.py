@@ -151,9 +151,17 @@ def striking_first(
     return [first, *(i for i in range(len(images)) if i != first)]
 
 
-def write(path: str | Path, model: nn.Module | Weights, *content: Any, **options: Any) -> Path:
+def write(
+    path: str | Path,
+    model: nn.Module | Weights,
+    pictures: ImageDataset | None = None,
+    classes: Sequence[str] | None = None,
+    count: int = 200,
+    about: str = "",
+    unseen: bool = False,
+) -> Path:
     """Write the page to a file, whole or not at all; all but the path is as for `page`."""
-    write_whole(Path(path), page(model, *content, **options).encode())
+    write_whole(Path(path), page(model, pictures, classes, count, about, unseen).encode())
     return Path(path)
 
 
@@ -174,9 +182,17 @@ class Shown:
         )
 
 
-def show(model: nn.Module | Weights, *content: Any, height: int = 900, **options: Any) -> Shown:
+def show(
+    model: nn.Module | Weights,
+    pictures: ImageDataset | None = None,
+    classes: Sequence[str] | None = None,
+    count: int = 200,
+    about: str = "",
+    unseen: bool = False,
+    height: int = 900,
+) -> Shown:
     """Show the page below a notebook's cell; all but the height, in pixels, is as for `page`.
 
     The frame has no access to the notebook.
     """
-    return Shown(page(model, *content, **options), height)
+    return Shown(page(model, pictures, classes, count, about, unseen), height)
