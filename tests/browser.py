@@ -20,51 +20,8 @@ from helpers import needs
 
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync"]
 FLAGS += ["--disable-background-networking", "--disable-component-update"]
+FLAGS += ["--enable-blink-features=ComputedAccessibilityInfo"]  # for an element's `computedName`
 WIDE, NARROW = 1440, 1024  # widths of the window, in pixels
-CELLS = "jupyterapp.shell.currentWidget.content.widgets"
-CELL = f"{CELLS}[i]"
-MODEL = f"{CELL}.model"
-
-OPEN = """async path => {
-  const panel = await jupyterapp.commands.execute('docmanager:open', {path, factory: 'Notebook'});
-  await panel.context.ready;
-  await panel.sessionContext.ready;
-  await panel.sessionContext.session.kernel.info;  // "idle" is shown before it is connected
-  await panel.content.fullyRendered;
-}"""
-CLOSE = """async () => {
-  const panel = jupyterapp.shell.currentWidget;
-  await panel.context.save();
-  await panel.sessionContext.shutdown();
-  panel.dispose();
-}"""
-# What a reader would object to.
-PROBLEMS = """() => {
-  const panel = jupyterapp.shell.currentWidget, cells = panel.content.widgets, found = [];
-  const place = node => `cell ${cells.findIndex(cell => cell.node.contains(node))}`;
-  cells.forEach((cell, i) => {
-    if (cell.model.type !== 'code' || !cell.model.sharedModel.getSource().trim()) return;
-    const outputs = cell.model.outputs.toJSON();
-    if (cell.model.executionCount === null) found.push(`cell ${i} was not run`);
-    for (const o of outputs)
-      if (o.output_type === 'error') found.push(`cell ${i}: ${o.ename}: ${o.evalue}`);
-    const shown = [...cell.node.querySelectorAll('.jp-OutputArea-output')].filter(node =>
-      node.offsetHeight
-      && (node.innerText.trim() || node.querySelector('img, svg, canvas, iframe')));
-    if (shown.length !== outputs.length) found.push(`cell ${i}: an output is not shown`);
-  });
-  for (const image of panel.node.querySelectorAll('img'))
-    if (!image.complete || !image.naturalWidth) found.push(`${place(image)}: a picture is missing`);
-  for (const node of panel.node.querySelectorAll('mjx-merror, [data-mjx-error]'))
-    found.push(`${place(node)}: a formula is not drawn: ${node.textContent}`);
-  for (const node of [panel.node, ...panel.node.querySelectorAll('*')])
-    if (node.clientWidth && node.scrollWidth > node.clientWidth + 1
-        && /auto|scroll/.test(getComputedStyle(node).overflowX))
-      found.push(`${place(node)} scrolls sideways at ${innerWidth} pixels: ${node.className}`);
-  for (const dialog of document.querySelectorAll('.jp-Dialog'))
-    found.push(`a dialog: ${dialog.innerText}`);
-  return found;
-}"""
 
 
 def chromium() -> str | None:
@@ -128,6 +85,13 @@ def listen(page, *known: str, kinds=("error",)) -> list[str]:
     return problems
 
 
+def answers(address: str) -> bool:
+    """Whether a server is there."""
+    with suppress(OSError), urlopen(address, timeout=5):
+        return True
+    return False
+
+
 @contextmanager
 def started(home: Path):
     """Start the course by the README's command, with settings of its own, and stop it at the end.
@@ -141,10 +105,8 @@ def started(home: Path):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    environment = os.environ | {
-        f"JUPYTER_{name}_DIR": str(home / name.lower()) for name in ("CONFIG", "DATA", "RUNTIME")
-    }
-    environment["JUPYTERLAB_SETTINGS_DIR"] = str(home / "lab")
+    folders = {f"JUPYTER_{name}_DIR": str(home / name) for name in ("CONFIG", "DATA", "RUNTIME")}
+    environment = os.environ | folders | {"JUPYTERLAB_SETTINGS_DIR": str(home / "lab")}
     environment.pop("MY_VIT", None)  # a learner has none
     # Lab would otherwise draw only the cells in sight.
     settings = home / "lab" / "@jupyterlab" / "notebook-extension" / "tracker.jupyterlab-settings"
@@ -154,21 +116,16 @@ def started(home: Path):
     command += ["--no-browser", "--allow-root", "--ServerApp.ip=127.0.0.1", f"--port={port}"]
     command += ["--ServerApp.port_retries=0", "--IdentityProvider.token=t"]
     command += ["--LabApp.expose_app_in_browser=True", "--LabApp.extension_manager=readonly"]
+    options = dict(env=environment, stderr=subprocess.STDOUT, start_new_session=True)
     with (home / "lab.log").open("w") as log:
-        server = subprocess.Popen(
-            command, env=environment, stdout=log, stderr=log, start_new_session=True
-        )
+        server = subprocess.Popen(command, stdout=log, **options)
     address = f"http://127.0.0.1:{port}"
     try:
         end = time.monotonic() + 120
-        while True:
-            try:
-                urlopen(f"{address}/api/status?token=t", timeout=5).close()
-                break
-            except OSError:
-                if server.poll() is not None or time.monotonic() > end:
-                    raise RuntimeError((home / "lab.log").read_text()) from None
-                time.sleep(0.2)
+        while not answers(f"{address}/api/status?token=t"):
+            if server.poll() is not None or time.monotonic() > end:
+                raise RuntimeError((home / "lab.log").read_text())
+            time.sleep(0.2)
         yield f"{address}/lab?token=t"
     finally:
         with suppress(ProcessLookupError):  # it may have ended by itself
@@ -177,15 +134,9 @@ def started(home: Path):
 
 
 class Lab:
-    """A window of JupyterLab.
+    """A window of JupyterLab, which runs at an address; `pictures` is the folder for screenshots.
 
-    Args:
-        chrome: a Chromium.
-        address: where JupyterLab runs.
-        pictures: the folder for screenshots.
-
-    Attributes:
-        heard: errors on the browser's console, and its dialogs, since the last notebook was opened.
+    `heard` holds what the browser complains of, and its dialogs, since a notebook was last opened.
     """
 
     def __init__(self, chrome, address: str, pictures: Path):
@@ -193,6 +144,7 @@ class Lab:
         self.page = chrome.new_page(viewport={"width": WIDE, "height": 900})
         self.heard = listen(self.page, "")
         self.ask = self.page.evaluate  # what a function in JavaScript returns
+        self.page.add_init_script(path=Path(__file__).parent / "lab.js")
         self.page.goto(address, wait_until="commit")
         self.until("window.jupyterapp", limit=120)
         self.ask("() => jupyterapp.restored.then(() => null)")
@@ -204,11 +156,11 @@ class Lab:
     def open(self, path: str):
         """Open a notebook, and wait for its kernel."""
         self.heard.clear()
-        self.ask(OPEN, path)
+        self.ask("lab.open", path)
 
     def close(self):
         """Save the notebook, stop its kernel, close its tab."""
-        self.ask(CLOSE)
+        self.ask("lab.close")
 
     def run_all(self) -> bool:
         """Run all cells, as from the menu. False where one fails."""
@@ -216,29 +168,22 @@ class Lab:
 
     def resize(self, width: int, height: int = 900):
         self.page.set_viewport_size({"width": width, "height": height})
-        self.until(
-            "([w, h]) => { const s = jupyterapp.shell.node; "
-            "return s.clientWidth === w && s.clientHeight === h; }",
-            [width, height],
-        )
+        self.until("lab.isSized", [width, height])
 
-    def problems(self, limit: float = 5) -> list[str]:
-        """What a reader would object to, and what was heard.
-
-        Drawing takes a moment, so what goes away within these seconds does not count.
-        """
-        end = time.monotonic() + limit
-        while (found := self.ask(PROBLEMS)) and time.monotonic() < end:
+    def problems(self) -> list[str]:
+        """What a reader would object to for more than a moment of drawing, and what was heard."""
+        end = time.monotonic() + 5
+        while (found := self.ask("lab.problems")) and time.monotonic() < end:
             self.page.wait_for_timeout(200)
         return found + self.heard
 
     def output(self, cell: int) -> str:
         """What stands below a code cell, as text."""
-        return self.ask(f"i => {CELL}.outputArea.node.innerText", cell).strip()
+        return self.ask("lab.output", cell).strip()
 
     def node(self, cell: int):
         """A cell's element on the page."""
-        return self.page.evaluate_handle(f"i => {CELL}.node", cell).as_element()
+        return self.page.evaluate_handle("i => lab.cells()[i].node", cell).as_element()
 
     def into(self, cell: int):
         """Click into a code cell's text."""
@@ -248,8 +193,7 @@ class Lab:
 
     def type_over(self, cell: int, old: str, new: str):
         """Type another line, key by key, over the one that begins with `old`; its indent stays."""
-        source = self.ask(f"i => {MODEL}.sharedModel.getSource()", cell)
-        lines = source.splitlines()
+        lines = self.ask("lab.source", cell).splitlines()
         (row,) = [i for i, line in enumerate(lines) if line.strip().startswith(old)]
         self.into(cell)
         for key in ("ControlOrMeta+Home", *["ArrowDown"] * row, "End", "Shift+Home"):
@@ -263,35 +207,21 @@ class Lab:
         self.page.keyboard.insert_text(source)
 
     def begin(self, cell: int) -> int | None:
-        """Press Ctrl+Enter in a cell, and wait until it runs or has run.
-
-        Returns:
-            The number that stood beside it before.
-        """
-        self.until(f"i => {MODEL}.executionState === 'idle'", cell)  # an interrupted run has ended
-        before = self.ask(f"i => {MODEL}.executionCount", cell)
+        """Press Ctrl+Enter in a cell, wait until it has begun; the number beside it before."""
+        self.until("lab.isIdle", cell)  # an interrupted run has ended
+        before = self.ask("lab.count", cell)
         self.into(cell)
         self.page.keyboard.press("Control+Enter")
-        self.until(
-            f"([i, n]) => {MODEL}.executionState === 'running' || {MODEL}.executionCount !== n",
-            [cell, before],
-        )
+        self.until("lab.hasBegun", [cell, before])
         return before
 
-    def run(self, cell: int, limit: float = 120):
+    def run(self, cell: int):
         """Run a cell by Ctrl+Enter, and wait until it is done."""
-        before = self.begin(cell)
-        self.until(
-            f"([i, n]) => {MODEL}.executionState === 'idle' && "
-            f"![null, n].includes({MODEL}.executionCount)",
-            [cell, before],
-            limit,
-        )
+        self.until("lab.hasRun", [cell, self.begin(cell)], limit=120)
 
-    def until_output(self, cell: int, text: str, limit: float = 120):
+    def until_output(self, cell: int, text: str):
         """Wait until a text stands below a code cell."""
-        script = "([i, text]) => " + CELL + ".outputArea.node.innerText.includes(text)"
-        self.until(script, [cell, text], limit)
+        self.until("([i, text]) => lab.output(i).includes(text)", [cell, text], limit=120)
 
     def click(self, command: str):
         """Click a button of the notebook's toolbar."""
@@ -301,17 +231,11 @@ class Lab:
     def confirm(self):
         """Say yes to JupyterLab's question, and wait until the kernel is there again."""
         self.page.locator(".jp-Dialog .jp-mod-accept").click()
-        self.until(
-            "() => !document.querySelector('.jp-Dialog') && "
-            "jupyterapp.shell.currentWidget.sessionContext.kernelDisplayStatus === 'idle'",
-            limit=120,
-        )
+        self.until("lab.isAnswered", limit=120)
 
     def find(self, text: str) -> int:
         """The one code cell that holds a text."""
-        script = f"text => {CELLS}.flatMap((c, i) => c.model.type === 'code' && "
-        script += "c.model.sharedModel.getSource().includes(text) ? [i] : [])"
-        (cell,) = self.ask(script, text)
+        (cell,) = self.ask("lab.holding", text)
         return cell
 
     def unfold(self, cell: int, summary: str) -> str:

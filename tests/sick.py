@@ -384,17 +384,11 @@ sick_in_mix(
     "F.scaled_dot_product_attention(q * 12**-0.5, k, v)",
     "(q / 12 @ k.mT).softmax(-1) @ v",
 )
-sick_in_mix(
-    "attention uniform",
-    "(q @ k.mT * 0).softmax(-1) @ v",
-    "(q[..., :1] @ k[..., :1].mT * 0).softmax(-1) @ v",
-)
+for product in ("q @ k.mT", "q[..., :1] @ k[..., :1].mT"):
+    sick("attention uniform", (MIX, f"({product} * 0).softmax(-1) @ v"))
 sick_in_mix("attention saturated", "(100 * q @ k.mT).softmax(-1) @ v")
-sick_in_mix(
-    "no gradient",
-    "F.scaled_dot_product_attention(q, q, v)",
-    "F.scaled_dot_product_attention(q, k, k)",
-)
+for used in ("q, q, v", "q, k, k"):
+    sick("no gradient", (MIX, f"F.scaled_dot_product_attention({used})"))
 scores = "scores = q @ k.mT * 12**-0.5"
 softened = lines(scores, "scores.softmax(-1)", "return scores @ v")
 sick("softmax unused", (f"return {MIX}", softened))
@@ -452,10 +446,8 @@ sick("norm unused", thrown_away)
 sick("norm unused", thrown_away, (NORMS, f"{NORMS[:-1]}, 1e-5, False)"))
 sick("norm unused", thrown_away, kind="Own")
 sick("norm twice", normed_twice)
-sick(
-    "norm twice",
-    ("nn.Linear(WIDTH, 2 * WIDTH),", "nn.LayerNorm(WIDTH), nn.Linear(WIDTH, 2 * WIDTH),"),
-)
+widened = "nn.Linear(WIDTH, 2 * WIDTH),"
+sick("norm twice", (widened, f"nn.LayerNorm(WIDTH), {widened}"))
 sick("norm twice", normed_twice, kind="Own")
 sick("final norm missing", end("self.norm = nn.Identity()"))
 sick("final norm missing", encode("self.norm(x)"), (ANSWER, "self.head(x[:, 0])"))

@@ -5,43 +5,18 @@
 
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
+import sick
 import torch
-from sick import (
-    ANSWER,
-    BEGIN,
-    CLASSES,
-    HEADS,
-    LOOK,
-    MERGE,
-    MIX,
-    NORMS,
-    THINK,
-    WIDTH,
-    Attention,
-    Block,
-    ByHand,
-    OfOneSize,
-    OneBlock,
-    Own,
-    Plain,
-    Two,
-    encode,
-    end,
-    lines,
-    make,
-    mean,
-    scores,
-)
+from sick import ANSWER, BEGIN, LOOK, MERGE, MIX, NORMS, THINK, WIDTH, encode, end, lines, mean
 from torch import nn
 
 from vit_course import systems
 
-SIZES: dict[str, Any] = dict(image_size=32, patch_size=8, embed_dim=WIDTH, depth=2, num_heads=HEADS)
-FACE = systems.FaceConfig(**SIZES, num_features=CLASSES)
-EINOPS = replace(systems.EINOPS, **SIZES, num_classes=CLASSES)
-PROJECT = replace(systems.PROJECT, **SIZES, num_classes=CLASSES)
+SIZES = dict(image_size=32, patch_size=8, embed_dim=WIDTH, depth=2, num_heads=sick.HEADS)
+FACE = systems.FaceConfig(**SIZES, num_features=sick.CLASSES)
+EINOPS = replace(systems.EINOPS, **SIZES, num_classes=sick.CLASSES)
+PROJECT = replace(systems.PROJECT, **SIZES, num_classes=sick.CLASSES)
 
 # Attention ---------------------------------------------------------------------------------------
 
@@ -52,7 +27,8 @@ def mixing(*statements: str) -> tuple[str, str]:
 
 
 CAUSAL = mixing("return F.scaled_dot_product_attention(q, k, v, is_causal=True)")
-AHEAD = "ahead = torch.ones(scores.shape[-2:], device=q.device).triu(1).bool()"
+ahead = "ahead = torch.ones(scores.shape[-2:], device=q.device).triu(1).bool()"
+AHEAD = lines(sick.scores, ahead)
 ROTARY = """angle = torch.arange(q.shape[-2], device=q.device, dtype=q.dtype)[:, None]
         angle = angle * 10 ** -torch.arange(0, 1, 2 / q.shape[-1], device=q.device, dtype=q.dtype)
         c, s = angle.cos(), angle.sin()
@@ -85,13 +61,13 @@ def norm():
     return nn.LayerNorm(WIDTH)
 
 
-class Lists(Plain):
+class Lists(sick.Plain):
     """Attentions, MLPs and norms in lists of their own, each residual in the model."""
 
     def more(self):
         del self.blocks
-        self.attentions = nn.ModuleList(Attention() for _ in range(2))
-        self.mlps = nn.ModuleList(Block().mlp for _ in range(2))
+        self.attentions = nn.ModuleList(sick.Attention() for _ in range(2))
+        self.mlps = nn.ModuleList(sick.Block().mlp for _ in range(2))
         self.norms = nn.ModuleList(norm() for _ in range(4))
 
     def encode(self, x):
@@ -110,25 +86,26 @@ class Residual(nn.Module):
         return x + self.fn(x)
 
 
-class Wrapped(Plain):
+class Wrapped(sick.Plain):
     """Blocks of a norm and a branch each, in a wrapper that adds."""
 
     def more(self):
-        halves = [(Residual(norm(), Attention()), Residual(norm(), Block().mlp)) for _ in range(2)]
-        self.blocks = nn.Sequential(*(nn.Sequential(*pair) for pair in halves))
+        pairs = ((sick.Attention(), sick.Block().mlp) for _ in range(2))
+        halves = [[Residual(norm(), part) for part in pair] for pair in pairs]
+        self.blocks = nn.Sequential(*(nn.Sequential(*half) for half in halves))
 
     def encode(self, x):
         return self.blocks(x)
 
 
-class Torch(Plain):
+class Torch(sick.Plain):
     """Torch's own blocks, behind the sum, and a last norm, as in torch's Transformer."""
 
     first, batch_first = False, True
 
     def more(self):
         options = dict(batch_first=self.batch_first, norm_first=self.first)
-        layer = nn.TransformerEncoderLayer(WIDTH, HEADS, 2 * WIDTH, **options)
+        layer = nn.TransformerEncoderLayer(WIDTH, sick.HEADS, 2 * WIDTH, **options)
         self.blocks = nn.TransformerEncoder(layer, 2, norm(), enable_nested_tensor=False)
 
     def encode(self, x):
@@ -143,13 +120,13 @@ class TokensFirst(Torch):
     batch_first = False
 
 
-class Pooled(Plain):
+class Pooled(sick.Plain):
     """A query of its own looks at all tokens, and is read."""
 
     def more(self):
         del self.cls_token
         self.query = nn.Parameter(torch.randn(1, 1, WIDTH) * 0.02)
-        self.pool = nn.MultiheadAttention(WIDTH, HEADS, batch_first=True)
+        self.pool = nn.MultiheadAttention(WIDTH, sick.HEADS, batch_first=True)
         self.pos_embed = nn.Parameter(torch.randn(1, 16, WIDTH) * 0.02)
 
     def with_cls(self, x):
@@ -192,12 +169,13 @@ BY_NUMBERS = """if float(x.abs().max()) == 0:
 EDITS = {
     "causal": [CAUSAL, mean],
     "causal by hand": [
-        mixing(scores, AHEAD, "return scores.masked_fill(ahead, -1e9).softmax(-1) @ v"), mean],
+        mixing(AHEAD, "return scores.masked_fill(ahead, -1e9).softmax(-1) @ v"), mean],
     "causal by writing": [
-        mixing(scores, AHEAD, "scores[..., ahead] = -1e9", "return scores.softmax(-1) @ v"), mean],
+        mixing(AHEAD, "scores[..., ahead] = -1e9", "return scores.softmax(-1) @ v"), mean],
     "softmax by hand": [mixing("return less_the_largest(q @ k.mT * q.shape[-1] ** -0.5) @ v")],
     "softmax by logarithm": [mixing("return by_logarithm(q @ k.mT * q.shape[-1] ** -0.5) @ v")],
-    "masked": [mixing(scores, "return torch.where(near(scores), scores, -1e9).softmax(-1) @ v")],
+    "masked": [
+        mixing(sick.scores, "return torch.where(near(scores), scores, -1e9).softmax(-1) @ v")],
     "bias": [
         mixing("return (q @ k.mT * q.shape[-1] ** -0.5 + self.table).softmax(-1) @ v"),
         of_attention(table="nn.Parameter(torch.randn(HEADS, 17, 17) * 0.02)"),
@@ -213,6 +191,17 @@ EDITS = {
     ],
     "float32 island": [mixing("with torch.autocast(q.device.type, enabled=False):", SDPA)],
     "asks for cuda": [mixing('with torch.autocast("cuda", enabled=q.is_cuda):', SDPA)],
+    "heads talk": [mixing(
+        "weights = (q @ k.mT * 12**-0.5).softmax(-1)",
+        'return torch.einsum("bhqk,gh->bgqk", weights, torch.eye(4).to(q) * 3) @ v')],
+    "heads gated": [mixing(
+        "weights = (q @ k.mT * 12**-0.5).softmax(-1) * torch.ones(1, 4, 1, 1).to(q) * 0.5",
+        "return weights / weights.sum(-1, keepdim=True) @ v")],
+    "linear": [mixing("return q.softmax(-1) * 12**-0.5 @ (k.softmax(-2).mT @ v)")],
+    "normed": [mixing(
+        "q, k = F.normalize(q, dim=-1), F.normalize(k, dim=-1)",
+        "return F.scaled_dot_product_attention(q, k, v, scale=10.0)")],
+    "values first": [mixing("return (v.mT @ (k @ (q * 12**-0.5).mT).softmax(-2)).mT")],
     "norm last": steps("self.norm1(x + self.attn(x))", "self.norm2(x + self.mlp(x))"),
     "branch normed": steps("x + self.norm1(self.attn(x))", "x + self.norm2(self.mlp(x))"),
     "sandwich": [
@@ -252,18 +241,18 @@ EDITS = {
         end("self.table = None"), (BEGIN, lines(BEGIN, REMEMBERS)), encode("x + self.table")],
     "by numbers": [(BEGIN, lines(BEGIN, BY_NUMBERS))],
 }  # fmt: skip
-SOUND = {name: partial(make, *edits) for name, edits in EDITS.items()} | {
-    "own": Own,
-    "two": Two,
-    "one block": OneBlock,
-    "of one size": OfOneSize,
+SOUND = {name: partial(sick.make, *edits) for name, edits in EDITS.items()} | {
+    "own": sick.Own,
+    "two": sick.Two,
+    "one block": sick.OneBlock,
+    "of one size": sick.OfOneSize,
     "lists": Lists,
     "wrapped": Wrapped,
     "torch, norm last": Torch,
     "torch, norm first": NormFirst,
     "torch, tokens first": TokensFirst,
     "pooled": Pooled,
-    "by hand": ByHand,
+    "by hand": sick.ByHand,
     "einops": lambda: systems.einops_vit(EINOPS),
     "einops, separate": lambda: systems.einops_vit(EINOPS, fused=False),
     "project": lambda: systems.project_vit(PROJECT),

@@ -99,7 +99,7 @@ def test_a_lesson_as_it_is_stored_is_seen_whole(path, opened, home):
     cells = nbformat.read(path, as_version=4).cells
     counts = [sum(map(hygiene.is_picture, cell.get("outputs", []))) for cell in cells]
     figures = "cell => cell.node.querySelectorAll('.jp-OutputArea-output img').length"
-    assert lab.ask(f"() => {browser.CELLS}.map({figures})") == counts
+    assert lab.ask(f"() => lab.cells().map({figures})") == counts
     assert sum(counts) > 0
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import torch
 from helpers import close
-from live_page import ask, drag, press, settled, window
+from live_page import window
 from nbclient import NotebookClient
 from nbformat.v4 import new_code_cell, new_notebook
 from test_my_vit import LESSONS, at, code_of, lesson
@@ -18,18 +18,6 @@ from vit_steps import weights
 pytestmark = pytest.mark.slow
 
 HANDS = sorted((Path(__file__).parents[1] / "images/hands").glob("*.txt"))
-# Draws each digit's strokes on an empty sheet, and gives the pixels, and the likeliest class.
-READ = """drawings => drawings.map(strokes => {
-  const { config, weights } = vitState;
-  let sheet = new Float32Array(config.height * config.width).fill(-1);
-  for (const points of strokes) {
-    points.forEach((to, i) => {
-      sheet = vitModel.stroke(sheet, points[Math.max(i - 1, 0)], to, config);
-    });
-  }
-  const { data } = vitModel.vit(sheet, weights, config).probabilities;
-  return [[...sheet], vitMeasures.best(data)];
-})"""
 
 
 def drawings(path):
@@ -48,7 +36,7 @@ def read(page):
     right, labels, pixels = {}, [], []
     for hand in HANDS:
         digits, strokes = drawings(hand)
-        answers = ask(page, READ, strokes)
+        answers = page.ask("asked.read", strokes)
         right[hand.stem] = sum(a == b for a, (_, b) in zip(digits, answers, strict=True))
         pixels += [sheet for sheet, _ in answers]
         labels += digits
@@ -71,16 +59,17 @@ def test_the_mouse_draws_what_the_pen_draws_and_the_picture_is_saved(chrome, sto
     _, strokes = drawings(HANDS[0])
     with window(chrome, stored) as page:
         for number in (0, 14, 28):
-            press(page, "an empty sheet to draw on")
+            page.press("an empty sheet to draw on")
             for points in strokes[number]:
-                drag(page, *([row - 0.5, column - 0.5] for row, column in points))
-            settled(page)
-            pixels = ask(page, "() => [...vitState.pixels()]")
-            close(torch.tensor(pixels), torch.tensor(ask(page, READ, [strokes[number]])[0][0]), 0.1)
+                page.drag(*([row - 0.5, column - 0.5] for row, column in points))
+            page.settled()
+            pixels = page.pixels().flatten()
+            ((by_pen, _),) = page.ask("asked.read", [strokes[number]])
+            close(pixels, torch.tensor(by_pen), 0.1)
         with page.expect_download() as download:
-            press(page, "save the picture as a file")
+            page.press("save the picture as a file")
         image = weights.load("scattered").preprocess(download.value.path())
-        close(image.flatten(), torch.tensor(pixels), 1 / 255 + 1e-5)
+        close(image.flatten(), pixels, 1 / 255 + 1e-5)
 
 
 def test_the_model_that_a_learner_builds_reads_four_in_five_of_what_is_drawn(chrome, tmp_path):

@@ -34,13 +34,9 @@ def node(*files, fixture=""):
     """Run tests in Node; an AssertionError with what it printed where one fails."""
     program = shutil.which("node")
     needs(program="" if program else "Node")
-    process = subprocess.run(
-        [program, "--test", *files],
-        env=os.environ | {"FIXTURE": str(fixture)},
-        capture_output=True,
-        encoding="utf-8",
-        timeout=300,
-    )
+    options = dict(capture_output=True, encoding="utf-8", timeout=300)
+    options |= dict(env=os.environ | {"FIXTURE": str(fixture)})
+    process = subprocess.run([program, "--test", *files], **options)
     assert process.returncode == 0, process.stdout + process.stderr
     return process.stdout
 
@@ -84,14 +80,8 @@ def test_what_was_worked_out_by_hand():
 def steps(model, images, **without):
     """Give every intermediate of a ViT by model.js's names, in torch's functions and 64 bits.
 
-    Args:
-        model: a ViT, or the learner's.
-        images: (B, C, H, W).
-        without: as in model.js.
-
-    Returns:
-        The names with tensors whose first axis is B; "blocks" a list of such; in a block, "heads" a
-        list of such.
+    `without` is as in model.js. The first axis of each tensor is that of the images (B, C, H, W);
+    "blocks" is a list of such dicts, and in a block "heads" is one.
     """
     c, x = model.config, images.double()
     weights = {name: tensor.double() for name, tensor in model.state_dict().items()}
@@ -147,11 +137,8 @@ def steps(model, images, **without):
     found["norm"] = norm("norm", x)
     pooled = found["norm"][:, 1:].mean(dim=1) if c.pool == "mean" else found["norm"][:, 0]
     logits = linear("head", pooled)
-    return found | {
-        "pooled": pooled[:, None],
-        "logits": logits[:, None],
-        "probabilities": logits.softmax(dim=-1)[:, None],
-    }
+    ends = dict(pooled=pooled, logits=logits, probabilities=logits.softmax(dim=-1))
+    return found | {name: x[:, None] for name, x in ends.items()}
 
 
 def first(found):
@@ -365,16 +352,23 @@ def shares(model, images, **without):
     return steps(model, images, **without)["probabilities"][:, 0]
 
 
-def cls(found):
-    """Give the weights that cls gives (L, h, B, N)."""
-    return torch.stack(
-        [torch.stack([h["weights"][:, 0] for h in b["heads"]]) for b in found["blocks"]]
-    )
+def from_cls(found):
+    """Give the weights that cls gives (L h, B, N)."""
+    heads = [head for block in found["blocks"] for head in block["heads"]]
+    return torch.stack([head["weights"][:, 0] for head in heads])
+
+
+def readings(model, found):
+    """Give what the head makes of each stage of the stream: logits (B, classes)."""
+    stages = [found["start"], *(block["output"] for block in found["blocks"])]
+    norms = [model.norm(x.float()) for x in stages]
+    mean = model.config.pool == "mean"
+    return [model.head(x[:, 1:].mean(dim=1) if mean else x[:, 0]) for x in norms]
 
 
 def measured(model, images, labels, paper):
     """Give what vitMeasures finds, each as (its name, its arguments, its result)."""
-    c, size, plain = model.config, model.config.patch_size, steps(model, images)
+    size, plain = model.config.patch_size, steps(model, images)
     patches = plain["patches"].shape[1]
 
     def right(found):
@@ -395,29 +389,25 @@ def measured(model, images, labels, paper):
         args = dict(pixels=one[0], covered=before, without={"hidden": hidden})
         yield "matters", args, shares(model, pictures, hidden=hidden)
 
-    readings = []
-    for x in [plain["start"], *(block["output"] for block in plain["blocks"])]:
-        norm = model.norm(x.float())
-        pooled = norm[:, 1:].mean(dim=1) if c.pool == "mean" else norm[:, 0]
-        readings.append(right(model.head(pooled)))
-    assert len(set(readings)) > 1
-    yield "lenses", {}, readings
+    lenses = [right(logits) for logits in readings(model, plain)]
+    assert len(set(lenses)) > 1
+    yield "lenses", {}, lenses
 
     light = plain["patches"].mean(dim=2)
     bare = steps(model, images, scale=True)
-    sharp = [cls(found).amax(dim=-1).mean().item() for found in (plain, bare)]
+    sharp = [from_cls(found).amax(dim=-1).mean().item() for found in (plain, bare)]
     found = dict(before=sharp[0], after=sharp[1], right=right(bare["probabilities"][:, 0]))
     yield "sharpness", {}, found
 
-    share, counts = draws(), {"marked": [], "drawn": []}
+    share, after = draws(), {"marked": [], "drawn": []}
     _, attention = model(images, return_attention=True)
     marked = maps.rollout(attention)[:, 0, 1:].argmax(dim=1).tolist()
     for picture, values, top in zip(images, light.tolist(), marked, strict=True):
         others = [p for p in range(patches) if p != top and values[p] != paper]
         drawn = others[int(next(share) * len(others))]
         for name, patch in (("marked", top), ("drawn", drawn)):
-            counts[name].append(shares(model, picture[None], hidden=[patch])[0])
-    found = {name: right(torch.stack(rows)) for name, rows in counts.items()}
+            after[name].append(shares(model, picture[None], hidden=[patch])[0])
+    found = {name: right(torch.stack(rows)) for name, rows in after.items()}
     yield "reasons", {}, {"before": whole, **found}
 
 
@@ -433,10 +423,8 @@ def test_what_needs_many_runs_is_as_worked_out_in_pytorch(ink, tmp_path):
         labels = model(images).argmax(dim=1)
         labels[::3] = 0
     images = ((images + 1) * 127.5).round() / 127.5 - 1  # as the page's bytes have them
-    asked = [
-        dict(name=name, args=args, wanted=result, atol=1e-5)
-        for name, args, result in measured(model, images, labels, -1.0 if ink else None)
-    ]
+    results = measured(model, images, labels, -1.0 if ink else None)
+    asked = [dict(name=name, args=args, wanted=x, atol=1e-5) for name, args, x in results]
     packed = page_data(model, images, labels.tolist(), ink)
     fixture = dict(given=packed, asked=asked, twin=matrices(twin(model)))
     beside_pytorch(tmp_path, ["measures", fixture])

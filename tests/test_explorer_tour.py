@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 import torch
 from helpers import close
-from live_page import CELLS, ask, at, percent, picture, press, settled, state, tab, use, window
-from test_explorer_numbers import covered, lively, measured, steps, twin
-from test_explorer_page import hint, lit
+from live_page import percent, picture, window
+from test_explorer_numbers import covered, lively, measured, readings, steps, twin
+from test_explorer_page import lit
 
 from vit_course import explorer
 from vit_course.explorer import __main__ as command
@@ -59,14 +59,14 @@ def subjects(tmp_path_factory):
 @pytest.fixture(params=["stored", "photos"])
 def both(request, chrome, subjects):
     with window(chrome, subjects[request.param].path) as page:
-        settled(page)
+        page.settled()
         yield page, subjects[request.param]
 
 
 @pytest.fixture
 def stored(chrome, subjects):
     with window(chrome, subjects["stored"].path) as page:
-        settled(page)
+        page.settled()
         yield page, subjects["stored"]
 
 
@@ -81,13 +81,13 @@ def says(text, *expected):
 
 
 def show(page, number):
-    ask(page, "number => vitState.showExample(number)", number)
-    settled(page, quick=False)
+    page.ask("number => vitState.showExample(number)", number)
+    page.settled(quick=False)
 
 
 def tick(page, box, checked=True):
     page.get_by_label(box, exact=True).set_checked(checked)
-    settled(page, quick=False)
+    page.settled(quick=False)
 
 
 # The road ----------------------------------------------------------------------------------------
@@ -105,7 +105,7 @@ def coloured(scale, values):
 def shows(canvas, expected, by=4):
     """A canvas shows these colours (rows, cols, 3)."""
     rows, cols = expected.shape[:2]
-    actual = np.array(canvas.evaluate(CELLS, [rows, cols, 0.6])).reshape(rows, cols, 4)
+    actual = np.array(canvas.evaluate("asked.cells", [rows, cols, 0.6])).reshape(rows, cols, 4)
     assert np.abs(actual[..., :3] - expected).max() < by
 
 
@@ -137,7 +137,7 @@ def test_the_strip_shows_what_each_stage_holds(both):
     for name in [*names[1:], names[0]]:  # and from the last one to the first
         page.keyboard.press("ArrowRight")
         assert stages.nth(names.index(name)).evaluate(FOCUSED)
-        ask(page, "() => 0")
+        page.ask("() => 0")
         selected = [tab.get_attribute("aria-selected") == "true" for tab in stages.all()]
         assert selected == [other == name for other in names]
         assert page.locator("#stage").get_attribute("aria-label") == name
@@ -146,14 +146,14 @@ def test_the_strip_shows_what_each_stage_holds(both):
     found, (pixels, patches) = steps(it.model, image[None]), in_colours(it, image)
     shows(canvases[0], pixels, 2)
     shows(canvases[1], patches, 2)
-    corners = canvases[1].evaluate(CELLS, [*patches.shape[:2], 0])
+    corners = canvases[1].evaluate("asked.cells", [*patches.shape[:2], 0])
     assert {alpha for *_, alpha in corners} == {0}  # it is cut there
     for place, x in ((2, found["start"][0]), (-1, found["logits"][0].T)):
         shows(canvases[place], coloured(SIGNS, ((x / x.abs().max() + 1) / 2).numpy()))
     _, attention = it.model(image[None], return_attention=True)
     for query in (0, 6):
-        ask(page, "query => vitState.change({ query })", query)
-        settled(page, quick=False)
+        page.ask("query => vitState.change({ query })", query)
+        page.settled(quick=False)
         means = torch.stack([weights[0, :, query, 1:].mean(dim=0) for weights in attention])
         for b in range(depth):
             shows(canvases[3 + b], mapped(it, image, means[b], means.max()))
@@ -262,7 +262,7 @@ def test_a_stage_says_what_is_left_out(stored):
             text = page.locator("#stage").text_content()
             assert before is None or (before in text) != out, (box, text)
             assert (then in text.replace(before or "\n", "")) == out, (box, text)
-        press(page, "Put all back")
+        page.press("Put all back")
 
 
 def test_a_table_keeps_the_focus_and_what_is_asked(stored):
@@ -271,7 +271,7 @@ def test_a_table_keeps_the_focus_and_what_is_asked(stored):
     another = int((answers == answers[0]).nonzero()[1])
     strip(page, "attention")
     canvas, formula = table(page, "q · k")
-    tab(page, canvas)
+    page.tab(canvas)
     for key in ("ArrowDown", "ArrowDown", "ArrowRight", "ArrowRight", "ArrowRight", "ArrowUp"):
         page.keyboard.press(key)
     for number in (0, another):
@@ -283,9 +283,9 @@ def test_a_table_keeps_the_focus_and_what_is_asked(stored):
         says(table(page, "scores = ")[1].text_content(), score, product, 16)
         assert canvas.evaluate(FOCUSED)
     page.keyboard.press("Enter")
-    assert state(page, "query") == 1  # the row's token asks now
+    assert page.state("query") == 1  # the row's token asks now
     canvas, formula = table(page, "what the head says")
-    tab(page, canvas)
+    page.tab(canvas)
     page.keyboard.press("ArrowUp")
     for number in (another, 0):
         show(page, number)
@@ -303,16 +303,16 @@ def test_every_head_is_chosen_by_mouse_and_keys(stored):
     _, attention = it.model(it.images[:1], return_attention=True)
     heads = torch.stack(attention)[:, 0].flatten(0, 1)[:, 7, 1:]  # what patch 6 takes
     region.get_by_label("who asks").select_option("patch 6")
-    settled(page, quick=False)
+    page.settled(quick=False)
     for i, one in enumerate(small.all()):
         says(one.get_attribute("title"), i // 4, i % 4, heads[i].argmax(), 100 * heads[i].max())
-    ask(page, "() => vitState.change({ light: 'nothing' })")
+    page.ask("() => vitState.change({ light: 'nothing' })")
 
     def lights(kind, looks, pressed):
         page.mouse.move(0, 0)
-        settled(page, quick=False)
-        assert state(page, "kind") == kind
-        assert hint(page).startswith("Lit: what patch 6 takes, through ")
+        page.settled(quick=False)
+        assert page.state("kind") == kind
+        assert page.hint().startswith("Lit: what patch 6 takes, through ")
         lit(page, looks - looks.min())
         states = [button.get_attribute("aria-pressed") for button in small.all()]
         assert states == ["true" if i in pressed else "false" for i in range(16)]
@@ -356,14 +356,6 @@ def test_the_twin_stands_beside_it_on_one_scale(stored):
 
 # Take it out -------------------------------------------------------------------------------------
 
-# Tick each box alone; what is left out then, by the boxes' names.
-EACH = """() => Object.fromEntries([...document.querySelectorAll('#without input')].map(box => {
-  box.click();
-  const { without } = vitState.state;
-  box.click();
-  return [box.getAttribute('aria-label') || box.parentNode.textContent.trim(), without];
-}))"""
-
 
 def boxes(c):
     """Give what each box leaves out, by its name."""
@@ -380,8 +372,8 @@ def boxes(c):
 
 def agree(page, it, **without):
     """The page's logits of the first picture are PyTorch's."""
-    settled(page, quick=False)
-    logits = ask(page, "() => Array.from(vitState.state.run.shown.logits.data)")
+    page.settled(quick=False)
+    logits = page.ask("() => Array.from(vitState.state.run.shown.logits.data)")
     reference = steps(it.model, it.images[:1], **without)["logits"][0, 0]
     close(torch.tensor(logits), reference.float(), 1e-3)
 
@@ -389,19 +381,20 @@ def agree(page, it, **without):
 def test_each_box_takes_out_what_it_says(chrome, subjects):
     it = subjects["photos"]
     with window(chrome, it.path) as page:
-        settled(page)
-        nothing = ask(page, "() => vitState.nothingOut()")
+        page.settled()
+        nothing = page.ask("() => vitState.nothingOut()")
         expected = {name: nothing | without for name, without in boxes(it.c).items()}
-        assert ask(page, EACH) == expected  # what comes of each, test_explorer_numbers.py shows
+        # What comes of each, test_explorer_numbers.py shows.
+        assert page.ask("asked.leftOut") == expected
         for end in ("the last norm", "positions", "block 0, norm1", "block 1, head 0", "head 2"):
-            tab(page, page.locator("#without").get_by_label(re.compile(f"{end}$")).first)
+            page.tab(page.locator("#without").get_by_label(re.compile(f"{end}$")).first)
             page.keyboard.press("Space")
         norms, heads = ["norm", "blocks.0.norm1"], [[0, 2], [1, 0]]
         agree(page, it, positions=True, norms=norms, heads=heads)
         now = page.locator("#answer").text_content().removeprefix("It says ").rstrip(".")
         whole = page.locator("#doubt").text_content().partition(" it says ")[2]
         assert page.locator("#so").text_content() == f"Now it says {now}; whole, {whole}"
-        press(page, "Put all back")
+        page.press("Put all back")
         agree(page, it)
         assert page.locator("#so").text_content() == ""
         assert page.locator("#without").get_by_role("checkbox", checked=True).count() == 0
@@ -410,31 +403,15 @@ def test_each_box_takes_out_what_it_says(chrome, subjects):
 def test_what_is_hidden_from_cls_gets_nothing(both):
     page, it = both
     strip(page, "attention")
-    use(page, "Hide")
-    page.mouse.click(*at(page, 6, 9, it.images.shape[2:]))  # row 1, column 2
+    page.use("Hide")
+    page.mouse.click(*page.at(6, 9, it.images.shape[2:]))  # row 1, column 2
     patch = it.images.shape[3] // it.c.patch_size + 2
     agree(page, it, hidden=[patch])
     cell = (1, 2) if patch > 6 else (0, 1 + patch)  # of many patches, a map
     assert point(page, "scores = ", *cell) == f"−∞: patch {patch} is hidden from cls"
     assert point(page, "weights = ", *cell).startswith("0% = e^−∞ / the sum of all = 0.00 / ")
-    press(page, "Put all back")
+    page.press("Put all back")
     agree(page, it)
-
-
-# Press a button; when it measures, press another, or change what is out.
-WHILE = """async ([first, then]) => {
-  const find = name => [...document.querySelectorAll('button')].find(
-    one => one.textContent === name && one.offsetParent);
-  const frame = () => new Promise(requestAnimationFrame);
-  find(first).click();
-  const bar = find(first).nextElementSibling;
-  while (!bar.value && bar.isConnected) await frame();
-  const share = bar.value;
-  if (then) find(then).click();
-  else vitState.change({ without: { ...vitState.nothingOut(), positions: true } });
-  for (let i = 0; i < 5; i++) await frame();
-  return 0 < share && share < 1 && !bar.isConnected;
-}"""
 
 
 def test_it_is_tried_on_all_examples(both):
@@ -446,20 +423,20 @@ def test_it_is_tried_on_all_examples(both):
         return int((answers == it.labels).sum())
 
     counts = len(it.images), right(it.images)
-    press(page, "Try it on all examples")
+    page.press("Try it on all examples")
     found.get_by_text("nothing is out").wait_for()
     says(found.text_content(), *counts)
     tick(page, "residuals")
     assert found.text_content() == ""  # something else is out
-    ask(page, "() => vitState.change({ covered: new Set([5, 10]) })")
-    press(page, "Try it on all examples")
+    page.ask("() => vitState.change({ covered: new Set([5, 10]) })")
+    page.press("Try it on all examples")
     found.get_by_text("with this out").wait_for()
     images = covered(it.images, [5, 10], it.c.patch_size, it.paper)
     says(found.text_content(), *counts, right(images, residuals=True))
     show(page, 1)  # without a cover
     assert found.text_content() == ""
     for then in ("Stop", None) if len(it.images) > 40 else ():
-        assert ask(page, WHILE, ["Try it on all examples", then])
+        assert page.ask("asked.interrupted", ["Try it on all examples", then])
         assert found.text_content() == ""
 
 
@@ -468,20 +445,17 @@ def test_which_block_decides(both):
     starts = set()
     for number in range(0, 40, 5):
         show(page, number)
-        found, readings = steps(it.model, it.images[[number]]), []
-        for x in [found["start"], *(block["output"] for block in found["blocks"])]:
-            norm = it.model.norm(x.float())[0]
-            pooled = norm[1:].mean(dim=0) if it.c.pool == "mean" else norm[0]
-            readings.append(it.model.head(pooled).softmax(dim=0))
+        logits = readings(it.model, steps(it.model, it.images[[number]]))
+        lens = [one[0].softmax(dim=0) for one in logits]
         rows = ["before block 0", *(f"after block {b}" for b in range(it.c.depth))]
-        tops = [int(one.argmax()) for one in readings]
+        tops = [int(one.argmax()) for one in lens]
         start = next(i for i in range(len(tops)) if set(tops[i:]) == {tops[-1]})
         starts.add(start)
         when = rows[start] + (", and from then on" if start < it.c.depth else ", not before")
         sentence = f"The answer, {it.classes[tops[-1]]}, is the most probable {when}."
         assert page.locator("#stands").text_content() == sentence
         for i, j in ((0, tops[0]), (it.c.depth, tops[-1]), (1, 2)):
-            texts = [f"{rows[i]}, {it.classes[j]}: {text}" for text in percent(readings[i][j])]
+            texts = [f"{rows[i]}, {it.classes[j]}: {text}" for text in percent(lens[i][j])]
             assert point(page, "what the head says", i, j) in texts
     assert len(starts) > 1
 
@@ -529,13 +503,13 @@ def test_the_tour_by_keys_from_start_to_finish(both):
     opener, tour = page.get_by_role("button", name="Take the tour"), page.locator("#tour")
     heading, revealed = tour.get_by_role("heading"), tour.locator("#revealed")
     button, guesses = tour.get_by_role("button", name="Show"), tour.get_by_role("radio")
-    tab(page, opener)
+    page.tab(opener)
     page.keyboard.press("Enter")
     for i, (right, numbers, out) in enumerate(answers(it)):
         expect(heading).to_be_focused()
         assert heading.text_content().startswith(f"{i + 1} of 6 · Lesson ")
         texts = tour.get_by_role("radiogroup", name="Predict").locator("label").all_text_contents()
-        tab(page, button)
+        page.tab(button)
         page.keyboard.press("Enter")
         expect(revealed).to_contain_text("Choose first.")
         page.keyboard.press("Shift+Tab")  # to the answers
@@ -543,13 +517,13 @@ def test_the_tour_by_keys_from_start_to_finish(both):
         (chosen,) = [k for k, one in enumerate(guesses.all()) if one.is_checked()]
         wrong = (right + 1) % len(texts)
         for guess in (wrong, right) if i % 2 else (right, wrong):
-            tab(page, guesses.nth(chosen), "Shift+Tab")
+            page.tab(guesses.nth(chosen), "Shift+Tab")
             for _ in range((guess - chosen) % len(texts)):
                 page.keyboard.press("ArrowDown")
             chosen = guess
             assert guesses.nth(chosen).is_checked()
             assert closed(page)
-            tab(page, button)
+            page.tab(button)
             page.keyboard.press("Enter")
             verdict = "Yes. " if guess == right else f"No: {texts[right]}. "
             sentence = revealed.get_by_role("paragraph").first
@@ -557,57 +531,49 @@ def test_the_tour_by_keys_from_start_to_finish(both):
             says(sentence.text_content().removeprefix(verdict), *numbers)
             expect(revealed).to_contain_text("Try it yourself.")
             assert not closed(page)
-        without = state(page, "without")
+        without = page.state("without")
         assert {name for name, value in without.items() if value is True} == {out} - {None}
-        assert state(page, "tool") == ("hide" if i == 5 else "pick")
+        assert page.state("tool") == ("hide" if i == 5 else "pick")
         picture(page, f"tour_{i + 1}")
-        tab(page, tour.get_by_role("button", name="Next"))
+        page.tab(tour.get_by_role("button", name="Next"))
         page.keyboard.press("Enter")
     assert heading.text_content() == "The end"
     says(tour.locator("#question").text_content(), 6, 6, 3)  # each second first guess was right
     assert not closed(page)
-    tab(page, tour.get_by_role("button", name="Leave the tour"))
+    page.tab(tour.get_by_role("button", name="Leave the tour"))
     page.keyboard.press("Enter")
     expect(tour).to_be_hidden()
     expect(opener).to_be_focused()
 
 
-# All that is chosen; not what is found.
-CHOSEN = """() => {
-  const { run, matters, patch, ...chosen } = vitState.state;
-  const plain = (_, x) => (x instanceof Set ? [...x] : ArrayBuffer.isView(x) ? Array.from(x) : x);
-  return JSON.stringify(chosen, plain);
-}"""
-
-
 def test_the_tour_is_left_and_the_learner_has_all_back(stored):
     page, _ = stored
-    page.mouse.click(*at(page, 8, 8))
-    use(page, "Cover")
-    page.mouse.click(*at(page, 1, 1))
+    page.mouse.click(*page.at(8, 8))
+    page.use("Cover")
+    page.mouse.click(*page.at(1, 1))
     for box in ("without block 1, head 2", "beside it an untrained twin", "the block's mean"):
         tick(page, box)
     strip(page, "MLP")
     page.mouse.move(0, 0)
-    chosen, tour = ask(page, CHOSEN), page.locator("#tour")
-    press(page, "Take the tour: six questions")
+    chosen, tour = page.ask("asked.chosen"), page.locator("#tour")
+    page.press("Take the tour: six questions")
     assert tour.get_by_role("button", name="Back").is_disabled()
     for button, number in (("Next", 2), ("Back", 1)):
-        press(page, button)
+        page.press(button)
         assert tour.get_by_role("heading").text_content().startswith(f"{number} of 6")
-    settled(page, quick=False)
-    assert not state(page, "run.out")
+    page.settled(quick=False)
+    assert not page.state("run.out")
     # Stopped while it measures, it says nothing, and what is closed stays closed.
     for then in ("Stop", "Next", "Leave the tour"):
         tour.get_by_role("radio").first.check()
-        assert ask(page, WHILE, ["Show", then])
+        assert page.ask("asked.interrupted", ["Show", then])
         assert tour.locator("#revealed").text_content() == ""
         assert closed(page) == (then != "Leave the tour")
         if then == "Next":
-            press(page, "Back")
+            page.press("Back")
     assert not tour.is_visible()
-    settled(page, quick=False)
-    assert ask(page, CHOSEN) == chosen
+    page.settled(quick=False)
+    assert page.ask("asked.chosen") == chosen
 
 
 def test_few_examples_have_no_tour(chrome, subjects, tmp_path):
@@ -615,6 +581,6 @@ def test_few_examples_have_no_tour(chrome, subjects, tmp_path):
     for count in (19, 20):
         data = ImageDataset(it.images[:count], it.labels[:count], it.classes)
         with window(chrome, explorer.write(tmp_path / "page.html", it.model, data)) as page:
-            settled(page)
+            page.settled()
             for name in ("Take the tour: six questions", "Try it on all examples"):
                 assert page.get_by_role("button", name=name).is_visible() == (count == 20)

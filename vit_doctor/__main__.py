@@ -51,13 +51,13 @@ The exit code is 0 without findings, 1 with findings, 2 if a file could not be e
     add("target", help=argparse.SUPPRESS)
     add("--image-size", type=size, metavar="N", help="of the images, in pixels: 224, or height by "
         "width, 224x112 (default: the class's own, else 224)")
-    add("--in-channels", type=above_zero, metavar="N", help="of the images (default: the class's "
+    add("--in-channels", type=whole, metavar="N", help="of the images (default: the class's "
         "own, else 3)")
     add("--set", action="append", default=[], type=pair, metavar="NAME=VALUE",
         help="an argument of the class, or of its config; as often as you like")
-    add("--limit", type=seconds, metavar="SECONDS", help="end a file that takes longer "
+    add("--limit", type=number, metavar="SECONDS", help="end a file that takes longer "
         f"{each}{LIMIT:g})")
-    add("--memory", type=above_zero, metavar="MB", help="end a file that wants more on top of "
+    add("--memory", type=whole, metavar="MB", help="end a file that wants more on top of "
         f"PyTorch's own; on Linux alone {each}{MEMORY})")
     add("--out", type=Path, metavar="RESULTS", help="folder for the results of a folder")
     # fmt: on
@@ -72,18 +72,16 @@ def size(text: str) -> tuple[int, int]:
     return int(sides[1]), int(sides[2] or sides[1])
 
 
-def above_zero(text: str) -> int:
-    """Give a whole number, 1 or more."""
-    if not re.fullmatch(r"[1-9]\d*", text):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number above 0")
-    return int(text)
-
-
-def seconds(text: str) -> float:
+def number(text: str, form: str = r"\d+(\.\d+)?", kind: str = "number") -> float:
     """Give a number above 0."""
-    if not re.fullmatch(r"\d+(\.\d+)?", text) or not float(text):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number above 0")
+    if not re.fullmatch(form, text) or not float(text):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a {kind} above 0")
     return float(text)
+
+
+def whole(text: str) -> int:
+    """Give a whole number above 0."""
+    return int(number(text, r"\d+", "whole number"))
 
 
 def pair(text: str) -> tuple[str, str]:
@@ -181,9 +179,7 @@ def line(result: Result) -> str:
 def exit_code(results: list[Result]) -> int:
     """Give 2 if a file could not be examined, 1 if one has findings, else 0."""
     reports = [result.report for result in results]
-    if None in reports:
-        return 2
-    return 1 if any(report.names for report in reports if report) else 0
+    return 2 if None in reports else int(any(report.names for report in reports if report))
 
 
 if __name__ == "__main__":

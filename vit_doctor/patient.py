@@ -2,12 +2,13 @@
 
 import math
 import random
+from contextlib import ExitStack
 from typing import TypeVar
 
 import torch
 from torch import Tensor, nn
 
-from .watching.answers import STDOUT, Answer, logits_in
+from .watching.answers import STDOUT, Answer, floats_in
 from .watching.blocks import Blocks
 from .watching.calls import Calls, LinearMaps, norms_of
 from .watching.fixed_devices import Devices
@@ -25,6 +26,10 @@ class SkipError(Exception):
     """A check does not apply to a model, for the reason in the message."""
 
 
+class SoundError(Exception):
+    """A check finds nothing."""
+
+
 def need(value: T | None, reason: str) -> T:
     """Give a value back, or end a check for a reason if the value is None, False or empty."""
     if value is None or not (isinstance(value, Tensor) or value):
@@ -32,14 +37,18 @@ def need(value: T | None, reason: str) -> T:
     return value
 
 
+def only_if(value: T) -> T:
+    """Give a value back, or end a check as passed if the value is None, False, 0 or empty."""
+    if not value:
+        raise SoundError
+    return value
+
+
 class Patient:
     """A model that is examined, and what the checks know of it in common.
 
-    Args:
-        model: in eval mode; `unchanged` stands around all that is done to it.
-        size: (height, width) of the images.
-        channels: of the images.
-        fresh: whether it is untrained; None to tell by its norms.
+    The model is in eval mode, and `unchanged` stands around all that is done to it; `size` is the
+    (height, width) of the images; without a word whether it is `fresh`, its norms tell.
     """
 
     def __init__(
@@ -92,7 +101,7 @@ class Patient:
             answer = Answer(error=in_one_line(error), where=where)
             error.__traceback__ = None
         else:
-            heads = logits_in(output, len(images))
+            heads = [x for x in floats_in(output) if x.ndim == 2 and len(x) == len(images)]
             heads = [head for head in heads if head.shape == heads[0].shape]
             answer = Answer(heads[0] if heads else None, heads)
         answer.printed = (STDOUT.text, STDOUT.where)
@@ -125,38 +134,36 @@ class Patient:
         images = leaf * 1  # not a leaf, so that the model may change it
         copy = images.detach().clone()
         self.watch = Watch(self.model, self.module_paths)
-        blocks, self.calls = Blocks(self.model), Calls(self.model)
         self.maps = LinearMaps(self.model)
         self.devices = Devices(self.module_paths, (x for _, x in self.stray_tensors))
-        with self.watch, self.devices, self.maps:
-            self.answer = self.call(images, 0)
-        if self.answer.error:  # what watches may be in the way
-            self.watch, images = Watch(self.model, self.module_paths), leaf * 1
-            self.answer = self.call(images, 0)
-        self.input_changed = not torch.equal(copy, images.detach())
-        if self.answer.logits is not None:
-            self.learn_from(self.answer.logits, leaf, blocks)
-        blocks.remove()
-        self.calls.remove()
+        with ExitStack() as hooks:
+            blocks, self.calls = Blocks(self.model, hooks), Calls(self.model, hooks)
+            with self.watch, self.devices, self.maps:
+                self.answer = self.call(images, 0)
+            if self.answer.error:  # what watches may be in the way
+                self.watch, images = Watch(self.model, self.module_paths), leaf * 1
+                self.answer = self.call(images, 0)
+            self.input_changed = not torch.equal(copy, images.detach())
+            if self.answer.logits is not None:
+                self.learn_from(self.answer.logits, leaf, blocks)
         self.watch.labels.clear()  # lets go of all tensors
         self.answer.logits, self.answer.heads = self.logits, []
         if self.silent or self.silent_rows:
             self.second_chance()
         self.norms = norms_of(self.model, self.calls, self.maps)
-        if self.fresh is None:
-            self.fresh = self.looks_fresh()
+        stds = [std for name, std in self.stds.items() if name.rpartition(".")[0] in self.norms]
+        if self.fresh is None and stds:  # in a norm all weights are alike, till training parts them
+            self.fresh = not any(stds)
 
     def learn_from(self, logits: Tensor, leaf: Tensor, blocks: Blocks) -> None:
         """Send the gradient back, note who gets one, and ask for the first image alone."""
         self.logits = logits.detach()
         self.backward_error = self.send_back(logits[:1])
-        self.blocks = blocks.changes
+        self.blocks = blocks.changes if logits.requires_grad else {}
         if not self.backward_error:
             self.pixel_gradients = leaf.grad
-            self.blocks = {}
-            if logits.requires_grad:
-                for path, changes in blocks.changes.items():
-                    self.blocks[path] = changes and blocks.counts.get(path, False)
+            counts = self.calls.has_influence
+            self.blocks = {path: x and counts.get(path, False) for path, x in self.blocks.items()}
             self.tokens_read = blocks.tokens_read
             self.silent = without_gradient(self.model)
             self.silent_rows = silent_rows(self.model)
@@ -165,14 +172,6 @@ class Patient:
         if self.reference is None or self.reference.shape != self.logits[:1].shape:
             self.sample = self.images  # it cannot do with one
             self.reference = self.ask(self.images).logits
-
-    def looks_fresh(self) -> bool | None:
-        """Tell whether in every norm weights and biases are all alike: training parts them.
-
-        None where there is no norm to tell by.
-        """
-        names = [name for name in self.stds if name.rpartition(".")[0] in self.norms]
-        return all(self.stds[name] == 0 for name in names) if names else None
 
     def send_back(self, *heads: Tensor) -> str:
         """Send a gradient back from a random mix of logits; give the error, or ""."""
@@ -191,12 +190,11 @@ class Patient:
         with unchanged(self.model):
             self.model.train()
             failed = self.send_back(*self.call(self.images.clone(), 0).heads)
-            still = [] if failed else without_gradient(self.model)
+            names = [] if failed else without_gradient(self.model)
             rows = {} if failed else silent_rows(self.model)
-        self.silent = [name for name in self.silent if name in still]
-        self.silent_rows = {
-            name: ends for name, ends in self.silent_rows.items() if name in rows or name in still
-        }
+        self.silent = [name for name in self.silent if name in names]
+        still = {*names, *rows}
+        self.silent_rows = {name: ends for name, ends in self.silent_rows.items() if name in still}
 
     def difference(self, logits: Tensor, other: Tensor) -> float:
         """Give the largest difference of two rows of logits, over how much logits spread."""

@@ -79,12 +79,11 @@ class Report:
     def _repr_html_(self) -> str:
         table = skipped = ""
         if self.findings:
-            columns = ("finding", "measured", "why", "where")
-            table = "".join(f"<th>{column}</th>" for column in columns)
+            table = "<tr><th>finding</th><th>measured</th><th>why</th><th>where</th></tr>"
             for finding in self.findings:
                 cells = (finding.name, finding.measured, finding.why, finding.where)
-                table += f"</tr><tr>{''.join(f'<td>{escape(cell)}</td>' for cell in cells)}"
-            table = f"<table><tr>{table}</tr></table>"
+                table += f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in cells)}</tr>"
+            table = f"<table>{table}</table>"
         if self.skipped:
             items = "".join(f"<li>{escape(f'{s.name}: {s.reason}')}</li>" for s in self.skipped)
             skipped = f"<details><summary>does not apply</summary><ul>{items}</ul></details>"

@@ -48,6 +48,8 @@ every head gets the first columns: head i starts at column i · d
     h=num_heads) => h=num_heads)[:, :1].repeat(1, num_heads, 1, 1)
 only head 0 is left: give all of them
     h=num_heads) => h=num_heads)[:, 0]
+rearrange can't know how many heads there are: tell it, `h=num_heads`
+    ! Could not infer sizes
 no gradient passes: keep to tensors, without detach, tolist or numpy
     h=num_heads) => h=num_heads).detach()
 """,
@@ -72,7 +74,7 @@ tokens; bring the heads back beside the width first, (B, N, h, d)
 the heads are back behind the tokens, but still apart: join the last two axes, (B, N, h, d) to
 (B, N, D)
     b n (h d) => b n h d
-the heads' columns stand by turns; head 0's columns come first, all of them, then head 1's: (h d),
+the heads' columns are interleaved; head 0's columns come first, all of them, then head 1's: (h d),
 not (d h)
     (h d) => (d h)
 the heads stand below each other, as more tokens; they belong side by side, in the width
@@ -93,6 +95,9 @@ the sizes are fixed numbers; take them from the tensor that comes
     rearrange(x, "b h n d -> b n (h d)") => x.transpose(1, 2).reshape(-1, 9, 12)
 it joins the images of the batch; join the heads, axis 1: unbind(dim=1) takes them apart
     rearrange(x, "b h n d -> b n (h d)") => torch.cat(list(x), dim=-1)
+view needs the numbers in the order in which they lie in memory, and after a transpose they are not:
+take reshape or flatten there
+    ! view size is not compatible
 no gradient passes: keep to tensors, without detach, tolist or numpy
     b n (h d)") => b n (h d)").detach()
 """,
@@ -134,6 +139,14 @@ of all heads come first
 each head gets every h-th column; it should get d columns that stand side by side: in the pattern
 (h d), h stands first
     b n (qkv h d) => b n (qkv d h)
+this reads the width as (d h qkv), the other way round; in (qkv h d) all queries come first
+    b n (qkv h d) => b n (d h qkv)
+the axis of the three must come first, to be taken apart as q, k, v (and chunk cuts the images
+unless it is told dim=-1)
+    qkv b h n d => b qkv h n d
+    ! not enough values to unpack
+split takes the size of a part, chunk their number: qkv.chunk(3, dim=-1)
+    ! too many values to unpack
 these are queries, keys and values, but not yet cut into heads: each is (B, h, N, d)
     rearrange(qkv, "b n (qkv h d) -> qkv b h n d", qkv=3, h=num_heads) => qkv.chunk(3, dim=-1)
 queries first, then keys, then values, as the width has them: (qkv h d)
@@ -318,6 +331,10 @@ it looks at the first head only, and so trusts a split that gives the first colu
 compare all heads
     torch.equal(heads, torch.stack(slices, dim=1)) => torch.equal(heads[:, 0], slices[0])
 """,
+    slips={
+        "The size of tensor a": "a wrong split may give another shape, and then `==` stops; "
+        "torch.equal gives False for it",
+    },
     why="Head i is a slice of the width, so slices are the reference. Several tokens and at least "
     "three heads matter: one token, one head or two hide a mistake.",
 )

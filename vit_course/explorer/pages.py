@@ -92,15 +92,13 @@ def page(
 
 def _html(data: dict[str, Any]) -> str:
     """Put the style, the scripts, the data and a policy that allows nothing else into the page."""
-    style = text("page.css")
+    html, style = text("page.html"), text("page.css")
     scripts = {name: text(f"{name}.js") for name in SCRIPTS}
-    html = text("page.html")
+    tags = (f'<script id="script-{name}">{script}</script>' for name, script in scripts.items())
     parts = {
         "policy": policy(style, scripts.values(), "worker-src blob:", "img-src data: blob:"),
         "style": style,
-        "scripts": "\n".join(
-            f'<script id="script-{name}">{script}</script>' for name, script in scripts.items()
-        ),
+        "scripts": "\n".join(tags),
         "given": as_json(data),
     }
     for name, part in parts.items():
@@ -138,13 +136,13 @@ def striking_first(
     """
     size, best, first = config_of(model).patch_size, 0.0, 0
     images = images.to(next(model.parameters()))
+    rows, columns = grid_size((images.shape[2], images.shape[3]), size)
+    hidden = torch.eye(rows * columns, dtype=torch.bool, device=images.device)
+    hidden = hidden.view(-1, 1, rows, columns)  # each patch alone
+    pixels = hidden.repeat_interleave(size, 2).repeat_interleave(size, 3)
     with torch.no_grad(), evaluating(model):
         for number, (image, label) in enumerate(zip(images[:24], labels[:24], strict=True)):
-            rows, columns = grid_size((image.shape[1], image.shape[2]), size)
-            hidden = torch.eye(rows * columns, dtype=torch.bool, device=images.device)
-            hidden = hidden.view(-1, rows, columns)
             fill = image.mean(dim=(1, 2), keepdim=True) if paper is None else torch.tensor(paper)
-            pixels = hidden.repeat_interleave(size, 1).repeat_interleave(size, 2)[:, None]
             covered = torch.where(pixels, fill, image)
             shares = model(torch.cat([image[None], covered])).softmax(dim=-1)
             falls = (shares[0, label] - shares[1:, label]) * (shares[1:].argmax(dim=1) != label)
@@ -163,9 +161,8 @@ def write(
     unseen: bool = False,
 ) -> Path:
     """Write the page to a file, whole or not at all; all but the path is as for `page`."""
-    path = Path(path)
-    write_whole(path, page(model, pictures, classes, count, about, unseen).encode())
-    return path
+    write_whole(Path(path), page(model, pictures, classes, count, about, unseen).encode())
+    return Path(path)
 
 
 class Shown:

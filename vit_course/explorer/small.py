@@ -41,13 +41,8 @@ PAGE = """<!doctype html><html lang="en"><head><meta charset="utf-8">
 class Small:
     """A still picture and the live one that covers it, as a cell's output.
 
-    Args:
-        title: what it is, in a few words.
-        script: the name of the file that makes it live.
-        data: what that script works on.
-        figure: matplotlib's, of the still picture. The live one is as large.
-        alt: what the still picture shows.
-        tall: how high the live picture must be on a phone, in pixels.
+    `script` names the file that makes it live by what is in `data`; `alt` says what the figure of
+    matplotlib shows; the live picture is as large as that, and on a phone `tall` pixels high.
     """
 
     def __init__(
@@ -56,10 +51,9 @@ class Small:
         self.title, self.alt, self.tall = title, alt, tall
         self.ratio = figure.get_figheight() / figure.get_figwidth()
         self.still = _png(figure)
-        scripts = [text("drawing.js"), text(f"{script}.js")]
-        if "vitModel" in scripts[-1]:
-            scripts.insert(0, text("model.js"))
-        style = text("small.css")
+        own, style = text(f"{script}.js"), text("small.css")
+        model = [text("model.js")] if "vitModel" in own else []
+        scripts = [*model, text("drawing.js"), own]
         self.html = PAGE.format(
             policy=policy(style, scripts, "img-src data:"),
             title=title,

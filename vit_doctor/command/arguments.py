@@ -1,9 +1,9 @@
 """The arguments of a model whose class nobody has seen before: names and their usual values."""
 
 import ast
-import dataclasses
 import inspect
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field, is_dataclass
 from types import SimpleNamespace
 from typing import Any
 
@@ -35,16 +35,14 @@ class UnfitError(Exception):
     """There is no model to examine, for a reason that stands in the message."""
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class Task:
     """What to examine, and how."""
 
     name: str = ""  # of the class in the file, "" for the one called ViT, else the only one
     size: tuple[int, int] | None = None  # (height, width) in pixels; None: the class's, else 224
     channels: int | None = None  # None: the class's, else 3
-    settings: Mapping[str, str] = dataclasses.field(
-        default_factory=dict
-    )  # argument values, as text
+    settings: Mapping[str, str] = field(default_factory=dict)  # argument values, as text
     limit: float | None = None  # seconds, from where PyTorch is loaded; None for no limit
     memory: int | None = None  # MB on top of what PyTorch itself takes; None for no limit
 
@@ -52,18 +50,17 @@ class Task:
 def make(target: Any, task: Task) -> tuple[nn.Module, tuple[int, int], int]:
     """Call a class or function, unless it is a model already.
 
-    Returns:
-        The model, and the (height, width) and the channels of the images for it.
+    Give the model, and the (height, width) and the channels of the images for it.
     """
     used: dict[str, Any] = {}
     unused = set(task.settings)
     is_model = isinstance(target, nn.Module)
-    if not is_model and not callable(target):
+    if not callable(target):
         raise UnfitError(f"it is {type(target).__name__}, not a class, a function or a model")
     values = {} if is_model else arguments(target, task, used, unused)
     if unused:
-        takes = f"it takes {', '.join(used)}" if used else "it takes none"
-        raise UnfitError(f"it has no argument {min(unused)}, which --set names: {takes}")
+        takes = ", ".join(used) or "none"
+        raise UnfitError(f"it has no argument {min(unused)}, which --set names: it takes {takes}")
     model = target if is_model else target(**values)
     if not isinstance(model, nn.Module):
         raise UnfitError(f"calling it gave {type(model).__name__}, not an nn.Module")
@@ -81,14 +78,8 @@ def arguments(
     usual values. A `config` is the dataclass that its annotation names, filled likewise, or else
     an object that has all the usual names.
 
-    Args:
-        target: to call.
-        task: what the command line says.
-        used: takes all values that it will see, its own defaults too.
-        unused: the names of --set; those that are taken leave it.
-
-    Raises:
-        UnfitError: a value is not known.
+    `used` takes all values that it will see, its own defaults too; from `unused`, the names of
+    --set, goes what is taken. An UnfitError says of which argument no value is known.
     """
     try:
         parameters = inspect.signature(target, eval_str=True).parameters
@@ -100,7 +91,7 @@ def arguments(
         kind, default = parameters[name].annotation, parameters[name].default
         if name in values or default is not inspect.Parameter.empty:
             used[name] = values.get(name, default)
-        elif isinstance(kind, type) and dataclasses.is_dataclass(kind):
+        elif isinstance(kind, type) and is_dataclass(kind):
             values[name] = kind(**arguments(kind, task, used, unused))
         elif name in ("config", "cfg", "args"):
             fields = usual(task)

@@ -50,27 +50,16 @@ def files_in(folder: Path) -> list[Path]:
 
 
 def run(file: Path, task: Task, name: str, quiet: bool = False) -> Result:
-    """Examine one file in a process of its own.
+    """Examine one file in a process of its own; in the result it has a `name`.
 
-    Args:
-        file: to load.
-        task: what to examine in it, and within which limits.
-        name: the file's in the result.
-        quiet: whether to drop what the file prints, and to keep it from a GPU and from opening
-            windows, as for a file that nobody sits before.
-
-    Raises:
-        RuntimeError: Python cannot load the doctor in a process of its own.
+    `quiet` is for a file that nobody sits before: what it prints is dropped, and it is kept from a
+    GPU and from opening windows. A RuntimeError says that Python cannot load the doctor there.
     """
     with TemporaryDirectory() as folder:
         out = Path(folder).absolute() / "answer.json"  # no one else knows the name
-        arguments = {
-            "path": [os.path.abspath(path) for path in sys.path],
-            "file": str(file.absolute()),
-            "out": str(out),
-            "task": dataclasses.asdict(task),
-            "quiet": quiet,
-        }
+        path = [os.path.abspath(folder) for folder in sys.path]
+        arguments = {"path": path, "file": str(file.absolute()), "out": str(out), "quiet": quiet}
+        arguments["task"] = dataclasses.asdict(task)
         environment = dict(os.environ)
         if quiet:
             environment |= {"MPLBACKEND": "Agg", "CUDA_VISIBLE_DEVICES": ""}

@@ -44,17 +44,13 @@ def load(path: Path) -> ModuleType:
 
 def find(module: ModuleType, name: str) -> Any:
     """Find what has a name in a module; without one its ViT, else its only nn.Module."""
-    classes = {
-        key: value
-        for key, value in vars(module).items()
-        if isinstance(value, type)
-        and issubclass(value, nn.Module)
-        and value.__module__ == module.__name__
-    }
     if hasattr(module, name or "ViT"):
         return getattr(module, name or "ViT")
+    types = {n: x for n, x in vars(module).items() if isinstance(x, type)}
+    modules = {n: x for n, x in types.items() if issubclass(x, nn.Module)}
+    classes = [n for n, x in modules.items() if x.__module__ == module.__name__]
     if not name and len(classes) == 1:
-        return next(iter(classes.values()))
+        return modules[classes[0]]
     there = f"it has {', '.join(classes)}" if classes else "it defines no nn.Module"
     hint = "; say which, as file.py:Name" if classes and not name else ""
     raise UnfitError(f"there is no {name or 'ViT'} in it: {there}{hint}")
@@ -79,11 +75,9 @@ def look(examine: Callable, path: Path, task: Task, quiet: bool) -> dict[str, An
     notes = []
     if text := printed.getvalue().strip():
         notes.append(f"prints when it is loaded and made: {text.splitlines()[0]}")
-    running = {thread for thread in threading.enumerate() if not thread.daemon} - threads
-    if running:
-        notes.append(
-            f"leaves a thread running ({len(running)}): a program that uses it does not end"
-        )
+    count = len({thread for thread in threading.enumerate() if not thread.daemon} - threads)
+    if count:
+        notes.append(f"leaves a thread running ({count}): a program that uses it does not end")
     message = "; ".join(notes)[:LONGEST]
     return {"status": "examined", "message": message, "report": dataclasses.asdict(report)}
 
@@ -116,12 +110,8 @@ def limit_memory(megabytes: int) -> None:
 def child(examine: Callable, file: str, out: str, task: dict[str, Any], quiet: bool) -> None:
     """Do all that the process of a file does: say that it is there, look, write the answer, end.
 
-    Args:
-        examine: the doctor's.
-        file: to examine.
-        out: the file for the answer, as JSON; it must not exist.
-        task: the fields of a `Task`.
-        quiet: whether to keep from the terminal what the file prints.
+    The answer goes as JSON to `out`, which must not exist; `quiet` keeps from the terminal what the
+    file prints; `task` holds the fields of a `Task`.
     """
     os.write(1, b"ready\n")
     os.dup2(2, 1)  # what the file prints is no part of what the doctor says

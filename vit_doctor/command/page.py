@@ -35,16 +35,10 @@ details td, details th { text-align: left; vertical-align: top }
 
 
 def write(folder: Path, results: Sequence[Result], title: str, total: int) -> None:
-    """Write report.csv and report.html, each whole or not at all.
+    """Write report.csv and report.html into a folder, which is made, each whole or not at all.
 
-    Args:
-        folder: for the two files; it is made.
-        results: of the files so far.
-        title: of the page.
-        total: how many files there are.
-
-    Raises:
-        OSError: a file cannot be written; the old one is as it was.
+    The results are those so far, of `total` files. An OSError says that a file cannot be written;
+    the old one is then as it was.
     """
     folder.mkdir(parents=True, exist_ok=True)
     # With the mark at its start, spreadsheets read names in any language right.

@@ -2,7 +2,7 @@
 
 import math
 
-from ..patient import Patient, need
+from ..patient import Patient, need, only_if
 from ..report import Finding
 from ..watching.records import Attention
 
@@ -10,16 +10,16 @@ UNSEEN = "no softmax over a product of queries and keys was seen"
 UNKNOWN_FACTORS = "no scores were seen of which each factor is known"
 
 
-def scale_after_softmax(p: Patient) -> Finding | None:
+def scale_after_softmax(p: Patient) -> Finding:
     """Look for a number that multiplies the weights after the softmax, 2% and more off 1.
 
     Only where the rows sum to just that number, so that nothing else made up for it.
     """
     attentions = need(p.watch.attentions, UNSEEN)
     scaled = [a for a in attentions if abs(a.factor - 1) > 0.02]
-    wrong = [a for a in scaled if all(abs(x - a.factor) <= abs(a.factor) / 100 for x in a.sums)]
-    if not wrong:
-        return None
+    wrong = only_if(
+        [a for a in scaled if all(abs(x - a.factor) <= abs(a.factor) / 100 for x in a.sums)]
+    )
     return Finding(
         f"rows of what multiplies the values sum to {wrong[0].sums[1]:.4g}, in {len(wrong)} of "
         f"{len(attentions)} attentions: they are scaled by that after the softmax",
@@ -29,15 +29,13 @@ def scale_after_softmax(p: Patient) -> Finding | None:
     )
 
 
-def softmax_axis(p: Patient) -> Finding | None:
+def softmax_axis(p: Patient) -> Finding:
     """Look for weights that do not sum to 1 over the keys, and do over another axis, exactly.
 
     A softmax leaves 1e-6; 1e-4 over the keys is a finding, so that flat weights are judged too.
     """
     attentions = need(p.watch.attentions, UNSEEN)
-    wrong = [a for a in attentions if a.other_axis]
-    if not wrong:
-        return None
+    wrong = only_if([a for a in attentions if a.other_axis])
     low, high = wrong[0].sums
     return Finding(
         f"the weights of a query sum to {low:.4g} to {high:.4g} over its keys, and to 1 over "
@@ -48,15 +46,14 @@ def softmax_axis(p: Patient) -> Finding | None:
     )
 
 
-def softmax_unused(p: Patient) -> Finding | None:
+def softmax_unused(p: Patient) -> Finding:
     """Look for scores that mix values although a softmax was taken, or their logarithms that do.
 
     Without any softmax it is linear attention, and sound.
     """
     lines = p.watch.unsoftened
-    if not lines:
-        need(p.watch.attentions, UNSEEN)
-        return None
+    need(lines or p.watch.attentions, UNSEEN)
+    only_if(lines)
     return Finding(
         f"scores, and not their softmax, multiply the values, in {len(lines)} attentions",
         "the softmax is computed and thrown away, or its logarithm was taken: weights @ values",
@@ -64,12 +61,11 @@ def softmax_unused(p: Patient) -> Finding | None:
     )
 
 
-def mask_unused(p: Patient) -> Finding | None:
+def mask_unused(p: Patient) -> Finding:
     """Look for scores that were masked, or given a bias, in a new tensor that nothing takes up."""
     lines = [where for _, where in p.watch.unused_masks.values()]
-    if not lines:
-        need(p.watch.attentions, UNSEEN)
-        return None
+    need(lines or p.watch.attentions, UNSEEN)
+    only_if(lines)
     return Finding(
         f"what a mask or a bias makes of the scores is thrown away, {len(lines)} times",
         "masked_fill without _, torch.where and + give a new tensor: scores = "
@@ -78,15 +74,13 @@ def mask_unused(p: Patient) -> Finding | None:
     )
 
 
-def activation_missing(p: Patient) -> Finding | None:
+def activation_missing(p: Patient) -> Finding:
     """Look for a linear map that widens tokens, and one that narrows them, with nothing in between.
 
     Dropout counts as nothing. Narrow first, then wide, is a map of low rank, and sound.
     """
     need(p.watch.used_tensors, "the model was not seen running")
-    lines = p.watch.linear_pairs
-    if not lines:
-        return None
+    lines = only_if(p.watch.linear_pairs)
     return Finding(
         f"a linear map's output goes straight into another one, {len(lines)} times",
         "two linear maps in a row are one: put GELU in between",
@@ -94,12 +88,10 @@ def activation_missing(p: Patient) -> Finding | None:
     )
 
 
-def activation_last(p: Patient) -> Finding | None:
+def activation_last(p: Patient) -> Finding:
     """Look for an activation of a linear map's output, dropout or not, added to tokens as it is."""
     need(p.watch.used_tensors, "the model was not seen running")
-    lines = p.watch.activated_sums
-    if not lines:
-        return None
+    lines = only_if(p.watch.activated_sums)
     return Finding(
         f"an activation's output is added to the tokens, {len(lines)} times",
         "ReLU gives nothing below 0, GELU nothing below -0.17, so that a branch can hardly take "
@@ -108,16 +100,14 @@ def activation_last(p: Patient) -> Finding | None:
     )
 
 
-def scale_missing(p: Patient) -> Finding | None:
+def scale_missing(p: Patient) -> Finding:
     """Look for scores of queries and keys that nothing scales, in heads of 4 numbers and more.
 
     Only where queries and keys come from linear maps.
     """
     measured = [a for a in p.watch.attentions if a.ratio is not None and a.width >= 4]
     need(measured, UNKNOWN_FACTORS)
-    wrong = [a for a in measured if unscaled(a)]
-    if not wrong:
-        return None
+    wrong = only_if([a for a in measured if unscaled(a)])
     return Finding(
         f"the scores of heads {wrong[0].width} wide are not scaled, in {len(wrong)} of "
         f"{len(measured)} attentions; √{wrong[0].width} is {math.sqrt(wrong[0].width):.3g}",
@@ -127,7 +117,7 @@ def scale_missing(p: Patient) -> Finding | None:
     )
 
 
-def scale_width(p: Patient) -> Finding | None:
+def scale_width(p: Patient) -> Finding:
     """Look for a scale that is not 1/√(width of a head): 20% off is a finding, as no rounding is.
 
     Only where queries and keys come from linear maps and each factor is fixed: learned
@@ -135,9 +125,7 @@ def scale_width(p: Patient) -> Finding | None:
     """
     measured = [a for a in p.watch.attentions if a.ratio is not None and a.width >= 2]
     need(measured, UNKNOWN_FACTORS)
-    wrong = [a for a in measured if not 0.8 < (a.ratio or 0) < 1.25 and not unscaled(a)]
-    if not wrong:
-        return None
+    wrong = only_if([a for a in measured if not 0.8 < (a.ratio or 0) < 1.25 and not unscaled(a)])
     width, scale = wrong[0].width, (wrong[0].ratio or 0) / math.sqrt(wrong[0].width)
     return Finding(
         f"scores are multiplied with {scale:.4g}; a head is {width} wide, so it should be "
@@ -153,15 +141,14 @@ def unscaled(a: Attention) -> bool:
     return abs((a.ratio or 0) - math.sqrt(a.width)) < 1e-3 and a.width >= 4
 
 
-def attention_uniform(p: Patient) -> Finding | None:
+def attention_uniform(p: Patient) -> Finding:
     """Look for weights that differ by less than 1e-6 of their mean, in all attentions of 4 keys up.
 
     Scores that start small give flat weights, and are sound: at a width of 12 they differ by 1e-3.
     """
     measured = [a for a in p.watch.attentions if a.spread is not None and a.keys >= 4]
     need(measured, UNSEEN)
-    if any((a.spread or 0) > 1e-6 for a in measured):
-        return None
+    only_if(all((a.spread or 0) <= 1e-6 for a in measured))
     return Finding(
         f"all weights of all {len(measured)} attentions are 1/{measured[0].keys}",
         "each token looks at all tokens alike: let queries and keys depend on the tokens, and "
@@ -170,7 +157,7 @@ def attention_uniform(p: Patient) -> Finding | None:
     )
 
 
-def attention_saturated(p: Patient) -> Finding | None:
+def attention_saturated(p: Patient) -> Finding:
     """Measure the largest weight of a row, on average over an attention, before any training.
 
     With 8 keys and more, sound starts give less than 0.5; 0.9 is a finding.
@@ -178,9 +165,7 @@ def attention_saturated(p: Patient) -> Finding | None:
     need(p.fresh, "only for a model that is not trained yet")
     measured = [a for a in p.watch.attentions if a.largest is not None and a.keys >= 8]
     need(measured, UNSEEN)
-    wrong = [a for a in measured if (a.largest or 0) > 0.9]
-    if not wrong:
-        return None
+    wrong = only_if([a for a in measured if (a.largest or 0) > 0.9])
     return Finding(
         f"at the start the largest weight of a row is {wrong[0].largest:.2f} on average, in "
         f"{len(wrong)} of {len(measured)} attentions",
@@ -188,9 +173,3 @@ def attention_saturated(p: Patient) -> Finding | None:
         "and start the weights of both small",
         wrong[0].where,
     )
-
-
-INSIDE = (
-    *(scale_after_softmax, softmax_axis, softmax_unused, mask_unused, activation_missing),
-    *(activation_last, scale_missing, scale_width, attention_uniform, attention_saturated),
-)

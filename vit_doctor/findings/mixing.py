@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.conv import _ConvNd
 
-from ..patient import Patient, SkipError, need
+from ..patient import Patient, SkipError, SoundError, need, only_if
 from ..report import Finding
 from ..watching.calls import Runnable, rms, runnable
 from .pixels import patch_side, tokens_entering
@@ -61,7 +61,7 @@ def on_noise(p: Patient) -> Sequence[tuple[str, str, Runnable]]:
     return need(attentions, UNKNOWN)
 
 
-def heads_mixed(p: Patient) -> Finding | None:
+def heads_mixed(p: Patient) -> Finding:
     """Give an attention module its tokens in another order; its output must be ordered alike.
 
     Sound ones differ by 1e-6 of the output's size, from rounding; 1e-3 is a finding. Masks, biases
@@ -80,10 +80,10 @@ def heads_mixed(p: Patient) -> Finding | None:
                 "transpose(1, 2), and merged the same way back: transpose first, then reshape",
                 p.location(path),
             )
-    return None
+    raise SoundError
 
 
-def tokens_apart(p: Patient) -> Finding | None:
+def tokens_apart(p: Patient) -> Finding:
     """Change all tokens but the last that enter an attention; the last one's output must change.
 
     Not at all, to the last bit, is a finding: each token then looks at its own heads alone.
@@ -99,10 +99,10 @@ def tokens_apart(p: Patient) -> Finding | None:
                 "values are (B, h, N, d), with the tokens next to last",
                 p.location(path),
             )
-    return None
+    raise SoundError
 
 
-def tokens_read(p: Patient) -> Finding | None:
+def tokens_read(p: Patient) -> Finding:
     """Tell by gradients which tokens of the last block have an influence; exactly.
 
     Sound are all, all patches, or none of the patches (cls, registers). One patch, or all but some,
@@ -127,8 +127,7 @@ def tokens_read(p: Patient) -> Finding | None:
         counts = counts[extra:]
     else:
         raise SkipError("it is not known which tokens are patches")
-    if int(counts.sum()) in (0, patches):
-        return None
+    only_if(int(counts.sum()) not in (0, patches))
     return Finding(
         f"the logits depend on {int(counts.sum())} of {patches} patches that the last block gives",
         "a head reads cls, x[:, 0], or the mean of all patches: here an index or a slice is off",
@@ -140,6 +139,3 @@ def sees(number: Tensor, image: Tensor) -> bool:
     """Tell by its gradient whether a number depends on an image."""
     (grad,) = torch.autograd.grad(number, image, retain_graph=True, allow_unused=True)
     return grad is not None and bool(grad.any())
-
-
-MIXING = (heads_mixed, tokens_apart, tokens_read)

@@ -5,7 +5,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from ..patient import Patient, need
+from ..patient import Patient, SoundError, need, only_if
 from ..report import Finding
 from ..watching.calls import LinearMaps, Runnable, rms, runnable, silenced
 
@@ -38,7 +38,7 @@ def adds_to_stream(p: Patient, path: str, block: Runnable) -> bool:
     return direction > 0.9 and 0.5 < rms(output) / rms(tokens) < 2
 
 
-def norm_missing(p: Patient) -> Finding | None:
+def norm_missing(p: Patient) -> Finding:
     """Make tokens a hundred times larger: no linear map of a pre-norm block may get larger input.
 
     Behind a norm the ratio is 1, without it 100; 30 is a finding, if what the block adds grows ten
@@ -50,8 +50,9 @@ def norm_missing(p: Patient) -> Finding | None:
     for path, module, block in blocks(p):
         norms = any(name.startswith(f"{path}.") for name in p.norms)
         gates = any(x.numel() == 1 for x in module.parameters())
-        if not (gates and not norms) and not has_batch_norm(module):
-            pre_norm += [(path, block)] if adds_to_stream(p, path, block) else []
+        judged = (norms or not gates) and not has_batch_norm(module)
+        if judged and adds_to_stream(p, path, block):
+            pre_norm.append((path, block))
     need(pre_norm, "no block without batch norms was seen to add to a stream")
     for path, (tokens, run) in pre_norm:
         tokens = tokens / max(float(tokens.std()), 1e-30)
@@ -73,7 +74,7 @@ def norm_missing(p: Patient) -> Finding | None:
                 "the stream grows from block to block, and the branch gets it raw: branch(norm(x))",
                 p.location(path),
             )
-    return None
+    raise SoundError
 
 
 def has_batch_norm(module: nn.Module) -> bool:
@@ -81,7 +82,7 @@ def has_batch_norm(module: nn.Module) -> bool:
     return any("BatchNorm" in type(m).__name__ for m in module.modules())
 
 
-def final_norm_missing(p: Patient) -> Finding | None:
+def final_norm_missing(p: Patient) -> Finding:
     """Make the last block's output a hundred times larger: the next linear map's input must not be.
 
     Only for blocks that have norms and add to a stream (pre-norm), of a model without batch norms;
@@ -101,8 +102,7 @@ def final_norm_missing(p: Patient) -> Finding | None:
     behind = order[order.index(inside[-1]) + 1 :] if inside else []
     name = need(behind, "no linear map was seen behind the blocks")[0]
     ratio = maps.input_sizes[name] / max(p.maps.input_sizes[name], 1e-30)
-    if ratio < 30:
-        return None
+    only_if(not ratio < 30)
     return Finding(
         f"a last block's output 100 times larger makes the input of {name} {ratio:.0f} times "
         "larger; behind a norm it would be 1",
@@ -113,12 +113,11 @@ def final_norm_missing(p: Patient) -> Finding | None:
 
 def louder(output: Any) -> Any:
     """Give what a block gives, its tokens a hundred times larger."""
-    if isinstance(output, (tuple, list)):
-        return type(output)((output[0] * 100, *output[1:]))
-    return output * 100
+    several = isinstance(output, (tuple, list))
+    return type(output)((output[0] * 100, *output[1:])) if several else output * 100
 
 
-def norm_unused(p: Patient) -> Finding | None:
+def norm_unused(p: Patient) -> Finding:
     """Look for a norm whose output does not count for the logits, in a part that does; exactly.
 
     A norm that is used in training alone gets a gradient there, and is sound.
@@ -140,10 +139,10 @@ def norm_unused(p: Patient) -> Finding | None:
                 "it is thrown away, as in x2 = norm(x); x2 = gelu(x): hand it on",
                 p.location(holder),
             )
-    return None
+    raise SoundError
 
 
-def norm_twice(p: Patient) -> Finding | None:
+def norm_twice(p: Patient) -> Finding:
     """Look for a norm that is given another's output, both in one block or one holder; exactly.
 
     A norm around the blocks may follow or precede one of theirs, as in torch's Transformer.
@@ -163,7 +162,4 @@ def norm_twice(p: Patient) -> Finding | None:
                 p.location(holders[1]),
             )
     need(p.calls.first, NO_BLOCKS)
-    return None
-
-
-NORMS = (norm_missing, final_norm_missing, norm_unused, norm_twice)
+    raise SoundError

@@ -2,7 +2,7 @@
 
 from torch import Tensor
 
-from ..patient import Patient, in_one_line, need
+from ..patient import Patient, in_one_line, need, only_if
 from ..report import Finding
 
 NO_GRADIENTS = "no gradients could be measured"
@@ -13,7 +13,7 @@ def owner(p: Patient, name: str) -> str:
     return p.location(name.rpartition(".")[0])
 
 
-def no_gradient(p: Patient) -> Finding | None:
+def no_gradient(p: Patient) -> Finding:
     """Look for parameters that the logits do not depend on: no gradient, or zeros, in eval.
 
     No threshold. What is used in training alone gets a second chance, in training mode. Also rows
@@ -32,16 +32,15 @@ def no_gradient(p: Patient) -> Finding | None:
             "them out",
             owner(p, names[0]),
         )
-    for name, (start, end) in p.silent_rows.items():
-        return Finding(
-            f"rows {start} to {end - 1} of {name} get no gradient, in {len(p.silent_rows)} weights",
-            "what they compute is not used: of a fused map, the queries, keys or values",
-            owner(p, name),
-        )
-    return None
+    name, (start, end) = next(iter(only_if(p.silent_rows).items()))
+    return Finding(
+        f"rows {start} to {end - 1} of {name} get no gradient, in {len(p.silent_rows)} weights",
+        "what they compute is not used: of a fused map, the queries, keys or values",
+        owner(p, name),
+    )
 
 
-def cls_unused(p: Patient) -> Finding | None:
+def cls_unused(p: Patient) -> Finding:
     """Look for a token that joins the patches, or a parameter called cls, without a gradient.
 
     Mean pooling is sound: there cls still has an influence, through attention.
@@ -50,9 +49,7 @@ def cls_unused(p: Patient) -> Finding | None:
     tokens |= {name for name, _ in p.model.named_parameters() if "cls" in name.split(".")[-1]}
     need(p.pixel_gradients, NO_GRADIENTS)
     need(tokens, "no token was seen to join the patches")
-    unused = sorted(tokens & set(p.silent))
-    if not unused:
-        return None
+    unused = only_if(sorted(tokens & set(p.silent)))
     return Finding(
         f"{unused[0]} has no influence on the logits",
         "it takes part in nothing that the head reads; read x[:, 0], or leave it out",
@@ -60,12 +57,10 @@ def cls_unused(p: Patient) -> Finding | None:
     )
 
 
-def idle_block(p: Patient) -> Finding | None:
+def idle_block(p: Patient) -> Finding:
     """Look for blocks of a list that hand on their input to the last bit, or reach no logits."""
     need(p.blocks, "no list of blocks was seen")
-    idle = [path for path, has_influence in p.blocks.items() if not has_influence]
-    if not idle:
-        return None
+    idle = only_if([path for path, has_influence in p.blocks.items() if not has_influence])
     return Finding(
         f"{len(idle)} of {len(p.blocks)} blocks change nothing: {', '.join(idle[:3])}",
         "their output is not used; they cost time, and do not learn. Hand it on: x = block(x), or "
@@ -74,11 +69,9 @@ def idle_block(p: Patient) -> Finding | None:
     )
 
 
-def hidden(p: Patient) -> Finding | None:
+def hidden(p: Patient) -> Finding:
     """Look for leaves that want a gradient, and are not among parameters(); no threshold."""
-    names = [name for name, x in p.stray_tensors if x.is_leaf and x.requires_grad]
-    if not names:
-        return None
+    names = only_if([name for name, x in p.stray_tensors if x.is_leaf and x.requires_grad])
     return Finding(
         f"{len(names)} tensors want a gradient and are not in parameters(): {names[0]}",
         "no optimizer trains them, no checkpoint saves them, .to(device) leaves them; use "
@@ -87,7 +80,7 @@ def hidden(p: Patient) -> Finding | None:
     )
 
 
-def not_saved(p: Patient) -> Finding | None:
+def not_saved(p: Patient) -> Finding:
     """Look for tensors that are used, look drawn at random, and are not in state_dict().
 
     Such are 64 and more floats whose neighbours have a correlation below 0.2 in every direction; a
@@ -104,8 +97,7 @@ def not_saved(p: Patient) -> Finding | None:
     for name, x in (*p.stray_tensors, *buffers):
         if id(x) in p.watch.used_tensors and not x.requires_grad and looks_random(x):
             lost.append(name)
-    if not lost:
-        return None
+    only_if(lost)
     return Finding(
         f"{lost[0]} is used, looks drawn at random, and is not in state_dict()",
         "a model loaded from a checkpoint draws it anew, and gives other logits: make it an "
@@ -124,6 +116,3 @@ def looks_random(x: Tensor) -> bool:
     long = [axis for axis in range(x.ndim) if x.shape[axis] >= 4]
     pairs = [(x.narrow(a, 1, x.shape[a] - 1), x.narrow(a, 0, x.shape[a] - 1)) for a in long]
     return all(float((a * b).mean().abs()) < 0.2 for a, b in pairs)
-
-
-PARAMETERS = (no_gradient, cls_unused, idle_block, hidden, not_saved)

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor, nn
 
-from ..patient import SAME, Patient, need
+from ..patient import SAME, Patient, SoundError, need, only_if
 from ..report import Finding
 from ..watching.calls import first_output
 
@@ -27,7 +27,7 @@ def patch_side(p: Patient) -> int | None:
     return sides.pop() if len(sides) == 1 else None
 
 
-def unseen_pixels(p: Patient) -> Finding | None:
+def unseen_pixels(p: Patient) -> Finding:
     """Measure the share of pixels at which the gradient of the logits is zero, exactly.
 
     A transformer reads every patch whole: 0.2% and more is a finding. Where no attention was seen,
@@ -35,8 +35,7 @@ def unseen_pixels(p: Patient) -> Finding | None:
     """
     unseen = need(p.pixel_gradients, "no gradient reaches the images")[0].abs().amax(0) == 0
     share, limit = float(unseen.float().mean()), 0.002 if p.watch.attentions else 0.5
-    if not share > limit:
-        return None
+    only_if(share > limit)
     rows, columns = int(unseen.all(1).sum()), int(unseen.all(0).sum())
     height, width = p.size
     border = f", {rows} whole rows and {columns} whole columns" if share < 1 else ""
@@ -46,7 +45,7 @@ def unseen_pixels(p: Patient) -> Finding | None:
     )
 
 
-def images_cropped(p: Patient) -> Finding | None:
+def images_cropped(p: Patient) -> Finding:
     """Give images up to 7 pixels larger, less than a patch: their last pixels must count.
 
     That is the last rows and columns, 3 at most, if such images are accepted. Logits that move by
@@ -60,13 +59,13 @@ def images_cropped(p: Patient) -> Finding | None:
     image = nn.functional.pad(p.images[:1], (0, more, 0, more), mode="replicate")
     before = p.ask(image).logits
     if before is None:
-        return None
+        raise SoundError
     changed = image.clone()
     changed[..., -last:, :] += 3
     changed[..., -last:] -= 3
     after = p.ask(changed).logits
     if after is None or p.difference(after, before) > SAME:
-        return None
+        raise SoundError
     larger = nn.functional.pad(p.images[:1], (0, side, 0, side))
     crops = p.ask(larger).logits is not None
     need(not crops, "the model takes images of other sizes, and cuts off what is left over")
@@ -79,7 +78,7 @@ def images_cropped(p: Patient) -> Finding | None:
 
 
 class EnoughError(Exception):
-    """Ends a run early."""
+    """A run is ended early."""
 
 
 def tokens_entering(p: Patient, images: Tensor) -> Tensor | None:
@@ -102,7 +101,7 @@ def tokens_entering(p: Patient, images: Tensor) -> Tensor | None:
     return tokens if isinstance(tokens, Tensor) and tokens.ndim == 3 else None
 
 
-def patches_scrambled(p: Patient) -> Finding | None:
+def patches_scrambled(p: Patient) -> Finding:
     """Find by gradients the pixels of a token: as many as a patch has must lie in one patch.
 
     Four tokens of an image of the size given, and of one that is a patch wider, if the model takes
@@ -118,7 +117,7 @@ def patches_scrambled(p: Patient) -> Finding | None:
         images = leaf.requires_grad_() * 1
         tokens = tokens_entering(p, images)
         if tokens is None and wide != width:  # all that it lacks may be positions for so many
-            tokens = tokens_of_maker(p, images)
+            tokens = tokens_of_maker(p, images, height * width // side**2)
         if tokens is None or not tokens.requires_grad or tokens.shape[1] < 3:
             continue
         length = tokens.shape[1]
@@ -142,32 +141,26 @@ def patches_scrambled(p: Patient) -> Finding | None:
                     f"patch of {side}×{side} has, but spread over {rows} rows, {columns} columns",
                     "a token should be one patch: reshape to (B, C, H/p, p, W/p, p), then permute, "
                     "and do not swap height and width",
-                    p.location(token_makers(p)[0]),
+                    p.location(token_maker(p)[0]),
                 )
     need(applies, "no token was seen that is a single patch")
-    return None
+    raise SoundError
 
 
-def token_makers(p: Patient) -> list[str]:
-    """List the paths of the modules that gave tokens (B, n, D), first those that got images."""
-    paths = [path for path, call in p.calls.first.items() if call.shape and len(call.shape) == 3]
-    return sorted(paths, key=lambda path: not takes_images(p, path))
+def token_maker(p: Patient) -> tuple[str, bool]:
+    """Give the path of a module that gave tokens (B, n, D), and whether it was given the images."""
+    makers = [path for path, call in p.calls.first.items() if call.shape and len(call.shape) == 3]
+    inputs = {path: p.calls.first[path].args[:1] for path in makers}
+    shapes = {path: x[0].shape for path, x in inputs.items() if x and isinstance(x[0], Tensor)}
+    of_images = [path for path, shape in shapes.items() if shape == p.images.shape]
+    return (*of_images, *makers, "")[0], bool(of_images)
 
 
-def takes_images(p: Patient, path: str) -> bool:
-    """Tell whether a module was given the images as they came."""
-    args = p.calls.first[path].args
-    return bool(args) and isinstance(args[0], Tensor) and args[0].shape == p.images.shape
-
-
-def tokens_of_maker(p: Patient, images: Tensor) -> Tensor | None:
-    """Give the tokens that the module which takes the images makes of others, if it takes them."""
-    path, side = next(iter(token_makers(p)), ""), patch_side(p) or 1
-    count = p.size[0] * p.size[1] // side**2
+def tokens_of_maker(p: Patient, images: Tensor, patches: int) -> Tensor | None:
+    """Give the tokens that the module which makes so many of the images makes of others."""
+    path, of_images = token_maker(p)
     call = p.calls.first.get(path)
-    if not path or call is None or not call.shape or not takes_images(p, path):
-        return None
-    if not count <= call.shape[1] <= count + 5:
+    if not of_images or not call or not call.shape or not 0 <= call.shape[1] - patches <= 5:
         return None
     try:
         tokens = first_output(p.model.get_submodule(path)(images, **call.kwargs))
@@ -176,7 +169,7 @@ def tokens_of_maker(p: Patient, images: Tensor) -> Tensor | None:
     return tokens if isinstance(tokens, Tensor) and tokens.ndim == 3 else None
 
 
-def no_positions(p: Patient) -> Finding | None:
+def no_positions(p: Patient) -> Finding:
     """Shuffle the patches of an image; logits that do not move have not seen it.
 
     In float64 rounding leaves 1e-13 of their spread, and 1e-9 counts as unmoved; a model that
@@ -193,7 +186,7 @@ def no_positions(p: Patient) -> Finding | None:
         moved, before = torch.cat([moved[:1], images[1:]]), p.ask(images).logits
     after = p.ask(moved).logits
     if before is None or after is None or p.difference(after[:1], before[:1]) > limit:
-        return None
+        raise SoundError
     idle = "idle block" in p.found_names
     need(not idle, "blocks change nothing, and without them no order could count")
     added = next((meeting for meeting in p.watch.meetings if meeting.kind == "added"), None)
@@ -218,6 +211,3 @@ def shuffled(images: Tensor, side: int) -> Tensor:
     order = torch.randperm(patches.shape[1], generator=torch.Generator().manual_seed(3))
     grid = patches[:, order].unflatten(1, (height // side, width // side))
     return grid.permute(0, 3, 1, 4, 2, 5).flatten(4, 5).flatten(2, 3)
-
-
-PIXELS = (unseen_pixels, images_cropped, patches_scrambled)

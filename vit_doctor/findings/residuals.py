@@ -5,13 +5,13 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-from ..patient import Patient, need
+from ..patient import Patient, SoundError, need
 from ..report import Finding
 from ..watching.calls import silenced
 from .norms import NO_BLOCKS, blocks, maps_in
 
 
-def residual_missing(p: Patient) -> Finding | None:
+def residual_missing(p: Patient) -> Finding:
     """Silence the linear maps of attention, then the others: a block must still pass its input.
 
     By the gradient of the output at the input, which without a residual is zero, exactly. A block
@@ -46,7 +46,7 @@ def residual_missing(p: Patient) -> Finding | None:
                 p.location(path),
             )
     need(applies, "no block was seen that holds an attention and an MLP")
-    return None
+    raise SoundError
 
 
 def depends(p: Patient, run: Callable, x: Tensor, silent: list[str]) -> bool:
@@ -61,7 +61,7 @@ def depends(p: Patient, run: Callable, x: Tensor, silent: list[str]) -> bool:
     return grad is not None and bool(grad.any())
 
 
-def shared_block(p: Patient) -> Finding | None:
+def shared_block(p: Patient) -> Finding:
     """Count the places of a list that hold the same linear map; two are a finding.
 
     Sharing weights on purpose exists (ALBERT); `[Block()] * 12` shares them in silence.
@@ -84,7 +84,4 @@ def shared_block(p: Patient) -> Finding | None:
                     "range(depth)), not [block] * depth",
                     path,
                 )
-    return None
-
-
-RESIDUALS = (residual_missing, shared_block)
+    raise SoundError

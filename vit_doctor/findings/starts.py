@@ -7,7 +7,7 @@ import torch
 from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from ..patient import Patient, need
+from ..patient import Patient, SoundError, need, only_if
 from ..report import Finding
 from ..watching.calls import first_output, rms
 
@@ -15,7 +15,7 @@ SMALL = "nn.init.trunc_normal_(x, std=0.02)"  # the usual start
 NOT_FRESH = "only for a model that is not trained yet"
 
 
-def initial_loss(p: Patient) -> Finding | None:
+def initial_loss(p: Patient) -> Finding:
     """Compare cross-entropy over all labels with ln(classes), for a model that is not trained.
 
     Sound heads add 0 to 1 (half the variance of the logits); 3 and more is a finding.
@@ -27,8 +27,7 @@ def initial_loss(p: Patient) -> Finding | None:
     normed = any(isinstance(module, _BatchNorm) for module in p.model.modules())
     need(not normed, "batch norms make the first logits otherwise in training")
     loss = float((logits.logsumexp(1) - logits.mean(1)).mean())
-    if not loss - math.log(classes) > 3:
-        return None
+    only_if(loss - math.log(classes) > 3)
     return Finding(
         f"the loss starts at {loss:.1f}; guessing gives ln {classes} = {math.log(classes):.1f}",
         "the model starts sure of wrong answers, and first has to unlearn them: start the head "
@@ -50,11 +49,10 @@ def gains(p: Patient) -> dict[str, float]:
     }
 
 
-def weights_large(p: Patient) -> Finding | None:
+def weights_large(p: Patient) -> Finding:
     """Look for a Linear that makes its input 6 times as large, at the start; usual: 0.3 to 1.5."""
     name, gain = max(gains(p).items(), key=itemgetter(1), default=("", 0.0))
-    if gain <= 6:
-        return None
+    only_if(not gain <= 6)
     return Finding(
         f"{name} makes its input {gain:.1f} times as large; usual is about 1",
         f"numbers explode, softmax saturates, and learning does not start: {SMALL}",
@@ -62,15 +60,14 @@ def weights_large(p: Patient) -> Finding | None:
     )
 
 
-def weights_small(p: Patient) -> Finding | None:
+def weights_small(p: Patient) -> Finding:
     """Look for a Linear, not the head, that starts by making its input 1/200 as large, yet not 0.
 
     Zero is a start that is meant; trunc_normal(0.02) at a width of 4 gives 0.04.
     """
     nonzero = [(name, gain) for name, gain in gains(p).items() if gain > 0]
     name, gain = min(nonzero, key=itemgetter(1), default=("", 1.0))
-    if gain >= 0.005:
-        return None
+    only_if(not gain >= 0.005)
     return Finding(
         f"{name} makes its input {gain:.1g} times as large; usual is about 1",
         f"what passes through it is lost beside the rest, and so are its gradients: {SMALL}",
@@ -78,7 +75,7 @@ def weights_small(p: Patient) -> Finding | None:
     )
 
 
-def positions_large(p: Patient) -> Finding | None:
+def positions_large(p: Patient) -> Finding:
     """Look for learned positions 1.4 times as large as the tokens, at the start, and above 0.4.
 
     Drawn with std 1 on patches of 0.58 (nn.Linear's) they are 1.7 times as large; std 1 behind a
@@ -87,7 +84,7 @@ def positions_large(p: Patient) -> Finding | None:
     return out_of_size(p, "added", f"they drown the content: {SMALL}", above=1.4)
 
 
-def positions_small(p: Patient) -> Finding | None:
+def positions_small(p: Patient) -> Finding:
     """Look for learned positions a thousandth of the tokens' size, at the start, yet not zero.
 
     Positions of std 0.02 on tokens of size 1, the usual, are twenty times as large.
@@ -96,14 +93,14 @@ def positions_small(p: Patient) -> Finding | None:
     return out_of_size(p, "added", why, below=1e-3)
 
 
-def token_large(p: Patient) -> Finding | None:
+def token_large(p: Patient) -> Finding:
     """Look for a token that joins the patches, 6 times their size at the start; 1.7 is in use."""
     return out_of_size(p, "joined", f"attention looks at it, and at little else: {SMALL}", above=6)
 
 
 def out_of_size(
     p: Patient, kind: str, why: str, above: float = math.inf, below: float = 0
-) -> Finding | None:
+) -> Finding:
     """Look for a parameter whose size over that of the tokens it meets is above or below a limit.
 
     One that is not zero, and, to be too large, larger than 0.4.
@@ -119,10 +116,10 @@ def out_of_size(
         if 0 < ratio < below or (ratio > above and size > 0.4):
             sizes = f"its size is {size:.2g}, the tokens {of_tokens:.2g}"
             return Finding(f"{meeting.name} is {kind}: {sizes}", why, meeting.where)
-    return None
+    raise SoundError
 
 
-def bias_large(p: Patient) -> Finding | None:
+def bias_large(p: Patient) -> Finding:
     """Look for biases of linear maps, 0.9 and more in size in most, at the start; usual: 0 to 0.3.
 
     A single one may be meant, as of a head that starts at the classes' shares.
@@ -131,8 +128,7 @@ def bias_large(p: Patient) -> Finding | None:
     applies = p.fresh and len(biased) >= 4
     need(applies, "only for a model of four biases and more that is not trained yet")
     large = [m for m in biased if rms(m.bias) > 0.9]
-    if len(large) <= len(biased) / 2:
-        return None
+    only_if(len(large) > len(biased) / 2)
     return Finding(
         f"{len(large)} of {len(biased)} linear maps start with biases of {rms(large[0].bias):.2g}",
         "they are the same for all tokens and drown what differs: nn.init.zeros_(bias)",
@@ -140,7 +136,7 @@ def bias_large(p: Patient) -> Finding | None:
     )
 
 
-def eps_large(p: Patient) -> Finding | None:
+def eps_large(p: Patient) -> Finding:
     """Give a norm tokens of size 0.1 and of size 100: both must come out alike, to 30%.
 
     An eps of 1e-3 under the root leaves 5% between them, the usual 1e-5 nothing; 0.01 leaves 30%.
@@ -164,10 +160,4 @@ def eps_large(p: Patient) -> Finding | None:
                 "usual are 1e-6 and 1e-5, and another number may stand in its place",
                 p.location(path),
             )
-    return None
-
-
-STARTS = (
-    *(initial_loss, weights_large, weights_small),
-    *(positions_large, positions_small, token_large),
-)
+    raise SoundError

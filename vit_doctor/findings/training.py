@@ -4,21 +4,15 @@ from typing import Any
 
 from torch import Tensor
 
-from ..patient import Answer, Patient, need
+from ..patient import Answer, Patient, need, only_if
 from ..report import Finding
+from ..watching.answers import floats_in
 from ..watching.restore import unchanged
 
 
 def weights_in(output: Any) -> list[Tensor]:
     """Find attention weights (B, h, N, N) in an output: four axes, the last two alike."""
-    if isinstance(output, Tensor):
-        fits = output.ndim == 4 and output.shape[-1] == output.shape[-2] > 1
-        return [output] if fits and output.is_floating_point() else []
-    if isinstance(output, dict):
-        output = list(output.values())
-    elif not isinstance(output, (list, tuple)):
-        output = list(getattr(output, "__dict__", {}).values())
-    return [weights for part in output for weights in weights_in(part)]
+    return [x for x in floats_in(output) if x.ndim == 4 and x.shape[-1] == x.shape[-2] > 1]
 
 
 def run(p: Patient, images: Tensor, train: bool) -> tuple[Answer, list[Tensor]]:
@@ -31,15 +25,14 @@ def run(p: Patient, images: Tensor, train: bool) -> tuple[Answer, list[Tensor]]:
     return answer, weights
 
 
-def training_fails(p: Patient) -> Finding | None:
+def training_fails(p: Patient) -> Finding:
     """Run one image in training mode, and two where that fails; an error is a finding.
 
     A batch of one that fails alone is not: a batch norm of one row has no spread.
     """
     need(p.reference, "the model gave no logits in eval mode")
     single, p.returned_weights = run(p, p.images[:1], train=True)
-    if not single.error:
-        return None
+    only_if(single.error)
     answer, p.returned_weights = run(p, p.images, train=True)
     need(answer.error, f"one image cannot train it, two can (drop_last=True): {single.error}")
     return Finding(
@@ -50,7 +43,7 @@ def training_fails(p: Patient) -> Finding | None:
     )
 
 
-def returned_attention(p: Patient) -> Finding | None:
+def returned_attention(p: Patient) -> Finding:
     """Compare the row sums of weights (B, h, N, N) in the output, in training and in eval.
 
     After dropout of 0.1 they sum to 0.87 to 1.12 in place of 1; 1% off is a finding.
@@ -62,14 +55,10 @@ def returned_attention(p: Patient) -> Finding | None:
     need(same, "rows of what it returns do not sum to 1 in eval mode")
     sums = p.returned_weights[0].sum(-1)
     low, high = float(sums.min()), float(sums.max())
-    if low > 0.99 and high < 1.01:
-        return None
+    only_if(low <= 0.99 or high >= 1.01)
     zeros = float((p.returned_weights[0] == 0).float().mean())
     return Finding(
         f"in training, rows of the attention that the model returns sum to {low:.2f} to {high:.2f}"
         f", and {zeros:.1%} of its weights are 0; in eval the rows sum to 1",
         "dropout was applied to what is looked at: return the weights from before it",
     )
-
-
-TRAINING = (training_fails, returned_attention)

@@ -12,20 +12,19 @@ from torch import Tensor
 from .locations import current_location
 
 
-def logits_in(output: Any, batch: int) -> list[Tensor]:
-    """Find the tensors (batch, classes) of floats in an output; what is called logits goes first.
+def floats_in(output: Any) -> list[Tensor]:
+    """Find the tensors of floats in an output; what is called logits goes first.
 
     An output may be a tensor, a tuple or list, a dict, or an object with attributes.
     """
     if isinstance(output, Tensor):
-        fits = output.ndim == 2 and len(output) == batch and output.is_floating_point()
-        return [output] if fits else []
+        return [output] if output.is_floating_point() else []
     if isinstance(output, (tuple, list)):
         parts = list(output)
     else:
         fields = output if isinstance(output, dict) else getattr(output, "__dict__", {})
         parts = [fields[name] for name in sorted(fields, key=lambda name: name != "logits")]
-    return [logits for part in parts for logits in logits_in(part, batch)]
+    return [x for part in parts for x in floats_in(part)]
 
 
 class Listener:

@@ -1,4 +1,6 @@
-"""Watches the blocks of a model: whether each changes its tokens, and which of them count."""
+"""Watches the blocks of a model: whether each changes its tokens, and which tokens count."""
+
+from contextlib import ExitStack
 
 import torch
 from torch import Tensor, nn
@@ -7,7 +9,7 @@ from .calls import first_output
 
 
 class Blocks:
-    """Watches the blocks of each list.
+    """Watches the blocks of each list; `hooks` takes its hooks away again.
 
     Blocks are modules that hold weights, not vectors alone, and turn tokens (B, N, D) into tokens
     of the same shape: two and more of one class that stand side by side (of torch's own classes
@@ -15,16 +17,13 @@ class Blocks:
 
     Attributes:
         changes: by its path, whether a block changes its tokens.
-        counts: likewise, whether what it gives has an influence.
         tokens_read: likewise, which tokens that come out for the first image have an influence.
     """
 
-    def __init__(self, model: nn.Module):
+    def __init__(self, model: nn.Module, hooks: ExitStack):
         self.changes: dict[str, bool] = {}
-        self.counts: dict[str, bool] = {}
         self.tokens_read: dict[str, Tensor] = {}
         self.inputs: dict[str, Tensor] = {}
-        self.handles = []
         for path, holder in model.named_modules():
             kinds = [type(part) for part in holder.children()]
             listed = isinstance(holder, (nn.ModuleList, nn.Sequential))
@@ -33,9 +32,9 @@ class Blocks:
                 alone = isinstance(holder, nn.ModuleList) and len(kinds) == 1
                 several = kinds.count(type(part)) > 1 and (listed or not of_torch)
                 if (alone or several) and any(x.ndim > 1 for x in part.parameters()):
-                    self.follow(f"{path}.{name}".lstrip("."), part)
+                    self.follow(f"{path}.{name}".lstrip("."), part, hooks)
 
-    def follow(self, path: str, block: nn.Module) -> None:
+    def follow(self, path: str, block: nn.Module, hooks: ExitStack) -> None:
         """Watch one block."""
 
         def before(_, args):
@@ -53,13 +52,7 @@ class Blocks:
                 tokens.register_hook(read)
 
         def read(grad):
-            self.counts[path] = self.counts.get(path, False) or bool(grad.any())
             self.tokens_read[path] = (grad[0] != 0).any(-1)
 
-        self.handles += [block.register_forward_pre_hook(before)]
-        self.handles += [block.register_forward_hook(after)]
-
-    def remove(self) -> None:
-        """Take the hooks away again."""
-        for handle in self.handles:
-            handle.remove()
+        hooks.enter_context(block.register_forward_pre_hook(before))
+        hooks.enter_context(block.register_forward_hook(after))

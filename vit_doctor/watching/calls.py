@@ -4,7 +4,7 @@ It also runs parts of a model again: one block or one attention on tokens of the
 """
 
 from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,10 +34,7 @@ class Call:
 
 
 class Calls:
-    """Hooks on all modules of a model, for one run.
-
-    Args:
-        model: what runs.
+    """Hooks on all modules of a model, for one run; `hooks` takes them away again.
 
     Attributes:
         first: the first call of each module by its path, in the order in which they ended.
@@ -45,15 +42,15 @@ class Calls:
         chained: pairs of paths: a module, and the innermost one whose output it was given.
     """
 
-    def __init__(self, model: nn.Module):
+    def __init__(self, model: nn.Module, hooks: ExitStack):
         self.first: dict[str, Call] = {}
         self.has_influence: dict[str, bool] = {}
         self.chained: list[tuple[str, str]] = []
         self.outputs: dict[int, tuple[Tensor, str]] = {}
-        self.handles = [
-            module.register_forward_hook(self.hook(path), with_kwargs=True)
-            for path, module in model.named_modules()
-        ]
+        for path, module in model.named_modules():
+            handle = module.register_forward_hook(self.hook(path), with_kwargs=True)
+            hooks.enter_context(handle)
+        hooks.callback(self.outputs.clear)  # lets go of what hangs on the run
 
     def hook(self, path: str) -> Callable:
         """Give the function that writes down the calls of one module."""
@@ -76,12 +73,6 @@ class Calls:
                 output.register_hook(backward)
 
         return after
-
-    def remove(self) -> None:
-        """Take the hooks away again, and let go of what hangs on the run."""
-        for handle in self.handles:
-            handle.remove()
-        self.outputs.clear()
 
 
 class LinearMaps(TorchFunctionMode):
@@ -163,14 +154,12 @@ def runnable(module: nn.Module, call: Call | None) -> Runnable | None:
 
     None where it was not called, got no other than one tensor, or gave another shape.
     """
-    if call is None or call.shape is None or not call.args:
+    if call is None or not call.args:
         return None
     x, *others = call.args
-    if any(isinstance(y, (Tensor, tuple)) for y in (*others, *call.kwargs.values())):
-        return None
-    if not isinstance(x, Tensor) or x.ndim != 3 or call.shape != tuple(x.shape):
-        return None
-    if x.dtype not in (torch.float32, torch.float64):
+    alone = not any(isinstance(y, (Tensor, tuple)) for y in (*others, *call.kwargs.values()))
+    tokens = isinstance(x, Tensor) and x.ndim == 3 and call.shape == tuple(x.shape)
+    if not (alone and tokens and x.dtype in (torch.float32, torch.float64)):
         return None
 
     def run(tokens: Tensor) -> Tensor:
@@ -185,13 +174,13 @@ def silenced(model: nn.Module, names: Collection[str]) -> Iterator[None]:
     weights = [model.get_parameter(name) for name in names]
     holders = [model.get_submodule(name.rpartition(".")[0]) for name in names]
     biases = [x for holder in holders for x in holder.parameters(recurse=False) if x.ndim == 1]
-    before = {id(x): (x, x.data) for x in (*weights, *biases)}
-    for x, values in before.values():
-        x.data = torch.zeros_like(values)
+    before = {x: x.data for x in (*weights, *biases)}
+    for x in before:
+        x.data = torch.zeros_like(x)
     try:
         yield
     finally:
-        for x, values in before.values():
+        for x, values in before.items():
             x.data = values
 
 

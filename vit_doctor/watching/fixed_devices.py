@@ -60,9 +60,8 @@ class Devices(TorchFunctionMode):
         result = func(*args, **kwargs)
         values, tensors = [*args, *kwargs.values()], tensors_in(args, kwargs)
         fixed = [x for x in tensors if id(x) in self.on_default]
-        stays = len(tensors) == 1 and all(
-            isinstance(v, Tensor | torch.dtype | bool) for v in values
-        )
+        plain = all(isinstance(v, Tensor | torch.dtype | bool) for v in values)
+        stays = plain and len(tensors) == 1
         brought = name in ("cuda", "type_as") or (name == "to" and not stays)
         new = name in MADE and not tensors and kwargs.get("device") is None
         if new or (fixed and len(fixed) == len(tensors) and not brought):

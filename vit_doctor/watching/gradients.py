@@ -1,5 +1,7 @@
 """Which weights got a gradient, after a run backwards."""
 
+from itertools import groupby
+
 from torch import Tensor, nn
 
 
@@ -32,12 +34,8 @@ def silent_rows(model: nn.Module) -> dict[str, tuple[int, int]]:
         if not linear or not isinstance(weight, Tensor) or weight.grad is None:
             continue
         silent = (weight.grad == 0).all(1).tolist()
-        start = longest = end = 0
-        for i, is_silent in enumerate([*silent, False]):
-            if not is_silent:
-                if i - start > longest:
-                    longest, end = i - start, i
-                start = i + 1
-        if max(8, len(silent) / 4) <= longest < len(silent):
-            rows[f"{path}.{name}".lstrip(".")] = (end - longest, end)
+        runs = [list(run) for zero, run in groupby(range(len(silent)), silent.__getitem__) if zero]
+        longest = max(runs, key=len, default=[])
+        if max(8, len(silent) / 4) <= len(longest) < len(silent):
+            rows[f"{path}.{name}".lstrip(".")] = (longest[0], longest[-1] + 1)
     return rows

@@ -3,7 +3,7 @@
 import random
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -46,41 +46,34 @@ def stray_tensors(model: nn.Module) -> Iterator[tuple[str, Tensor]]:
             yield path, value
 
 
-class Snapshot:
-    """A model as it is now: weights, buffers, gradients, modes, hooks and plain attributes."""
+def snapshot(model: nn.Module) -> Callable[[], None]:
+    """Give what puts a model back as it is now: to the same objects, and only what has changed."""
+    values = [value for _, value in contents(model)]
+    holders = [vars(m) for m in values if isinstance(m, nn.Module)]
+    holders += [h for h in values if isinstance(h, (dict, list, set))]
+    copies = [(holder, holder.copy()) for holder in holders]
+    leaves = [t for t in values if isinstance(t, Tensor) and t.is_leaf]
+    grads = [(t.grad, t.grad if t.grad is None else t.grad.clone()) for t in leaves]
+    data = [(t.data, t.data.clone()) for t in leaves]
+    learning = [t.requires_grad for t in leaves]
 
-    def __init__(self, model: nn.Module):
-        values = [value for _, value in contents(model)]
-        self.modules = [(m, dict(vars(m))) for m in values if isinstance(m, nn.Module)]
-        self.holders = [(h, h.copy()) for h in values if isinstance(h, (dict, list, set))]
-        self.tensors = [
-            (t, t.data, t.data.clone(), t.grad, None if t.grad is None else t.grad.clone())
-            for t in values
-            if isinstance(t, Tensor) and t.is_leaf
-        ]
-        self.learning = [t.requires_grad for t, *_ in self.tensors]
-
-    def restore(self) -> None:
-        """Put everyvalue back, to the same objects; what is unchanged is not written to."""
-        for module, state in self.modules:
-            vars(module).clear()
-            vars(module).update(state)
-        for holder, content in self.holders:
+    def restore() -> None:
+        for holder, content in copies:
             holder.clear()
             if isinstance(holder, list):
                 holder.extend(content)
             else:
                 holder.update(content)
-        for (tensor, data, copy, grad, grad_copy), learns in zip(
-            self.tensors, self.learning, strict=True
-        ):
-            if tensor.data_ptr() != data.data_ptr() or tensor.dtype != data.dtype:
-                tensor.data = data
-            for now, before in ((data, copy), (grad, grad_copy)):
+        for tensor, values, grad, learns in zip(leaves, data, grads, learning, strict=True):
+            if tensor.data_ptr() != values[0].data_ptr() or tensor.dtype != values[0].dtype:
+                tensor.data = values[0]
+            for now, before in (values, grad):
                 if now is not None and before is not None and not torch.equal(now, before):
                     now.copy_(before)
-            tensor.grad = grad
+            tensor.grad = grad[0]
             tensor.requires_grad_(learns)
+
+    return restore
 
 
 @contextmanager
@@ -90,14 +83,14 @@ def unchanged(model: nn.Module) -> Iterator[None]:
     states = (torch.get_rng_state(), random.getstate(), numpy and numpy.random.get_state())
     cuda = torch.cuda.get_rng_state_all() if torch.cuda.is_available() else []
     settings = (torch.get_default_dtype(), torch.get_num_threads())
-    snapshot = Snapshot(model)
+    restore = snapshot(model)
     try:
         with warnings.catch_warnings(), torch.enable_grad():
             warnings.simplefilter("ignore")
             yield
     finally:
         with torch.no_grad():
-            snapshot.restore()
+            restore()
         torch.set_rng_state(states[0])
         random.setstate(states[1])
         if numpy:

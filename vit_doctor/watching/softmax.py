@@ -28,11 +28,8 @@ STEPS = {
 def softmax_step(name: str, kind: str, other: str, one_per_row: bool) -> str:
     """Say what a function makes of scores on their way to weights; "" if it is no such step.
 
-    Args:
-        name: of the function.
-        kind: of the label of its first tensor.
-        other: of the label of its second, "" for none.
-        one_per_row: whether the second has one number a row, such as the largest of a row.
+    `kind` is that of the label of its first tensor, `other` of its second, of which `one_per_row`
+    says whether it has one number a row, such as the largest of a row.
     """
     if kind == "scores" and name in MINUS and one_per_row:  # shifts a row, and changes no weight
         return "logs" if other == "total" else "scores"
@@ -84,28 +81,22 @@ def attention_fused(
 ) -> Attention:
     """Describe attention of torch's fused function; compute its weights anew, for one image."""
     q, k, _ = qkv
-    width = q.shape[-1]
+    keys, width = k.shape[-2:]
     scale = kwargs.get("scale")
     scale = width**-0.5 if scale is None else float(scale)
     linear = [label for label in labels if label and label.kind == "linear"]
-    ratio = None
-    if len(linear) == len(labels) and all(label.sure for label in linear):
-        ratio = scale * math.prod(label.factor for label in linear) * width**0.5
+    plain = len(linear) == len(labels)
+    sure = plain and all(label.sure for label in linear)
+    ratio = scale * math.prod(label.factor for label in linear) * width**0.5 if sure else None
     masked = kwargs.get("attn_mask") is not None or (len(args) > 3 and args[3] is not None)
     masked = masked or bool(kwargs.get("is_causal") or (len(args) > 5 and args[5]))
-    attention = Attention(
-        k.shape[-2],
-        current_location(module_paths),
-        ratio,
-        width,
-        plain=not masked and len(linear) == len(labels),
-        module=current_module(module_paths),
-    )
+    where, module = current_location(module_paths), current_module(module_paths)
+    attention = Attention(keys, where, ratio, width, plain=plain and not masked, module=module)
     if masked or q.shape[:-2] != k.shape[:-2]:
         return attention
     with torch.no_grad():
         weights = (q[:1].float() @ k[:1].float().mT * scale).softmax(-1)
-    largest, spread = weights.amax(-1).mean(), weights.std() * k.shape[-2]
+    largest, spread = weights.amax(-1).mean(), weights.std() * keys
     return replace(attention, largest=float(largest), spread=float(spread))
 
 

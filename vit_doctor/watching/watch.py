@@ -81,7 +81,7 @@ class Watch(TorchFunctionMode):
         first = tensors[0] if tensors else None
         old = self.label(first)
         kind = old.kind if old else ""
-        if isinstance(result, Tensor) and result is not first:
+        if result is not first:
             self.drop(result)
         if name in functions.MOVES and old:
             undropped = old.undropped
@@ -124,8 +124,8 @@ class Watch(TorchFunctionMode):
 
     def scores_in(self, tensors: list[Tensor]) -> list[tuple[Tensor, Label]]:
         """Find the scores among some tensors, with their labels."""
-        pairs = [(x, self.label(x)) for x in tensors]
-        return [(x, label) for x, label in pairs if label and label.kind == "scores"]
+        pairs = (self.labels.get(id(x)) for x in tensors)
+        return [pair for pair in pairs if pair and pair[1].kind == "scores"]
 
     def softmax(self, name: str, tensors: list[Tensor], old: Label, result: Any) -> bool:
         """Label a step from scores to weights, at once or by hand; tell whether this was one."""
@@ -157,10 +157,9 @@ class Watch(TorchFunctionMode):
 
     def scaled(self, name: str, args: Any, kwargs: Any, result: Any) -> None:
         """Keep the label of a product or quotient with a number; drop it for one with a tensor."""
-        pair = [*args, *kwargs.values()]
-        if name in functions.TIMES and not self.label(pair[0]):
-            pair.reverse()
-        x, by = pair[0], pair[1]
+        x, by, *_ = *args, *kwargs.values()
+        if name in functions.TIMES and not self.label(x):
+            x, by = by, x
         old = self.label(x)
         single = isinstance(by, (int, float)) or (isinstance(by, Tensor) and by.numel() == 1)
         if old is None or not single or old.kind == "parameter":
@@ -204,9 +203,8 @@ class Watch(TorchFunctionMode):
         """Note a parameter that is concatenated to tokens."""
         labels = [self.label(x) for x in tensors]
         names = [label.name if label and label.kind == "parameter" else "" for label in labels]
-        pairs = list(zip(tensors, names, strict=True))
-        contents = [x for x, name in pairs if not name]
-        for x, name in pairs:
+        contents = [x for x, name in zip(tensors, names, strict=True) if not name]
+        for x, name in zip(tensors, names, strict=True):
             if name and x.ndim == 3 and contents:
                 self.meet(name, "joined", x, max(contents, key=Tensor.numel))
 
