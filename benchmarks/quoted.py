@@ -11,7 +11,7 @@ from math import ceil
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from benchmarks.parts import CONFIG, Nothing, start_by_xavier
 from benchmarks.storing import store, stored
@@ -28,20 +28,10 @@ from vit_steps.training.loop import decay_groups, warmup_cosine
 CANVAS = dict(image_size=16, patch_size=4, in_channels=1, num_classes=10, embed_dim=64)
 
 
-class OnlyClsReads(ViT):
-    """Let each patch read from itself alone, and cls from all."""
-
-    def forward(self, images: Tensor) -> Tensor:
-        x = self.tokens(self.patch_embed(images))
-        mask = torch.eye(x.shape[1], dtype=torch.bool)
-        mask[0] = True
-        return self.head(self.norm(self.blocks(x, mask))[:, 0])
-
-
-def new_vit(seed: int, depth: int = 2, kind: type[ViT] = ViT) -> ViT:
+def new_vit(seed: int, depth: int = 2) -> ViT:
     """Make a model for canvases of 16 pixels a side."""
     torch.manual_seed(seed)
-    return kind(ViTConfig(**CANVAS, depth=depth, num_heads=4))
+    return ViT(ViTConfig(**CANVAS, depth=depth, num_heads=4))
 
 
 def share(model: nn.Module, data: ImageDataset) -> float:
@@ -56,13 +46,6 @@ def on_digits(seed: int, positions: float = 1, **changes: object) -> float:
     model.tokens.pos_embed.data *= positions
     fit(model, data, val, device="cpu", progress=False, **options)
     return share(model, test)
-
-
-def who_reads(seed: int, kind: type[ViT]) -> float:
-    """Train shortly on scattered digits, and test on others."""
-    model = new_vit(seed, kind=kind)
-    train(model, scattered(20_000), 8, seed=seed)
-    return share(model, scattered(2000, seed=1, held_out=True))
 
 
 def never_had(seed: int, mlps: bool) -> float:
@@ -123,7 +106,6 @@ Variants = dict[str, dict[str, Any]]  # their names, and what is given to the fu
 COMPARED: dict[str, tuple[int, Callable[..., float], Variants]] = {  # how many seeds, and of what
     "02 start of positions": (3, on_digits, STARTS),
     "03 heads": (5, on_digits, {"1": dict(num_heads=1), "4": dict(num_heads=4)}),
-    "03 who reads": (3, who_reads, {"only cls": dict(kind=OnlyClsReads), "all": dict(kind=ViT)}),
     "05 MLPs never had": (3, never_had, {"without": dict(mlps=False), "whole": dict(mlps=True)}),
     "07 seeds": (3, lesson_07, {"hands": {}}),
     "07 why AdamW, 0.02": (3, why_adamw, KINDS),

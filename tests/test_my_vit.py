@@ -122,6 +122,12 @@ checks.MLP(MLP)
 )
 
 
+def plain(output):
+    """The text of an output: what it printed, or what stands beside its card."""
+    card = output.get("data", {}).get("text/plain")
+    return f"{card}\n" if card else output.get("text", "")
+
+
 @pytest.fixture(scope="module")
 def session(tmp_path_factory):
     """The folders that a learner's session left, by name, and what its cells said."""
@@ -153,7 +159,7 @@ def session(tmp_path_factory):
     turn("colab", IN_COLAB, OTHER_PATCHIFY, VANISHED, PUT_BACK)
     book = new_notebook(cells=[new_code_cell(source) for source in cells])
     NotebookClient(book, timeout=120, resources={"metadata": {"path": str(root)}}).execute()
-    output = ["".join(o.get("text", "") for o in cell.outputs) for cell in book.cells]
+    output = ["".join(map(plain, cell.outputs)) for cell in book.cells]
     return root, {name: "".join(output[a:b]) for name, (a, b) in marks.items()}
 
 

@@ -86,13 +86,7 @@ SENTENCES = [
     ),
     (
         "03_heads",
-        f"only cls reads from the start: they read {span('03 who reads', 'only cls')} of new "
-        "scattered digits. The same readers with all tokens reading reached "
-        f"{span('03 who reads', 'all')}",
-    ),
-    (
-        "03_heads",
-        f"it reads {span('03 heads', '1', 1)} of 359 new digits, with four "
+        f"they got {span('03 heads', '1', 1)} of the test digits right; with four heads, "
         f"{span('03 heads', '4', 1)}",
     ),
     (

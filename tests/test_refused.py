@@ -5,6 +5,7 @@ import torch
 from test_maps import small_vit
 from torch import zeros
 
+from vit_course.systems import FaceConfig, face_vit
 from vit_steps import (
     MLP,
     Encoder,
@@ -24,7 +25,6 @@ from vit_steps import (
     split_qkv,
     unpatchify,
 )
-from vit_steps.variants import FaceConfig, face_vit
 
 
 class OwnForward(ViT):
