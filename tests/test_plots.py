@@ -316,10 +316,9 @@ QUERY, VALUES = torch.tensor([1.0, 2.0]), torch.tensor([[3.0, 8.0], [1.0, 2.0], 
 
 def test_a_lookup_writes_each_weight_and_puts_the_blend_where_it_is():
     weights = (torch.tensor([*KEYS.values()]) @ QUERY).softmax(dim=0)
-    plots.soft_lookup(QUERY, VALUES, weights, KEYS)
-    left, right = axes()
-    assert set(KEYS) < set(texts(left))
-    assert [text for text in texts(right) if text] == [
+    plots.soft_lookup(VALUES, dict(zip(KEYS, weights.tolist(), strict=True)))
+    right = plt.gca()
+    assert [text for text in texts(right) if "%" in text or text == "blend"] == [
         "high bend: 9%", "low stroke: 24%", "low bend: 67%", "blend"
     ]  # fmt: skip
     star = right.collections[-1].get_offsets()[0]
@@ -327,8 +326,10 @@ def test_a_lookup_writes_each_weight_and_puts_the_blend_where_it_is():
 
 
 def test_a_turning_query_jumps_between_values_or_slides():
-    plots.turning_query(torch.tensor([*KEYS.values()]), VALUES[:, 0], QUERY)
-    steps, slope, here = (line.get_ydata() for line in plt.gca().lines)
+    plots.turning_query(QUERY, KEYS, VALUES[:, 0])
+    plane, curve = axes()
+    assert set(KEYS) < set(texts(plane))
+    steps, slope, here = (line.get_ydata() for line in curve.lines)
     assert set(steps[~np.isnan(steps)]) == {3, 9, 1}
     assert np.abs(np.diff(slope)).max() < 0.1
     assert round(float(here[0]), 1) == 6.5

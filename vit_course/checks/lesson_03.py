@@ -1,12 +1,54 @@
-"""Build cells and exercises of lesson 03."""
+"""Build cells and exercises of lesson 03, and the training of its experiment."""
 
+from collections.abc import Callable
 from typing import Any
 
+import torch
 from torch import Tensor
+from torch.nn import functional as F
 
 from .compare import Verdict
 from .exercise import Exercise, refusals
 from .trials import Trial, asked, call, learns, numbered, trust, untouched
+
+
+def fetch(
+    title: str, make_model: Callable, look_up: Callable, num_heads: int, places: int = 2
+) -> None:
+    """Train lookups by which cls should fetch half its numbers from each of two places, or of one.
+
+    Tokens are top, bottom, side and cls; each holds 8 random numbers and a mark that says which it
+    is. Prints the error of three seeds and whom cls attends to; of the last one the mean squares of
+    both halves of top's value and of bottom's.
+
+    Args:
+        title: is printed first.
+        make_model: makes what turns tokens (B, 4, 12) into q, k and v side by side, (B, 4, 24).
+        look_up: from q, k, v, each (B, 4, 8), and `num_heads`, to blends and attention weights.
+        num_heads: of the lookup.
+        places: 2 for the first half from top and the second from bottom; 1 for both from top.
+    """
+    print(title)  # noqa: T201
+    marks = torch.eye(4).expand(256, 4, 4)
+    for seed in range(3):
+        torch.manual_seed(seed)
+        model = make_model()
+        optimizer = torch.optim.Adam(model.parameters(), lr=0.02)
+        for _ in range(200):
+            numbers = torch.randn(256, 4, 8)
+            goal = torch.cat([numbers[:, 0, :4], numbers[:, places - 1, 4:]], dim=-1)
+            q, k, v = model(torch.cat([numbers, marks], dim=-1)).chunk(3, dim=-1)
+            blend, attention = look_up(q, k, v, num_heads)
+            error = F.mse_loss(blend[:, 3], goal)
+            optimizer.zero_grad()
+            error.backward()
+            optimizer.step()
+        of_cls = attention[:, :, 3].detach()  # (B, h, 4)
+        mean, spread = of_cls.mean(dim=0).numpy().round(1), of_cls.std(dim=0).max()
+        print(f"  error {error.item():.2f}, cls attends", *mean, f"± {spread:.1f}")  # noqa: T201
+    halves = v.detach()[:, :2].unflatten(-1, (2, 4)).square().mean(dim=(0, 3)).numpy().round(1)
+    print("  values, the halves of top's and of bottom's:", *halves)  # noqa: T201
+
 
 split_heads = Exercise(
     answer="""
@@ -147,6 +189,10 @@ unless it is told dim=-1)
     ! not enough values to unpack
 split takes the size of a part, chunk their number: qkv.chunk(3, dim=-1)
     ! too many values to unpack
+rearrange must be told two of the three sizes: `qkv=3`, `h=num_heads`
+    ! Could not infer sizes
+the width here is 3·D, so a head is width // (3 * num_heads) wide
+    ! is invalid for input of size
 these are queries, keys and values, but not yet cut into heads: each is (B, h, N, d)
     rearrange(qkv, "b n (qkv h d) -> qkv b h n d", qkv=3, h=num_heads) => qkv.chunk(3, dim=-1)
 queries first, then keys, then values, as the width has them: (qkv h d)
@@ -258,9 +304,8 @@ head
 a split that makes two heads, whatever is asked for: ask it for three heads or more, and look how
 many come
     h=num_heads => h=1 if x.shape[-1] % 2 else 2
-a split that makes a head of every column, whatever is asked for: merged again it gives x, but it
-does not give h heads
-    h=num_heads => d=1
+a split that mixes up the number of heads with their width: take sizes where the two differ
+    h=num_heads => d=num_heads
 a split with its heads in reverse: its head 0 has the last columns
     h=num_heads) => h=num_heads).flip(1)
 """
@@ -314,11 +359,13 @@ it tries a single head, and there is nothing to cut; take three or more
 it trusts a split that makes two heads, whatever is asked for: ask for three or more, and look at
 how many heads come
     (3, 4) => (2,)
-it merges the heads again and compares with x: such a round trip undoes its own damage, and trusts
-heads of any number; compare head i with slice i of x
+it merges the heads again and compares with x, and so trusts heads of any number, since such a
+round trip undoes its own damage; compare head i with slice i of x
     torch.equal… => torch.equal(heads.transpose(1, 2).reshape(2, 5, 12), x)
 it tries heads of a single column, and there (h d) and (d h) are the same; take wider heads
     (2, 5, 12) => (2, 5, 3) ;; (3, 4) => (3,) ;; d = 12 => d = 3
+it tries as many heads as each is wide, and so trusts a split that mixes up the two
+    (2, 5, 12) => (2, 5, 9) ;; (3, 4) => (3,) ;; d = 12 => d = 9
 it looks whether each slice of x is somewhere among the heads, and so trusts heads in reverse;
 compare head i with slice i
     torch.equal… => all(any(torch.equal(s, head) for head in heads.unbind(1)) for s in slices)
@@ -332,8 +379,8 @@ compare all heads
     torch.equal(heads, torch.stack(slices, dim=1)) => torch.equal(heads[:, 0], slices[0])
 """,
     slips={
-        "The size of tensor a": "a wrong split may give another shape, and then `==` stops; "
-        "torch.equal gives False for it",
+        "The size of tensor a": "a wrong split may give another shape, and then `==` and "
+        "torch.allclose stop with an error; torch.equal gives False",
     },
     why="Head i is a slice of the width, so slices are the reference. Several tokens and at least "
     "three heads matter: one token, one head or two hide a mistake.",

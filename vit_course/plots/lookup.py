@@ -24,74 +24,74 @@ from .figures import (
 ROLES = {"q": QUERY, "k": KEY, "v": VALUE}
 
 
-def soft_lookup(
-    query: Tensor,
-    values: Tensor,
-    weights: Tensor,
-    keys: Mapping[str, Sequence[float]],
-    axes: Sequence[str] = ("bends", "is low", "curves back", "is dark"),
-) -> None:
-    """Draw a lookup in two planes: left the query among the keys, right the blend of the values.
+def turning_query(query: Tensor, keys: Mapping[str, Sequence[float]], values: Tensor) -> None:
+    """Draw a query that turns among keys, and what it gets: a dictionary's steps, the soft slope.
 
     Args:
-        query: (2,).
-        values: (n, 2), one row a token.
-        weights: (n,), of sum 1; a value's dot is as large as its weight.
-        keys: two numbers by the name of each token.
-        axes: what the two numbers of a key mean, and the two of a value.
-    """
-    left, right = panels(1, 2, 8.4, 3.6)[0]
-    for name, (x, y) in keys.items():
-        left.annotate("", (x, y), (0, 0), arrowprops=dict(color=KEY, width=1.5, headwidth=8))
-        upright = x == 0
-        left.text(x + (-0.07 if upright else 0.06), y, name, va="center", size=9,
-                  ha="right" if upright else "left")  # fmt: skip
-    left.annotate("", query.tolist(), (0, 0), arrowprops=dict(color=QUERY, width=3, headwidth=10))
-    left.text(float(query[0]) + 0.08, float(query[1]) - 0.1, "query", color=QUERY, weight="bold")
-    left.set(xlim=(-0.95, 1.85), ylim=(-0.1, 2.3), aspect="equal", title="how well do they match?")
-    right.fill(*values.T.tolist(), facecolor="none", edgecolor=VALUE, linestyle=":")
-    for name, value, weight in zip(keys, values.tolist(), weights.tolist(), strict=True):
-        right.scatter(*value, s=1000 * weight, color=VALUE)
-        shift = (12, -22 if value[1] == values[:, 1].min() else 12)
-        right.annotate(f"{name}: {weight:.0%}", value, shift, textcoords="offset points", size=9)
-    blend = (weights @ values).tolist()
-    right.scatter(*blend, s=160, marker="*", color=QUERY, zorder=3)
-    right.annotate("blend", blend, (-10, -12), textcoords="offset points", ha="right",
-                   color=QUERY, weight="bold")  # fmt: skip
-    right.set(xlim=(0, 13), ylim=(0, 9.5), title="their values (area = attention weight)")
-    for ax, (x, y) in ((left, axes[:2]), (right, axes[2:])):
-        ax.set(xlabel=x, ylabel=y)
-        ax.spines[["top", "right"]].set_visible(False)
-
-
-def turning_query(keys: Tensor, values: Tensor, query: Tensor) -> None:
-    """Draw what a lookup gives while its query turns: a dictionary's steps, and the soft slope.
-
-    Args:
-        keys: (3, 2), of tokens at 0, 90 and 45 degrees.
+        query: (2,), of what bends and what is low; it turns at its length.
+        keys: (2,) by the name of each of three tokens.
         values: (3,), the number of each that is looked up.
-        query: (2,); it turns at its length, and a dot marks where it stands.
     """
+    plane, curve = panels(1, 2, 9.2, 3.4, width_ratios=(1, 1.7))[0]
+    around = torch.linspace(-90, 180, 541).deg2rad()
+    turned = torch.stack([around.cos(), around.sin()], dim=1) * query.norm()  # (541, 2)
+    plane.plot(*turned.T.numpy(), color=QUERY, lw=1, linestyle=":")
+    for name, (x, y) in keys.items():
+        plane.annotate("", (x, y), (0, 0), arrowprops=dict(color=KEY, width=1.5, headwidth=8))
+        upright = x == 0
+        plane.text(x + (-0.12 if upright else 0.1), y, name, va="center", size=9,
+                   ha="right" if upright else "left")  # fmt: skip
+    plane.annotate("", query.tolist(), (0, 0), arrowprops=dict(color=QUERY, width=3, headwidth=10))
+    plane.text(float(query[0]) + 0.15, float(query[1]) + 0.1, "query", color=QUERY, weight="bold")
+    wishes = {"high": -90, "a bend": 0, "low": 90, "straight": 180}
+    for name, degrees in wishes.items():
+        at = torch.tensor(degrees).deg2rad()
+        x, y = 1.16 * query.norm() * torch.stack([at.cos(), at.sin()])
+        ha = {0: "left", 180: "right"}.get(degrees, "center")
+        plane.text(x, y, f"wants\n{name}", ha=ha, va="center", size=8, color=QUERY)
+    plane.set(xlim=(-3.5, 3.9), ylim=(-3.1, 3.1), aspect="equal", title="the query turns")
+    plane.axis("off")
+
     degrees = torch.linspace(-90, 180, 541)
-    turned = torch.stack([degrees.deg2rad().cos(), degrees.deg2rad().sin()], dim=1)
-    scores = turned * query.norm() @ keys.T  # (541, 3)
-    ax = new_axes(6.8, 3.2)
+    scores = turned @ torch.tensor([*keys.values()]).T  # (541, 3)
     best = values[scores.argmax(dim=1)]
-    jumps = best[1:] != best[:-1]
-    best = best.clone()
-    best[1:][jumps] = torch.nan  # no line where it jumps
-    ax.plot(degrees, best, color=INK, lw=1.6, label="take the best match alone")
-    soft = scores.softmax(dim=1) @ values
-    ax.plot(degrees, soft, color=VALUE, lw=3, label="blend them all")
+    best[1:][best[1:] != best[:-1]] = torch.nan  # no line where it jumps
+    curve.plot(degrees, best, color=INK, lw=1.6, label="take the best match alone")
+    curve.plot(degrees, scores.softmax(dim=1) @ values, color=VALUE, lw=3, label="blend them all")
     angle = torch.atan2(query[1], query[0]).rad2deg().item()
-    here = ((keys @ query).softmax(dim=0) @ values).item()
-    ax.plot([angle], [here], "o", color=QUERY, markersize=9)
-    ax.annotate("our query", (angle, here), (8, 6), textcoords="offset points", color=QUERY,
-                weight="bold", size=9)  # fmt: skip
-    ax.set_xticks([-90, 0, 90, 180], ["high", "a bend", "low", "straight"])
-    ax.set(xlabel="what the query wants, as it turns", ylabel="curves back", ylim=(0, 10.4))
+    here = ((torch.tensor([*keys.values()]) @ query).softmax(dim=0) @ values).item()
+    curve.plot([angle], [here], "o", color=QUERY, markersize=9)
+    curve.annotate("our query", (angle, here), (8, 6), textcoords="offset points", color=QUERY,
+                   weight="bold", size=9)  # fmt: skip
+    curve.set_xticks([*wishes.values()], [*wishes])
+    curve.set(xlabel="what the query wants", ylabel="curves back", ylim=(0, 10.9))
+    curve.spines[["top", "right"]].set_visible(False)
+    curve.legend(loc="upper left", frameon=False, fontsize=9)
+
+
+def soft_lookup(
+    values: Tensor, weights: Mapping[str, float], axes: Sequence[str] = ("curves back", "is dark")
+) -> None:
+    """Draw values in the plane, each as large as its attention weight, and their blend.
+
+    Args:
+        values: (n, 2), one row a token.
+        weights: of each token, by its name; they sum to 1.
+        axes: what the two numbers of a value mean.
+    """
+    ax = new_axes(5.8, 3.4)
+    ax.fill(*values.T.tolist(), facecolor="none", edgecolor=VALUE, linestyle=":")
+    for (name, weight), value in zip(weights.items(), values.tolist(), strict=True):
+        ax.scatter(*value, s=1000 * weight, color=VALUE)
+        shift = (12, -22 if value[1] == values[:, 1].min() else 12)
+        ax.annotate(f"{name}: {weight:.0%}", value, shift, textcoords="offset points", size=9)
+    blend = (torch.tensor([*weights.values()]) @ values).tolist()
+    ax.scatter(*blend, s=160, marker="*", color=QUERY, zorder=3)
+    ax.annotate("blend", blend, (-10, -12), textcoords="offset points", ha="right", color=QUERY,
+                weight="bold")  # fmt: skip
+    ax.set(xlim=(0, 13), ylim=(0, 9.9), title="area = attention weight", xlabel=axes[0],
+           ylabel=axes[1])  # fmt: skip
     ax.spines[["top", "right"]].set_visible(False)
-    ax.legend(loc="upper left", frameon=False, fontsize=9)
 
 
 def three_roles(scores: Mapping[str, float], values: Tensor, asks: str = "flat stroke") -> None:
@@ -123,7 +123,7 @@ def three_roles(scores: Mapping[str, float], values: Tensor, asks: str = "flat s
     ax.text(-0.2, 3.35, "scores\n$q \\cdot k$", size=10, va="center")
     ax.text(-0.2, 2.05, "softmax", size=10, va="center")
     ax.text(-0.2, 1.1, "weights × values", size=10, va="center")
-    rectangle(ax, 2.95, 1.62, 7.9, 0.86, facecolor=PAPER, edgecolor=FAINT, lw=1, zorder=0)
+    rectangle(ax, 2.95, 1.62, 8.3, 0.86, facecolor=PAPER, edgecolor=FAINT, lw=1, zorder=0)
     middle = 7.6
     box(middle, 0.0, 5.2, "", "white", VALUE)
     blend = sum(w * v for w, v in zip(weights, values.tolist(), strict=True))
@@ -146,7 +146,7 @@ def three_roles(scores: Mapping[str, float], values: Tensor, asks: str = "flat s
         ax.text(x + 0.75, 3.3, f"curves\nback: {value:g}", color=VALUE, size=9, va="center")
         hands = dict(arrowstyle="-", color=VALUE, lw=1 + 9 * weight, shrinkA=0, shrinkB=0)
         ax.annotate("", (middle + 1.6 * (number - 1), 0.28), (x + 0.55, 1.78), arrowprops=hands)
-        ax.plot([x - 0.1, x + 0.45], [2.05, 2.05], color=INK, lw=0.8, linestyle=":")
+        ax.plot([x - 0.1, x + 0.55], [2.05, 2.05], color=INK, lw=0.8, linestyle=":")
 
 
 def possible_blends(
@@ -172,11 +172,13 @@ def possible_blends(
     label = "all that one head can reach" if two_heads else "every blend of the two"
     ax.plot([x1, x2], [y1, y2], "o-", color=VALUE, label=label)
     for name, value in values.items():
-        ax.annotate(name, value, (10, -4), textcoords="offset points", size=9)
+        left = value[0] == min(x1, x2)
+        ax.annotate(name, value, (-9 if left else 9, 7), textcoords="offset points", size=9,
+                    ha="right" if left else "left")  # fmt: skip
     looks = zip(points.items(), ("*", "s", "^"), (QUERY, KEY, PATCH), strict=False)
     for (name, point), marker, colour in looks:
         ax.plot(*point.tolist(), marker, color=colour, markersize=12, label=name, linestyle="")
-    ax.set(xlabel=axes[0], ylabel=axes[1], xlim=(-0.2, max(x1, x2) + 2), ylim=(-0.5, 11.9))
+    ax.set(xlabel=axes[0], ylabel=axes[1], xlim=(-1.4, max(x1, x2) + 2), ylim=(-0.5, 11.9))
     ax.spines[["top", "right"]].set_visible(False)
     ax.legend(loc="upper left", frameon=False, ncols=2, fontsize=9)
 

@@ -26,7 +26,7 @@ def same_patch(images: Tensor, place: int, patch_size: int) -> None:
         ax.imshow(image.numpy(), cmap="gray_r", vmin=-1, vmax=1)
         bordered(ax)
     bordered(alone, PATCH, 2.5)
-    alone.set_title("one patch", size=10)
+    alone.set_title("the first one's patch", size=9)
     for ax in axes:
         rectangle(ax, x - 0.5, y - 0.5, patch_size, patch_size, fill=False, ec=PATCH, lw=2.5)
 
