@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional as F
 
 from .compare import Verdict
@@ -18,8 +18,8 @@ def fetch(
     """Train lookups by which cls should fetch half its numbers from each of two places, or of one.
 
     Tokens are top, bottom, side and cls; each holds 8 random numbers and a mark that says which it
-    is. Prints the error of three seeds and whom cls attends to; of the last one the mean squares of
-    both halves of top's value and of bottom's.
+    is. Prints of three seeds the error, whom cls attends to, and the mean squares of both halves of
+    top's value and of bottom's.
 
     Args:
         title: is printed first.
@@ -28,26 +28,31 @@ def fetch(
         num_heads: of the lookup.
         places: 2 for the first half from top and the second from bottom; 1 for both from top.
     """
-    print(title)  # noqa: T201
     marks = torch.eye(4).expand(256, 4, 4)
+
+    def attempt(model: nn.Module) -> tuple[Tensor, Tensor, Tensor]:
+        numbers = torch.randn(256, 4, 8)
+        goal = torch.cat([numbers[:, 0, :4], numbers[:, places - 1, 4:]], dim=-1)
+        q, k, v = model(torch.cat([numbers, marks], dim=-1)).chunk(3, dim=-1)
+        blend, attention = look_up(q, k, v, num_heads)
+        return F.mse_loss(blend[:, 3], goal), attention[:, :, 3], v
+
+    print(title)  # noqa: T201
     for seed in range(3):
         torch.manual_seed(seed)
         model = make_model()
         optimizer = torch.optim.Adam(model.parameters(), lr=0.02)
         for _ in range(200):
-            numbers = torch.randn(256, 4, 8)
-            goal = torch.cat([numbers[:, 0, :4], numbers[:, places - 1, 4:]], dim=-1)
-            q, k, v = model(torch.cat([numbers, marks], dim=-1)).chunk(3, dim=-1)
-            blend, attention = look_up(q, k, v, num_heads)
-            error = F.mse_loss(blend[:, 3], goal)
+            error, _, _ = attempt(model)
             optimizer.zero_grad()
             error.backward()
             optimizer.step()
-        of_cls = attention[:, :, 3].detach()  # (B, h, 4)
+        with torch.no_grad():
+            error, of_cls, v = attempt(model)  # of_cls: (B, h, 4)
         mean, spread = of_cls.mean(dim=0).numpy().round(1), of_cls.std(dim=0).max()
-        print(f"  error {error.item():.2f}, cls attends", *mean, f"± {spread:.1f}")  # noqa: T201
-    halves = v.detach()[:, :2].unflatten(-1, (2, 4)).square().mean(dim=(0, 3)).numpy().round(1)
-    print("  values, the halves of top's and of bottom's:", *halves)  # noqa: T201
+        print(f"  error {error.item():.2f}, cls attends", *mean, f"± {spread:.1f}", end="")  # noqa: T201
+        halves = v[:, :2].unflatten(-1, (2, 4)).square().mean(dim=(0, 3))
+        print(", values", *halves.numpy().round(1))  # noqa: T201
 
 
 split_heads = Exercise(

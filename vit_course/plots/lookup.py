@@ -201,7 +201,7 @@ def qkv_product(width: int, num_heads: int) -> None:
                   alpha=1 if head % 2 == 0 else 0.6)  # fmt: skip
         if row % d == 0:
             ax.text(width + 8.7, y + (d - 0.1) / 2, f"{role}, head {head}", va="center", size=9)
-    height = y + 0.92
+    height = rows + 0.9 + 0.15 * (3 * num_heads - 1)
     for row in range(width):
         rectangle(ax, width + 2.4, height / 2 - width / 2 + row, 0.92, 0.92, facecolor=PATCH,
                   edgecolor="none")  # fmt: skip
@@ -230,7 +230,7 @@ def heads_at_work(images: Tensor, weights: Tensor, asks: int | None = None) -> N
         axes[0, column].imshow(image, cmap="gray_r", vmin=-1, vmax=1)
         for head, row in enumerate(axes[1:]):
             tiles = weights[column, head].view(side, side).numpy()
-            shown = row[column].imshow(tiles, cmap=WEIGHTS, vmin=0, vmax=1, extent=extent)
+            row[column].imshow(tiles, cmap=WEIGHTS, vmin=0, vmax=1, extent=extent)
             row[column].contour(image, levels=[0.0], colors="white", linewidths=1)
         if asks is not None:
             top, left = (asks // side) * height / side - 0.5, (asks % side) * width / side - 0.5
@@ -240,5 +240,5 @@ def heads_at_work(images: Tensor, weights: Tensor, asks: int | None = None) -> N
         row[0].set_ylabel(name, rotation=0, ha="right", va="center")
         for ax in row:
             bordered(ax)
-    bar = axes[0, 0].figure.colorbar(shown, ax=axes[1:], shrink=0.7, aspect=25)
+    bar = axes[0, 0].figure.colorbar(axes[1, 0].images[0], ax=axes[1:], shrink=0.7, aspect=25)
     bar.set_label("attention weight")
