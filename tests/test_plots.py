@@ -388,12 +388,28 @@ def test_heads_are_columns_side_by_side_in_every_step():
 
 
 def test_attention_as_shapes_lights_one_row_of_scores_weights_and_result():
-    plots.attention_shapes(torch.rand(3, 2), torch.rand(3, 2), torch.rand(3, 3), "abc", "b")
+    plots.attention_shapes(torch.rand(3, 2), torch.rand(3, 2), torch.rand(3, 3), "abc", "b", "c")
     ax = plt.gca()
     lit = [p for p in ax.patches if to_hex(p.get_edgecolor()) == plots.QUERY.lower()]
     assert [(p.get_y(), p.get_height()) for p in lit] == [(1, 1)] * 4
     shapes = [text for text in texts(ax) if text in ("3×2", "2×3", "3×3")]
     assert shapes == ["3×2", "2×3", "3×3", "3×3", "3×3", "3×3"]
+
+
+def test_a_hidden_key_has_no_weight_and_the_others_share_all():
+    mask = torch.tensor([[True, True, False], [True, False, True], [True, True, True]])
+    plots.hidden_keys(torch.zeros(3, 3), mask, "abc")
+    shown = texts(plt.gca())
+    assert (shown.count("−∞"), shown.count("0%")) == (2, 2)
+    assert (shown.count("50%"), shown.count("33%")) == (4, 3)
+    assert len([p for p in plt.gca().patches if p.get_hatch()]) == 4
+
+
+def test_weights_are_bars_with_the_first_in_the_title():
+    plots.weight_bars({"a": torch.tensor([0.75, 0.25]), "b": torch.tensor([0.5, 0.5])})
+    above, below = axes()
+    assert [bar.get_height() for bar in above.patches] == [0.75, 0.25]
+    assert (above.get_title(), below.get_title()) == ("a: 75%", "b: 50%")
 
 
 def test_norms_stand_on_the_road_or_in_the_branches():

@@ -41,7 +41,15 @@ from .positions import clock_faces, likeness_by_distance, token_sum
 from .published import few_labels, name_lines, slip_costs
 from .road import STAGES, course_map
 from .roles import heads_cut, qkv_rows, same_patch
-from .scores import attention_shapes, scale_runs, stored
+from .scores import (
+    attention_layer,
+    attention_shapes,
+    hidden_keys,
+    scale_runs,
+    stored,
+    weight_bars,
+    whole_table,
+)
 from .stream import (
     bends,
     canvases,

@@ -1,23 +1,28 @@
 """Lesson 04's drawings: attention as shapes, and what its scale is worth."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import mean
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from .figures import (
+    CLS,
     FAINT,
     INK,
+    KEY,
     PATCH,
     POSITION,
     QUERY,
     VALUE,
     WEIGHTS,
+    bordered,
     curves,
     new_axes,
+    panels,
     rectangle,
 )
 
@@ -31,85 +36,114 @@ def stored(name: str, file: Path = FILE) -> dict[str, Any]:
     return json.loads(file.read_text("utf-8"))[name]
 
 
-def attention_shapes(q: Tensor, k: Tensor, v: Tensor, names: Sequence[str], lit: str) -> None:
+def attention_shapes(
+    q: Tensor, k: Tensor, v: Tensor, names: Sequence[str], lit: str, meets: str
+) -> None:
     """Draw attention of a few tokens as a chain of matrices, the way of one query lit.
 
-    Q · Kᵀ gives the scores, softmax of each row the weights, weights · V what is read. The numbers
-    are worked out from what is given, without a scale. A value is shown as the colour that it is.
+    Q · Kᵀ gives the scores, softmax of each row the weights, weights · V the blends. The numbers
+    are worked out from what is given, without a scale, and written where they are lit. A value is
+    shown as the colour that it is.
 
     Args:
         q, k: (N, d).
         v: (N, 3), colours from 0 to 1.
         names: of the N tokens.
         lit: the name of the query whose row stays bright.
+        meets: the name of a key, framed where the query meets it.
     """
     q, k, v = (t.detach().cpu().float() for t in (q, k, v))
     scores = q @ k.T
     weights = scores.softmax(dim=-1)
     count, row, left = len(q), list(names).index(lit), 0.0
     ax = new_axes(10, 3.6)
-    ax.set(ylim=(count + 3.4, -5.2), aspect="equal")
+    ax.set(ylim=(count + 3.2, -3.6), aspect="equal")
     ax.axis("off")
     for number, name in enumerate(names):
         bold = "bold" if number == row else "normal"
-        ax.text(-0.4, number + 0.5, name, ha="right", va="center", size=8, weight=bold)
+        ax.text(-0.3, number + 0.5, name, ha="right", va="center", size=9, weight=bold)
     chain = (
         ("Q", q, "PuOr", "N×d", "197×64", " · "),
         ("Kᵀ", k.T, "PuOr", "d×N", "64×197", " = "),
         ("scores", scores, "PuOr", "N×N", "197×197", "softmax\nof each row\n→"),
         ("weights", weights, WEIGHTS, "N×N", "197×197", " · "),
         ("V", v, None, "N×d", "197×64", " = "),
-        ("read", weights @ v, None, "N×d", "197×64", ""),
+        ("blends", weights @ v, None, "N×d", "197×64", ""),
     )
     for title, values, colours, shape, large, sign in chain:
         height, across = values.shape
         top = (count - height) / 2
         bright = title in ("Kᵀ", "V")
         _draw_cells(ax, values, colours, left, top, None if bright else row)
+        column = list(names).index(meets)
+        if title in ("Kᵀ", "scores"):
+            start, tall = (top, height) if title == "Kᵀ" else (top + row, 1)
+            frame = dict(fill=False, edgecolor=KEY, lw=2, zorder=3)
+            rectangle(ax, left + column, start, 1, tall, **frame)
         title_at = top - 0.4
         if across == count:  # a column for each key
-            title_at -= 3.3
+            title_at -= 2.0
             for number, name in enumerate(names):
                 x = left + number + 0.5
-                ax.text(x, top - 0.3, name, ha="center", va="bottom", rotation=90, size=7)
-        ax.text(left + across / 2, title_at, title, ha="center", va="bottom", weight="bold")
+                ax.text(x, top - 0.2, name, ha="center", va="bottom", rotation=90, size=8)
+        look = dict(ha="center", va="bottom", weight="bold", size=10)
+        ax.text(left + across / 2, title_at, title, **look)
         for line, text in enumerate((shape, f"{height}×{across}", large)):
             ink = INK if line < 2 else "#777777"
-            x, y = left + across / 2, count + 0.4 + line
+            x, y = left + across / 2, count + 0.3 + 0.75 * line
             ax.text(x, y, text, ha="center", va="top", size=8, color=ink)
-        gap = 5.6 if "softmax" in sign else 1.7
+        gap = 3.6 if "softmax" in sign else 1.3
         ax.text(left + across + gap / 2, count / 2, sign, ha="center", va="center", size=11)
         left += across + gap
     for line, text in enumerate(("", "here", "in ViT-B/16, a head")):
-        ax.text(-0.4, count + 0.4 + line, text, ha="right", va="top", size=8, color="#777777")
-    ax.set_xlim(-6.4, left - 1.4)
+        y = count + 0.3 + 0.75 * line
+        ax.text(-0.3, y, text, ha="right", va="top", size=8, color="#777777")
+    ax.set_xlim(-3.6, left - 1.0)
 
 
 def _draw_cells(
-    ax: Any, values: Tensor, colours: str | None, left: float, top: float, lit: int | None
+    ax: Any,
+    values: Tensor,
+    colours: str | None,
+    left: float,
+    top: float,
+    lit: int | None,
+    largest: float | None = None,
 ) -> None:
     """Draw a matrix as squares of side 1, on axes that it shares; all rows but `lit` are pale.
 
     Args:
         colours: a map's name; a signed one has its middle at zero. None: each row is a colour
             itself, red, green and blue from 0 to 1.
+        largest: the number at the map's end; None: the largest of what is lit.
     """
     from matplotlib import colormaps
 
+    def luminance(face: Any) -> float:
+        return 0.3 * face[0] + 0.59 * face[1] + 0.11 * face[2]
+
     height, width = values.shape
     bright = values if lit is None else values[lit]  # a pale one may be lighter than it should
-    largest = bright.abs().max().item() or 1.0
+    largest = largest or bright.abs().max().item() or 1.0
     for i in range(height):
-        alpha = 1 if lit in (None, i) else 0.25
+        alpha = 1 if lit in (None, i) else 0.5
         for j in range(width):
-            part = max(-1.0, min(1.0, values[i, j].item() / largest))
+            part = max(-1.0, min(1.0, values[i, j].nan_to_num().item() / largest))
             face: Any = values[i].clamp(0, 1).tolist()
             if colours is not None:
                 face = colormaps[colours](part if colours == WEIGHTS else (part + 1) / 2)
             rectangle(ax, left + j, top + i, 1, 1, fc=face, ec="white", lw=0.5, alpha=alpha)
+            if not values[i, j].isfinite():
+                continue
+            number = values[i, j].item()
+            text = f"{number:.0%}" if colours == WEIGHTS else f"{round(number, 1) + 0.0:.1f}"
+            dark = alpha == 1 and luminance(face) < 0.5
+            ink = "white" if dark else INK if alpha == 1 else "#666666"
+            look = dict(ha="center", va="center", size=6.5, color=ink)
+            ax.text(left + j + 0.5, top + i + 0.5, text.replace("-", "−"), **look)
     ink = INK if lit is None else FAINT
     rectangle(ax, left, top, width, height, fill=False, ec=ink, lw=0.8)
-    if lit is not None:
+    if lit is not None and height > 1:
         rectangle(ax, left, top + lit, width, 1, fill=False, ec=QUERY, lw=2)
 
 
@@ -134,3 +168,123 @@ def scale_runs(*forms: str) -> None:
         for rate, shares in runs[form].items():
             look = dict(color=colour, markersize=3.5, alpha=0.5)
             ax.plot([rate * aside] * len(shares), shares, "o", **look)
+
+
+def hidden_keys(scores: Tensor, mask: Tensor, names: Sequence[str]) -> None:
+    """Draw scores as a table with cells hidden by a mask, and the attention weights beside it.
+
+    Args:
+        scores: (N, N), a row for each query.
+        mask: (N, N), True where a query may look; a True in each row.
+        names: of the N tokens.
+    """
+    count = len(names)
+    ax = new_axes(8.4, 3.5)
+    ax.set(xlim=(-2.4, 2 * count + 5.2), ylim=(count + 0.4, -2.2), aspect="equal")
+    ax.axis("off")
+    weights = scores.masked_fill(~mask, float("-inf")).softmax(dim=-1)
+    tables = {"scores": (0.0, scores, "PuOr"), "attention weights": (count + 3.4, weights, WEIGHTS)}
+    for title, (left, values, colours) in tables.items():
+        ax.text(left + count / 2, -1.75, title, ha="center", weight="bold", size=10)
+        for number, name in enumerate(names):
+            ax.text(left + number + 0.5, -0.15, name, ha="center", va="bottom", rotation=90, size=8)
+        for row, name in enumerate(names):
+            if not left:
+                ax.text(-0.3, row + 0.5, name, ha="right", va="center", size=9)
+            shown = values.masked_fill(~mask, torch.nan)
+            largest = 1.0 if left else values.abs().max().item()
+            _draw_cells(ax, shown[row, None], colours, left, row, 0, largest)
+        for row, column in (~mask).nonzero().tolist():
+            look = dict(facecolor="white", edgecolor=FAINT, hatch="////", lw=0.5)
+            rectangle(ax, left + column, row, 1, 1, **look)
+            look = dict(ha="center", va="center", size=7)
+            look["bbox"] = dict(facecolor="white", edgecolor="none", pad=0.6)
+            ax.text(left + column + 0.5, row + 0.5, "0%" if left else "−∞", **look)
+    ax.text(count + 1.7, count / 2, "softmax\nof each row\n→", ha="center", va="center", size=11)
+
+
+def weight_bars(bars: Mapping[str, Tensor]) -> None:
+    """Draw attention weights as bars: in the first row what is undivided, in the second the rest.
+
+    Args:
+        bars: by its title, alternately undivided and divided, the weights (n,), largest first.
+    """
+    axes = panels(2, len(bars) // 2, 8.4, 3.8, sharex=True, sharey=True)
+    for number, (title, weights) in enumerate(bars.items()):
+        ax = axes[number % 2, number // 2]
+        ax.bar(range(1, len(weights) + 1), weights.tolist(), color=KEY)
+        ax.axhline(1 / len(weights), color="grey", linewidth=0.8, linestyle=":")
+        ax.set_title(f"{title}: {weights[0]:.0%}", size=9)
+        ax.set_xticks(range(1, len(weights) + 1))
+        ax.spines[["top", "right"]].set_visible(False)
+    axes[0, 0].figure.supylabel("attention weight", size=9)
+    axes[0, 0].figure.supxlabel("the keys, highest score first (dotted: equal weights)", size=9)
+
+
+def whole_table(image: Tensor, table: Tensor, lifted: Mapping[str, int]) -> None:
+    """Draw a head's table, and some of its rows folded back into maps of the picture's patches.
+
+    Args:
+        image: (1, H, W), from 0, paper, to 1, ink.
+        table: (N, N), attention weights, cls first.
+        lifted: the numbers of the tokens whose rows are framed and folded, by their names.
+    """
+    import matplotlib.pyplot as plt
+
+    side = round((len(table) - 1) ** 0.5)
+    figure = plt.figure(figsize=(9.2, 3.6), layout="constrained")
+    grid = figure.add_gridspec(len(lifted), 3, width_ratios=(1, 1.9, 1))
+    picture, whole = figure.add_subplot(grid[:, 0]), figure.add_subplot(grid[:, 1])
+    height, width = image.shape[1:]
+    picture.imshow(image[0].numpy(), cmap="gray_r", vmin=0, vmax=1)
+    picture.set_title("picture", size=10)
+    shown = whole.imshow(table.numpy(), cmap=WEIGHTS, vmin=0, vmax=1)
+    whole.set_title("who asks (rows), who is asked (columns)", size=10)
+    whole.set_yticks([*lifted.values()], [*lifted])
+    whole.set_xticks([])
+    for number, (name, token) in enumerate(lifted.items()):
+        colour = (CLS, QUERY)[number % 2]
+        rectangle(whole, -0.5, token - 0.5, len(table), 1, fill=False, edgecolor=colour, lw=2)
+        folded = figure.add_subplot(grid[number, 2])
+        folded.imshow(table[token, 1:].view(side, side).numpy(), cmap=WEIGHTS, vmin=0, vmax=1)
+        folded.set_title(f"row of {name}, folded", size=9)
+        bordered(folded, colour, 2)
+        if token:
+            top, left = divmod(token - 1, side)
+            at = left * width / side - 0.5, top * height / side - 0.5
+            frame = dict(fill=False, edgecolor=colour, lw=2)
+            rectangle(picture, *at, width / side, height / side, **frame)
+    bordered(picture)
+    figure.colorbar(shown, ax=whole, shrink=0.8, label="attention weight")
+
+
+def attention_layer() -> None:
+    """Draw the layer: tokens, qkv, heads with a table each, merged, proj."""
+    ax = new_axes(9.4, 2.9)
+    ax.set(xlim=(-0.2, 13.4), ylim=(-1.3, 2.9), aspect="equal")
+    ax.axis("off")
+    arrow = dict(arrowstyle="-|>", color=INK, lw=1)
+    stages = (  # where its middle lies, how wide it is, its colour and name, and what leaves it
+        (0.6, 1.0, PATCH, "tokens", "B, N, D"),
+        (2.8, 1.0, INK, "qkv", "B, N, 3·D"),
+        (5.3, 1.8, QUERY, "split_qkv", "3 × B, h, N, d"),
+        (8.1, 1.8, KEY, "equation", "B, h, N, d"),
+        (10.4, 1.0, VALUE, "merge", "B, N, D"),
+        (12.4, 1.0, INK, "proj", "B, N, D"),
+    )
+    for number, (middle, width, colour, name, shape) in enumerate(stages):
+        sheets = 3 if width > 1 else 1  # one a head
+        for sheet in reversed(range(sheets)):
+            x, y = middle - width / 2 + 0.16 * sheet, 0.2 + 0.16 * sheet
+            look = dict(facecolor="white", edgecolor=colour, lw=1.6)
+            rectangle(ax, x, y, width, 1.3, **look)
+        ax.text(middle, 0.85, name, ha="center", va="center", size=10)
+        ax.text(middle, -0.15, f"({shape})", ha="center", va="top", size=8, color="#666666")
+        if number:
+            before, its_width, *_ = stages[number - 1]
+            start = before + its_width / 2 + (0.34 if its_width > 1 else 0.04)
+            ax.annotate("", (middle - width / 2 - 0.04, 0.85), (start, 0.85), arrowprops=arrow)
+    ax.text(6.7, 2.35, "in each head apart", ha="center", size=9, color="#666666")
+    ax.text(2.8, -0.75, "a Linear", ha="center", va="top", size=8, color="#666666")
+    ax.text(12.4, -0.75, "a Linear", ha="center", va="top", size=8, color="#666666")
+    ax.text(8.1, -0.75, "softmax(QKᵀ/√d) V", ha="center", va="top", size=8, color="#666666")
