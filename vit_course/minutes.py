@@ -14,7 +14,7 @@ STATED = re.compile(r"\((\d+) minutes?\)")
 AFTER = "<details><summary>After you ran it</summary>"  # a fold that is read; the others are not
 TITLE = re.compile(
     r"(?m)^(\d+) minutes to read and run, (\d+) to build; "
-    r"exercises \((\d+)\) and Further \((\d+)\) are extra\."
+    r"exercises \((\d+)\) and Going deeper \((\d+)\) are extra\."
 )
 CORE = 8  # lessons, 00 to 07
 
@@ -31,7 +31,7 @@ class Minutes:
     def __str__(self) -> str:
         return (
             f"{self.read} minutes to read and run, {self.build} to build; "
-            f"exercises ({self.exercises}) and Further ({self.further}) are extra."
+            f"exercises ({self.exercises}) and Going deeper ({self.further}) are extra."
         )
 
 
@@ -47,7 +47,7 @@ def count(book: Any) -> Minutes:
     Build cells, exercises and the quiz state their own minutes. The title, the setup and the
     learner's own cells are not counted.
     """
-    reading = {"": 0.0, "Exercises": 0.0, "Further": 0.0}  # minutes by section; "": all others
+    reading = {"": 0.0, "Exercises": 0.0, "Going deeper": 0.0}  # minutes by section; "": all others
     working = dict.fromkeys(reading, 0)
     section = ""
     for number, cell in enumerate(book["cells"]):
@@ -61,7 +61,7 @@ def count(book: Any) -> Minutes:
         elif cell["cell_type"] == "code" and not is_given(cell):
             lines = [line for line in cell["source"].splitlines() if line.strip()]
             reading[section] += len(lines) / 7
-    further = round(reading["Further"]) + working["Further"]
+    further = round(reading["Going deeper"]) + working["Going deeper"]
     return Minutes(round(reading[""]), working[""], working["Exercises"], further)
 
 
