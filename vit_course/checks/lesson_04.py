@@ -218,7 +218,9 @@ class MultiHeadAttention(nn.Module):
     self.proj = nn.Linear(embed_dim => self.proj = nn.Linear(3 * embed_dim
 `qkv` has no bias; leave nn.Linear its own
     3 * embed_dim) => 3 * embed_dim, bias=False)
-`proj` is made and never used: what the heads have read, merged, goes through it last
+`qkv` is made and never used: x goes through `self.qkv` first, and what it gives is split
+    split_qkv(self.qkv(x) => split_qkv(x
+`proj` is made and never used: apply it to the merged heads, last
     self.proj( => (
 the heads are merged by reshape or view, which mixes up the tokens; use merge_heads
     merge_heads(mixed) => mixed.reshape(x.shape)

@@ -267,7 +267,7 @@ def attention_layer() -> None:
     stages = (  # where its middle lies, how wide it is, its colour and name, and what leaves it
         (0.6, 1.0, PATCH, "tokens", "B, N, D"),
         (2.8, 1.0, INK, "qkv", "B, N, 3·D"),
-        (5.3, 1.8, QUERY, "split_qkv", "3 × B, h, N, d"),
+        (5.3, 1.8, QUERY, "split_qkv", "3 × (B, h, N, d)"),
         (8.1, 1.8, KEY, "equation", "B, h, N, d"),
         (10.4, 1.0, VALUE, "merge", "B, N, D"),
         (12.4, 1.0, INK, "proj", "B, N, D"),
@@ -279,12 +279,20 @@ def attention_layer() -> None:
             look = dict(facecolor="white", edgecolor=colour, lw=1.6)
             rectangle(ax, x, y, width, 1.3, **look)
         ax.text(middle, 0.85, name, ha="center", va="center", size=10)
-        ax.text(middle, -0.15, f"({shape})", ha="center", va="top", size=8, color="#666666")
+        ax.text(
+            middle,
+            -0.15,
+            shape if "×" in shape else f"({shape})",
+            ha="center",
+            va="top",
+            size=8,
+            color="#666666",
+        )
         if number:
             before, its_width, *_ = stages[number - 1]
             start = before + its_width / 2 + (0.34 if its_width > 1 else 0.04)
             ax.annotate("", (middle - width / 2 - 0.04, 0.85), (start, 0.85), arrowprops=arrow)
-    ax.text(6.7, 2.35, "in each head apart", ha="center", size=9, color="#666666")
+    ax.text(6.7, 2.35, "separately in each head", ha="center", size=9, color="#666666")
     ax.text(2.8, -0.75, "a Linear", ha="center", va="top", size=8, color="#666666")
     ax.text(12.4, -0.75, "a Linear", ha="center", va="top", size=8, color="#666666")
     ax.text(8.1, -0.75, "softmax(QKᵀ/√d) V", ha="center", va="top", size=8, color="#666666")
