@@ -1,6 +1,7 @@
 """A verdict's card says what the text says, in whole words, and the map counts the pieces."""
 
 import re
+from html import unescape
 
 from vit_course.checks import EXERCISES, face
 from vit_course.checks.keeping import PIECES
@@ -8,7 +9,7 @@ from vit_course.checks.keeping import PIECES
 
 def plain(html):
     """The text of a card, without its tags."""
-    return " ".join(re.sub("<[^>]*>", " ", html).replace("\u00a0", " ").split())
+    return " ".join(unescape(re.sub("<[^>]*>", " ", html)).split())
 
 
 def test_a_right_piece_says_what_it_does_and_fills_the_map():
