@@ -117,8 +117,8 @@ the mask comes after the softmax, so the rest of a row no longer sums to 1; fill
 float('-inf') before it
     scores = scores.masked_fill => scores.masked_fill ;;
         mixed = => weights = weights if mask is None else weights * mask ⏎ mixed =
-the mask has no effect; masked_fill without `_` gives a new tensor, so its result must be kept:
-scores = scores.masked_fill(…)
+the mask has no effect: it is never used, or the result of masked_fill is not kept; without `_` it
+gives a new tensor, so write scores = scores.masked_fill(…)
     scores = scores.masked_fill => scores.masked_fill
 the mask is turned: its rows are queries and its columns keys, as in the scores
     ~mask => ~mask.mT
@@ -130,7 +130,8 @@ it uses the mask where there is none; first ask `if mask is not None`
     if mask is not None: => if mask:
 there is no `mask_fill`; it is called `masked_fill`
     scores.masked_fill => scores.mask_fill
-indexing does not broadcast a mask as + does; `masked_fill` does
+indexing, `scores[~mask]`, needs a mask of the whole shape (B, h, N, N); `masked_fill` broadcasts
+one of (N, N)
     scores = scores… => scores[~mask] = float("-inf") ‖ scores[:, :, ~mask] = float("-inf")
 the mask is the wrong way round: True means that a query may look, so fill the scores where it is
 False, ~mask

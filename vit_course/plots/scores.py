@@ -136,10 +136,12 @@ def _draw_cells(
             if not values[i, j].isfinite():
                 continue
             number = values[i, j].item()
-            text = f"{number:.0%}" if colours == WEIGHTS else f"{round(number, 1) + 0.0:.1f}"
+            digits = 2 if colours == "PuOr" and alpha == 1 else 1  # as many as the texts quote
+            text = f"{round(number, digits) + 0.0:.{digits}f}"
+            text = f"{number:.0%}" if colours == WEIGHTS else text
             dark = alpha == 1 and luminance(face) < 0.5
             ink = "white" if dark else INK if alpha == 1 else "#666666"
-            look = dict(ha="center", va="center", size=6.5, color=ink)
+            look = dict(ha="center", va="center", size=7 - digits / 2, color=ink)
             ax.text(left + j + 0.5, top + i + 0.5, text.replace("-", "−"), **look)
     ink = INK if lit is None else FAINT
     rectangle(ax, left, top, width, height, fill=False, ec=ink, lw=0.8)
@@ -192,7 +194,7 @@ def hidden_keys(scores: Tensor, mask: Tensor, names: Sequence[str]) -> None:
             if not left:
                 ax.text(-0.3, row + 0.5, name, ha="right", va="center", size=9)
             shown = values.masked_fill(~mask, torch.nan)
-            largest = 1.0 if left else values.abs().max().item()
+            largest = 1.0 if left else values.abs().max().item() or 1.0
             _draw_cells(ax, shown[row, None], colours, left, row, 0, largest)
         for row, column in (~mask).nonzero().tolist():
             look = dict(facecolor="white", edgecolor=FAINT, hatch="////", lw=0.5)
