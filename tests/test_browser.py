@@ -126,7 +126,7 @@ def test_a_lesson_is_run_a_piece_written_wrong_then_right_and_a_question_answere
     quiz = lab.find("checks.quiz(1)")
     question = lab.output(quiz).splitlines()[0]
     verdicts = [lab.choose(quiz, option).partition(".")[0] for option in range(3)]
-    assert sorted(verdicts) == ["No", "No", "Right"]
+    assert sorted(verdicts) == ["✓ Right", "✗ No", "✗ No"]
     assert lab.output(quiz).splitlines()[0] == question  # still there
     lab.picture("quiz")
     assert lab.problems() == []

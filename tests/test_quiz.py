@@ -146,8 +146,9 @@ def test_every_reason_stands_behind_its_button_with_a_verdict():
     options = dict(a="`a < b` and *c*", b="two", c="three")
     html = Question(1, "Which?", "b", options, {x: f"Reason {x}." for x in "abc"}).html()
     assert ">a &ensp;<code>a &lt; b</code> and <em>c</em></summary>" in html
-    for letter, verdict in dict(a="No", b="Right", c="No").items():
-        assert f"</summary><p><b>{verdict}.</b> Reason {letter}.</p></details>" in html
+    no, yes = '<p class="wrong"><b>✗ No.</b>', '<p class="right"><b>✓ Right.</b>'
+    for letter, verdict in dict(a=no, b=yes, c=no).items():
+        assert f"</summary>{verdict} Reason {letter}.</p></details>" in html
 
 
 @pytest.mark.parametrize("letter", ["a", "b", "c"])

@@ -33,7 +33,9 @@ STYLE = """<style>
 .vit-quiz summary::-webkit-details-marker {display: none}
 .vit-quiz summary:hover {background: #80808033}
 .vit-quiz summary:focus-visible {outline: 3px solid currentColor; outline-offset: 1px}
-.vit-quiz p {margin: .2em .9em .6em}
+.vit-quiz p {margin: .2em .9em .6em; padding: .25em .8em}
+.vit-quiz .right {border-left: 4px solid #009e73; background: rgba(0, 158, 115, .09)}
+.vit-quiz .wrong {border-left: 4px solid #d55e00; background: rgba(213, 94, 0, .09)}
 </style>"""
 # In a focused button a key is not JupyterLab's shortcut: "b" would insert a cell.
 KEYS = 'data-lm-suppress-shortcuts="true"'
@@ -60,8 +62,7 @@ class Question:
         """Write the question with a button for each option, which opens to a verdict."""
         options = (
             f"<details><summary {KEYS}>{letter} &ensp;{marked(option)}</summary>"
-            f"<p><b>{'Right' if letter == self.right else 'No'}.</b> "
-            f"{marked(self.reasons[letter])}</p></details>"
+            f"{told(letter == self.right, self.reasons[letter])}</details>"
             for letter, option in self.options.items()
         )
         legend = f"<legend>{self.number}. {marked(self.text)}</legend>"
@@ -90,6 +91,12 @@ class Shown:
     def _repr_html_(self) -> str:
         questions = (question.html() for question in self.questions)
         return "\n".join([STYLE, '<div class="vit-quiz">', *questions, "</div>"])
+
+
+def told(right: bool, reason: str) -> str:
+    """Write a verdict and its reason, told apart by word, sign and colour."""
+    look, words = ("right", "✓ Right.") if right else ("wrong", "✗ No.")
+    return f'<p class="{look}"><b>{words}</b> {marked(reason)}</p>'
 
 
 def marked(text: str) -> str:

@@ -38,7 +38,7 @@ from vit_steps import inputs
 from vit_steps.encoder import Encoder, EncoderBlock
 from vit_steps.vit import ViT, ViTConfig
 
-from .choosing import KEYS, STYLE, WIDTH, marked
+from .choosing import KEYS, STYLE, WIDTH, marked, told
 
 FILE = Path(__file__).with_name("museum.txt")
 # The sizes of the trained reader of scattered digits, so that its weights fit.
@@ -125,7 +125,7 @@ class Exhibit:
     def button(self, choice: int | str, label: str) -> str:
         """Write the button of a choice, which opens to its verdict."""
         right, reason, mended = self.verdict(choice)
-        verdict = f"<p><b>{'Right' if right else 'No'}.</b> {marked(reason)}</p>"
+        verdict = told(right, reason)
         verdict += f"<p>Mended:</p><pre>{escape(mended)}</pre>" if mended else ""
         return f"<details><summary {KEYS}>{label}</summary>{verdict}</details>"
 
