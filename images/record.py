@@ -1,7 +1,8 @@
-"""Record the README's moving picture of the live page: `python images/record.py`.
+"""Record the README's moving picture of the live page, and its checks: `python images/record.py`.
 
 Needs `pip install -e ".[browser]"` and Chromium. It writes the page, uses it as a person would
-(covers a patch, draws a digit, points at a class), and keeps what is seen as explorer.gif.
+(covers a patch, draws a digit, points at a class), and keeps what is seen as explorer.gif; and the
+cards of a wrong and a right answer as checks.png.
 """
 
 import sys
@@ -11,12 +12,15 @@ from pathlib import Path
 
 from PIL import Image
 from playwright.sync_api import Page
+from torch import Tensor
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent / "tests"))
 
 import browser  # noqa: E402
 
+from vit_course import checks  # noqa: E402
+from vit_course.checks import face  # noqa: E402
 from vit_course.explorer import __main__ as command  # noqa: E402
 
 SIZE, WIDE, COLOURS = {"width": 1160, "height": 780}, 780, 160
@@ -59,9 +63,31 @@ def frames(page: Page) -> list[tuple[Image.Image, int]]:
     return pictures
 
 
+def unscaled(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    """Attend without a scale, by a mask that is the wrong way round: what the README shows."""
+    scores = q @ k.mT
+    if mask is not None:
+        scores = scores.masked_fill(mask, float("-inf"))
+    weights = scores.softmax(dim=-1)
+    return weights @ v, weights
+
+
+def cards() -> str:
+    """Write the page with the cards of a wrong and a right answer to one build cell."""
+    name = "scaled_dot_product_attention"
+    check = checks.EXERCISES[name]
+    mine = face.MODEL[: face.MODEL.index(name) + 1]
+    shown = face.wrong(name, check.judge(unscaled)) + "<p></p>"
+    shown += face.right(name, check.does, f"`{name}` is kept in my_vit.py", mine)
+    return f"<body style='margin:12px;font:16px/1.5 system-ui,sans-serif;color:#222'>{shown}"
+
+
 def main() -> None:
-    """Write explorer.gif beside this file."""
+    """Write explorer.gif and checks.png beside this file."""
     with tempfile.TemporaryDirectory() as folder, browser.launched() as chrome:
+        page = chrome.new_page(viewport={"width": 800, "height": 390}, device_scale_factor=2)
+        page.set_content(cards())
+        page.screenshot(path=HERE / "checks.png")
         path = Path(folder, "explorer.html")
         command.main(["--out", str(path), "--no-browser"])
         page = chrome.new_page(viewport=SIZE)
