@@ -199,9 +199,9 @@ def hidden_keys(scores: Tensor, mask: Tensor, names: Sequence[str]) -> None:
         for row, column in (~mask).nonzero().tolist():
             look = dict(facecolor="white", edgecolor=FAINT, hatch="////", lw=0.5)
             rectangle(ax, left + column, row, 1, 1, **look)
-            look = dict(ha="center", va="center", size=7)
-            look["bbox"] = dict(facecolor="white", edgecolor="none", pad=0.6)
-            ax.text(left + column + 0.5, row + 0.5, "0%" if left else "−∞", **look)
+            box = dict(facecolor="white", edgecolor="none", pad=0.6)
+            x, y, text = left + column + 0.5, row + 0.5, "0%" if left else "−∞"
+            ax.text(x, y, text, ha="center", va="center", size=7, bbox=box)
     ax.text(count + 1.7, count / 2, "softmax\nof each row\n→", ha="center", va="center", size=11)
 
 
