@@ -20,8 +20,7 @@ from .figures import (
     panels,
     rectangle,
 )
-
-ROLES = {"q": QUERY, "k": KEY, "v": VALUE}
+from .roles import ROLES
 
 
 def turning_query(query: Tensor, keys: Mapping[str, Sequence[float]], values: Tensor) -> None:

@@ -1,4 +1,4 @@
-"""Lesson 03's drawings: a patch alone, a soft lookup, three roles, the width cut into heads."""
+"""Lesson 03's drawings: a patch alone, the width cut into heads, the order of fused rows."""
 
 from typing import Any
 
