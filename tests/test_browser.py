@@ -13,6 +13,7 @@ import hygiene
 import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_notebook
+from test_explorer_drawn import HANDS, drawings
 
 from vit_course import lab as course_lab
 from vit_course.lessons import LESSONS
@@ -35,6 +36,11 @@ from vit_course.canvases import scattered
 from vit_steps.weights import load
 
 explorer.show(load("scattered"), scattered(24, seed=1, held_out=True))"""
+
+CANVAS = """from vit_course import explorer
+from vit_steps.weights import load
+
+explorer.canvas(load("scattered"), keep="my_drawing.png")"""
 
 
 @pytest.fixture(scope="module")
@@ -195,3 +201,37 @@ def test_a_live_page_runs_below_its_cell(opened):
     before.wait_for()
     lab.picture("live_page")
     assert lab.problems() == []
+
+
+def test_nine_in_ten_drawings_on_the_canvas_are_recognised_by_the_class_in_python(opened, home):
+    """Each third of the 360 that `images/hands` holds, drawn with the mouse."""
+    lab = opened("canvas.ipynb", CANVAS)
+    assert lab.run_all()
+    page, paper = lab.page, lab.page.locator(".vit-paper")
+    paper.scroll_into_view_if_needed()
+    box = paper.bounding_box()
+
+    def at(point):
+        row, column = point
+        return box["x"] + column * box["width"] / 16, box["y"] + row * box["height"] / 16
+
+    right = total = 0
+    for hand in HANDS:
+        for digit, strokes in list(zip(*drawings(hand), strict=True))[::3]:
+            page.get_by_role("button", name="Clear").click()
+            for first, *points in strokes:
+                page.mouse.move(*at(first))
+                page.mouse.down()
+                for point in points:
+                    page.mouse.move(*at(point))
+                page.mouse.up()
+            page.locator(".vit-canvas[aria-busy=false]").wait_for()
+            right += page.locator(".vit-answer").inner_text().startswith(f"{digit},")
+            total += 1
+    assert total == 120
+    assert right >= 0.9 * total
+    lab.picture("canvas")
+    assert lab.problems() == []
+    assert (home / "my_course" / "my_drawing.png").exists()
+    (cell,) = nbformat.read(home / "my_course" / "canvas.ipynb", as_version=4).cells
+    assert [set(output.data) for output in cell.outputs] in ([], [{"image/png", "text/plain"}])

@@ -22,6 +22,7 @@ import vit_steps
 from vit_course import checks, explorer, lessons
 from vit_course.checks import keeping
 from vit_course.checks.keeping import HEADER, PIECES
+from vit_course.explorer import packing
 from vit_steps import ViT, ViTConfig
 
 MODEL = list(PIECES)[: list(PIECES).index("ViT") + 1]
@@ -255,7 +256,8 @@ def test_its_own_configuration_will_do_as_well(mine):
         assert getattr(mine.ViTConfig(), field) == getattr(ViTConfig(), field)  # the same defaults
     model, same = mine.ViT(mine.ViTConfig(**{f: getattr(CONFIG, f) for f in fields})), ViT(CONFIG)
     same.load_state_dict(model.state_dict())
-    assert explorer.page(model) == explorer.page(same)
+    assert packing.pack(model) == packing.pack(same)
+    assert '"title":"Your ViT"' in explorer.page(model)
 
 
 def test_the_course_takes_it_up_again(session, capsys, monkeypatch):

@@ -6,6 +6,7 @@
   const place = (id) => document.getElementById(id);
   const count = Object.values(weights).reduce((sum, { data }) => sum + data.length, 0);
   const { depth, num_heads, embed_dim, patch_size: P } = config;
+  place("title").textContent = given.title;
   place("sizes").textContent =
     `${depth} blocks · ${num_heads} heads · D = ${embed_dim} · ${patches} patches of ${P}×${P} · ` +
     `${count.toLocaleString("en")} weights`;

@@ -15,7 +15,7 @@ from vit_steps.training import Weights
 from vit_steps.training.dataset import ImageDataset
 from vit_steps.training.loop import evaluating
 
-from .packing import MOST, as_json, config_of, pack, policy, quoted, text
+from .packing import MOST, as_json, config_of, pack, policy, quoted, text, whose
 
 # In the order in which they need each other. The first two also run in the page's Worker.
 SCRIPTS = [
@@ -35,7 +35,8 @@ def page(
 ) -> str:
     """Make the page as HTML: a hundred kilobytes, the weights, and pictures.
 
-    Its own policy lets it run these scripts and nothing else, and fetch nothing.
+    Its own policy lets it run these scripts and nothing else, and fetch nothing. With classes in it
+    that are the learner's own it is headed "Your ViT", and says which.
 
     Args:
         model: a ViT of this package, or the learner's own with `self.config = config`; or what
@@ -76,7 +77,9 @@ def page(
         raise ValueError(f"the model wants {preprocess}; the page shows models that want -1 to 1")
     data = pack(network, images, labels, classes or None)
     data |= _claims(measured) | _inputs(preprocess, data["config"])
-    data |= {"about": about, "unseen": unseen and pictures is not None}
+    yours = whose(network)
+    data |= {"title": "Your ViT" if yours else "A ViT, live"}
+    data |= {"about": f"{about} {yours}".strip(), "unseen": unseen and pictures is not None}
     if images is not None and labels is not None:
         order = striking_first(network, images, labels, -1.0 if data["ink"] else None)
         for key in ("images", "labels"):
