@@ -136,11 +136,20 @@ def test_parameter_bars_write_counts_and_shares():
 
 
 def test_a_drawing_its_map_and_its_answer():
-    plots.drawing_read(torch.zeros(1, 4, 4), torch.tensor([0.1, 0, 0.2, 0.6]), torch.eye(3)[1])
-    assert written() == [[], ["10%", "0%", "20%", "60%"], ["100%"]]
-    left, _, right = axes()
-    assert len(left.lines) == 2
-    assert len({bar.get_facecolor() for bar in right.patches}) == 2
+    attends = torch.tensor([0.1, 0, 0.2, 0.6])
+    figure = plots.drawing_and_answer(torch.zeros(1, 4, 4), torch.eye(3)[1], attends)
+    left, bars, right = figure.axes
+    assert (bars.get_title("left"), texts(bars)) == ("1, with 100%", ["", "100%", ""])
+    assert len({bar.get_facecolor() for bar in bars.patches}) == 2
+    assert len(left.lines) == 2  # the borders of 2×2 patches
+    assert np.allclose(right.images[0].get_array(), [[0.1, 0], [0.2, 0.6]])
+
+
+def test_what_becomes_of_an_image_ends_in_its_answer():
+    tokens = torch.rand(5, 8)
+    plots.opened(torch.zeros(1, 4, 4), tokens, [2 * tokens], torch.eye(3)[2], patch_size=2)
+    assert titles()[:4] == ["the drawing", "4 patches", "17 tokens", "after block 0"]
+    assert axes()[-1].get_title("left") == "2: 100%"
 
 
 def test_a_reading_writes_every_belief():
@@ -156,10 +165,39 @@ def test_pictures_stand_below_their_names_and_a_grey_one_keeps_its_brightness():
     assert (axes()[1].images[0].get_cmap().name, scales()[1]) == ("gray", (0, 1))
 
 
-def test_channels_are_written_as_their_numbers():
-    plots.colour_channels(torch.tensor([0.1, 0.5, 0.9]).reshape(3, 1, 1).expand(3, 1, 2))
-    assert titles()[1:] == ["red", "green", "blue"]
-    assert written()[1:] == [["0.1"] * 2, ["0.5"] * 2, ["0.9"] * 2]
+def test_bytes_go_where_permute_and_reshape_put_them():
+    pixels = torch.arange(12, dtype=torch.uint8).view(2, 2, 3)
+    plots.bytes_in_order(pixels)
+    numbers = [text for text in texts(plt.gca()) if text.isdigit()]
+    permuted, reshaped = pixels.permute(2, 0, 1), pixels.reshape(3, 2, 2)
+    ways = [*permuted.flatten().tolist(), *reshaped.flatten().tolist()]
+    assert numbers == [str(number) for number in [*range(12), *ways]]
+    starts = [line.get_xdata()[0] - 0.5 for line in plt.gca().lines]
+    assert starts == [0, 3, 0, 1]  # the top row's reds; what comes first
+
+
+def test_slopes_go_backward_as_torch_says():
+    plots.backward_pass(x=1.0, a=2.0, b=0.5, goal=3.0)
+    a, b = torch.tensor([2.0, 0.5], requires_grad=True)
+    a.retain_grad(), b.retain_grad()
+    ((b * a - 3) ** 2).backward()
+    said = [text.replace("−", "-") for text in texts(plt.gca())]
+    assert {f"gradient of a: {a.grad:g}", f"gradient of b: {b.grad:g}"} <= set(said)
+
+
+def test_in_a_valley_along_an_axis_adamw_comes_further_than_sgd_and_not_in_a_turned_one():
+    plots.valley()
+    ends = [torch.tensor(ax.lines[0].get_xydata()[-1]).norm().item() for ax in axes()]
+    sgd, momentum, adamw, turned = ends
+    assert max(momentum, adamw) < 0.2 < 0.9 < sgd < turned
+
+
+def test_forward_is_drawn_with_as_many_tokens_as_there_are():
+    plots.forward_path(patches=4, embed_dim=8, classes=3)
+    said = texts(plt.gca())
+    assert [text for text in said if text.startswith("(B")] == [
+        "(B, 1, 16, 16)", "(B, 4, 8)", *["(B, 5, 8)"] * 2, *["(B, 8)"] * 2, "(B, 3)"
+    ]  # fmt: skip
 
 
 def test_curves_are_told_apart_without_colour_and_named_at_their_ends():
@@ -191,15 +229,21 @@ def test_what_could_be_luck_is_a_ring_and_the_share_stands_behind_it():
     assert len({line.get_color() for line in dots}) == 3  # the first, what is below, what is above
 
 
-def test_a_live_curve_is_drawn_anew_with_all_that_came():
-    draw = plots.live_curve(epochs=2)
-    draw([2.0] * 20, 0.25)
-    left, right = draw([2.0] * 20 + [1.0] * 20, 0.5).axes
-    (curve,), (points,) = left.lines, right.lines
+def test_a_training_is_drawn_anew_with_all_that_came(tmp_path):
+    drawing, shares = torch.zeros(1, 4, 4), torch.eye(3)
+    draw = plots.live_training(drawing, epochs=2)
+    draw([], 2.3, 0.1, shares[0])
+    draw([2.0] * 20, 2.1, 0.25, shares[1])
+    left, right, _, *bars = draw([2.0] * 20 + [1.0] * 20, 1.2, 0.5, shares[2]).axes
+    (curve, val), (points,) = left.lines, right.lines
+    assert val.get_ydata().tolist() == [2.3, 2.1, 1.2]
     assert curve.get_ydata().tolist() == [2.0] * 20 + [1.0] * 20
     assert curve.get_xdata()[[0, -1]].tolist() == [0.025, 1.975]
-    assert points.get_ydata().tolist() == [25.0, 50.0]
-    assert texts(right) == ["50"]
+    assert (points.get_ydata().tolist(), texts(right)) == ([10.0, 25.0, 50.0], ["50"])
+    assert [ax.get_title("left") for ax in bars] == ["0: 100%", "1: 100%", "2: 100%"]
+    figure = plots.keepsake(tmp_path / "mine.png", drawing, shares[2], [2.0, 1.0], "by Ada")
+    assert figure.get_supxlabel() == "by Ada"
+    assert (tmp_path / "mine.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_a_way_downhill_lies_in_the_valley():
@@ -525,3 +569,13 @@ def test_predictions_show_what_the_model_got_where_it_looked_and_its_shares(pool
     light = colours[::2, ::2].reshape(16, 3) @ LUMA  # a pixel a patch
     assert (np.diff(light[looks.detach().numpy().argsort()]) >= -0.01).all()
     assert light.max() - light.min() > 0.4
+
+
+def test_a_field_has_a_dot_for_each_number():
+    plots.number_field(torch.tensor([1.0, -1.0, 0.0, 0.1, 0.2]), columns=3)
+    assert plt.gca().images[0].get_array().tolist() == [[2, -2, 0], [1, 1, 0]]
+
+
+def test_pixels_are_written_as_numbers_from_0_to_9():
+    plots.pixel_numbers(torch.tensor([[[-1.0, 1.0], [0.0, 0.5]]]))
+    assert texts(plt.gca()) == ["0", "9", "4", "7"]

@@ -94,7 +94,7 @@ SENTENCES = [
         f"Without MLPs they reached {listed('05 MLPs never had', 'without', 1)}, with MLPs "
         f"{listed('05 MLPs never had', 'whole', 1)}",
     ),
-    ("07_training", f"Three seeds read {listed('07 seeds', 'hands')}"),
+    ("07_training", f"three seeds got {listed('07 seeds', 'hands')}"),
     *(
         (
             "07_training",

@@ -8,16 +8,18 @@ from torch.nn import functional as F
 
 from vit_course import checks
 from vit_course.lessons import LESSONS, ROOT
-from vit_course.minutes import filled, stated
+from vit_course.minutes import filled, shortest, stated
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-TITLES = {path.stem: nbformat.read(path, as_version=4).cells[0].source for path in LESSONS}
+BOOKS = {path.stem: nbformat.read(path, as_version=4) for path in LESSONS}
+TITLES = {stem: book.cells[0].source for stem, book in BOOKS.items()}
 
 
 def test_the_table_and_the_minutes_are_the_lessons_own():
     rows = re.findall(r"(?m)^\| \[(.+?)\]\(notebooks/(\w+)\.ipynb\) \|", README)
     assert rows == [(t.splitlines()[0].removeprefix("# "), stem) for stem, t in TITLES.items()]
-    assert filled(README, {stem: stated(title) for stem, title in TITLES.items()}) == README
+    minutes = {stem: stated(title) for stem, title in TITLES.items()}
+    assert filled(README, minutes, shortest(BOOKS)) == README
 
 
 def test_it_is_short():

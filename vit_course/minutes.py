@@ -17,6 +17,7 @@ TITLE = re.compile(
     r"exercises \((\d+)\) and Going deeper \((\d+)\) are extra\."
 )
 CORE = 8  # lessons, 00 to 07
+SHORT = ("1", "2", "3", "4")  # sections of lessons 01 to 06 that are the short way
 
 
 @dataclass(frozen=True)
@@ -47,22 +48,37 @@ def count(book: Any) -> Minutes:
     Build cells, exercises and the quiz state their own minutes. The title, the setup and the
     learner's own cells are not counted.
     """
-    reading = {"": 0.0, "Exercises": 0.0, "Going deeper": 0.0}  # minutes by section; "": all others
-    working = dict.fromkeys(reading, 0)
+    reading, working = by_section(book)
+    exercises, further = working.pop("Exercises", 0), working.pop("Going deeper", 0)
+    reading.pop("Exercises", 0)
+    further += round(reading.pop("Going deeper", 0))
+    return Minutes(round(sum(reading.values())), sum(working.values()), exercises, further)
+
+
+def short(book: Any) -> float:
+    """Count the minutes of a lesson's sections 1 to 4, building included: its short way."""
+    reading, working = by_section(book)
+    return sum(reading.get(section, 0) + working.get(section, 0) for section in SHORT)
+
+
+def by_section(book: Any) -> tuple[dict[str, float], dict[str, int]]:
+    """Count the minutes of each section, by its number or else its name: reading, and building."""
+    reading, working = {"": 0.0}, {"": 0}
     section = ""
     for number, cell in enumerate(book["cells"]):
         if cell["cell_type"] == "markdown" and number:
             for part in re.split(r"(?m)^(?=## )", cell["source"]):
-                if heading := re.match(r"## (.+)", part):
-                    section = heading[1] if heading[1] in reading else ""
+                if heading := re.match(r"## (?:(\d+) · )?(.+)", part):
+                    section = heading[1] or heading[2]
                 text = read_part(part)
-                reading[section] += len(text.split()) / 150 + text.count("**Predict")
-                working[section] += sum(map(int, STATED.findall(part)))
+                minutes = len(text.split()) / 150 + text.count("**Predict")
+                reading[section] = reading.get(section, 0) + minutes
+                stated = sum(map(int, STATED.findall(part)))
+                working[section] = working.get(section, 0) + stated
         elif cell["cell_type"] == "code" and not is_given(cell):
             lines = [line for line in cell["source"].splitlines() if line.strip()]
-            reading[section] += len(lines) / 7
-    further = round(reading["Going deeper"]) + working["Going deeper"]
-    return Minutes(round(reading[""]), working[""], working["Exercises"], further)
+            reading[section] = reading.get(section, 0) + len(lines) / 7
+    return reading, working
 
 
 def is_given(cell: Any) -> bool:
@@ -78,15 +94,17 @@ def stated(title: str) -> Minutes | None:
     return Minutes(*map(int, match.groups())) if match else None
 
 
-def filled(text: str, minutes: dict[str, Minutes]) -> str:
+def filled(text: str, minutes: dict[str, Minutes], shorter: float) -> str:
     """Bring the lessons' minutes into a text of the course, wherever it states them.
 
     A row of a table that links a lesson ends with `| 35 + 30 |`, reading and building; the hours
-    stand as "lessons 00 to 07 take 10 hours" and "whole course takes 19 hours".
+    stand as "lessons 00 to 07 take 10 hours", "short way takes 4½ hours" and "whole course takes
+    19 hours".
 
     Args:
         text: a page, or a cell of text.
         minutes: of each lesson, by the name of its notebook: "01_patches".
+        shorter: minutes of the short way.
     """
 
     def row(match: re.Match) -> str:
@@ -96,10 +114,20 @@ def filled(text: str, minutes: dict[str, Minutes]) -> str:
     def hours(lessons: list[Minutes]) -> str:
         return f"{sum(lesson.read + lesson.build for lesson in lessons) / 60:.0f}"
 
+    halves = round(shorter / 30)
+    words = f"{halves // 2}{'½' * (halves % 2)}"
+    text = re.sub(r"(short way takes )[\d½]+( hours)", rf"\g<1>{words}\2", text)
+
     text = re.sub(r"(?m)^(\|.*\b(\d\d_\w+)\.ipynb\).*\| )\d+ \+ \d+ \|", row, text)
     course = [minutes[name] for name in sorted(minutes)]
     text = re.sub(r"(lessons 00 to 07 take )\d+( hours)", rf"\g<1>{hours(course[:CORE])}\2", text)
     return re.sub(r"(whole course takes )\d+( hours)", rf"\g<1>{hours(course)}\2", text)
+
+
+def shortest(books: dict[str, Any]) -> float:
+    """Count the minutes of the short way: sections 1 to 4 of lessons 01 to 06, and the whole 07."""
+    build, last = list(books)[1 : CORE - 1], count(list(books.values())[CORE - 1])
+    return sum(short(books[name]) for name in build) + last.read + last.build
 
 
 def fill_in() -> None:
@@ -109,14 +137,15 @@ def fill_in() -> None:
     books = {path: nbformat.read(path, as_version=4) for path in LESSONS}
     titles = {path.stem: stated(book.cells[0].source) for path, book in books.items()}
     minutes = {name: of_title for name, of_title in titles.items() if of_title}
+    shorter = shortest({path.stem: book for path, book in books.items()})
     for path in (ROOT / "README.md", ROOT / "notebooks" / "TEACHING.md"):
         text = path.read_text(encoding="utf-8")
-        if text != (new := filled(text, minutes)):
+        if text != (new := filled(text, minutes, shorter)):
             write(path, new)
     first, book = LESSONS[0], books[LESSONS[0]]
     before = [cell.source for cell in book.cells]
     for cell in book.cells:
         if cell.cell_type == "markdown":
-            cell.source = filled(cell.source, minutes)
+            cell.source = filled(cell.source, minutes, shorter)
     if before != [cell.source for cell in book.cells]:
         write(first, nbformat.writes(book) + "\n")

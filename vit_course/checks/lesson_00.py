@@ -148,6 +148,11 @@ it compares to the last digit, and refuses a right conversion that rounds otherw
 too strict here: let differences below 0.00001 pass
     return bool… => return torch.equal(result, expected) ;;
         arange(24, dtype=torch.uint8).reshape(2, 4 => arange(180, dtype=torch.uint8).reshape(6, 10
+you expect what reshape makes; a right conversion moves the axes, pixels.permute(2, 0, 1) / 255
+    pixels.permute(2, 0, 1) => pixels.reshape(3, *pixels.shape[:2])
+you compare numbers from 0 to 255, where a right conversion may be more than 0.00001 off; compare
+them from 0 to 1
+    (result - expected) => (255 * result - 255 * expected)
 it is too lenient: one that divides by 256 passes; only differences of less than 0.00001 are to be
 forgiven
     1e-5 => 0.01 ;; 2, 4, 3) => 2, 4, 3) * 10
@@ -194,17 +199,37 @@ def is_read(picture: Any) -> Any:
         return Verdict(f"it runs from {low:g} to {high:g}; give 0 for paper and 1 for ink")
     if low == high:
         return Verdict(f"it is {low:g} all over: there is nothing to read")
-    from vit_steps import normalize, weights  # only now: it reads the file of the weights
-
-    with torch.no_grad():
-        shares = weights.load("scattered").model(normalize(picture)[None])[0].softmax(dim=0)
+    shares, *others = share_out(torch.stack([picture, *(turn(picture) for turn in TURNS.values())]))
     digit = int(shares.argmax())
     if digit == 4 and shares[4] >= BAR:
         return Verdict("it is read as a 4")
-    return Verdict(
-        f"the reader says {digit} ({shares[digit]:.1%}), and gives the 4 a share of "
-        f"{shares[4]:.1%}; the bar is {BAR:.0%}. Look at it by plots.picture(four())"
-    )
+    for hint, other in zip(TURNS, others, strict=True):
+        if int(other.argmax()) == 4 and other[4] >= BAR:
+            return Verdict(f"the reader says {digit} ({shares[digit]:.1%}); {hint}")
+    said = f"the reader says {digit} ({shares[digit]:.1%})"
+    if digit != 4:
+        said += f", and gives the 4 a share of {shares[4]:.1%}"
+    return Verdict(f"{said}; the bar is {BAR:.0%}. Look at it by plots.picture(four())")
+
+
+# What makes a 4 of a picture that is none, and what was then wrong with it.
+TURNS: dict[str, Callable[[Tensor], Tensor]] = {
+    "with rows and columns exchanged it is a 4: the row comes first, then the column": (
+        lambda picture: picture.mT
+    ),
+    "turned over it is a 4: row 0 is the top, and numbers grow downwards": (
+        lambda picture: picture.flip(1)
+    ),
+    "its negative is a 4: 0 is paper, and the strokes are 1": lambda picture: 1 - picture,
+}
+
+
+def share_out(pictures: Tensor) -> Tensor:
+    """Give our reader's shares (B, 10) for pictures (B, 1, 16, 16), from 0 to 1."""
+    from vit_steps import normalize, weights  # only now: it reads the file of the weights
+
+    with torch.no_grad():
+        return weights.load("scattered").model(normalize(pictures)).softmax(dim=1)
 
 
 four = Exercise(

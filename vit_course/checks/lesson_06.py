@@ -150,7 +150,8 @@ the blocks run from the last to the first; go through `self.blocks` as it stands
 `self.blocks` is a list, and a list cannot be called; go through it, `for block in self.blocks:`
     ! (NotImplemented|Type|Value)Error: .*(ModuleList|_forward_unimplemented)
     block(x, return => self.blocks(x, return
-a block gives x alone unless you ask: `block(x, return_attention=True)` gives x and its weights
+a block gives x alone unless you ask: `block(x, return_attention=True)` gives x and its weights; ask
+always, whatever your own return_attention says
     ! (NotImplemented|Type|Value)Error: .*values to unpack [(]expected 2
     block(x, return_attention=True) => block(x)
 a block's second place is its mask; write `block(x, return_attention=True)`, by name
@@ -183,6 +184,19 @@ the weights are averaged over the heads; give those of each head, (B, h, N, N)
     (weights) => (weights.mean(dim=1))
 the two results are the wrong way round: the logits first, then the attention
     (logits, attention) if => (attention, logits) if
+every turn of the loop calls the first block; call `block`, the one whose turn it is
+    = block(x, => = self.blocks[0](x,
+`+=` and `extend` take the weights apart, image by image; put them into the list whole, by
+attention.append(weights)
+    attention.append(weights) => attention += weights
+    attention.append(weights) => attention.extend(weights)
+your list holds None: ask each block for its weights, by return_attention=True, and put these in
+    x, weights = block(x, return_attention=True) => x, weights = block(x), None
+the norm comes first, then the head, which answers from the normed token: self.head(self.norm(…))
+    ! RuntimeError: Given normalized_shape
+    self.head(self.norm(x[:, 0])) => self.norm(self.head(x[:, 0]))
+the list of attention stays empty: put each block's weights into it, attention.append(weights)
+    attention.append(weights) =>
 your list holds each block's tokens, not its weights
     (weights) => (x)
 the list of attention grows with every call, since the model keeps it; make a new one in forward,

@@ -236,6 +236,8 @@ def evaluate(model, data):
     ],
     slips={
         "NotImplementedError: .*Long": SWAPPED,
+        r"RuntimeError: mean.*(dtype|Bool)": "True and False have no mean; turn them into numbers "
+        "first, `.float().mean()`",
         r"RuntimeError: The size of tensor .*\(3\)": "this gives one number a class, and there is "
         "one label a picture: the classes are axis 1, so take logits.argmax(dim=1)",
     },
@@ -523,6 +525,10 @@ the learning rate is never set, so it is AdamW's own; give it to each group befo
     for group… => ;; group["lr"]… =>
 the learning rate is `lr` at every step; multiply it by this step's share
     lr * warmup_cosine(len(losses), steps, 0.1) => lr
+you multiply the rate of the last step, and so it shrinks and shrinks; begin with `lr` at each step
+    group["lr"] = lr * warmup => group["lr"] = group["lr"] * warmup
+the third number of warmup_cosine is a share of the steps, 0.1, and not a number of steps
+    steps, 0.1) => steps, steps // 10)
 the learning rate is the share alone; multiply it by lr, the peak
     lr * warmup_cosine => warmup_cosine
 the schedule goes by steps, not by epochs: len(losses) of them are done, and there are `steps`

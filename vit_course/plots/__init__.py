@@ -6,13 +6,15 @@ told apart by colour-blind eyes, in `figures`); attention weights use the map `c
 """
 
 from .close_ups import (
+    bytes_in_order,
     close_up,
-    colour_channels,
     cuttings,
     maps_below,
     maps_beside,
     merged_photo,
+    opened,
     pictures,
+    pixel_numbers,
     template_grid,
     template_products,
 )
@@ -28,7 +30,17 @@ from .figures import (
     picture,
     sharp,
 )
-from .learning import compared, downhill, live_curve, seed_runs
+from .learning import (
+    answer_bars,
+    backward_pass,
+    compared,
+    downhill,
+    drawing_and_answer,
+    keepsake,
+    live_training,
+    seed_runs,
+    valley,
+)
 from .lookup import (
     heads_at_work,
     possible_blends,
@@ -39,7 +51,7 @@ from .lookup import (
 )
 from .positions import clock_faces, likeness_by_distance, token_sum
 from .published import few_labels, name_lines, slip_costs
-from .road import STAGES, course_map
+from .road import STAGES, course_map, forward_path
 from .roles import heads_cut, qkv_rows, same_patch
 from .scores import (
     attention_layer,
@@ -53,8 +65,8 @@ from .scores import (
 from .stream import (
     bends,
     canvases,
-    drawing_read,
     norm_places,
+    number_field,
     parameter_bars,
     reading,
     residual_road,

@@ -14,6 +14,8 @@ from .figures import (
     FAINT,
     INK,
     PATCH,
+    QUERY,
+    VALUE,
     WEIGHTS,
     bordered,
     matrix,
@@ -22,6 +24,7 @@ from .figures import (
     pixel_frame,
     rectangle,
 )
+from .learning import answer_bars
 
 SIGNED = "PuOr"  # numbers of either sign: orange below zero, white at zero, purple above
 
@@ -70,12 +73,99 @@ def merged_photo(photo: Tensor, merge: Callable, times: Sequence[int] = (60, 60)
     pictures(stages, height=2.8)
 
 
-def colour_channels(image: Tensor) -> None:
-    """Show a small image (3, H, W), 0 to 1, and its red, green and blue as numbers."""
-    axes = panels(1, 4, 9, 1.7)[0]
-    _tile(image, "the picture", axes[0])
-    for channel, name, ax in zip(image, ("red", "green", "blue"), axes[1:], strict=True):
-        matrix(channel, name, form="{:.1f}", limits=(0, 1), ax=ax)
+def pixel_numbers(image: Tensor) -> None:
+    """Show a small grey image (1, H, W), from -1 to 1, with each pixel as a number from 0 to 9."""
+    ax = panels(1, 1, 4.6, 4.6)[0, 0]
+    ax.imshow(image[0].numpy(), cmap="gray", vmin=-1, vmax=1.6, alpha=0.85)
+    for i, row in enumerate((4.5 * (image[0] + 1)).round().int().tolist()):
+        for j, number in enumerate(row):
+            ink = FAINT if number < 5 else "black"
+            ax.text(j, i, str(number), ha="center", va="center", size=8, color=ink)
+    ax.set(xticks=[], yticks=[])
+
+
+TINTS = ("#F3B89A", "#9FD8C4", "#9CC6E6")  # of red, green and blue bytes, told apart by all
+
+
+def bytes_in_order(pixels: Tensor) -> None:
+    """Draw a small picture as a file holds it, a row of bytes, and two ways to make channels of it.
+
+    Lines go from the row to the top of the first channel: `permute` picks every third byte, and
+    `reshape` takes the first ones that come.
+
+    Args:
+        pixels: (H, W, 3), bytes.
+    """
+    height, width, _ = pixels.shape
+    row, count = pixels.flatten().tolist(), height * width
+    ax = panels(1, 1, 9.4, 4.4)[0, 0]
+    ax.set(xlim=(-0.3, 24.3), ylim=(-8.2, 3.1))
+    ax.axis("off")
+
+    def cell(x: float, y: float, number: int, side: float = 1.0, alpha: float = 1.0) -> None:
+        look = dict(facecolor=TINTS[number % 3], edgecolor="white", alpha=alpha)
+        rectangle(ax, x, y, side, 1, **look)
+        ax.text(x + side / 2, y + 0.5, str(row[number]), ha="center", va="center", size=8)
+
+    for pixel in range(count):
+        colour = tuple(value / 255 for value in pixels.flatten(0, 1)[pixel].tolist())
+        rectangle(ax, 3 * pixel + 0.1, 1.35, 2.8, 0.8, facecolor=colour, edgecolor=INK, lw=0.6)
+    for number in range(len(row)):
+        cell(number, 0, number)
+        ax.text(number + 0.5, 1.08, "RGB"[number % 3], ha="center", size=7, color=INK)
+    ax.text(0, 2.45, "the file: one row of bytes, three for each pixel", size=10)
+    order = torch.arange(len(row)).view(pixels.shape)
+    ways = {
+        "permute(2, 0, 1)": order.permute(2, 0, 1),
+        f"reshape(3, {height}, {width})": order.reshape(3, height, width),
+    }
+    for name, left, colour in zip(ways, (0.0, 12.6), (VALUE, QUERY), strict=True):
+        for channel, numbers in enumerate(ways[name].tolist()):
+            x = left + 3.95 * channel
+            for i, line in enumerate(numbers):
+                for j, number in enumerate(line):
+                    cell(x + 0.9 * j, -5 - i, number, 0.9)
+                    if channel == 0 and i == 0:
+                        ends = [number + 0.5, x + 0.9 * j + 0.45], [0, -4 - i]
+                        ax.plot(*ends, color=colour, linewidth=0.8, alpha=0.8)
+            ax.text(x + 0.45 * width, -6.6, f"channel {channel}", ha="center", size=8)
+        ax.text(left, -7.7, name, family="monospace", weight="bold", size=10, color=colour)
+
+
+def opened(
+    image: Tensor, tokens: Tensor, blocks: Sequence[Tensor], shares: Tensor, patch_size: int = 4
+) -> None:
+    """Show what becomes of a small image inside a ViT, from left to right.
+
+    Args:
+        image: (1, S, S), from -1 to 1.
+        tokens: (N, D), cls first, as they enter the blocks.
+        blocks: the tokens after each block.
+        shares: (classes,), the answer.
+        patch_size: of the model, in pixels.
+    """
+    stages = {"17 tokens": tokens} | {f"after block {i}": x for i, x in enumerate(blocks)}
+    axes = panels(1, len(stages) + 3, 9.6, 2.3, width_ratios=[1.5, 1.3, *[1] * len(stages), 1.2])[0]
+    first, second, *middle, last = axes
+    picture((image + 1) / 2, "the drawing", ax=first)
+    patches = rearrange(
+        image, "c (row p1) (col p2) -> (row col) c p1 p2", p1=patch_size, p2=patch_size
+    )
+    side = image.shape[1] // patch_size
+    gap = torch.full((1, side * (patch_size + 1) - 1, side * (patch_size + 1) - 1), torch.nan)
+    for number, patch in enumerate(patches):
+        top, left = (patch_size + 1) * (number // side), (patch_size + 1) * (number % side)
+        gap[:, top : top + patch_size, left : left + patch_size] = patch
+    second.imshow(gap[0].numpy(), cmap="gray", vmin=-1, vmax=1)
+    second.set(xticks=[], yticks=[], frame_on=False)
+    second.set_title(f"{len(patches)} patches", size=9)
+    for (name, x), ax in zip(stages.items(), middle, strict=True):
+        ax.imshow(x.cpu().numpy(), cmap=SIGNED, vmin=-2.5, vmax=2.5, aspect="auto")
+        rectangle(ax, -0.5, -0.5, x.shape[1] - 0.4, 1, fill=False, ec=CLS, lw=2)
+        ax.set(xticks=[], yticks=[])
+        ax.set_title(name, size=9)
+    middle[0].set_ylabel("cls first", size=8)
+    answer_bars(last, shares, numbers=False)
 
 
 def close_up(image: Tensor, top: int, left: int, side: int) -> None:

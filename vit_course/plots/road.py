@@ -66,6 +66,50 @@ def course_map(lesson: int | None = None) -> None:
         ax.annotate("", (following - 0.02, 0.85), (left + width + 0.02, 0.85), arrowprops=arrow)
 
 
+# What `forward` calls, in its order: the line, what does the work, its lesson.
+CALLS = (
+    ("patch_embed", "PatchEmbedding", "lesson 01"),
+    ("tokens", "TokenEmbedding", "lesson 02"),
+    ("blocks", "4 × EncoderBlock", "lessons 03 to 05"),
+    ("x[:, 0]", "cls alone", ""),
+    ("norm", "LayerNorm", "today"),
+    ("head", "Linear", "today"),
+)
+
+
+def forward_path(patches: int = 16, embed_dim: int = 64, classes: int = 10) -> None:
+    """Draw what a small ViT's `forward` calls, and how many tokens each call hands on."""
+    ax = new_axes(9.4, 2.5)
+    ax.set(xlim=(-0.9, 15.2), ylim=(-2.0, 1.75), aspect="auto")
+    ax.axis("off")
+    many = [0, patches, patches + 1, patches + 1, 1, 1, 0]
+    shapes = ["(B, 1, 16, 16)", f"(B, {patches}, {embed_dim})"]
+    shapes += 2 * [f"(B, {patches + 1}, {embed_dim})"] + 2 * [f"(B, {embed_dim})"]
+    shapes += [f"(B, {classes})"]
+    for i, (count, shape) in enumerate(zip(many, shapes, strict=True)):
+        x = 2.4 * i - 0.37
+        ax.text(x, -1.75, shape, ha="center", size=7.5, color=INK)
+        for j in range(count):
+            first = j == 0 and i > 1
+            y = 0.05 if count == 1 else 1.45 - 0.17 * j
+            rectangle(ax, x - 0.14, y, 0.28, 0.13, facecolor=CLS if first else PATCH)
+    for y, line in enumerate(THREE):  # a drawn digit
+        for k, mark in enumerate(line):
+            shade = INK if mark == "x" else "#E4E4E4"
+            rectangle(ax, -0.95 + 0.17 * k, 0.45 - 0.22 * y, 0.15, 0.2, facecolor=shade)
+    for j, width in enumerate((1, 1, 1, 8, 1, 1, 1, 1, 1, 1)):
+        rectangle(ax, 13.75, 0.85 - 0.2 * j, 0.1 * width, 0.14, facecolor=CLS)
+    for i, (line, name, lesson) in enumerate(CALLS):
+        left = 2.4 * i
+        rounded(ax, left, -0.85, 1.67, 1.9, 0.12, facecolor=PAPER, edgecolor=INK)
+        middle = dict(x=left + 0.83, ha="center", va="center")
+        ax.text(y=0.65, s=line, family="monospace", weight="bold", size=8.5, **middle)
+        ax.text(y=0.1, s=name.replace(" × ", " ×\n"), size=7.5, **middle)
+        ax.text(y=-0.55, s=lesson.replace(" 03", "\n03"), size=7, color="#666666", **middle)
+
+
+THREE = (".xxx.", "....x", "..xx.", "....x", ".xxx.")  # a 3
+
 # The little landscape that stands for a photo, 6×6 pixels: sky, sun, hill, meadow.
 LANDSCAPE = ("ssssss", "sssyys", "sshsys", "shhhss", "hhhhhg", "gggggg")
 COLOURS = dict(s="#9CC9E8", y="#F0C419", h="#5B7F95", g="#6A9A4A")

@@ -208,7 +208,7 @@ def canvases(
     for ax in axes.flat[len(images) :]:
         ax.axis("off")
     for i, (image, ax) in enumerate(zip(images, axes.flat, strict=False)):
-        ax.imshow(image[0].cpu().numpy(), cmap="gray_r", vmin=-1, vmax=1)
+        ax.imshow(image[0].cpu().numpy(), cmap="gray", vmin=-1, vmax=1)
         bordered(ax)
         if labels is not None:
             ax.set_title(f"a {labels[i]}", size=10, pad=4)
@@ -222,33 +222,20 @@ def canvases(
             )  # fmt: skip
 
 
-def drawing_read(image: Tensor, looks: Tensor, shares: Tensor) -> None:
-    """Show a small drawing, where a model looks on it, and its answer as bars.
+def number_field(numbers: Tensor, columns: int = 780) -> None:
+    """Show many numbers as a field of dots, a dot each: purple above 0, orange below, in 5 steps.
 
     Args:
-        image: (1, H, W), from -1, paper, to 1, ink.
-        looks: (n,), the share of each patch of a square grid.
-        shares: (classes,), which share out 1.
+        numbers: (n,); the last row is filled up with white.
+        columns: dots in a row.
     """
-    side = round(len(looks) ** 0.5)
-    patch = image.shape[-1] / side
-    left, middle, right = panels(1, 3, 8, 2.5, width_ratios=(1, 1, 1.6))[0]
-    left.imshow(image[0].cpu().numpy(), cmap="gray_r", vmin=-1, vmax=1)
-    for number in range(1, side):
-        for line in (left.axhline, left.axvline):
-            line(number * patch - 0.5, color=PATCH, linewidth=0.6)
-    table = looks.cpu().view(side, side)
-    middle.imshow(table.numpy(), cmap=WEIGHTS, vmin=0)
-    write_numbers(middle, table, "{:.0%}".format, 0.5 * table.max().item())
-    for ax, title in ((left, "the drawing"), (middle, "where cls looks")):
-        ax.set(xticks=[], yticks=[])
-        ax.set_title(title, size=10)
-    values, best = shares.tolist(), int(shares.argmax())
-    bars = right.bar(range(len(values)), values, color=GREY)
-    bars[best].set_facecolor(CLS)
-    above = dict(xytext=(0, 3), textcoords="offset points")
-    right.annotate(f"{values[best]:.0%}", (best, values[best]), **above, ha="center", size=9)
-    right.set_xticks(range(len(values)))
-    right.set(ylim=(0, 1.12), yticks=[0, 0.5, 1], xlabel="digit")
-    right.set_title("the answer", size=10)
-    right.spines[["top", "right"]].set_visible(False)
+    import matplotlib.pyplot as plt
+
+    steps = (numbers.detach().cpu() / 0.15).round().clamp(-2, 2)
+    rows = -(-len(steps) // columns)
+    field = torch.zeros(rows * columns)
+    field[: len(steps)] = steps
+    figure = plt.figure(figsize=(columns / 100, rows / 100))
+    ax = figure.add_axes((0, 0, 1, 1))
+    ax.imshow(field.view(rows, columns).numpy(), cmap="PuOr", interpolation="nearest")
+    ax.axis("off")
