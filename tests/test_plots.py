@@ -579,3 +579,44 @@ def test_a_field_has_a_dot_for_each_number():
 def test_pixels_are_written_as_numbers_from_0_to_9():
     plots.pixel_numbers(torch.tensor([[[-1.0, 1.0], [0.0, 0.5]]]))
     assert texts(plt.gca()) == ["0", "9", "4", "7"]
+
+
+def test_a_picture_is_cut_into_a_row_and_a_table():
+    plots.cut_in_a_row(torch.arange(16.0).view(1, 4, 4) / 15, patch_size=2, shown=4)
+    picture, table, *row = axes()
+    assert len(picture.lines) == 2
+    numbers = (15 * np.asarray(table.images[0].get_array())).round().astype(int)
+    assert numbers[0].tolist() == [0, 1, 4, 5]
+    assert [ax.get_title() for ax in row] == ["0", "1", "2", "3"]
+
+
+def test_split_and_merged_each_number_keeps_its_patchs_colour():
+    plots.split_and_merge()
+    numbers = [text for text in plt.gca().texts if text.get_text().isdigit()]
+    tints = {}
+    for text, box in zip(numbers, plt.gca().patches, strict=True):
+        tints.setdefault(int(text.get_text()), set()).add(box.get_facecolor())
+    assert all(len(colours) == 1 for colours in tints.values())
+    assert tints[0] == tints[5] != tints[2]
+
+
+def test_answers_are_shown_by_their_sign():
+    plots.answer_map(torch.rand(3, 4, 4), torch.tensor([[1.0, -3.0], [0.0, 2.0]]), "bright", 1)
+    photo, answers, _ = axes()
+    assert answers.images[0].get_clim() == (-3, 3)
+    assert {box.get_xy() for box in photo.patches} == {(1.5, 1.5)}  # the patch that says 2
+    assert {box.get_xy() for box in answers.patches} == {(0.5, 0.5)}
+
+
+def test_a_template_slides_by_one_or_by_its_width():
+    plots.sliding()
+    assert "3×3 answers" in titles()[0]
+    assert "2×2 answers" in titles()[1]
+
+
+def test_at_each_place_stands_its_likeness_to_all_places():
+    plots.position_maps({"a": torch.tensor([[1.0, 0], [2, 0], [0, 3], [-1, 0]])})
+    sheet = np.asarray(axes()[0].images[0].get_array().filled(9)).round(2)
+    assert sheet[:2, :2].tolist() == [[1, 1], [0, -1]]  # of the first place
+    assert sheet[3:, 3:].tolist() == [[-1, -1], [0, 1]]  # of the last
+    assert (sheet[2] == 9).all()

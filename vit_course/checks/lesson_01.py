@@ -32,6 +32,10 @@ def patchify(images, patch_size):
         call("six 3-channel images of 8×20 pixels, patch size 4", numbered(6, 3, 8, 20), 4),
     ],
     wrong="""
+images are (B, C, H, W): the channels come second, "b c (row p1) (col p2)"
+    "b c (row p1) (col p2) => "b (row p1) (col p2) c
+you split the axes and did not sort them: row and col share the first bracket, p1, p2, c the last
+    (row col) (p1 p2 c) => (row p1) (col p2 c)
 the pixels are scrambled: view and reshape read the memory straight on, across the patch borders;
 split H and W first, then permute
     rearrange… => images.reshape(len(images), -1, patch_size * patch_size * images.shape[1])

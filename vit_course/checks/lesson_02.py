@@ -65,6 +65,8 @@ class TokenEmbedding(nn.Module):
         Trial("the numbers that the two parameters start from", begun, say=starting_numbers),
     ],
     wrong="""
+you add cls_token to every token; add pos_embed, which has a row for each
+    x + self.pos_embed => x + self.cls_token
 the cls token stands last; put it first, so that token 0 is cls whatever the number of patches
     cls, patches => patches, cls
 the positions are missing from the result: return the joined tokens + self.pos_embed

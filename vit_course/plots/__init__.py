@@ -8,15 +8,12 @@ told apart by colour-blind eyes, in `figures`); attention weights use the map `c
 from .close_ups import (
     bytes_in_order,
     close_up,
-    cuttings,
     maps_below,
     maps_beside,
     merged_photo,
     opened,
     pictures,
     pixel_numbers,
-    template_grid,
-    template_products,
 )
 from .figures import (
     INK,
@@ -49,7 +46,16 @@ from .lookup import (
     three_roles,
     turning_query,
 )
-from .positions import clock_faces, likeness_by_distance, token_sum
+from .patches import (
+    answer_map,
+    cut_in_a_row,
+    cuttings,
+    sliding,
+    split_and_merge,
+    template_grid,
+    template_products,
+)
+from .positions import clock_faces, likeness_by_distance, position_maps, token_sum
 from .published import few_labels, name_lines, slip_costs
 from .road import STAGES, course_map, forward_path
 from .roles import heads_cut, qkv_rows, same_patch

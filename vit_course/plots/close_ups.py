@@ -13,7 +13,6 @@ from .figures import (
     CLS,
     FAINT,
     INK,
-    PATCH,
     QUERY,
     VALUE,
     WEIGHTS,
@@ -29,7 +28,7 @@ from .learning import answer_bars
 SIGNED = "PuOr"  # numbers of either sign: orange below zero, white at zero, purple above
 
 
-def _crisp(image: Tensor, ax: Any) -> None:
+def crisp(image: Tensor, ax: Any) -> None:
     """Show an image with pixels that are squares of one colour: true to it, and half the bytes."""
     picture(image, ax=ax)
     ax.images[0].set_interpolation("nearest")
@@ -46,7 +45,7 @@ def pictures(named: dict[str, Tensor], height: float = 2.2) -> None:
     size = (round(sum(widths) * height + 0.15 * len(named), 1), height + 0.4)
     axes = panels(1, len(named), *size, width_ratios=widths)[0]
     for (name, image), ax in zip(named.items(), axes, strict=True):
-        _crisp(image, ax)
+        crisp(image, ax)
         ax.set_title(name, size=10)
 
 
@@ -176,86 +175,18 @@ def close_up(image: Tensor, top: int, left: int, side: int) -> None:
     """
     part = image[:, top : top + side, left : left + side]
     axes = panels(1, 3, 9.4, 3.1)[0]
-    _crisp(image, axes[0])
+    crisp(image, axes[0])
     axes[0].set_title("the photo")
     pixel_frame(axes[0], top, left, side, side)
-    _tile(part, f"{side}×{side} pixels of it", axes[1])
+    tile(part, f"{side}×{side} pixels of it", axes[1])
     matrix(part[0], "their red", limits=(0, 1), ax=axes[2])
 
 
-def cuttings(named: dict[str, Tensor], height: int, width: int) -> None:
-    """Show which pixels a token holds: pictures of numbered pixels, each token in a tint and frame.
-
-    Args:
-        named: a name, and tokens (n, numbers in each) cut from a picture of one channel whose
-            pixels hold 0, 1, 2, … row by row.
-        height, width: of the picture, in pixels.
-    """
-    from matplotlib.colors import to_rgb
-
-    axes = panels(1, len(named), 2.6 * len(named), 2.8)[0]
-    blue = torch.tensor(to_rgb(PATCH))[:, None, None]
-    for (name, tokens), ax in zip(named.items(), axes, strict=True):
-        token_of = tokens.flatten().argsort().view(height, width) // tokens.shape[1]
-        share = token_of / (len(tokens) - 1) * 0.6 + 0.1
-        picture((1 - share) + share * blue, name, ax)
-        for i in range(height):
-            for j in range(width):
-                ax.text(j, i, str(i * width + j), ha="center", va="center", color=INK)
-                if j and token_of[i, j] != token_of[i, j - 1]:
-                    ax.plot((j - 0.5, j - 0.5), (i - 0.5, i + 0.5), color=INK, lw=2)
-                if i and token_of[i, j] != token_of[i - 1, j]:
-                    ax.plot((j - 0.5, j + 0.5), (i - 0.5, i - 0.5), color=INK, lw=2)
-
-
-def _tile(image: Tensor, title: str, ax: Any) -> None:
+def tile(image: Tensor, title: str, ax: Any) -> None:
     """Show a small image (C, H, W), 0 to 1, with a thin frame, since it may be white."""
     picture(image, title, ax)
     ax.axis("on")
     bordered(ax, FAINT)
-
-
-def template_products(patch: Tensor, templates: dict[str, Tensor], patch_size: int = 16) -> None:
-    """Show how a patch answers templates: patch, template, their products, the sum.
-
-    Args:
-        patch: (P·P·C,), normalised, -1 to 1.
-        templates: a name and (P·P·C,). In a picture of one, middle grey is zero.
-    """
-
-    def tiled(numbers: Tensor) -> Tensor:  # (P·P·C,) as a picture (C, P, P)
-        return rearrange(numbers.detach(), "(p1 p2 c) -> c p1 p2", p1=patch_size, p2=patch_size)
-
-    largest = max(template.abs().max().item() for template in templates.values())
-    products = {name: tiled(patch * template).sum(0) for name, template in templates.items()}
-    limit = max(product.abs().max().item() for product in products.values())
-    axes = panels(len(templates), 3, 7.2, 2.05 * len(templates) + 0.2)
-    for (name, template), row in zip(templates.items(), axes, strict=True):
-        _tile((tiled(patch) + 1) / 2, "the patch", row[0])
-        _tile((tiled(template) / largest + 1) / 2, f"times “{name}”", row[1])
-        title = f"the products: sum {products[name].sum():.0f}".replace("-", "−")
-        row[2].imshow(products[name].numpy(), cmap=SIGNED, vmin=-limit, vmax=limit)
-        row[2].set(title=title, xticks=(), yticks=())
-    axes[0, 0].figure.colorbar(axes[0, 2].images[0], ax=axes[:, 2].tolist(), shrink=0.8)
-
-
-def template_grid(named: dict[str, Tensor], columns: int = 16) -> None:
-    """Show templates as pictures, all on one scale: middle grey is zero.
-
-    Args:
-        named: a name and templates (k, C, P, P), as a convolution's weight has them.
-        columns: how many stand in a row.
-    """
-    rows = [-(-len(templates) // columns) for templates in named.values()]
-    largest = max(templates.abs().max().item() for templates in named.values())
-    height = 9 / columns * sum(rows) + 0.25 * len(named)
-    axes = panels(len(named), 1, 9, height, height_ratios=rows)[:, 0]
-    for (name, templates), count, ax in zip(named.items(), rows, axes, strict=True):
-        k, channels, side, _ = templates.shape
-        sheet = torch.ones(columns * count, channels, side + 1, side + 1)  # a white gap each
-        sheet[:k, :, :side, :side] = (templates.detach().cpu() / largest + 1) / 2
-        _crisp(rearrange(sheet, "(i j) c h w -> c (i h) (j w)", j=columns), ax)
-        ax.set_title(name, size=10, loc="left")
 
 
 def maps_below(images: Tensor, maps: dict[str, Tensor], boxes: Tensor | None = None) -> None:

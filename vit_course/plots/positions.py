@@ -21,6 +21,31 @@ def token_sum(tokens: Tensor, positions: Tensor) -> None:
         matrix(table, title, names, form="{:.1f}", limits=limits, ax=ax)
 
 
+def position_maps(tables: Mapping[str, Tensor]) -> None:
+    """Draw how alike positions are: at each place a small map of its likeness to all places.
+
+    Args:
+        tables: a name, and the positions of a square grid's patches (n, D), without cls.
+    """
+    sides = [round(len(table) ** 0.5) for table in tables.values()]
+    ratios = [side**0.8 for side in sides]
+    axes = panels(1, len(tables), 9.6, 4.4, width_ratios=ratios)[0]
+    for ax, side, (name, table) in zip(axes, sides, tables.items(), strict=True):
+        unit = F.normalize(table.detach().cpu(), dim=1)
+        alike = (unit @ unit.T).view(side, side, side, side)  # of place (i, j) to place (k, l)
+        sheet = torch.full((side * (side + 1) - 1,) * 2, torch.nan)
+        for i in range(side):
+            for j in range(side):
+                top, left = i * (side + 1), j * (side + 1)
+                sheet[top : top + side, left : left + side] = alike[i, j]
+                ax.plot(left + j, top + i, "o", color="white", markersize=2)  # the place itself
+        shown = ax.imshow(sheet.numpy(), cmap="PuOr", vmin=-0.6, vmax=0.6)
+        ax.set(xticks=[], yticks=[], title=name)
+        ax.spines[:].set_visible(False)
+    bar = axes[0].figure.colorbar(shown, ax=axes.tolist(), shrink=0.7, aspect=18)
+    bar.set_label("cosine similarity")
+
+
 def likeness_by_distance(tables: Mapping[str, Tensor]) -> None:
     """Draw how alike positions are against how far apart their places lie: a dot for each pair.
 

@@ -1,0 +1,193 @@
+"""Lesson 01: a picture cut into patches, its axes split and merged, templates and their answers."""
+
+import torch
+from einops import rearrange
+from torch import Tensor
+
+from vit_steps.patches import patchify
+
+from .close_ups import SIGNED, crisp, tile
+from .figures import CLS, INK, PATCH, panels, picture, pixel_frame, rectangle
+
+PATCHES = ("#56B4E9", "#E69F00", "#009E73", "#CC79A7")  # of four patches, told apart by all
+
+
+def cut_in_a_row(image: Tensor, patch_size: int, shown: int = 16) -> None:
+    """Show an image with the borders of its patches, the patches in a row, and these as a table.
+
+    Args:
+        image: (C, H, W), from 0 to 1.
+        patch_size: side of a patch, in pixels.
+        shown: so many patches stand in the row, the first ones.
+    """
+    cells = rearrange(image, "c (i p) (j q) -> (i j) c p q", p=patch_size, q=patch_size)
+    table = patchify(image[None], patch_size)[0]  # (n, P·P·C)
+    figure_axes = panels(1, 1, 9.4, 3.6)[0, 0].figure
+    figure_axes.clear()
+    above, below = figure_axes.subfigures(2, 1, height_ratios=(2.6, 1))
+    left, right = above.subplots(1, 2, width_ratios=(1, 1.6))
+    crisp(image, left)
+    for line, side in ((left.axvline, image.shape[2]), (left.axhline, image.shape[1])):
+        for at in range(patch_size, side, patch_size):
+            line(at - 0.5, color=PATCH, linewidth=0.9)
+    left.set_title(f"{len(cells)} patches", size=10)
+    pixels = table.unflatten(1, (-1, len(image)))  # (n, P·P, C): a colour each
+    look = dict(aspect="auto", interpolation="nearest", vmin=0, vmax=1, cmap="gray")
+    right.imshow((pixels if len(image) == 3 else pixels[..., 0]).numpy(), **look)
+    right.set(xticks=[], ylabel="patch", xlabel=f"its {table.shape[1]} numbers, pixel by pixel")
+    right.set_yticks([0, len(table) - 1])
+    right.set_title(f"the table, {len(table)}×{table.shape[1]}", size=10)
+    row = below.subplots(1, shown, squeeze=False)[0]
+    for number, ax in enumerate(row):
+        crisp(cells[number], ax)
+        ax.set_title(str(number), size=7, pad=2)
+    words = "the patches in a row" + (" (the first ones)" if shown < len(cells) else "")
+    below.suptitle(words, size=10)
+
+
+def split_and_merge() -> None:
+    """Draw how einops cuts a 4×4 picture: each side split in two, then merged again, in colour."""
+    ax = panels(1, 1, 9.4, 3.3)[0, 0]
+    ax.set(xlim=(-2.6, 13.6), ylim=(-1.0, 5.4))
+    ax.axis("off")
+    small = dict(ha="center", va="center")
+    code = dict(family="monospace", weight="bold", size=10)
+    for i in range(4):
+        row, p1 = divmod(i, 2)
+        ax.text(-0.2, 3.5 - i, f"row {row}, p1 {p1}", ha="right", va="center", size=8)
+        ax.text(i + 0.5, 4.2, f"col {row}\np2 {p1}", size=8, **small)
+        for j in range(4):
+            col, p2 = divmod(j, 2)
+            look = dict(facecolor=PATCHES[2 * row + col], edgecolor="white")
+            rectangle(ax, j, 3 - i, 1, 1, **look)
+            ax.text(j + 0.5, 3.5 - i, str(4 * i + j), **small)
+            rectangle(ax, 8.5 + 2 * p1 + p2, 3 - 2 * row - col, 1, 1, **look)
+            place = (9 + 2 * p1 + p2, 3.5 - 2 * row - col)
+            ax.text(*place, str(4 * i + j), **small)
+    for k in range(4):
+        first, second = divmod(k, 2)
+        ax.text(8.3, 3.5 - k, f"row {first}, col {second}", ha="right", va="center", size=8)
+        ax.text(9 + k, 4.2, f"p1 {first}\np2 {second}", size=8, **small)
+    ax.text(2, 5.05, "(row p1) (col p2)", ha="center", **code)
+    ax.text(11, 5.05, "(row col) (p1 p2)", ha="center", **code)
+    ax.text(2, -0.6, "split: where is a pixel?", ha="center", size=9)
+    ax.text(11, -0.6, "merged: one row for each patch", ha="center", size=9)
+    ax.annotate("", (6.0, 2), (4.4, 2), arrowprops=dict(arrowstyle="-|>", lw=1.5, color=INK))
+
+
+def sliding() -> None:
+    """Draw a template that slides over 4×4 pixels, by one or by its width; D maps, one token."""
+    axes = panels(1, 3, 9.4, 2.9, width_ratios=(1, 1, 1.5))[0]
+    for ax, stride in zip(axes, (1, 2), strict=False):
+        for i in range(4):
+            for j in range(4):
+                rectangle(ax, j, 3 - i, 1, 1, facecolor="#EEEEEE", edgecolor="white")
+        for number, colour in enumerate((PATCH, CLS)):
+            shift = 0.06 * number if stride == 1 else 0
+            box = dict(fill=False, ec=colour, lw=3)
+            rectangle(ax, stride * number + 0.05, 2.05 - shift, 1.9, 1.9, **box)
+        count = (4 - 2) // stride + 1
+        words = "windows overlap" if stride == 1 else "each patch once"
+        ax.set_title(f"stride {stride}: {words},\n{count}×{count} answers", size=10)
+        ax.set(xlim=(-0.2, 4.2), ylim=(-0.2, 4.2), aspect="equal")
+        ax.axis("off")
+    ax = axes[2]
+    for k in range(4):  # D maps of 2×2 answers, one behind the other
+        for i in range(2):
+            for j in range(2):
+                first = i == 0 and j == 0
+                face = PATCH if first else "#EEEEEE"
+                x, y = j + 0.55 * k, 1 - i + 0.55 * k
+                rectangle(ax, x, y, 1, 1, facecolor=face, edgecolor="white", zorder=4 - k)
+        rectangle(ax, 6.3, 2.4 - 0.55 * k, 1.1, 0.5, facecolor=PATCH, edgecolor="white")
+    ax.annotate("", (6.1, 1.8), (4.4, 1.8), arrowprops=dict(arrowstyle="-|>", color=INK))
+    ax.set_title("D templates: D maps, and\none place in all of them is one token", size=10)
+    ax.set(xlim=(-0.2, 8), ylim=(-0.2, 4.2), aspect="equal")
+    ax.axis("off")
+
+
+def answer_map(image: Tensor, answers: Tensor, name: str, outlined: int = 5) -> None:
+    """Show an image (C, H, W), 0 to 1, and what each of its patches answers (rows, columns).
+
+    The patches with the largest answers are outlined in both.
+    """
+    left, right = panels(1, 2, 8.2, 3.6)[0]
+    picture(image, "the photo", left)
+    side = image.shape[1] // len(answers)
+    for place in answers.flatten().topk(outlined).indices.tolist():
+        row, column = divmod(place, answers.shape[1])
+        pixel_frame(left, row * side, column * side, side, side)
+        pixel_frame(right, row, column, 1, 1)
+    limit = answers.abs().max().item()
+    shown = right.imshow(answers.numpy(), cmap=SIGNED, vmin=-limit, vmax=limit)
+    right.set(xticks=[], yticks=[])
+    right.set_title(f"answers to “{name}”", size=11)
+    right.figure.colorbar(shown, ax=right, shrink=0.8)
+
+
+def cuttings(named: dict[str, Tensor], height: int, width: int) -> None:
+    """Show which pixels a token holds: pictures of numbered pixels, each token in a tint and frame.
+
+    Args:
+        named: a name, and tokens (n, numbers in each) cut from a picture of one channel whose
+            pixels hold 0, 1, 2, … row by row.
+        height, width: of the picture, in pixels.
+    """
+    from matplotlib.colors import to_rgb
+
+    axes = panels(1, len(named), 2.6 * len(named), 2.8)[0]
+    blue = torch.tensor(to_rgb(PATCH))[:, None, None]
+    for (name, tokens), ax in zip(named.items(), axes, strict=True):
+        token_of = tokens.flatten().argsort().view(height, width) // tokens.shape[1]
+        share = token_of / (len(tokens) - 1) * 0.6 + 0.1
+        picture((1 - share) + share * blue, name, ax)
+        for i in range(height):
+            for j in range(width):
+                ax.text(j, i, str(i * width + j), ha="center", va="center", color=INK)
+                if j and token_of[i, j] != token_of[i, j - 1]:
+                    ax.plot((j - 0.5, j - 0.5), (i - 0.5, i + 0.5), color=INK, lw=2)
+                if i and token_of[i, j] != token_of[i - 1, j]:
+                    ax.plot((j - 0.5, j + 0.5), (i - 0.5, i - 0.5), color=INK, lw=2)
+
+
+def template_products(patch: Tensor, templates: dict[str, Tensor], patch_size: int = 16) -> None:
+    """Show how a patch answers templates: patch, template, their products, the sum.
+
+    Args:
+        patch: (P·P·C,), normalised, -1 to 1.
+        templates: a name and (P·P·C,). In a picture of one, middle grey is zero.
+    """
+
+    def tiled(numbers: Tensor) -> Tensor:  # (P·P·C,) as a picture (C, P, P)
+        return rearrange(numbers.detach(), "(p1 p2 c) -> c p1 p2", p1=patch_size, p2=patch_size)
+
+    largest = max(template.abs().max().item() for template in templates.values())
+    products = {name: tiled(patch * template).sum(0) for name, template in templates.items()}
+    limit = max(product.abs().max().item() for product in products.values())
+    axes = panels(len(templates), 3, 7.2, 2.05 * len(templates) + 0.2)
+    for (name, template), row in zip(templates.items(), axes, strict=True):
+        tile((tiled(patch) + 1) / 2, "the patch", row[0])
+        tile((tiled(template) / largest + 1) / 2, f"times “{name}”", row[1])
+        title = f"the products: sum {products[name].sum():.0f}".replace("-", "−")
+        row[2].imshow(products[name].numpy(), cmap=SIGNED, vmin=-limit, vmax=limit)
+        row[2].set(title=title, xticks=(), yticks=())
+    axes[0, 0].figure.colorbar(axes[0, 2].images[0], ax=axes[:, 2].tolist(), shrink=0.8)
+
+
+def template_grid(named: dict[str, Tensor], columns: int = 16) -> None:
+    """Show templates as pictures, all on one scale: middle grey is zero.
+
+    Args:
+        named: a name and templates (k, C, P, P), as a convolution's weight has them.
+        columns: how many stand in a row.
+    """
+    rows = [-(-len(templates) // columns) for templates in named.values()]
+    largest = max(templates.abs().max().item() for templates in named.values())
+    height = 9 / columns * sum(rows) + 0.25 * len(named)
+    axes = panels(len(named), 1, 9, height, height_ratios=rows)[:, 0]
+    for (name, templates), count, ax in zip(named.items(), rows, axes, strict=True):
+        k, channels, side, _ = templates.shape
+        sheet = torch.ones(columns * count, channels, side + 1, side + 1)  # a white gap each
+        sheet[:k, :, :side, :side] = (templates.detach().cpu() / largest + 1) / 2
+        crisp(rearrange(sheet, "(i j) c h w -> c (i h) (j w)", j=columns), ax)
+        ax.set_title(name, size=10, loc="left")
