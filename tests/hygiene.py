@@ -1,5 +1,6 @@
 """The rules of a notebook, beyond that it runs; each gives the problems that it finds."""
 
+import ast
 import json
 import re
 from collections import Counter
@@ -32,7 +33,7 @@ def problems(path: Path) -> list[str]:
     if path.stat().st_size > MAX_NOTEBOOK:
         return [f"the notebook is over {MAX_NOTEBOOK} bytes"]
     rules = (counts, captions, outputs, metadata, paths, ignored, pictures, answers_are_folded)
-    rules += (pieces_are_taken,) if path.parent.name != "solutions" else ()
+    rules += (pieces_are_taken, answers_run_when_pasted) if path.parent.name != "solutions" else ()
     found = [problem for rule in rules for problem in rule(book)] + schema(path) + links(book, path)
     return found + slides(book, talk=path.parent.name != "solutions")
 
@@ -189,6 +190,21 @@ def pieces_are_taken(book) -> list[str]:
         for name in builds(book)
         if not re.search(rf'(?m)^.*\b{name}\b.* = checks\.mine\(.*"{name}"', code)
     ]
+
+
+def answers_run_when_pasted(book) -> list[str]:
+    """A folded answer takes the place of its whole cell, so nothing else may be lost with it."""
+    found = []
+    for i, cell in enumerate(book.cells[:-1]):
+        if cell.cell_type != "code" or checked(cell.source) not in PIECES:
+            continue
+        fold = book.cells[i + 1].source
+        for node in ast.parse(cell.source).body:
+            line = ast.unparse(node)
+            defines = isinstance(node, ast.FunctionDef | ast.ClassDef | ast.Expr)
+            if "<details>" in fold and not defines and line not in fold:
+                found.append(f"cell {i}: an answer pasted over it lacks `{line}`")
+    return found
 
 
 def answers_are_folded(book) -> list[str]:

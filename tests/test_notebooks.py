@@ -201,3 +201,13 @@ def test_a_machines_path_is_known_by_its_form(text):
         assert bool(hygiene.paths(new_notebook(cells=[cell]))) is (text in PATHS), cell
     picture = new_code_cell("x", outputs=[new_output("display_data", data={"image/png": "/a/b"})])
     assert hygiene.paths(new_notebook(cells=[picture])) == []
+
+
+def test_an_import_that_a_pasted_answer_would_take_away_is_found():
+    source = "import math\n\n\ndef train(model):\n    ...\n\n\nchecks.train(train)"
+    fold = "<details><summary>One way to write it</summary>\n\ndef train(model): …\n\n</details>"
+    book = new_notebook(cells=[new_code_cell(source), new_markdown_cell(fold)])
+    problem = "cell 0: an answer pasted over it lacks `import math`"
+    assert hygiene.answers_run_when_pasted(book) == [problem]
+    book.cells[0].source = source.removeprefix("import math\n\n\n")
+    assert hygiene.answers_run_when_pasted(book) == []

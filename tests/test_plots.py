@@ -620,3 +620,21 @@ def test_at_each_place_stands_its_likeness_to_all_places():
     assert sheet[:2, :2].tolist() == [[1, 1], [0, -1]]  # of the first place
     assert sheet[3:, 3:].tolist() == [[-1, -1], [0, 1]]  # of the last
     assert (sheet[2] == 9).all()
+
+
+def test_after_relu_a_line_parts_the_edges_from_the_rest():
+    plots.edge_points()
+    last = axes()[2]
+    rest, edges, line = last.lines
+    assert edges.get_xydata().tolist() == [[1, 0], [0, 1]]
+    assert rest.get_xydata().tolist() == [[0, 0], [0, 0]]
+    above = line.get_xydata().sum(axis=1)  # of a falling line x + y = c
+    assert np.allclose(above, above[0])
+    assert 0 < above[0] < 1
+
+
+def test_a_token_ten_times_as_large_is_normed_to_the_same_bars():
+    token = torch.tensor([1.0, 3.0, 2.0, 6.0])
+    plots.norm_bars({"one": token, "ten times": 10 * token})
+    below = [text.get_text() for ax in axes()[2:] for text in ax.texts]
+    assert below[:4] == below[4:] == ["−1.1", "0.0", "−0.5", "1.6"]

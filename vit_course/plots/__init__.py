@@ -71,6 +71,8 @@ from .scores import (
 from .stream import (
     bends,
     canvases,
+    edge_points,
+    norm_bars,
     norm_places,
     number_field,
     parameter_bars,

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from math import cos, sin
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -27,6 +28,7 @@ def position_maps(tables: Mapping[str, Tensor]) -> None:
     Args:
         tables: a name, and the positions of a square grid's patches (n, D), without cls.
     """
+    shown: Any = None
     sides = [round(len(table) ** 0.5) for table in tables.values()]
     ratios = [side**0.8 for side in sides]
     axes = panels(1, len(tables), 9.6, 4.4, width_ratios=ratios)[0]

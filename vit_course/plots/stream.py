@@ -89,6 +89,50 @@ def norm_places() -> None:
     residual_road("branch", "pre-norm: Dosovitskiy et al. 2021", bottom)
 
 
+def edge_points() -> None:
+    """Draw the four tokens of the edge: no line parts them, and after ReLU one does."""
+    tokens = torch.tensor([[0.0, 0], [1, 0], [0, 1], [1, 1]])  # ink left, ink right
+    hidden = torch.stack([tokens[:, 0] - tokens[:, 1], tokens[:, 1] - tokens[:, 0]], dim=1)
+    edge = torch.tensor([False, True, True, False])
+    axes = panels(1, 3, 9.2, 3)[0]
+    views = (
+        ("the tokens", tokens, ("ink on the left, a", "ink on the right, b")),
+        ("two hidden numbers", hidden, ("a − b", "b − a")),
+        ("after ReLU", hidden.clamp(min=0), ("ReLU(a − b)", "ReLU(b − a)")),
+    )
+    for ax, (title, points, labels) in zip(axes, views, strict=True):
+        for yes, colour, marker in ((False, GREY, "o"), (True, CLS, "s")):
+            x, y = points[edge == yes].T.numpy()
+            ax.plot(x, y, marker, color=colour, markersize=11, zorder=3)
+        ax.set(title=title, xlabel=labels[0], ylabel=labels[1], aspect="equal")
+        ax.set(xlim=(-1.35, 1.5), ylim=(-1.35, 1.5), xticks=(-1, 0, 1), yticks=(-1, 0, 1))
+        ax.spines[["top", "right"]].set_visible(False)
+    axes[1].plot([-1.2, 1.2], [1.2, -1.2], color=FAINT, zorder=1)
+    axes[2].plot([-0.7, 1.2], [1.2, -0.7], "--", color=QUERY, lw=1.8)
+    axes[2].annotate("parts them", (0.55, 0.1), color=QUERY, size=9)
+
+
+def norm_bars(tokens: Mapping[str, Tensor]) -> None:
+    """Draw tokens as bars, a number each: as they are above, after LayerNorm below.
+
+    Args:
+        tokens: a name and (D,).
+    """
+    axes = panels(2, len(tokens), 9.2, 3.6, sharex=True)
+    for (name, token), (above, below) in zip(tokens.items(), axes.T, strict=True):
+        normed = torch.nn.functional.layer_norm(token, token.shape, eps=1e-6)
+        for ax, numbers, colour in ((above, token, PATCH), (below, normed, CLS)):
+            bars = ax.bar(range(len(numbers)), numbers.tolist(), color=colour)
+            ax.bar_label(bars, [f"{x:.1f}".replace("-", "−") for x in numbers.tolist()], size=8)
+            ax.axhline(0, color=INK, lw=0.6)
+            ax.margins(y=0.25)
+            ax.set(xticks=[], yticks=[])
+            ax.spines[:].set_visible(False)
+        above.set_title(name, size=10)
+    axes[0, 0].set_ylabel("before")
+    axes[1, 0].set_ylabel("after LayerNorm")
+
+
 def bends(
     functions: dict[str, Callable[[Tensor], Tensor]], low: float = -4, high: float = 4
 ) -> None:
