@@ -148,7 +148,7 @@ def test_a_drawing_its_map_and_its_answer():
 def test_what_becomes_of_an_image_ends_in_its_answer():
     tokens = torch.rand(5, 8)
     plots.opened(torch.zeros(1, 4, 4), tokens, [2 * tokens], torch.eye(3)[2], patch_size=2)
-    assert titles()[:4] == ["the drawing", "4 patches", "17 tokens", "after block 0"]
+    assert titles()[:4] == ["the drawing", "4 patches", "5 tokens", "after block 0"]
     assert axes()[-1].get_title("left") == "2: 100%"
 
 

@@ -84,12 +84,7 @@ def canvas(
     sizes = dict(side=height, patch_size=config.patch_size, classes=names, whose=whose(network))
     # Colab and VS Code draw outputs in frames of their own, where the still picture is not found.
     beside = "google.colab" in sys.modules or "VSCODE_PID" in os.environ
-    widget = live(
-        still=still,
-        beside=beside,
-        start=drawing.flatten().tolist(),
-        sizes=sizes | {"classes": names},
-    )
+    widget = live(still=still, beside=beside, start=drawing.flatten().tolist(), sizes=sizes)
     widget.on_msg(_reply(answer, height, Path(keep) if keep else None))
     return Canvas(still, widget)
 
@@ -150,7 +145,7 @@ def _reply(answer: Callable[[Tensor], dict[str, Any]], side: int, keep: Path | N
         drawing = (pixels / 127.5 - 1).view(1, side, side)
         if message.get("keep"):
             if keep is not None:
-                write_whole(keep, png(drawing))
+                write_whole(keep, _png(drawing))
                 widget.send({"kept": f"kept in {keep.name}"})
             return
         try:
@@ -162,7 +157,7 @@ def _reply(answer: Callable[[Tensor], dict[str, Any]], side: int, keep: Path | N
     return reply
 
 
-def png(drawing: Tensor) -> bytes:
+def _png(drawing: Tensor) -> bytes:
     """Write a drawing (1, H, W) as a PNG of its own size, dark on white as on paper."""
     pixels = ((1 - drawing[0].clamp(-1, 1)) * 127.5).round().to(torch.uint8)
     file = BytesIO()

@@ -33,6 +33,7 @@ function build(model) {
   let pixels = Float32Array.from(model.get("start"));
   let cursor = [Math.floor(side / 2), Math.floor(side / 2)];
   let last = null; // where the pen is, while it is down
+  let untouched = true; // whether the drawing to begin with is still shown
   let keys = false; // whether the place for the keys is shown
   let [sent, answered, waits] = [0, 0, false]; // what was asked last, and what was answered
 
@@ -73,8 +74,7 @@ function build(model) {
   }
 
   /* Ask Python about what is on the canvas; while it thinks, only the last drawing waits. */
-  function ask(kept = false) {
-    if (kept) return model.send({ ink: bytes(), keep: true });
+  function ask() {
     if (sent > answered) return (waits = true);
     waits = false;
     const number = ++sent;
@@ -85,6 +85,10 @@ function build(model) {
       told.textContent = "No answer yet. If the kernel was restarted, run this cell again.";
       answered = number; // the next stroke asks anew
     }, PATIENCE);
+  }
+
+  function keep() {
+    model.send({ ink: bytes(), keep: true });
   }
 
   const bytes = () => Array.from(pixels, (value) => Math.round((value + 1) * 127.5));
@@ -120,6 +124,13 @@ function build(model) {
     ask();
   }
 
+  /* Draw a stroke's first dot; the very first stroke takes away the drawing that was shown. */
+  function begin(at) {
+    if (untouched) pixels = pixels.map(() => -1);
+    untouched = false;
+    draw(at, at);
+  }
+
   function empty() {
     pixels = pixels.map(() => -1);
     show();
@@ -135,13 +146,9 @@ function build(model) {
   canvas.addEventListener("pointerdown", (event) => {
     if (event.button) return;
     canvas.setPointerCapture(event.pointerId);
-    if (whole.dataset.fresh) {
-      pixels = pixels.map(() => -1); // the first stroke is on an empty canvas
-      delete whole.dataset.fresh;
-    }
     last = under(event);
     keys = false;
-    draw(last, last);
+    begin(last);
   });
   canvas.addEventListener("pointermove", (event) => {
     if (!last) return;
@@ -152,7 +159,7 @@ function build(model) {
   });
   for (const name of ["pointerup", "pointercancel"])
     canvas.addEventListener(name, () => {
-      if (last) ask(true);
+      if (last) keep();
       last = null;
     });
   canvas.addEventListener("keydown", (event) => {
@@ -165,13 +172,11 @@ function build(model) {
     const inside = (value) => Math.max(0, Math.min(side - 1, value));
     if (by) cursor = cursor.map((old, i) => inside(old + by[i]));
     if (dot) {
-      const middle = cursor.map((index) => index + 0.5);
-      draw(middle, middle);
-      ask(true);
+      begin(cursor.map((index) => index + 0.5));
+      keep();
     } else show();
   });
 
-  whole.dataset.fresh = "yes";
   show();
   ask();
   return whole;

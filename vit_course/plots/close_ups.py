@@ -101,8 +101,8 @@ def bytes_in_order(pixels: Tensor) -> None:
     ax.set(xlim=(-0.3, 24.3), ylim=(-8.2, 3.1))
     ax.axis("off")
 
-    def cell(x: float, y: float, number: int, side: float = 1.0, alpha: float = 1.0) -> None:
-        look = dict(facecolor=TINTS[number % 3], edgecolor="white", alpha=alpha)
+    def cell(x: float, y: float, number: int, side: float = 1.0) -> None:
+        look = dict(facecolor=TINTS[number % 3], edgecolor="white")
         rectangle(ax, x, y, side, 1, **look)
         ax.text(x + side / 2, y + 0.5, str(row[number]), ha="center", va="center", size=8)
 
@@ -143,7 +143,9 @@ def opened(
         shares: (classes,), the answer.
         patch_size: of the model, in pixels.
     """
-    stages = {"17 tokens": tokens} | {f"after block {i}": x for i, x in enumerate(blocks)}
+    stages = {f"{len(tokens)} tokens": tokens} | {
+        f"after block {i}": x for i, x in enumerate(blocks)
+    }
     axes = panels(1, len(stages) + 3, 9.6, 2.3, width_ratios=[1.5, 1.3, *[1] * len(stages), 1.2])[0]
     first, second, *middle, last = axes
     picture((image + 1) / 2, "the drawing", ax=first)

@@ -194,11 +194,11 @@ def live_training(drawing: Tensor, epochs: int) -> Callable[..., Any]:
         if done:
             epoch = len(losses) // done  # in steps
             step = max(epoch // 20, 1)  # so many losses make a point
-            means = torch.tensor(losses[: len(losses) // step * step]).view(-1, step).mean(dim=1)
+            means = _means(losses, step)
             for artist in [*left.lines, *right.lines, *right.texts]:
                 artist.remove()
             x = [(i + 0.5) * step / epoch for i in range(len(means))]
-            left.plot(x, means.tolist(), color=PATCH, linewidth=1.5, label="training")
+            left.plot(x, means, color=PATCH, linewidth=1.5, label="training")
             left.plot(val_losses, "o", color=QUERY, markersize=5, label="val")
             left.legend(frameon=False, loc="lower left")
             right.plot(accuracies, "-o", color=PATCH, markersize=5)
@@ -280,8 +280,8 @@ def keepsake(
     left.set(xticks=[], yticks=[])
     answer_bars(middle, shares)
     step = max(len(losses) // 160, 1)
-    means = torch.tensor(losses[: len(losses) // step * step]).view(-1, step).mean(dim=1)
-    right.plot([i * step for i in range(len(means))], means.tolist(), color=PATCH)
+    means = _means(losses, step)
+    right.plot([i * step for i in range(len(means))], means, color=PATCH)
     right.set(xlabel="step", ylim=(0, None))
     right.set_title("loss", size=11, loc="left")
     right.spines[["top", "right"]].set_visible(False)
@@ -291,6 +291,11 @@ def keepsake(
     figure.savefig(content, format="png", dpi=150)
     write_whole(Path(path), content.getvalue())
     return figure
+
+
+def _means(losses: Sequence[float], count: int) -> list[float]:
+    """Average the losses, so many to a point; what is left over at the end gives none."""
+    return torch.tensor(losses[: len(losses) // count * count]).view(-1, count).mean(dim=1).tolist()
 
 
 def compared(runs: Mapping[str, Sequence[float]], luck: Mapping[str, float], limit: float) -> None:

@@ -1,5 +1,7 @@
 """Lesson 01: a picture cut into patches, its axes split and merged, templates and their answers."""
 
+from typing import Any
+
 import torch
 from einops import rearrange
 from torch import Tensor
@@ -20,11 +22,13 @@ def cut_in_a_row(image: Tensor, patch_size: int, shown: int = 16) -> None:
         patch_size: side of a patch, in pixels.
         shown: so many patches stand in the row, the first ones.
     """
+    import matplotlib.pyplot as plt
+
     cells = rearrange(image, "c (i p) (j q) -> (i j) c p q", p=patch_size, q=patch_size)
     table = patchify(image[None], patch_size)[0]  # (n, P·P·C)
-    figure_axes = panels(1, 1, 9.4, 3.6)[0, 0].figure
-    figure_axes.clear()
-    above, below = figure_axes.subfigures(2, 1, height_ratios=(2.6, 1))
+    figure = plt.figure(figsize=(9.4, 3.6), layout="constrained")
+    parts: Any = figure.subfigures(2, 1, height_ratios=(2.6, 1))
+    above, below = parts
     left, right = above.subplots(1, 2, width_ratios=(1, 1.6))
     crisp(image, left)
     for line, side in ((left.axvline, image.shape[2]), (left.axhline, image.shape[1])):
