@@ -298,10 +298,11 @@ def test_a_clock_starts_upright_and_turns_clockwise():
     assert tips == [[0, 1], [1, 0], [0, -1]]
 
 
-def test_cuttings_frame_what_belongs_together():
-    plots.cuttings({"halves": torch.tensor([[0, 1, 4, 5], [2, 3, 6, 7]])}, 2, 4)
-    borders = [tuple(line.get_xdata()) for line in plt.gca().lines]
-    assert borders == [(1.5, 1.5)] * 2  # one upright line, a piece a row
+def test_in_memory_patches_alternate_and_after_the_loop_they_do_not():
+    plots.memory_row()
+    tints = [box.get_facecolor() for box in plt.gca().patches]
+    assert tints[0] == tints[1] == tints[4] != tints[2]
+    assert all(len(set(tints[16 + 4 * patch : 20 + 4 * patch])) == 1 for patch in range(4))
 
 
 def test_products_with_a_template_add_up_to_what_is_written():
@@ -590,11 +591,23 @@ def test_a_picture_is_cut_into_a_row_and_a_table():
     assert [ax.get_title() for ax in row] == ["0", "1", "2", "3"]
 
 
+def test_columns_that_mirror_each_other_lie_on_the_second_diagonal():
+    table = torch.zeros(4, 4, 2)  # (row, column, D): columns 0 and 3 agree, so do 1 and 2
+    table[:, [0, 3], 0] = table[:, [1, 2], 1] = 1
+    plots.lines_alike(table.flatten(0, 1))
+    columns, rows, _ = (
+        np.asarray(ax.images[0].get_array()) if ax.images else None for ax in axes()
+    )
+    assert np.allclose(columns, np.eye(4) + np.eye(4)[::-1])
+    assert np.allclose(rows, 1)
+
+
 def test_split_and_merged_each_number_keeps_its_patchs_colour():
     plots.split_and_merge()
     numbers = [text for text in plt.gca().texts if text.get_text().isdigit()]
     tints = {}
-    for text, box in zip(numbers, plt.gca().patches, strict=True):
+    boxes = [box for box in plt.gca().patches if box.get_fill()]  # not the frame of the 6
+    for text, box in zip(numbers, boxes, strict=True):
         tints.setdefault(int(text.get_text()), set()).add(box.get_facecolor())
     assert all(len(colours) == 1 for colours in tints.values())
     assert tints[0] == tints[5] != tints[2]

@@ -81,7 +81,7 @@ SENTENCES = [
     ),
     (
         "02_tokens",
-        f"reads {span('02 start of positions', '0.02')} of new ones from that start, and "
+        f"recognises {span('02 start of positions', '0.02')} of new ones from that start, and "
         f"{span('02 start of positions', '0.2')} from ours, 0.2 (three seeds each;",
     ),
     (

@@ -40,7 +40,7 @@ the pixels are scrambled: view and reshape read the memory straight on, across t
 split H and W first, then permute
     rearrange… => images.reshape(len(images), -1, patch_size * patch_size * images.shape[1])
 rows and columns of patches are swapped: token 1 is the patch below token 0; in (row col) the
-column changes fastest
+column, which counts the width, changes fastest
     b (row col) => b (col row)
 inside a patch, rows and columns are swapped: it is transposed; in (p1 p2 c) the pixels of a row
 stand together
@@ -68,6 +68,8 @@ the patches are not flat yet: merge what is inside a patch into one axis, (p1 p2
     (p1 p2 c) => p1 p2 c ‖ c p1 p2
 the patches are one axis with the batch: keep b alone, and merge (row col)
     b (row col) => (b row col)
+it sorts by the place in a patch: which patch goes in front, (row col), and where in it goes last
+    b (row col) (p1 p2 c) => b (p1 p2) (row col c)
 what it gives is (B, P·P·C, n): the patches come second, what is in them last
     b (row col) (p1 p2 c) => b (p1 p2 c) (row col)
 what F.unfold gives is (B, C·P·P, n): swap the last two axes, and inside a patch bring each pixel's
@@ -105,8 +107,12 @@ the patch size is a fixed number (16?): take patch_size
         images.shape[3] // 16, 16), pattern
 """,
     slips={
+        r"one side of expression.*'c'": "`c` is on one side of the arrow alone: a patch holds all "
+        "channels of its pixels, so where do they go in it?",
+        "Axis p2 is not used": "only the height is split, which cuts bands, as above; a patch "
+        "splits the width too",
         r"\b(14|196|224)\b": "a photo's 14 rows and columns of patches, 196 in all, are built in; "
-        "work them out from H, W and P"
+        "work them out from H, W and P",
     },
     does="A picture goes in, and its patches come out in reading order, each one flat.",
     why="The pattern names each axis once: what is split stands in a bracket on the left, what is "

@@ -56,6 +56,10 @@ class TokenEmbedding(nn.Module):
         x = torch.cat([cls, patches], dim=1)  # (B, N, D)
         return x + self.pos_embed
 """,
+    slips={
+        "number of sizes provided": "`expand` wants a size for each axis, and −1 leaves one as it "
+        "is: expand(…, -1, -1)",
+    },
     does="A cls token now leads the row, and every token knows its place.",
     why="`expand` gives every image the one cls without copying it. cls joins before the positions "
     "are added, so row 0 of `pos_embed` is its own.",
@@ -121,8 +125,8 @@ pos_embed has a row for each patch and no row for cls: there are num_patches + 1
 `__init__` was given
     num_patches + 1 => num_patches ‖ num_patches ;; + self.pos_embed => ;;
         cls, patches => cls, patches + self.pos_embed
-the parameters start too large (std 1?): they would drown the patches
-(section 4); leave `__init__` as it is given
+the parameters start too large (std 1?): they would drown the patches (section 7); leave `__init__`
+as it is given
     (self.pos_embed, std=0.2) => (self.pos_embed)
 the parameters start from zeros; leave `__init__` as it is given, so that your model starts as the
 course's does
@@ -132,6 +136,14 @@ pos_embed), so that your model starts as the course's does
     (self.pos_embed, std=0.2) => (self.pos_embed, std=0.02)
 every token got position 0, that of cls; add all of pos_embed
     x + self.pos_embed => x + self.pos_embed[:, :1]
+the positions went to cls alone, which made a row of it for each of them: join cls and patches
+first, then add pos_embed to all tokens
+    self.cls_token.expand(patches.shape[0], -1, -1) =>
+        (self.cls_token + self.pos_embed).expand(patches.shape[0], -1, -1) ;;
+        x + self.pos_embed => x
+the positions are joined on, and not added: every token stays D wide, and none is new but cls
+    x + self.pos_embed => torch.cat([x, self.pos_embed.expand_as(x)], dim=-1) ‖
+        torch.cat([x, self.pos_embed.expand_as(x)], dim=1)
 """,
 )
 
@@ -201,8 +213,9 @@ every patch got the position of place 0; it is blind to place too, but it is not
     .mean(dim=1, keepdim=True) => [:, :1]
 the positions of the patches were only moved, so each patch still says a place; give all the mean
     .mean(dim=1, keepdim=True) => .flip(1) ‖ .roll(1, 1)
-nothing has changed in what you return: return the copy; write into its positions, since `positions
-= …` only gives a name to a new tensor; and take the mean over dim=1 (dim=0 has one entry)
+nothing has changed in what you return: either the model itself is returned; or `positions = …` gave
+a name to a new tensor, where positions[:, 1:] = … writes into the copy; or the mean ran over dim=0,
+which has one entry
     return changed => return model
 cls's row is gone: the positions stay (1, N, D), and row 0 stays as it was
     return… => changed.tokens.pos_embed = nn.Parameter(positions[:, 1:], False) ⏎ return changed
@@ -371,7 +384,7 @@ upside down: True means that the model does not notice the shuffle
 it says False whatever the model: compare what `read` gives for the two images, not the images
     torch.allclose(read(image), read(mosaic), rtol=0, atol=1e-5) => torch.allclose(image, mosaic)
 it says True whatever the model: does the shuffled image reach `read`, and is each number compared
-(not the shapes, not the mean)?
+(not the shapes, not the mean, not only which is largest)?
     torch.allclose… => read(image).shape == read(mosaic).shape
 the pixels inside the patches move too; move whole patches (patchify, another order, unpatchify)
     unpatchify… => image.flatten(2)[:, :, torch.randperm(image[0, 0].numel())].view_as(image)

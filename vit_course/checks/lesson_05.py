@@ -251,6 +251,10 @@ attention, asked with return_attention=True, gives two things, the mixed tokens 
 take them apart, mixed, weights = …, and add the tokens alone
     mixed, weights = => mixed =
 """,
+    slips={
+        "mask holds bool": "the second argument of `attn` is the mask, and return_attention landed "
+        "there: name it, attn(…, mask, return_attention=True)",
+    },
     does="One encoder block: attention, then the MLP, each added to the stream. ViT-B is "
     "twelve of them.",
 )

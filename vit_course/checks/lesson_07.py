@@ -663,9 +663,9 @@ give the name of the slip, or None where the step is sound; not True or False
 )
 
 
-BAR, BUDGET, LEAST = 0.75, 4, 4  # of the validation loss, in epochs, of a batch
+BAR, BUDGET, LEAST = 0.85, 4, 32  # of the validation loss, in epochs, of a batch
 TINY = ViTConfig(8, 2, 1, 10, embed_dim=48, depth=2, num_heads=4)
-BATCHES = "batch_size must be a whole number, and at least 4: smaller ones take too long here"
+BATCHES = "batch_size must be a whole number, and at least 32"
 
 
 @cache
@@ -717,23 +717,25 @@ def tried(settings: Any) -> Any:
 beat_the_bar = Exercise(
     answer="""
 def beat_the_bar():
-    return dict(lr=2e-3, batch_size=8)
+    return dict(lr=4e-3, batch_size=32)
 """,
     trials=[Trial("your settings", asked, say=tried)],
     wrong="""
 these are train's own settings: 68 steps of 64 pictures, which end far above the bar
-    dict(lr=2e-3, batch_size=8) => dict()
+    dict(lr=4e-3, batch_size=32) => dict()
 a higher rate helps, but alone it does not clear the bar; what decides how many steps four epochs
 hold?
-    dict(lr=2e-3, batch_size=8) => dict(lr=4e-3) ‖ dict(lr=8e-3) ‖ dict(lr=0.01)
+    dict(lr=4e-3, batch_size=32) => dict(lr=4e-3) ‖ dict(lr=8e-3)
+twice as many steps help, but alone they do not clear the bar; which rate suits them?
+    dict(lr=4e-3, batch_size=32) => dict(batch_size=32)
 the budget is four epochs for everybody: leave `epochs` out
-    lr=2e-3 => lr=2e-3, epochs=8
+    lr=4e-3 => lr=4e-3, epochs=8
 a lucky seed does not hold for the next one: leave `seed` out
-    lr=2e-3 => lr=2e-3, seed=1
+    lr=4e-3 => lr=4e-3, seed=1
 give a dict, such as dict(lr=3e-3, batch_size=32)
-    dict(lr=2e-3, batch_size=8) => 2e-3, 8
+    dict(lr=4e-3, batch_size=32) => 4e-3, 32
 """,
-    why="Four epochs in batches of 64 are 68 steps; in batches of 8 they are 540. Each step sees a "
-    "noisier gradient, and there are eight times as many of them. In batches of 4 it is lower "
-    "still, and takes twice as long.",
+    why="Four epochs in batches of 64 are 68 steps, in batches of 32 they are 136. More steps "
+    "help, larger ones help, and it takes both. (Batches of 8 make 540 steps, and end near 0.4 at "
+    "the rate of 0.002.)",
 )

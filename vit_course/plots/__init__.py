@@ -49,13 +49,13 @@ from .lookup import (
 from .patches import (
     answer_map,
     cut_in_a_row,
-    cuttings,
+    memory_row,
     sliding,
     split_and_merge,
     template_grid,
     template_products,
 )
-from .positions import clock_faces, likeness_by_distance, position_maps, token_sum
+from .positions import clock_faces, likeness_by_distance, lines_alike, position_maps, token_sum
 from .published import few_labels, name_lines, slip_costs
 from .road import STAGES, course_map, forward_path
 from .roles import heads_cut, qkv_rows, same_patch

@@ -207,6 +207,8 @@ def curves(
             ax.minorticks_off()
     if "y" in log:
         ax.set_yscale("log")
+    if "x" not in log and not any(isinstance(curve, Mapping) for curve in series.values()):
+        ax.xaxis.get_major_locator().set_params(integer=True)  # they are counted
     ax.set(title=title, xlabel=xlabel, ylabel=ylabel)
     ax.spines[["top", "right"]].set_visible(False)
     _name_ends(ax, ends)

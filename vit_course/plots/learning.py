@@ -173,7 +173,7 @@ def live_training(drawing: Tensor, epochs: int) -> Callable[..., Any]:
     parts: Any = figure.subfigures(2, 1, height_ratios=(1.25, 1))
     above, below = parts
     left, right = above.subplots(1, 2)
-    left.set(title="loss", xlabel="epoch", xlim=(0, epochs), ylim=(0, 2.5))
+    left.set(title="loss", xlabel="epoch", xlim=(0, epochs + 0.1), ylim=(0, 2.5))
     right.set(title="validation accuracy, in %", xlabel="epoch", xlim=(0, epochs + 0.3))
     right.set_ylim(0, 100)
     for ax in (left, right):

@@ -52,14 +52,14 @@ def cut_in_a_row(image: Tensor, patch_size: int, shown: int = 16) -> None:
 def split_and_merge() -> None:
     """Draw how einops cuts a 4×4 picture: each side split in two, then merged again, in colour."""
     ax = panels(1, 1, 9.4, 3.3)[0, 0]
-    ax.set(xlim=(-2.6, 13.6), ylim=(-1.0, 5.4))
+    ax.set(xlim=(-2.6, 13.6), ylim=(-1.0, 5.7))
     ax.axis("off")
     small = dict(ha="center", va="center")
     code = dict(family="monospace", weight="bold", size=10)
     for i in range(4):
         row, p1 = divmod(i, 2)
         ax.text(-0.2, 3.5 - i, f"row {row}, p1 {p1}", ha="right", va="center", size=8)
-        ax.text(i + 0.5, 4.2, f"col {row}\np2 {p1}", size=8, **small)
+        ax.text(i + 0.5, 4.45, f"col {row}\np2 {p1}", size=8, **small)
         for j in range(4):
             col, p2 = divmod(j, 2)
             look = dict(facecolor=PATCHES[2 * row + col], edgecolor="white")
@@ -68,12 +68,16 @@ def split_and_merge() -> None:
             rectangle(ax, 8.5 + 2 * p1 + p2, 3 - 2 * row - col, 1, 1, **look)
             place = (9 + 2 * p1 + p2, 3.5 - 2 * row - col)
             ax.text(*place, str(4 * i + j), **small)
+            if (i, j) == (1, 2):  # the 6, which the text follows
+                for left, low in ((j, 3 - i), (8.5 + 2 * p1 + p2, 3 - 2 * row - col)):
+                    rectangle(ax, left, low, 1, 1, fill=False, edgecolor=INK, lw=2.5, zorder=3)
     for k in range(4):
         first, second = divmod(k, 2)
         ax.text(8.3, 3.5 - k, f"row {first}, col {second}", ha="right", va="center", size=8)
-        ax.text(9 + k, 4.2, f"p1 {first}\np2 {second}", size=8, **small)
-    ax.text(2, 5.05, "(row p1) (col p2)", ha="center", **code)
-    ax.text(11, 5.05, "(row col) (p1 p2)", ha="center", **code)
+        ax.text(9 + k, 4.45, f"p1 {first}\np2 {second}", size=8, **small)
+    ax.text(2, 5.25, "(row p1) (col p2)", ha="center", **code)
+    ax.text(8.2, 5.25, "which patch", ha="right", size=10, weight="bold")
+    ax.text(10.5, 5.25, "where in the patch", ha="center", size=10, weight="bold")
     ax.text(2, -0.6, "split: where is a pixel?", ha="center", size=9)
     ax.text(11, -0.6, "merged: one row for each patch", ha="center", size=9)
     ax.annotate("", (6.0, 2), (4.4, 2), arrowprops=dict(arrowstyle="-|>", lw=1.5, color=INK))
@@ -129,29 +133,29 @@ def answer_map(image: Tensor, answers: Tensor, name: str, outlined: int = 5) -> 
     right.figure.colorbar(shown, ax=right, shrink=0.8)
 
 
-def cuttings(named: dict[str, Tensor], height: int, width: int) -> None:
-    """Show which pixels a token holds: pictures of numbered pixels, each token in a tint and frame.
+def memory_row() -> None:
+    """Draw a 4×4 picture as it lies in memory, a row, and what `view` and the loop bracket of it.
 
-    Args:
-        named: a name, and tokens (n, numbers in each) cut from a picture of one channel whose
-            pixels hold 0, 1, 2, … row by row.
-        height, width: of the picture, in pixels.
+    Each number has the colour of its patch, 2×2 pixels.
     """
-    from matplotlib.colors import to_rgb
-
-    axes = panels(1, len(named), 2.6 * len(named), 2.8)[0]
-    blue = torch.tensor(to_rgb(PATCH))[:, None, None]
-    for (name, tokens), ax in zip(named.items(), axes, strict=True):
-        token_of = tokens.flatten().argsort().view(height, width) // tokens.shape[1]
-        share = token_of / (len(tokens) - 1) * 0.6 + 0.1
-        picture((1 - share) + share * blue, name, ax)
-        for i in range(height):
-            for j in range(width):
-                ax.text(j, i, str(i * width + j), ha="center", va="center", color=INK)
-                if j and token_of[i, j] != token_of[i, j - 1]:
-                    ax.plot((j - 0.5, j - 0.5), (i - 0.5, i + 0.5), color=INK, lw=2)
-                if i and token_of[i, j] != token_of[i - 1, j]:
-                    ax.plot((j - 0.5, j + 0.5), (i - 0.5, i - 0.5), color=INK, lw=2)
+    ax = panels(1, 1, 9.4, 2.1)[0, 0]
+    ax.set(xlim=(-2.6, 17.2), ylim=(-2.0, 2.4))
+    ax.axis("off")
+    numbers = torch.arange(16).view(1, 1, 4, 4)
+    by_patch = patchify(numbers, 2).flatten()
+    patch_of = by_patch.argsort() // 4
+    for top, words, row in ((1.3, "in memory", numbers.flatten()), (-1.3, "the loop", by_patch)):
+        ax.text(-0.3, top + 0.5, words, ha="right", va="center", size=9)
+        for place, number in enumerate(row.tolist()):
+            x = place + 0.3 * (place // 4 if top < 0 else 1.5)
+            look = dict(facecolor=PATCHES[patch_of[number]], edgecolor="white")
+            rectangle(ax, x, top, 1, 1, **look)
+            ax.text(x + 0.5, top + 0.5, str(number), ha="center", va="center", size=9)
+    ax.text(-0.3, 0.75, "view", ha="right", va="center", size=9, weight="bold")
+    for start in range(0, 16, 4):
+        for top, shift in ((0.75, 0.45), (-1.85, 0.075 * start)):
+            left, right = start + shift + 0.08, start + shift + 3.92
+            ax.plot((left, left, right, right), (top + 0.2, top, top, top + 0.2), color=INK, lw=1.5)
 
 
 def template_products(patch: Tensor, templates: dict[str, Tensor], patch_size: int = 16) -> None:

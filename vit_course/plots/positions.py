@@ -32,6 +32,7 @@ def position_maps(tables: Mapping[str, Tensor]) -> None:
     sides = [round(len(table) ** 0.5) for table in tables.values()]
     ratios = [side**0.8 for side in sides]
     axes = panels(1, len(tables), 9.6, 4.4, width_ratios=ratios)[0]
+    axes[0].figure.get_layout_engine().set(wspace=0.08)
     for ax, side, (name, table) in zip(axes, sides, tables.items(), strict=True):
         unit = F.normalize(table.detach().cpu(), dim=1)
         alike = (unit @ unit.T).view(side, side, side, side)  # of place (i, j) to place (k, l)
@@ -46,6 +47,25 @@ def position_maps(tables: Mapping[str, Tensor]) -> None:
         ax.spines[:].set_visible(False)
     bar = axes[0].figure.colorbar(shown, ax=axes.tolist(), shrink=0.7, aspect=18)
     bar.set_label("cosine similarity")
+
+
+def lines_alike(table: Tensor) -> None:
+    """Draw how alike the columns of a grid of positions are, and how alike its rows are.
+
+    A cell is the mean of all pairs with one place in either column, both in the same row; and with
+    rows likewise.
+
+    Args:
+        table: the positions of a square grid's patches (n, D), without cls.
+    """
+    side = round(len(table) ** 0.5)
+    grid = F.normalize(table.detach().cpu(), dim=1).view(side, side, -1)  # (row, column, D)
+    axes = panels(1, 2, 7, 3.2)[0]
+    for ax, lines, name in ((axes[0], grid, "column"), (axes[1], grid.transpose(0, 1), "row")):
+        alike = (lines @ lines.mT).mean(dim=0)
+        shown = ax.imshow(alike.numpy(), cmap="PuOr", vmin=-0.6, vmax=0.6)
+        ax.set(title=f"{name}s", xlabel=f"{name} of one place", ylabel=f"{name} of the other")
+    axes[0].figure.colorbar(shown, ax=axes.tolist()).set_label("cosine similarity")
 
 
 def likeness_by_distance(tables: Mapping[str, Tensor]) -> None:

@@ -23,11 +23,13 @@ STAGES = (
     (0, "photo", 0.0, 1.5, "3×224×224"),
     (1, "patches", 1.9, 1.7, "196×768"),
     (2, "cls + positions", 4.0, 1.7, "197×768"),
-    (3, "QKV heads", 6.55, 1.5, "3×12×197×64"),
-    (4, "attention", 8.45, 1.5, "12×197×197"),
-    (5, "MLP", 10.35, 1.1, "197×768"),
-    (6, "head", 12.3, 1.5, "1000"),
+    (3, "QKV heads", 6.7, 1.5, "3×12×197×64"),
+    (4, "attention", 8.5, 1.5, "12×197×197"),
+    (5, "MLP", 10.75, 1.1, "197×768"),
+    (6, "head", 12.8, 1.5, "1000"),
 )
+# Where the encoder block adds: the residual connection leaves the stream, and comes back to it.
+BYPASSES = ((6.5, 10.36), (10.57, 12.06))
 
 
 def course_map(lesson: int | None = None) -> None:
@@ -43,13 +45,13 @@ def course_map(lesson: int | None = None) -> None:
     if lesson is not None and (type(lesson) is not int or lesson < 0):
         raise ValueError(f"lesson is {lesson!r}; give its number, 0 or more, or None for the whole")
     ax = new_axes(9.6, 2.5)
-    ax.set(xlim=(-0.1, 13.9), ylim=(-1.0, 2.65), aspect="equal")
+    ax.set(xlim=(-0.1, 14.4), ylim=(-1.0, 2.65), aspect="equal")
     ax.axis("off")
     whole = lesson not in range(1, 7)
     frame, bold = INK if whole or lesson == 5 else FAINT, "bold" if lesson == 5 else "normal"
-    rounded(ax, 6.3, -0.95, 5.35, 3.05, 0.2, facecolor=PAPER, edgecolor=frame)
+    rounded(ax, 6.3, -0.95, 5.98, 3.05, 0.2, facecolor=PAPER, edgecolor=frame)
     title = dict(ha="center", va="bottom", color=frame, weight=bold)
-    ax.text(8.97, 2.2, "encoder block, 12 times", **title)
+    ax.text(9.3, 2.2, "encoder block, 12 times", **title)
     for (number, name, left, width, shape), boxes in zip(STAGES, _icons(), strict=True):
         lit = whole or lesson == number or (lesson == 5 and number in (3, 4))
         middle = left + width / 2
@@ -64,6 +66,11 @@ def course_map(lesson: int | None = None) -> None:
     for (_, _, left, width, _), (_, _, following, _, _) in pairwise(STAGES):
         arrow = dict(arrowstyle="-|>", color=INK, lw=1)
         ax.annotate("", (following - 0.02, 0.85), (left + width + 0.02, 0.85), arrowprops=arrow)
+    for left, right in BYPASSES:
+        corners = (left, left, right, right), (0.85, 1.85, 1.85, 1.0)
+        ax.plot(*corners, color=frame, lw=1, solid_joinstyle="round")
+        ax.plot(right, 0.85, "o", markersize=9, markerfacecolor="white", markeredgecolor=frame)
+        ax.plot(right, 0.85, "+", markersize=6, color=frame)
 
 
 # What `forward` calls, in its order: the line, what does the work, its lesson.

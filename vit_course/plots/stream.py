@@ -89,27 +89,35 @@ def norm_places() -> None:
     residual_road("branch", "pre-norm: Dosovitskiy et al. 2021", bottom)
 
 
-def edge_points() -> None:
-    """Draw the four tokens of the edge: no line parts them, and after ReLU one does."""
+def edge_points(hidden_too: bool = True) -> None:
+    """Draw the four tokens of the edge, which no line separates, and how ReLU lets one do it.
+
+    Args:
+        hidden_too: whether the two hidden numbers are drawn as well, before and after ReLU.
+    """
     tokens = torch.tensor([[0.0, 0], [1, 0], [0, 1], [1, 1]])  # ink left, ink right
     hidden = torch.stack([tokens[:, 0] - tokens[:, 1], tokens[:, 1] - tokens[:, 0]], dim=1)
     edge = torch.tensor([False, True, True, False])
-    axes = panels(1, 3, 9.2, 3)[0]
+    count = 3 if hidden_too else 1
+    axes = panels(1, count, 3.1 * count, 3)[0]
     views = (
         ("the tokens", tokens, ("ink on the left, a", "ink on the right, b")),
         ("two hidden numbers", hidden, ("a − b", "b − a")),
         ("after ReLU", hidden.clamp(min=0), ("ReLU(a − b)", "ReLU(b − a)")),
     )
-    for ax, (title, points, labels) in zip(axes, views, strict=True):
+    for ax, (title, points, labels) in zip(axes, views[:count], strict=True):
         for yes, colour, marker in ((False, GREY, "o"), (True, CLS, "s")):
             x, y = points[edge == yes].T.numpy()
             ax.plot(x, y, marker, color=colour, markersize=11, zorder=3)
         ax.set(title=title, xlabel=labels[0], ylabel=labels[1], aspect="equal")
         ax.set(xlim=(-1.35, 1.5), ylim=(-1.35, 1.5), xticks=(-1, 0, 1), yticks=(-1, 0, 1))
         ax.spines[["top", "right"]].set_visible(False)
-    axes[1].plot([-1.2, 1.2], [1.2, -1.2], color=FAINT, zorder=1)
-    axes[2].plot([-0.7, 1.2], [1.2, -0.7], "--", color=QUERY, lw=1.8)
-    axes[2].annotate("parts them", (0.55, 0.1), color=QUERY, size=9)
+    if hidden_too:
+        axes[1].plot([-1.2, 1.2], [1.2, -1.2], color=FAINT, zorder=1)
+        for ax in axes[1:]:
+            ax.text(-0.1, -0.4, "both circles", ha="right", color=INK, size=8)
+        axes[2].plot([-0.7, 1.2], [1.2, -0.7], "--", color=QUERY, lw=1.8)
+        axes[2].text(-0.6, 1.25, "separates them", color=QUERY, size=9)
 
 
 def norm_bars(tokens: Mapping[str, Tensor]) -> None:
