@@ -74,8 +74,7 @@ def captions(book) -> list[str]:
         if cell.cell_type == "code" and any(map(is_picture, cell.outputs)):
             text = below.source if below is not None and below.cell_type == "markdown" else ""
             fold = re.search(rf"(?s){re.escape(SHOWS)}\n\n(.*?)\n\n</details>", text)
-            caption = re.match(r"(?s)\*Figure: (.*?)\*\n", text.removeprefix(AFTER).strip() + "\n")
-            if not any(match and len(match[1]) > 50 for match in (fold, caption)):
+            if not fold or len(fold[1]) <= 50:
                 found.append(f"nothing says what the picture of cell {cell.execution_count} shows")
     return found
 

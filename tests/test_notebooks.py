@@ -65,7 +65,7 @@ def test_lesson_opens_with_title_minutes_badge_setup_and_map(path):
     assert re.search(rf"\[Open in Colab\]\({badge}{page}\)", title.source)
     assert stated(title.source) == count(read(path))
     assert setup.cell_type == "code"
-    assert caption.source.startswith(("*Figure:", hygiene.SHOWS))
+    assert caption.source.startswith(hygiene.SHOWS)
 
 
 @each_lesson
@@ -115,7 +115,8 @@ def test_at_most_4_in_100_cells_are_not_compared():
 # The rules can find something: each bad notebook below breaks one of them ------------------------
 
 PICTURE = new_output("display_data", data={"image/png": "iVBORw0KGgo=", "text/plain": "<Figure>"})
-CAPTION = "*Figure: a line that rises from the left to the right, from 0 to 1, as x does.*"
+WORDS = "A line that rises from the left to the right, from 0 to 1, as x does."
+CAPTION = f"{hygiene.SHOWS}\n\n{WORDS}\n\n</details>"
 PATHS = [
     "'/home/someone/photo.jpg'",
     "<td>/opt/a/b.png</td>",

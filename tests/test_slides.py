@@ -9,6 +9,7 @@ import nbformat
 import pytest
 from browser import listen
 from helpers import needs
+from hygiene import SHOWS
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
 from vit_course import __main__ as command
@@ -45,14 +46,14 @@ def test_a_lesson_is_a_talk_of_some_fifty_slides(path):
 
 def test_a_figure_has_the_room_that_its_code_leaves_or_a_slide_of_its_own():
     output = new_output("display_data", {"image/png": "", "text/plain": "<Figure>"})
-    caption = new_markdown_cell("*Figure: a <line>.*\n\nMore.", metadata=kind("notes"))
+    caption = new_markdown_cell(f"{SHOWS}\n\nA <line>.\n\n</details>", metadata=kind("notes"))
     for length, height, number in ((1, 623, 1), (9, 407, 1), (12, 700, 2)):
         output["metadata"] = {"image/png": {"width": 600, "height": 400}}
         cell = new_code_cell("x\n" * length, outputs=[output], metadata=kind("slide"))
         talk = slides.page_of(new_notebook(cells=[cell, caption]), {})
         assert f'height="{height}"' in talk
         assert talk.count("<section") == 1 + number
-        assert 'alt="a &lt;line&gt;."' in talk
+        assert 'alt="A &lt;line&gt;."' in talk
 
 
 def test_the_command_makes_the_talks_and_copies_the_packages(tmp_path, capsys):

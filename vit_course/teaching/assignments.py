@@ -60,9 +60,8 @@ def texts_of(lesson: Any) -> dict[str, tuple[str, str]]:
         elif exercise := task_of(cell):
             sections = re.split(r"(?m)^(?=##+ )", text)
             section = next(part for part in reversed(sections) if MINUTES.search(part))
-            # A figure is the output of a cell that is not here.
-            folded = r"(?ms)<details>.*?</details>|^\*Figure:.*?\n\n"
-            texts_by_task[exercise.name] = cell.source, re.sub(folded, "", section).strip()
+            unfolded = re.sub(r"(?s)<details>.*?</details>", "", section)
+            texts_by_task[exercise.name] = cell.source, unfolded.strip()
             text = ""
     return texts_by_task
 

@@ -18,6 +18,7 @@ from ..lessons import LESSONS, ROOT, write
 WIDTH, HEIGHT = 1280, 720  # of a slide; the browser scales it to the screen
 LINE = 27  # of code, or of what it prints
 OWN_SLIDE = {"slideshow": {"slide_type": "subslide"}, "transient": {"remove_source": True}}
+SHOWS = r"(?s)<details><summary>What the figure shows</summary>\n\n(.*?)\n\n</details>"
 MAX_ZOOM = 2  # of a figure: it has two pixels for one, for dense screens
 # What shows the slides, from npm, and what of it is never asked for.
 PACKAGES = ("reveal.js", "requirejs", "jquery", "mathjax")
@@ -91,7 +92,7 @@ def page_of(book, urls: dict[str, str]) -> str:
             continue
         figure = next((o for o in cell.outputs if "image/png" in o.get("metadata", {})), None)
         if figure and below:
-            caption = below.source.split("\n\n")[0].strip("*").removeprefix("Figure: ")
+            shows = re.search(SHOWS, below.source)
             size = figure.metadata["image/png"]
             room = HEIGHT - 70 - LINE * lines(cell)
             # The setup shows only its map. To nbconvert alone it is one whole, and left out.
@@ -101,7 +102,7 @@ def page_of(book, urls: dict[str, str]) -> str:
                 cells.append(new_code_cell(outputs=[figure], metadata=OWN_SLIDE))
             zoom = min(MAX_ZOOM, (WIDTH - 40) / size["width"], room / size["height"])
             size.update({side: round(zoom * size[side]) for side in ("width", "height")})
-            size["alt"] = caption
+            size["alt"] = shows[1] if shows else ""
     book.cells = cells
     exporter = SlidesExporter(
         template_file=str(Path(__file__).with_suffix(".html.j2")),
