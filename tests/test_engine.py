@@ -1,14 +1,17 @@
 """The engine behind the checks, on checks made for it, and `difference`."""
 
 import sys
+from contextlib import contextmanager
+from functools import partial
 
 import numpy as np
 import pytest
 import torch
 from torch import nn
 
+import vit_steps
 from vit_course import checks
-from vit_course.checks.compare import kind_of
+from vit_course.checks.compare import compare, kind_of
 from vit_course.checks.engine import Check
 from vit_course.checks.trials import Trial, call, module, trust
 
@@ -259,3 +262,66 @@ def test_difference_says_how_far_apart_and_refuses_to_broadcast():
     assert checks.difference(a, a * float("nan")) == "up to nan"
     with pytest.raises(ValueError, match="shapes differ"):
         checks.difference(a, a[:1])
+
+
+def settings() -> tuple:
+    """What a notebook may have set."""
+    grad = torch.is_grad_enabled(), torch.is_inference_mode_enabled()
+    return *grad, torch.get_default_dtype(), torch.empty(0).device, torch.is_autocast_enabled("cpu")
+
+
+@contextmanager
+def default_of_float64():
+    torch.set_default_dtype(torch.float64)
+    yield
+    torch.set_default_dtype(torch.float32)
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        torch.no_grad,
+        torch.inference_mode,
+        partial(torch.device, "meta"),
+        partial(torch.autocast, "cpu", dtype=torch.bfloat16),
+        default_of_float64,
+    ],
+    ids=["no_grad", "inference_mode", "meta", "autocast", "float64"],
+)
+def test_judging_does_not_depend_on_what_a_notebook_has_set(setting):
+    """Nor is what it has set another afterwards."""
+    with setting():
+        before = settings()
+        assert checks.EncoderBlock.judge(vit_steps.EncoderBlock) == "right"
+        assert checks.split_heads.judge(vit_steps.merge_heads) != "right"
+        assert settings() == before
+
+
+def test_a_part_that_is_cut_off_is_told_by_the_gradient_that_comes_back():
+    """The results are right, and all parameters get a gradient."""
+    answer = checks.EncoderBlock.answer
+    cut_off = {"x = x + mixed": "x = x.detach() + mixed", "norm2(x)": "norm2(x.detach())"}
+    for old, new in cut_off.items():
+        message = checks.EncoderBlock.judge(checks.EncoderBlock.made(answer.replace(old, new)))
+        assert "the gradient that goes back from it is not" in message
+
+
+def test_numbers_of_another_dtype_are_told_as_right_but_for_that():
+    for dtype in (torch.float64, torch.float16, torch.bfloat16):
+        message = compare(torch.ones(2, 3).to(dtype), torch.ones(2, 3))
+        assert message == (
+            f"the numbers are right, but they are {dtype}, expected torch.float32: "
+            "leave the dtype as it came in"
+        )
+    assert "2 numbers are wrong" in compare(torch.zeros(2).double(), torch.ones(2))
+
+
+def test_an_object_in_place_of_its_class_is_told_so():
+    assert checks.MLP.judge(vit_steps.MLP(8, 32)) == (
+        "this is an object, MLP(…): give the class itself, MLP, not called"
+    )
+
+    def attend(q, k, v, mask=None):
+        return vit_steps.scaled_dot_product_attention(q, k, v)[0], None
+
+    assert "result 2 of 2 is None" in checks.scaled_dot_product_attention.judge(attend)

@@ -15,6 +15,10 @@ from torch import Tensor
 from .relations import relation
 
 TOLERANCE = 1e-5
+CUT_OFF = (
+    "the result is right, and the gradient that goes back from it is not, so a model could not "
+    "learn through it: is a part cut off, by detach, data, item, numpy or no_grad?"
+)
 
 
 @dataclass(frozen=True)
@@ -42,6 +46,10 @@ class Parts(tuple):
     def __new__(cls, *parts: Any):
         """Take any number of results, as arguments."""
         return super().__new__(cls, parts)
+
+
+class Gradients(Parts):
+    """The gradients that an attempt sends back, by a fixed pull at its result."""
 
 
 class Verdict(str):
@@ -90,6 +98,8 @@ def compare(result: Any, expected: Any, closely: bool = False) -> str | None:
         if not isinstance(result, Verdict):
             return f"it gives {kind_of(result)}"
         return str(result) or "nothing is wrong"  # a fine "" beside what a mistake gives
+    if isinstance(expected, Gradients):
+        return compare_gradients(result, expected)
     if isinstance(expected, Tensor):
         return compare_tensors(result, expected, closely)
     if isinstance(expected, (tuple, list)):
@@ -147,10 +157,27 @@ def compare_parts(result: Any, expected: tuple | list, closely: bool) -> str | N
         verb = "is" if len(expected) == 1 else "are"
         return f"it gives {kind_of(result)} where {kind_of(expected)} {verb} expected"
     for number, (a, b) in enumerate(zip(result, expected, strict=True), 1):
+        counted = not isinstance(expected, Parts)
+        if counted and a is None and b is not None:
+            return f"result {number} of {len(expected)} is None, where {kind_of(b)} is expected"
         if problem := compare(a, b, closely):
-            counted = not isinstance(expected, Parts)
             return f"result {number} of {len(expected)}: {problem}" if counted else problem
     return None
+
+
+def compare_gradients(result: Any, expected: Gradients) -> str | None:
+    """Compare what is sent back, to 1e-4 of the largest: it adds up many more numbers."""
+    pairs = list(zip(result, expected, strict=False)) if isinstance(result, Gradients) else []
+    same = len(pairs) == len(expected) and all(
+        a.shape == b.shape and torch.allclose(a, b, rtol=0, atol=1e-4 * largest(b), equal_nan=True)
+        for a, b in pairs
+    )
+    return None if same else CUT_OFF
+
+
+def largest(x: Tensor) -> float:
+    """Give the largest size of a number in a tensor, and at least 1."""
+    return max(1.0, float(x.nan_to_num(posinf=0, neginf=0).abs().max()))
 
 
 def other_shape(shape: torch.Size, expected: torch.Size) -> str:
@@ -194,6 +221,13 @@ def compare_tensors(result: Any, expected: Tensor, closely: bool) -> str | None:
         return f"it holds {result.dtype}, expected {expected.dtype}"
     a, b = result.detach().double(), expected.detach().double()
     wrong = ~torch.isclose(a, b, rtol=TOLERANCE, atol=TOLERANCE, equal_nan=True)
+    if result.dtype != expected.dtype and result.dtype.is_floating_point:
+        small = torch.finfo(result.dtype).bits < 32 and (a - b).abs().max() <= 0.01 * b.abs().max()
+        if small or not wrong.any():
+            return (
+                f"the numbers are right, but they are {result.dtype}, expected {expected.dtype}: "
+                "leave the dtype as it came in"
+            )
     if not wrong.any():
         return None
     if wrong.numel() == 1:

@@ -10,13 +10,13 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import torch
+from torch import nn
 
 from . import face
 from .compare import Parts, Raised, Verdict, compare, explained, with_article
 from .keeping import judges, keep, written
 from .sources import dotted_lines
-from .trials import Trial
+from .trials import Trial, settled
 
 LEFT = "not attempted yet"
 # What an error of torch or Python says, as a pattern, and what to change.
@@ -94,6 +94,9 @@ class Check:
         if not callable(attempt):
             kind = with_article(type(attempt).__name__)
             return f"this is {kind}: give the function or class itself, by its name, not called"
+        if isinstance(attempt, nn.Module) and isinstance(self.reference, type):
+            kind = type(attempt).__name__
+            return f"this is an object, {kind}(…): give the class itself, {kind}, not called"
         results = []
         for number, trial in enumerate(self.trials):
             results.append(outcome(trial, attempt, self.slips))
@@ -118,14 +121,19 @@ class Check:
         """Give what the known mistakes say that explain these results; `first` is wrong."""
         return self.wholly(results, first) or self.partly(results, first)
 
-    def wholly(self, results: Sequence[Any], first: int) -> str | None:
-        """Give what the known mistakes say that give these results in all trials.
+    def wholly(
+        self,
+        results: Sequence[Any],
+        first: int,
+        mistakes: Sequence[tuple[str, Callable]] | None = None,
+    ) -> str | None:
+        """Give what the known mistakes (or these) say that give these results in all trials.
 
         Those with the same results cannot be told apart, so all of them are named.
         """
         messages = [
             message
-            for message, wrong in self.mistakes
+            for message, wrong in (self.mistakes if mistakes is None else mistakes)
             if self.agrees(wrong, results, first)
             and all(self.agrees(wrong, results, i) for i in range(len(results)))
         ]
@@ -168,18 +176,13 @@ class Check:
 
 
 def outcome(trial: Trial, answer: Callable, slips: Mapping[str, str]) -> Any:
-    """Give what the answer gives in a trial, seeded, on one thread, or what it raises."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)  # small models: two threads beside other work take many times as long
+    """Give what the answer gives in a trial, under fixed settings, or what it raises."""
     try:
-        with torch.random.fork_rng(devices=[]), warnings.catch_warnings():
+        with settled(), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # what to tell a learner stands in the message
-            torch.default_generator.manual_seed(0)  # the CPU's alone; a GPU's would stay seeded
             result = trial.run(answer)
     except (Exception, SystemExit) as error:
         return explained(error, answer, slips)
-    finally:
-        torch.set_num_threads(threads)
     if not isinstance(result, Parts):
         return result
     return Parts(*(explained(p, answer, slips) if isinstance(p, Exception) else p for p in result))

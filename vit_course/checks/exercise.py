@@ -44,6 +44,8 @@ class Exercise(Check):
             indented as the line that they change). An edit may go on in deeper lines. A `def` or
             `class`, with all lines up to the next message, is another answer whole. `! pattern` is
             no edit: an error with such a text ("TypeError: …") is told so.
+        alike: edits of the answer that leave it right. A known mistake is looked for with each of
+            them, too.
         uses: what names in the answer and in the edits mean beside `COMMON` and the pieces.
         slips: more patterns of errors, and what to tell.
         does: what the piece now does, in a sentence, to whoever got it right.
@@ -58,6 +60,7 @@ class Exercise(Check):
         answer: str,
         trials: Sequence[Trial],
         wrong: str,
+        alike: Sequence[str] = (),
         uses: Mapping[str, Any] | None = None,
         slips: Mapping[str, str] | None = None,
         does: str = "",
@@ -68,7 +71,7 @@ class Exercise(Check):
         rows = table(wrong)
         self.edits = [(message, edit) for message, edit in rows if edit[:2] != "! "]
         known = {edit[2:]: message for message, edit in rows if edit[:2] == "! "}
-        self.uses = uses or {}
+        self.alike, self.uses = alike, uses or {}
         piece = self.name if self.name in PIECES else None
         self.begin(trials, known | dict(slips or {}), piece)
         if not self.keeps:
@@ -90,6 +93,17 @@ class Exercise(Check):
         """What to tell, and the wrong answer that is told so."""
         return [(message, self.with_edit(edit)) for message, edit in self.edits]
 
+    @cached_property
+    def in_other_words(self) -> list[tuple[str, Callable]]:
+        """The same mistakes, made in answers that are right in another way."""
+        sources = [edited(self.answer, edit) for edit in self.alike]
+        answers = []
+        for source in sources:
+            for message, edit in self.edits:
+                with suppress(ValueError, SyntaxError):  # where the two touch the same place
+                    answers.append((message, self.made(edited(source, edit))))
+        return answers
+
     def with_edit(self, edit: str) -> Callable:
         """Make the answer with one edit."""
         return self.made(edited(self.answer, edit))
@@ -101,7 +115,10 @@ class Exercise(Check):
     def recognise(self, results: Sequence[Any], first: int) -> str | None:
         """Give what one mistake says that gives these results; else what two at once say."""
         return (
-            self.wholly(results, first) or self.two_at_once(results) or self.partly(results, first)
+            self.wholly(results, first)
+            or self.wholly(results, first, self.in_other_words)
+            or self.two_at_once(results)
+            or self.partly(results, first)
         )
 
     def two_at_once(self, results: Sequence[Any]) -> str | None:

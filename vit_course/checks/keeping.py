@@ -74,7 +74,10 @@ def keep(name: str, piece: Callable) -> str:
     path, source = my_file(), source_of(piece)
     if source is None:
         kind = "class" if name[0].isupper() else "def"
-        return f"to keep it in {path.name}, write it in a cell as `{kind} {name}`"
+        return (
+            f"to keep it in {path.name}, write it in a cell as `{kind} {name}`, without a line of "
+            "%% above it, and without a decorator that hides it: its text cannot be found otherwise"
+        )
     try:
         text = path.read_text(encoding="utf-8") if path.exists() else HEADER
         text = with_piece(text, name, piece, source)

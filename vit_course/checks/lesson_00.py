@@ -305,6 +305,11 @@ the channels stand last: bring them back to the front, (C, H, W)
     (image - mean) / std => ((image - mean) / std).permute(1, 2, 0)
 F.batch_norm adds 1e-5 to the variance before it takes the root; nothing is added here, eps=0
     (image - mean) / std => F.batch_norm(image[None], mean.flatten(), std.flatten() ** 2)[0]
+the channels are put one below the other; torch.stack makes an axis of them, where torch.cat makes
+none
+    (image - mean) / std => torch.cat([*((image - mean) / std)])
+it takes the picture's own mean; take the one that is given
+    image - mean => image - image.mean(dim=(1, 2), keepdim=True)
 it divides by the square of std, the variance; divide by std itself
     / std => / std**2
 the mean is subtracted, but nothing is divided by std

@@ -109,6 +109,7 @@ the patch size is a fixed number (16?): take patch_size
     slips={
         r"one side of expression.*'c'": "`c` is on one side of the arrow alone: a patch holds all "
         "channels of its pixels, so where do they go in it?",
+        "in chunks of 16": "the patch size is a fixed number, 16: take patch_size",
         "Axis p2 is not used": "only the height is split, which cuts bands, as above; a patch "
         "splits the width too",
         r"\b(14|196|224)\b": "a photo's 14 rows and columns of patches, 196 in all, are built in; "

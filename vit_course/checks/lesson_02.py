@@ -117,6 +117,8 @@ without .detach() or .data
 the numbers are right, but no gradient reaches cls_token and pos_embed, so they would never learn;
 use them as they are, without .detach(), .data or no_grad
     return x + self.pos_embed => return (x + self.pos_embed).detach()
+    self.cls_token.expand => self.cls_token.detach().expand ;;
+        x + self.pos_embed => x + self.pos_embed.detach()
 only the cls token is returned: give all tokens, (B, N, D)
     return x + self.pos_embed => return (x + self.pos_embed)[:, 0]
 `patches` is changed: += writes into the tensor that came in; make a new one (patches + …)
@@ -367,6 +369,10 @@ def is_order_blind(read, image, patch_size):
 """,
     why="With a dozen patches or more, a random order moves nearly all of them. `torch.allclose` "
     "allows rtol · |b| + atol; with rtol=0 the bound is 1e-5 for every number.",
+    slips={
+        r"ValueError: patches is": "the picture need not be square: unpatchify wants its (height, "
+        "width), image.shape[2] and image.shape[3]",
+    },
     trials=[
         judged(
             "a model that gives the mean of all pixels", lambda _: lambda x: x.mean((2, 3)), True

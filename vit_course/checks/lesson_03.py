@@ -62,8 +62,7 @@ def split_heads(x, num_heads):  # x: (B, N, D)
 """,
     trials=[
         call("4 numbered tokens of width 6, 2 heads", numbered(1, 4, 6), 2),
-        call("2 images of 9 tokens of width 12, 3 heads", numbered(2, 9, 12), 3),
-        learns("4 tokens whose gradient is asked for", numbered(1, 4, 6), 2),
+        learns("2 images of 9 tokens of width 12, 3 heads", numbered(2, 9, 12), 3),
     ],
     wrong="""
 the shape is right and the numbers are not: view and reshape read the memory straight on and mix
@@ -111,8 +110,8 @@ def merge_heads(x):  # x: (B, h, N, d)
     return rearrange(x, "b h n d -> b n (h d)")
 """,
     trials=[
-        call("2 images, 3 heads of 9 tokens, each 4 wide", numbered(2, 3, 9, 4)),
-        learns("heads whose gradient is asked for", numbered(1, 2, 4, 3)),
+        call("2 heads of 4 tokens, each 3 wide", numbered(1, 2, 4, 3)),
+        learns("2 images, 3 heads of 9 tokens, each 4 wide", numbered(2, 3, 9, 4)),
     ],
     wrong="""
 the shape is right and the numbers are not: reshape reads the memory straight on and mixes the
@@ -154,15 +153,12 @@ no gradient passes: keep to tensors, without detach, tolist or numpy
 )
 
 
-def apart(what: str, qkv: Tensor, num_heads: int) -> Trial:
-    """Make a trial of a split into three, which may come as a tuple, a list or one tensor."""
-
-    def say(result: Any, *_: Any) -> Any:
-        if isinstance(result, Tensor) and result.ndim == 5 and len(result) == 3:
-            return tuple(result)
-        return result
-
-    return Trial(what, untouched, [qkv, num_heads], say)
+def apart(answer: Callable, *inputs: Any) -> Any:
+    """Call a split into three, which may give a tuple, a list or one tensor."""
+    result = untouched(answer, *inputs)
+    if isinstance(result, Tensor) and result.ndim == 5 and len(result) == 3:
+        return tuple(result)
+    return result
 
 
 split_qkv = Exercise(
@@ -172,9 +168,8 @@ def split_qkv(qkv, num_heads):  # qkv: (B, N, 3·D), its width in the order (qkv
     return q, k, v
 """,
     trials=[
-        apart("5 numbered tokens of width 24, 2 heads", numbered(1, 5, 24), 2),
-        apart("2 images of 7 tokens of width 60, 4 heads", numbered(2, 7, 60), 4),
-        learns("5 tokens whose gradient is asked for", numbered(1, 5, 24), 2),
+        Trial("5 numbered tokens of width 24, 2 heads", apart, [numbered(1, 5, 24), 2]),
+        learns("2 images of 7 tokens of width 60, 4 heads", numbered(2, 7, 60), 4, use=apart),
     ],
     wrong="""
 this reads the width as (h d qkv), by turns a number of a query, a key, a value; in (qkv h d) all
@@ -264,6 +259,8 @@ the last row is missing or given as the stop: a slice stops before its stop, so 
     start + d => start + d - 1
 heads are counted from 0: this is the head before
     head * d => (head - 1) * d
+heads are counted from 0: this is the next head
+    head * d => (head + 1) * d
 the number of heads and their width are mixed up: a head has embed_dim // num_heads rows
     embed_dim // num_heads => num_heads
 a role is not one head wide: it has embed_dim rows, those of all its heads

@@ -35,9 +35,8 @@ def scaled_dot_product_attention(q, k, v, mask=None):  # q, k, v: (B, h, N, d)
 """,
     trials=[
         call("2 images, 3 heads, 7 tokens of width 10", *drawn(3, 2, 3, 7, 10)),
-        call("6 tokens and a mask (6, 6)", *drawn(3, 2, 3, 6, 5, seed=3), sights(6, 6)),
+        learns("6 tokens and a mask (6, 6)", *drawn(3, 2, 3, 6, 5, seed=3), sights(6, 6)),
         call("scores above 100 and a mask (B, 1, 1, N)", *LARGE, sights(2, 1, 1, 5)),
-        learns("4 tokens whose gradient is asked for", *drawn(3, 1, 2, 4, 3), sights(4, 4)),
     ],
     wrong="""
 the scale comes after the softmax, so the rows of the weights do not sum to 1; divide the scores,
@@ -164,6 +163,7 @@ the heads are merged; leave them apart, (B, h, N, d): the class merges them
 no gradient passes: keep to tensors, without detach, tolist or numpy
     d = q. => q, k, v = q.detach(), k.detach(), v.detach() ⏎ d = q.
 """,
+    alike=['float("-inf") => -1e9'],
     does="Every query blends the values by how well it matches their keys, and a mask can hide "
     "keys from it.",
     why="`k.mT` swaps the last two axes, so that each query meets each key; `k.T` would turn all "
@@ -213,8 +213,12 @@ class MultiHeadAttention(nn.Module):
         Trial("made after torch.manual_seed(0)", seeded),
     ],
     wrong="""
+the mask is turned round, or another is made of it: hand it on as it came
+    ! mask has a row of False
 `qkv` must go from D to 3 · D: it makes queries, keys and values, each D wide
     3 * embed_dim => embed_dim
+the weights are averaged over the heads; give those of each head, (B, h, N, N)
+    return y, weights => return y, weights.mean(dim=1)
 `proj` must go from D to D: the merged heads are D wide together
     self.proj = nn.Linear(embed_dim => self.proj = nn.Linear(3 * embed_dim
 `qkv` has no bias; leave nn.Linear its own
@@ -317,6 +321,8 @@ it looks at the largest weight alone; the one asked for is exp(−Σ w ln w)
 the heads are averaged; give a number for each head, (B, h, N)
     .exp() => .exp().mean(dim=1)
     entr(weights) => entr(weights.mean(dim=1))
+this is the query cls alone; give a number for each query, (B, h, N)
+    .exp() => .exp()[..., 0]
 the summed axis is still there, (B, h, N, 1); leave out keepdim=True
     dim=-1 => dim=-1, keepdim=True
 bits and e do not go together: e with the natural logarithm, or 2 with log2

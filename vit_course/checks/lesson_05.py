@@ -312,6 +312,10 @@ def layer_norm(x, weight, bias, eps=1e-6):  # x (..., D), weight and bias (D,)
         norm_of("four axes, (2, 2, 3, 5)", waves(2, 2, 3, 5), waves(5), 2 * waves(5) + 1),
         norm_of("a token of fives and one of numbers near 10,000", FLAT, GAIN, SHIFT),
     ],
+    slips={
+        "Dimension out of range": "the axes are counted from the front, and tokens may come in any "
+        "number of axes: the last one is dim=-1",
+    },
     wrong="""
 the variance divides by D - 1; LayerNorm divides by D (correction=0, or the mean of the squares)
     (x - mean).square().mean(dim=-1, keepdim=True) => x.var(dim=-1, keepdim=True)
@@ -399,13 +403,22 @@ class StopsEarly(Encoder):
         return Encoder(list(self)[:-1])(x, mask, return_attention)
 
 
-def listened_to(what: str, kind: type[Encoder], depth: int, trained: bool = False) -> Trial:
-    """Ask which blocks of such an encoder are not heard, and see that its weights are left."""
+def listened_to(
+    what: str, kind: type[Encoder], depth: int, trained: bool = False, quiet: bool = False
+) -> Trial:
+    """Ask which blocks of such an encoder are not heard, and see that its weights are left.
+
+    Args:
+        quiet: whether its first block adds nothing as yet, as some models begin.
+    """
 
     def inputs() -> tuple[Encoder, Tensor]:
         broken = kind(encoder.EncoderBlock(embed_dim=8, num_heads=2) for _ in range(depth))
         for parameter in broken.parameters():  # the norms' included, so that each one counts
             nn.init.normal_(parameter, std=0.3)
+        for layer in (broken[0].attn.proj, broken[0].mlp.fc2) if quiet else ():
+            nn.init.zeros_(layer.weight)
+            nn.init.zeros_(layer.bias)
         x = torch.randn(2, 3, 8)
         if trained:  # one step in which all blocks were heard
             Encoder(broken)(x).sum().backward()
@@ -454,8 +467,21 @@ def unheard_blocks(encoder, x):
             5,
             trained=True,
         ),
+        listened_to("3 sound blocks, the first of which adds nothing yet", Encoder, 3, quiet=True),
     ],
     wrong="""
+a block whose last weights are 0 adds nothing, and is heard: other weights in it would change the
+tokens; add to the weights, or draw them anew, in place of setting them to 0
+    from copy import deepcopy
+    def unheard_blocks(encoder, x):
+        unheard = []
+        for number in range(len(encoder)):
+            other = deepcopy(encoder)
+            for weight in other[number].parameters():
+                weight.data.zero_()
+            if torch.equal(other(x), encoder(x)):
+                unheard.append(number)
+        return unheard
 the weights are not as they were: a test must leave the model as it found it; put them back from a
 clone, or try it on a copy (copy.deepcopy)
     return unheard => [weight.data.add_(1) for weight in encoder.parameters()] ⏎ return unheard
@@ -476,6 +502,17 @@ are as they were
 it finds every block unheard, in a healthy encoder too; a block is heard if other weights in it
 change encoder(x)
     return unheard => return list(range(len(encoder)))
+where one block is unheard and the others are heard, it does not find that one; change that block
+alone: the others keep their weights and their places
+    from copy import deepcopy
+    def unheard_blocks(encoder, x):
+        unheard, other = [], deepcopy(encoder)
+        for number in range(len(encoder)):
+            for weight in other[number].parameters():
+                weight.data += 0.1
+            if torch.equal(other(x), encoder(x)):
+                unheard.append(number)
+        return unheard
 where one block is unheard and the others are heard, it does not find that one; change that block
 alone: the others keep their weights and their places
     if all… => if torch.equal(type(encoder)(b for b in encoder if b is not block)(x), tokens):

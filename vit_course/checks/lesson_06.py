@@ -89,9 +89,9 @@ class ViT(nn.Module):
     uses={"ViTConfig": ViTConfig, "init_weights": package.init_weights},
     trials=[
         module(
-            "3 grey images of 8×8 pixels, patch 4, D = 12, 1 block",
+            "one grey image of 8×8 pixels, patch 4, D = 12, 1 block",
             [ONE],
-            pictures(ONE, 3),
+            pictures(ONE, 1),
             quick=True,
         ),
         module(
@@ -103,6 +103,9 @@ class ViT(nn.Module):
         Trial("a new ViT", well_made),
     ],
     wrong="""
+`squeeze()` takes away each axis of length 1, and that of the batch too where there is one image:
+`x[:, 0]` takes cls, and no other axis
+    self.head(self.norm(x[:, 0])) => self.head(self.norm(x[:, :1])).squeeze()
 the final norm is never used: the head reads `self.norm` of the cls token
     head(self.norm( => head((
 the final norm is used in one of two cases only, with return_attention=True or without it
@@ -361,33 +364,46 @@ only one for which no parameter is needed.""",
 
 
 @cache
-def two(config: ViTConfig, change: Callable[[nn.Module], None] | None) -> Any:
-    """Make two ViTs of equal weights, the second of another config, or changed; and images."""
+def two(
+    config: ViTConfig, change: Callable[[nn.Module], None] | None, place: float | None = None
+) -> Any:
+    """Make two ViTs of equal weights, the second of another config, or changed; and images.
+
+    Args:
+        place: one number of the positions of both.
+    """
     with torch.random.fork_rng(devices=[]), torch.no_grad():
         torch.manual_seed(0)
         first, second = (package.ViT(replace(c, image_size=8)) for c in (TINY, config))
         fill(first)
         fill(second)
+        if place is not None:
+            first.tokens.pos_embed[0, 3, 7] = second.tokens.pos_embed[0, 3, 7] = place
         if change:
             change(second)
         return first.eval(), second.eval(), torch.randn(2, 3, 8, 8)
 
 
 def pair(
-    what: str, change: Callable | None = None, config: ViTConfig = TINY, why: str = ""
+    what: str,
+    change: Callable | None = None,
+    config: ViTConfig = TINY,
+    why: str = "",
+    place: float | None = None,
 ) -> Trial:
     """Make a trial of two models.
 
     Args:
         change, config: what the second has otherwise.
         why: what to say besides the wrong name.
+        place: one number of the positions of both.
     """
 
     def say(result: Any, *_: Any) -> Any:
         named = result is None or isinstance(result, str)
         return Verdict(f"it gives {result!r}{why}") if named else result
 
-    return Trial(what, torch.no_grad()(asked), lambda: two(config, change), say)
+    return Trial(what, torch.no_grad()(asked), lambda: two(config, change, place), say)
 
 
 COUNTS = "; every difference over 1e-5 counts, even of one number"
@@ -449,6 +465,7 @@ def where_they_part(a, b, images):
         pair("two ViTs of equal weights, one with mean pooling", config=replace(TINY, pool="mean")),
         pair("two ViTs of 5 and 6 classes", config=replace(TINY, num_classes=6)),
         pair("two ViTs, one number larger by 0.00005", larger, why=COUNTS),
+        pair("two ViTs, a number of 40 larger by 0.00005", larger, why=COUNTS, place=40.0),
         pair(
             "two ViTs, the cls token different by a rounding",
             lambda m: m.tokens.cls_token.mul_(1 + 2e-7),
@@ -456,10 +473,16 @@ def where_they_part(a, b, images):
         ),
     ],
     wrong="""
+torch.allclose also allows a share of the number itself, rtol, so a large one may be off by more:
+say rtol=0
+    (x - y).abs().max() > 1e-5 => not torch.allclose(x, y, atol=1e-5)
 you compare the weights: 3 and 4 heads, or cls and mean pooling, have equal weights and still give
 other numbers; compare what each stage gives
     x, y = a.patch… => return next((".".join(name.split(".")[: 1 + name.startswith("blocks")]) for
         name, p in a.state_dict().items() if differ(p, b.state_dict()[name])), None)
+    x, y = a.patch… => return next((".".join(name.split(".")[: 1 + name.startswith("blocks")]) for
+        (name, p), q in zip(a.named_parameters(), b.parameters()) if
+        p.shape != q.shape or not torch.allclose(p, q, atol=1e-5)), None)
 you compare the logits alone; go stage by stage, and name the first that differs
     x, y = a.patch… => return "head" if differ(a(images), b(images)) else None
 this is the last stage where they differ; once apart, they stay apart: return at the first

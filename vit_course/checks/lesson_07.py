@@ -208,10 +208,13 @@ def measurement(what: str, mode: bool) -> Trial:
         if result is None or result is ...:
             return result
         before, now = name_of(mode), name_of(model.training)
+        left = "" if now == before else f"it leaves a model of {before} mode in {now} mode"
+        if not left and any(part.training != mode for part in model.modules()):
+            left = f"the model is back in {before} mode, and its dropout is not"
         graphs = any(call["with_graph"] for call in model.calls)
         return Parts(
             result,
-            Verdict("" if now == before else f"it leaves a model of {before} mode in {now} mode"),
+            Verdict(left),
             Verdict("it builds a graph that nobody needs" if graphs else ""),
         )
 
@@ -251,10 +254,17 @@ it was, model.train(mode)
 a model that came in evaluation mode leaves in training mode: keep model.training before you switch,
 and give it back, model.train(mode)
     model.train(mode) => model.train()
+`model.training = mode` sets the model's own flag alone, and the dropout in it stays as it was:
+model.train(mode) sets them all
+    model.train(mode) => model.training = mode
 nothing is learned here, so keep no graph: call the model under `with torch.no_grad():`
     torch.no_grad() => torch.enable_grad()
 the loss comes first, then the accuracy
     loss.item(), accuracy.item() => accuracy.item(), loss.item()
+this is the mean share that the right class gets; accuracy counts the pictures whose largest logit
+is the right one
+    (logits.argmax(dim=1) == data.labels).float().mean() =>
+        logits.softmax(dim=1).gather(1, data.labels[:, None]).mean()
 accuracy is a share from 0 to 1: take the mean of the right ones, not their sum
     .float().mean() => .float().sum()
 accuracy is a share from 0 to 1, not per cent

@@ -166,13 +166,13 @@ def plain_vit() -> ViT:
     return ViT(ViTConfig(4, 2, 3, 5, embed_dim=8, depth=2, num_heads=2, dropout=0.5))
 
 
-def features_of(what: str, make: Callable[[], nn.Module]) -> Trial:
-    """Make a trial with a model in training mode: its features, and whether it is as it was."""
+def features_of(what: str, make: Callable[[], nn.Module], training: bool = True) -> Trial:
+    """Make a trial with a model in this mode: its features, and whether it is as it was."""
 
     def run(answer: Callable) -> Any:
         model = make()
         fill(model)
-        model.train()
+        model.train(training)
         images = drawn(3, 3, 4, 4, seed=1)
         head, state = model.head, {n: t.clone() for n, t in model.state_dict().items()}
         result: Any
@@ -186,7 +186,7 @@ def features_of(what: str, make: Callable[[], nn.Module]) -> Trial:
         changed = ""
         if not same or model.head is not head:
             changed = "has lost its head; take it off a copy (deepcopy)"
-        elif not all(part.training for part in model.modules()):
+        elif any(part.training != training for part in model.modules()):
             changed = "is in another mode now; change a copy's (deepcopy)"
         elif not all(p.requires_grad for p in model.parameters()):
             changed = "can learn no more; freeze nothing but a copy (deepcopy)"
@@ -212,6 +212,7 @@ def frozen_features(model, images):
     trials=[
         features_of("a ViT with dropout, in training mode", plain_vit),
         features_of("a model that is no ViT, with a `head`", Stranger),
+        features_of("a ViT in evaluation mode", plain_vit, training=False),
     ],
     wrong="""
 these are logits, one a class: the head is still on; put nn.Identity() in its place
@@ -223,6 +224,7 @@ the model that came in has lost its head; take it off a copy (deepcopy)
     deepcopy(model).eval() => model.eval() ‖ model
 the model that came in is in another mode now; change a copy's (deepcopy)
     deepcopy(model).eval() => deepcopy(model.eval())
+    deepcopy(model).eval() => deepcopy(model).eval() ⏎ model.train()
 the model that came in can learn no more; freeze nothing but a copy (deepcopy)
     deepcopy(model).eval() => deepcopy(model.requires_grad_(False)).eval()
 dropout is still at work, because the copy is in training mode: .eval()
@@ -248,9 +250,14 @@ a softmax makes shares of the features; give them as they are
 )
 
 
-def published(what: str, *changes: float | Tensor, agrees: int | None) -> Trial:
-    """Make a trial with as many ways as changes, each of which moves the logits by so much."""
-    images = drawn(40, 1, 2, 2).double()
+def published(what: str, *changes: float | Tensor, agrees: int | None, level: float = 0.0) -> Trial:
+    """Make a trial with as many ways as changes, each of which moves the logits by so much.
+
+    Args:
+        agrees: which of them is right; None for none.
+        level: what all logits are raised by.
+    """
+    images = level + drawn(40, 1, 2, 2).double()
     model = nn.Sequential(nn.Flatten(), nn.Linear(4, 4)).double()
     with torch.no_grad():
         for p in model.parameters():
@@ -304,8 +311,12 @@ def which_preparation(model, ways, right):
         published("two ways, the first right but for rounding", 2e-6, 0.5, agrees=0),
         published("one way, one number of its first picture is off", at(1, 4e-4), agrees=None),
         published("one way, with errors up and down", at(90, 0.04) + at(95, -0.04), agrees=None),
+        published("one way, with large logits, each off by 0.0001", 1e-4, agrees=None, level=1e3),
     ],
     wrong="""
+torch.allclose also allows a share of the logit itself, rtol, so large ones may be off by more: say
+rtol=0
+    (model(images) - right).abs().max() < 1e-5 => torch.allclose(model(images), right, atol=1e-5)
 it gives the closest way, whether it agrees or not; where none agrees to 1e-5, give None
     if (model… => if name == min(ways, key=lambda n: (model(ways[n]) - right).abs().max()):
 the mean of the differences hides a logit that is off; take the largest: .abs().max()
@@ -347,6 +358,10 @@ def absorb(weight, bias, mean, std):
     why="A template's answer to (x − mean) / std is the sum of weight · x / std, less the sum of "
     "weight · mean / std. The first is another template, the second a number that does not depend "
     "on the picture, so it goes into the bias.",
+    slips={
+        "index 1 is out of bounds": "three channels are built in, and here there is one: take "
+        "their number from the weight",
+    },
     trials=[
         embedding("4 templates of 3×3 pixels, 3 channels", 4, 3, 3),
         embedding("5 templates of 2×2 pixels, 1 channel", 5, 1, 2),

@@ -73,6 +73,10 @@ places
 the rows always stand in the order "h d qkv"; for "qkv h d" all rows of the queries come first, then
 all of the keys, then all of the values
     ({order}) => (h d qkv)
+the rows of a head are counted from the input's width; they are out_features // num_heads, whatever
+comes in
+    rows = torch.cat(parts) => d = queries.in_features // num_heads ⏎
+        rows = torch.cat([part[: num_heads * d] for part in parts])
 the two orders are swapped: in "qkv h d" all rows of the queries come first
     fused = {} => fused = {} ⏎ order = "h d qkv" if order == "qkv h d" else "qkv h d"
 this is "h qkv d", the rows of a head's queries, then those of its keys; in "h d qkv" query, key and
@@ -459,6 +463,8 @@ def gap_closed(base, changed, winner):
         call("a change that does harm", [80.0, 82.0, 75.0], [60.0, 64.0, 78.0], [98.0, 99.0, 97.0]),
     ],
     slips={
+        "could not infer output dtype|only floats": "the numbers may be whole: make floats of them "
+        "before you take a mean",
         "integer division or modulo by zero|division by zero": "the gap is the winner's mean "
         "minus the base's; in one seed alone it may be anything",
         "unsupported operand": "base, changed and winner are lists: take the mean of each first",
@@ -526,14 +532,18 @@ def stays_of(kind: str, shape: tuple[int, int, int], rate: float, seed: int) -> 
 def lucky(stays: Tensor, kind: str, luck: str) -> None:
     """Put in by hand what a draw may bring.
 
-    It is "first", whose first sample or token is kept whole, or "pair", whose first two tokens of
-    each sample, or numbers of each token, look alike.
+    It is "first", whose first sample or token is kept whole; "pair", whose first two tokens of each
+    sample, or numbers of each token, look alike; or "whole", whose zeros are as many as those of
+    whole samples.
     """
     if luck == "first":
         stays[(0,) * KINDS.index(kind)] = True
     elif luck == "pair":
         pair = stays.select(KINDS.index(kind), 1)
         pair.copy_(stays.select(KINDS.index(kind), 0))
+    elif luck == "whole":
+        missing = -int((~stays).sum()) % stays[0].numel()
+        stays.view(-1)[stays.flatten().nonzero()[:missing]] = False
 
 
 def kind_of_drop(kind: str, shape: tuple[int, int, int], rate: float, luck: str = "") -> Trial:
@@ -573,9 +583,9 @@ def drop_kind(outputs):  # (B, N, D)
         kind_of_drop("sample", (9, 8, 11), 0.2),
         kind_of_drop("token", (20, 8, 9), 0.4, "first"),
         kind_of_drop("token", (18, 8, 10), 0.4, "pair"),
-        kind_of_drop("number", (18, 8, 9), 0.4, "first"),
         kind_of_drop("number", (17, 9, 8), 0.4, "pair"),
         kind_of_drop("number", (30, 9, 8), 0.85),
+        kind_of_drop("number", (8, 3, 4), 0.5, "whole"),
     ],
     why="Ask from large to small, because a dropping by samples leaves whole tokens out as well. "
     "And ask of all samples and tokens: one alone may be empty or whole by chance.",
@@ -603,6 +613,9 @@ it looks at two tokens alone, which may agree by chance: look at all
     gone[:, :1, :1]).all() => gone[:, :1, :1])[:, :2].all()
 it looks at two numbers of a token alone, which may agree by chance: look at all
     gone[:, :, :1]).all() => gone[:, :, :1])[..., :2].all()
+how many zeros there are does not tell: numbers drawn one by one may add up to whole samples
+    (gone == gone[:, :1, :1]).all() => gone.sum() % gone[0].numel() == 0 ;;
+        (gone == gone[:, :, :1]).all() => gone.sum() % gone.shape[2] == 0
 the share of zeros does not tell: it is whatever the rate is
     (gone == gone[:, :1, :1]).all() => gone.float().mean() < 0.3 ;;
         (gone == gone[:, :, :1]).all() => gone.float().mean() < 0.6

@@ -16,7 +16,7 @@ from typing import Any
 
 def codes(piece: Any) -> list:
     """Give the code objects of a function, or of the methods of a class."""
-    methods = vars(piece).values() if isinstance(piece, type) else (piece,)
+    methods = vars(piece).values() if isinstance(piece, type) else (inspect.unwrap(piece),)
     methods = (getattr(m, "__func__", getattr(m, "fget", m)) for m in methods)
     return [m.__code__ for m in methods if hasattr(m, "__code__")]
 

@@ -1,6 +1,7 @@
 """What an answer is tried on: a call, a module with known weights, a learner's own test."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -9,7 +10,7 @@ from zlib import crc32
 import torch
 from torch import Tensor, nn
 
-from .compare import Parts, Verdict, compare, kind_of
+from .compare import Gradients, Parts, Verdict, compare, kind_of
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,30 @@ class Trial:
         if self.say is None or isinstance(result, Verdict):
             return result
         return self.say(result, *inputs)
+
+
+@contextmanager
+def settled() -> Iterator[None]:
+    """Judge alike whatever a notebook's first cell has set, and leave that as it was.
+
+    Gradients are on, the numbers float32, on the CPU, on one thread and drawn from seed 0.
+    """
+    dtype, threads = torch.get_default_dtype(), torch.get_num_threads()
+    torch.set_default_dtype(torch.float32)
+    torch.set_num_threads(1)  # small models: two threads beside other work take many times as long
+    try:
+        with (
+            torch.inference_mode(False),
+            torch.enable_grad(),
+            torch.device("cpu"),
+            torch.autocast("cpu", enabled=False),
+            torch.random.fork_rng(devices=[]),
+        ):
+            torch.default_generator.manual_seed(0)  # the CPU's alone; a GPU's would stay seeded
+            yield
+    finally:
+        torch.set_default_dtype(dtype)
+        torch.set_num_threads(threads)
 
 
 @dataclass(frozen=True)
@@ -145,22 +170,47 @@ def waves(*shape: int) -> Tensor:
     return torch.linspace(0, 9 + count / 7, count).sin().reshape(shape)
 
 
-def learns(what: str, *inputs: Any) -> Trial:
-    """Make a trial of whether gradients pass: what stands inside a model must hand them on."""
-    return Trial(what, passing, inputs)
+def learns(what: str, *inputs: Any, use: Callable = untouched) -> Trial:
+    """Make a trial like `call`, and of whether gradients pass as they should.
+
+    What stands inside a model must hand them on.
+    """
+    return Trial(what, partial(learning, use), inputs)
 
 
-def passing(answer: Callable, *inputs: Any) -> Verdict:
-    """Say whether all that the answer gives depends on the tensors that it got."""
-    copies = [
+def learning(use: Callable, answer: Callable, *inputs: Any) -> Parts:
+    """Give what the answer gives, whether it depends on the tensors that it got, and how."""
+    copies = leaves(inputs)
+    result = use(answer, *copies)
+    results = result if isinstance(result, (tuple, list)) else [result]
+    tensors = [x for x in results if isinstance(x, Tensor)]
+    verdict = "gradients pass"
+    if not all(x.requires_grad for x in tensors):
+        verdict = "no gradient passes: keep to tensors, without detach, tolist or numpy"
+    pull_back(tensors)
+    return Parts(result, Verdict(verdict), gradients_of(copies))
+
+
+def leaves(inputs: Iterable[Any]) -> list[Any]:
+    """Copy inputs; tensors of floats so that they ask for a gradient."""
+    return [
         x.clone().requires_grad_(x.is_floating_point()) if isinstance(x, Tensor) else x
         for x in inputs
     ]
-    result = answer(*copies)
-    results = [result] if isinstance(result, Tensor) else result
-    if all(isinstance(x, Tensor) and x.requires_grad for x in results):
-        return Verdict("gradients pass")
-    return Verdict("no gradient passes: keep to tensors, without detach, tolist or numpy")
+
+
+def pull_back(results: Iterable[Any]) -> None:
+    """Send a gradient back from results, the same whether they come in one tensor or in several."""
+    numbers = [x.flatten() for x in results if isinstance(x, Tensor) and x.is_floating_point()]
+    if any(x.requires_grad for x in numbers):
+        whole = torch.cat(numbers)
+        (whole * waves(len(whole))).sum().backward()
+
+
+def gradients_of(tensors: Iterable[Any]) -> Gradients:
+    """Give the gradients that have come to those of these that ask for one, or zeros."""
+    asking = [x for x in tensors if isinstance(x, Tensor) and x.is_leaf and x.requires_grad]
+    return Gradients(*(torch.zeros_like(x) if x.grad is None else x.grad for x in asking))
 
 
 def parameters(what: str, *sizes: Any) -> Trial:
@@ -189,7 +239,8 @@ def module(
     """Make a trial of a module, which is given known weights by their names, and used.
 
     Compared are the names and shapes of its parameters, what it gives, which parameters would
-    learn from it, and whether it gives the same again, in evaluation and in training.
+    learn from it, whether it gives the same again, in evaluation and in training, and the gradients
+    that it sends back to its inputs and its parameters.
 
     Args:
         sizes: what the class is called with, in order.
@@ -204,24 +255,28 @@ def module(
             return layer
         fill(layer.eval())
         idle = other = Verdict("")
+        copies, back = inputs if quick else leaves(inputs), Gradients()
         try:
             with torch.set_grad_enabled(not quick):
-                result = use(layer, *inputs, **options)
+                result = use(layer, *copies, **options)
             if not quick:
                 idle = Verdict(unlearned(layer, result[0] if isinstance(result, tuple) else result))
+                by_name = [p for _, p in sorted(layer.named_parameters())]
+                back = gradients_of([*copies, *by_name])
                 other = Verdict(changing(lambda: use(layer, *inputs, **options), layer, result))
         except Exception as error:  # wrong names, if there are any, are told first
-            result, idle, other = error, Verdict(""), Verdict("")
+            result, idle, other, back = error, Verdict(""), Verdict(""), Gradients()
         # A dropout makes all numbers wrong, so it is told before them.
-        return Parts(shapes_of(layer), other, result, idle)
+        return Parts(shapes_of(layer), other, result, idle, back)
 
     return Trial(what, run, inputs)
 
 
 def changing(call: Callable, layer: nn.Module, result: Any) -> str:
     """Say what another call gives that the first one did not; "" where it gives the same."""
-    if problem := compare(call(), result):
-        return f"called a second time with the same input, it gives something else: {problem}"
+    for _ in range(5):  # a dropout may leave a few numbers alone
+        if compare(call(), result):
+            return "each time it is called with the same input, it gives something else"
     layer.train()
     if problem := compare(call(), result):
         return (
@@ -242,10 +297,7 @@ def unlearned(layer: nn.Module, result: Any) -> str:
     """Say which parameters would get no gradient from this result; "" where all get one."""
     if not isinstance(result, Tensor) or not result.is_floating_point():
         return ""
-    with torch.enable_grad():
-        pull = torch.randn(result.shape, generator=torch.Generator().manual_seed(1))
-        if result.requires_grad:
-            (result * pull).sum().backward()
+    pull_back([result])
     idle = [name for name, p in layer.named_parameters() if p.grad is None]
     if not idle:
         return ""

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from vit_course.checks.compare import Parts, Raised, Verdict, kind_of
+from vit_course.checks.compare import Gradients, Parts, Raised, Verdict, kind_of
 
 NAMES = ("float64", "float32", "float16", "bfloat16", "int64", "int32", "int16", "int8", "uint8")
 LONGEST = 5_000_000  # bytes of what is not numbers of tensors
@@ -37,7 +37,7 @@ def flat(x: Any, numbers: list[bytes]) -> list:
         plain = torch.empty(x.shape, dtype=x.dtype).copy_(x.detach()).flatten()
         numbers.append(plain.view(torch.uint8).numpy().tobytes())
         return ["tensor", kind, list(x.shape)]
-    for name, kind in ({"parts": Parts} | SEQUENCES).items():
+    for name, kind in ({"gradients": Gradients, "parts": Parts} | SEQUENCES).items():
         if isinstance(x, kind):
             return [name, [flat(part, numbers) for part in x]]
     if isinstance(x, dict):
@@ -78,6 +78,8 @@ def unpacked(whole: bytes) -> Any:
                 return (data.bool() if kind == "bool" else data.view(KINDS[kind])).reshape(shape)
             case ["plain", bool() | int() | float() | str() as value]:
                 return value
+            case ["gradients", list(parts)]:
+                return Gradients(*map(restored, parts))
             case ["parts", list(parts)]:
                 return Parts(*map(restored, parts))
             case [("size" | "tuple" | "list") as kind, list(parts)]:
