@@ -416,9 +416,9 @@ def listened_to(
         broken = kind(encoder.EncoderBlock(embed_dim=8, num_heads=2) for _ in range(depth))
         for parameter in broken.parameters():  # the norms' included, so that each one counts
             nn.init.normal_(parameter, std=0.3)
-        for layer in (broken[0].attn.proj, broken[0].mlp.fc2) if quiet else ():
-            nn.init.zeros_(layer.weight)
-            nn.init.zeros_(layer.bias)
+        for name, parameter in broken[0].named_parameters():
+            if quiet and name.startswith(("attn.proj", "mlp.fc2")):
+                nn.init.zeros_(parameter)
         x = torch.randn(2, 3, 8)
         if trained:  # one step in which all blocks were heard
             Encoder(broken)(x).sum().backward()
