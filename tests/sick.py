@@ -346,8 +346,43 @@ in_place = "x = " + EMBED.replace(" + self.pos_embed", "")
 in_place = f"return {EMBED}\n", lines(in_place, "x += self.pos_embed", "return x\n")
 sick("positions large", loud)
 sick("positions large", loud, in_place)
+TOKENS = "self.with_cls(self.patches(images).flatten(2).mT)"
+for positions in (
+    "self.pos_embed.broadcast_to(len(images), 17, WIDTH)",
+    "torch.broadcast_to(self.pos_embed, (len(images), 17, WIDTH))",
+    "torch.stack([self.pos_embed[0]] * len(images))",
+    "torch.cat([self.pos_embed] * len(images))",
+    "F.dropout(self.pos_embed, 0.1, self.training)",
+    "self.pos_embed.tile(len(images), 1, 1)",
+):
+    sick("positions large", loud, (EMBED, f"{TOKENS} + {positions}"))
+sick(
+    "positions large",
+    end("self.pos_embed = nn.Parameter(torch.randn(1, 16, WIDTH))"),
+    (EMBED, f"{TOKENS} + F.pad(self.pos_embed, (0, 0, 1, 0))"),
+)
+EMBEDDED = f"return {EMBED}\n"
+for placed in (
+    ["return torch.stack([x[:, i] + self.pos_embed[:, i] for i in range(17)], 1)"],
+    ["for i in range(17):", "    x[:, i] += self.pos_embed[0, i]", "return x"],
+    ["return torch.stack([each + self.pos_embed[0] for each in x])"],
+    ["return torch.cat([each + self.pos_embed for each in x])"],
+):
+    sick("positions large", loud, (EMBEDDED, lines(f"x = {TOKENS}.clone()", *placed, "")))
 sick("positions small", end("nn.init.normal_(self.pos_embed, std=1e-4)"))
-sick("token large", end("nn.init.normal_(self.cls_token, std=10)"))
+loud_cls = end("nn.init.normal_(self.cls_token, std=10)")
+sick("token large", loud_cls)
+JOINED = "return torch.cat([self.cls_token.expand(len(x), -1, -1), x], dim=1)"
+for joined in (
+    ["return torch.cat([self.cls_token.broadcast_to(len(x), 1, WIDTH), x], dim=1)"],
+    ["return torch.concat([torch.stack([self.cls_token[0]] * len(x)), x], 1)"],
+    ["return torch.stack([torch.vstack((self.cls_token[0], each)) for each in x])"],
+    ["return torch.stack([torch.vstack((self.cls_token[0, 0], each)) for each in x])"],
+    ["x = F.pad(x, (0, 0, 1, 0))", "x[:, 0] = self.cls_token[0, 0]", "return x"],
+    ["return F.pad(x, (0, 0, 1, 0)) + F.pad(self.cls_token, (0, 0, 0, 16))"],
+    ["y = x.new_empty(len(x), 17, WIDTH)", "y[:, 1:] = x", "y[:, :1] = self.cls_token", "return y"],
+):
+    sick("token large", loud_cls, (JOINED, lines(*joined)))
 ones = lines("for module in self.modules():", "    if isinstance(module, nn.Linear):")
 sick("bias large", end(ones, "        nn.init.ones_(module.bias)"))
 sick("eps large", end("self.norm = nn.LayerNorm(WIDTH, eps=0.1)"))
@@ -370,6 +405,37 @@ sick_in_mix(
     "(q @ k.mT * 1e-2 * 12**-0.5).softmax(-2) @ v",
     "less_the_largest(q @ k.mT * 12**-0.5, -2) @ v",
 )
+SCALED = "q @ k.mT * 12**-0.5"
+sick_in_mix(
+    "softmax axis",  # over several at once
+    f"({SCALED}).flatten(1).softmax(-1).view(len(q), HEADS, 17, 17) @ v",
+    f"({SCALED}).flatten(2).softmax(-1).view(len(q), HEADS, 17, 17) @ v",
+    f"({SCALED}).transpose(1, 2).flatten(2).softmax(-1).unflatten(-1, (4, 17)).transpose(1, 2) @ v",
+)
+sick_in_mix(
+    "softmax missing",
+    f"({SCALED}) @ v",
+    "(q * 12**-0.5) @ k.mT @ v",
+    f'torch.einsum("bhqk,bhkd->bhqd", {SCALED}, v)',
+    f"({SCALED}).softmax(-1).softmax(-1) @ v",
+    f"F.dropout(({SCALED}).softmax(-1), 0.1, self.training).softmax(-1) @ v",
+    f"({SCALED}).sigmoid() @ v",
+    f"torch.sigmoid({SCALED}) @ v",
+)
+
+
+def image_by_image(mix: str) -> str:
+    """Give the mixing of values that looks at each head of each image alone, in two axes."""
+    return f"torch.stack([torch.stack([{mix} for q, k, v in zip(*each)]) for each in zip(q, k, v)])"
+
+
+for name, mix in {
+    "softmax axis": "(q @ k.mT * 12**-0.5).softmax(0) @ v",
+    "scale missing": "(q @ k.mT).softmax(-1) @ v",
+    "scale width": "torch.mm(q, k.mT / WIDTH**0.5).softmax(-1) @ v",
+    "scale after softmax": "(q @ k.mT).softmax(-1) / 12**0.5 @ v",
+}.items():
+    sick_in_mix(name, image_by_image(mix))
 sick_in_mix(
     "scale missing",
     "(q @ k.mT).softmax(-1) @ v",
@@ -422,6 +488,18 @@ SCRAMBLED = {
 }
 for scrambled in SCRAMBLED.values():
     sick("patches scrambled", (CUT, scrambled), kind="ByHand")
+for laid_out in (
+    "self.patches(images).reshape(len(images), -1, WIDTH)",
+    "self.patches(images).view(len(images), 16, WIDTH)",
+    "self.patches(images).flatten(2).view(len(images), -1, WIDTH)",
+    "self.patches(images).permute(0, 3, 1, 2).reshape(len(images), -1, WIDTH)",
+    "torch.reshape(self.patches(images), (len(images), 16, WIDTH))",
+    "F.unfold(self.patches(images), 1).reshape(len(images), -1, WIDTH)",
+):
+    embedded = f"self.with_cls({laid_out}) + self.pos_embed"
+    sick("patches scrambled", (EMBED, embedded))
+unfolded = "F.unfold(images, PATCH, stride=PATCH).reshape(len(images), 16, -1)"
+sick("patches scrambled", (CUT, unfolded), kind="ByHand")
 cols_first = "3, rows, PATCH, cols, PATCH", "3, cols, PATCH, rows, PATCH"
 sick("patches scrambled", cols_first, kind="OfOneSize")
 
@@ -439,6 +517,21 @@ for residual in ([look_alone], [think_alone], [look_alone, think_alone], [summed
     sick("residual missing", *residual)
 for own in (look_alone, think_alone):
     sick("residual missing", own, kind="Own")
+
+
+def in_lists(look: str = "x + look(norm1(x))", think: str = "x + think(norm2(x))") -> list:
+    """Give the edits that make each block a list of its parts, and have the model add these."""
+    parts = "part.norm1, part.attn, part.norm2, part.mlp"
+    lists = f"nn.ModuleList(nn.ModuleList([{parts}]) for part in self.blocks)"
+    body = f"for norm1, look, norm2, think in self.blocks:\n            x = {look}\n"
+    loop = "for block in self.blocks:\n            x = block(x)\n"
+    return [(END, lines(f"self.blocks = {lists}", END)), (loop, f"{body}            x = {think}\n")]
+
+
+sick("residual missing", *in_lists(look="look(norm1(x))"))
+no_norm = ANSWER, "self.head(x[:, 0])"
+sick("final norm missing", *in_lists(), encode("self.norm(x)"), no_norm)
+sick("idle block", *in_lists(think="x + 0 * think(norm2(x))"))
 sick("norm missing", first_raw, (NORMS, NORMS.replace("nn.LayerNorm(WIDTH),", "nn.Identity(),")))
 sick("norm missing", second_raw, (NORMS, f"{NORMS[:-19]} nn.Identity()"))
 sick("norm missing", second_raw, kind="Own")
@@ -454,6 +547,10 @@ sick("final norm missing", encode("self.norm(x)"), (ANSWER, "self.head(x[:, 0])"
 sick("final norm missing", end("self.norm = nn.Identity()"), kind="Own")
 sick("shared block", end("self.blocks = nn.ModuleList([Block()] * 3)"))
 sick("shared block", end("self.blocks[1].attn = self.blocks[0].attn"))
+in_a_loop = "for block in self.blocks:\n            x = block(x)"
+for loop in ("for block in [*self.blocks] * 3:\n            x = block(x)",
+             "x = self.blocks[0](self.blocks[0](x))"):  # fmt: skip
+    sick("shared block", end("self.blocks = nn.ModuleList([self.blocks[0]])"), (in_a_loop, loop))
 sick("activation missing", ("nn.GELU()", "nn.Dropout(0.1)"))
 last = "nn.Linear(2 * WIDTH, WIDTH)\n", "nn.Linear(2 * WIDTH, WIDTH), nn.GELU()\n"
 sick("activation last", last)

@@ -8,7 +8,21 @@ from functools import partial
 
 import sick
 import torch
-from sick import ANSWER, BEGIN, LOOK, MERGE, MIX, NORMS, THINK, WIDTH, encode, end, lines, mean
+from sick import (
+    ANSWER,
+    BEGIN,
+    EMBED,
+    LOOK,
+    MERGE,
+    MIX,
+    NORMS,
+    THINK,
+    WIDTH,
+    encode,
+    end,
+    lines,
+    mean,
+)
 from torch import nn
 
 from vit_course import systems
@@ -137,6 +151,24 @@ class Pooled(sick.Plain):
         return self.head(self.pool(self.query.expand(len(x), -1, -1), x, x)[0][:, 0])
 
 
+SHARP = """class Sign(nn.Module):
+    def forward(self, x):
+        return x.sign() * 0.1
+
+
+class Best(nn.Module):
+    def forward(self, x):
+        return x + (x == x.amax(-1, keepdim=True)).to(x)
+
+
+class Block("""
+
+
+def of_grid(steps: str) -> str:
+    """Give the tokens that a convolution's output becomes by these steps."""
+    return f"self.with_cls(self.patches(images).{steps}) + self.pos_embed"
+
+
 BY_INDEX = """class ByIndex(nn.Module):
     def forward(self, x):
         x = x.clone()
@@ -191,6 +223,29 @@ EDITS = {
     ],
     "float32 island": [mixing("with torch.autocast(q.device.type, enabled=False):", SDPA)],
     "asks for cuda": [mixing('with torch.autocast("cuda", enabled=q.is_cuda):', SDPA)],
+    "softmax in a module": [
+        mixing("scores = q @ k.mT * 12**-0.5", "return self.softmax(scores) @ v"),
+        of_attention(softmax="nn.Softmax(-1)")],
+    # Two axes at a time; as a module it looks like a norm, once it is saturated.
+    "image by image": [
+        mixing(f"return {sick.image_by_image('self.softmax(q @ k.mT * 12**-0.5) @ v')}"),
+        of_attention(softmax="nn.Softmax(-1)")],
+    "sharp": [
+        ("class Block(", SHARP), of_blocks(sign="Sign()", best="Best()"),
+        (THINK, "return x + self.mlp(self.sign(self.norm2(x)) + self.best(self.norm2(x)))")],
+    "sigmoid with a bias": [mixing("return (q @ k.mT * 12**-0.5 - math.log(17)).sigmoid() @ v")],
+    "sink": [mixing(
+        "scores = F.pad(q @ k.mT * 12**-0.5, (1, 0))", "return scores.softmax(-1)[..., 1:] @ v")],
+    "soft cap": [mixing("return ((q @ k.mT * 12**-0.5 / 5).tanh() * 5).softmax(-1) @ v")],
+    "no softmax": [mixing("return q @ k.mT / 17 @ v")],
+    "keys first": [mixing("return q * 12**-0.5 @ (k.mT @ v)")],
+    "blocks in lists": sick.in_lists(),
+    "blocks in lists, norm last": sick.in_lists("norm1(x + look(x))", "norm2(x + think(x))"),
+    "channels last": [(EMBED, of_grid("permute(0, 2, 3, 1).reshape(len(images), -1, WIDTH)"))],
+    "columns first": [(EMBED, of_grid("transpose(2, 3).flatten(2).transpose(1, 2)"))],
+    "low rank": [
+        (THINK, "return x + self.mlp(self.norm2(x)) + F.linear(x, self.w + self.a @ self.b) * 0.1"),
+        of_blocks(w="drawn(WIDTH, WIDTH)", a="drawn(WIDTH, 4)", b="drawn(4, WIDTH)")],
     "heads talk": [mixing(
         "weights = (q @ k.mT * 12**-0.5).softmax(-1)",
         'return torch.einsum("bhqk,gh->bgqk", weights, torch.eye(4).to(q) * 3) @ v')],

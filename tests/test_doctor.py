@@ -1,5 +1,6 @@
 """The doctor: what it finds in sick models, that it is silent on sound ones, and restores all."""
 
+import html
 import random
 import sys
 import threading
@@ -15,7 +16,8 @@ from sick import ANSWER, BEGIN, EMBED, MIX, THINK, Plain, edited, encode, end, l
 from torch import nn
 
 from benchmarks.peers import TorchViT
-from vit_doctor import CHECKS, Finding, Report, Skipped, examine
+from vit_doctor import CHECKS, Finding, Note, Report, Skipped, examine
+from vit_doctor.report import NOT_LOOKED_FOR
 from vit_doctor.watching.locations import file_line, module_location
 from vit_doctor.watching.restore import unchanged
 from vit_steps import EncoderBlock, ViT, ViTConfig
@@ -60,7 +62,7 @@ FOLLOWS = {
 @pytest.mark.parametrize(("name", "make"), CASES, ids=[name for name, _ in CASES])
 def test_a_fault_is_found_by_name_and_taken_for_no_other(name, make):
     report = look(make)
-    assert name in report.names, report
+    assert name in (*report.names, *(note.name for note in report.notes)), report
     assert set(report.names) <= {name} | FOLLOWS.get(name, set())
     assert not any("could not be measured" in each.reason for each in report.skipped), report
 
@@ -202,6 +204,16 @@ class Keeps(Plain):
         self.last, self.count = x, self.count + 1
         self.seen.append(x.detach())
         return super().encode(x + self.table.to(x))
+
+
+# Two that are so by name, each with a model that has it.
+NOT_LOOKED_FOR_MODELS = {
+    "x = norm(x); x = x + branch(x)": [
+        [(sick.LOOK, lines("x = self.norm1(x)", "x = x + self.attn(x)"))],
+        [(THINK, lines("x = self.norm2(x)", "return x + self.mlp(x)"))],
+    ],
+    "an MLP without a sum, in blocks that are lists": [sick.in_lists(think="think(norm2(x))")],
+}
 
 
 class InObject(Plain):
@@ -464,6 +476,50 @@ def test_a_report_says_what_was_measured_why_it_matters_and_where():
         for part in (finding.measured.split("'")[0], finding.why, finding.where, "1 finding;"):
             assert part in text
     assert "prints" not in report.sound
+
+
+def test_a_report_says_at_what_size_it_looked_and_what_it_does_not_look_for():
+    for size, channels, said in ((32, 3, "32×32 in 3 channels"), (8, 1, "8×8 in 1 channel;")):
+        model = (lambda: ViT(ViTConfig(**DIGITS))) if size == 8 else Plain
+        report = look(model, size, channels)
+        assert str(report).startswith(f"0 findings; looked at with images of {said}")
+        for limit in NOT_LOOKED_FOR:
+            assert limit in str(report)
+            assert html.escape(limit) in report._repr_html_()
+
+
+@pytest.mark.parametrize("name", NOT_LOOKED_FOR_MODELS)
+def test_what_is_not_looked_for_is_not_found(name):
+    assert any(name in limit for limit in NOT_LOOKED_FOR)
+    for edits in NOT_LOOKED_FOR_MODELS[name]:
+        assert look(edited(*edits)).names == []
+
+
+def test_a_note_is_told_and_no_finding():
+    report = look(sick.Cropped)
+    (note,) = report.notes
+    assert isinstance(note, Note)
+    assert (len(report), report.names) == (0, [])
+    assert "0 findings and 1 note; " in str(report)
+    for text in (str(report), report._repr_html_()):
+        assert html.escape(str(note)) in text or str(note) in text
+        assert "worth knowing, and no fault" in text
+
+
+def test_a_model_that_fails_has_one_line_for_all_other_checks():
+    report = look(FAILS)
+    text = str(report)
+    assert text.count("\n") == 6
+    assert f"  the other {len(report.skipped)} checks: the model has to run first" in text
+    assert report._repr_html_().count("<li>") == 1
+
+
+def test_a_softmax_of_logits_is_no_norm():
+    softmax = "self.softmax(self.head(self.norm(x)[:, 0]))"
+    make = edited(end("self.softmax = nn.Softmax(-1)"), (ANSWER, softmax))
+    for seed in range(10):
+        torch.manual_seed(seed)
+        assert examine(make(), 32).names == ["probabilities"]
 
 
 def test_reports_escape_what_a_model_says():

@@ -16,12 +16,15 @@ import pytest
 import torch
 
 from vit_course.checks.keeping import PIECES
-from vit_doctor import CHECKS, Finding, Report, Skipped, examine
+from vit_doctor import CHECKS, Finding, Note, Report, Skipped, examine
 from vit_doctor import __main__ as command
-from vit_doctor.command.arguments import USUAL, Task, UnfitError, make
+from vit_doctor.command.arguments import Task, UnfitError
 from vit_doctor.command.each_file import Result, files_in
-from vit_doctor.command.one_file import find, load, look
+from vit_doctor.command.loading import load
+from vit_doctor.command.making import make
+from vit_doctor.command.one_file import find, look
 from vit_doctor.command.page import harmless, page, table, write, write_whole
+from vit_doctor.command.usual import USUAL
 from vit_steps import ViT
 from vit_steps.training import load_model, save_model
 from vit_steps.weights import SCATTERED
@@ -108,7 +111,7 @@ def test_each_file_of_a_folder_is_reported_as_what_it_is_and_nothing_else(tmp_pa
         assert (row["findings"], row["names"]) == expected, file
         counts = (row["checks passed"], row["do not apply"])
         assert sum(map(int, counts)) >= len(CHECKS) - 1 if examined else counts == ("", ""), file
-    assert re.search(r"=1\+1.py: 1 finding; .* do not apply: scale missing\n", printed)
+    assert re.search(r"=1\+1.py: 1 finding; .* do(es)? not apply: scale missing\n", printed)
     assert "endless.py: took too long: more than 8 s\n" in printed
     assert printed.endswith(f"results: {out / 'report.csv'}, {out / 'report.html'}\n")
     assert "helping" not in printed
@@ -117,12 +120,15 @@ def test_each_file_of_a_folder_is_reported_as_what_it_is_and_nothing_else(tmp_pa
 
 def test_the_page_tells_all_of_a_finding_and_what_is_not_done_yet():
     finding = Finding("1 & 2", "because", "blocks.0 (a.py:3)", name="a <fault>")
-    report = Report((finding,), (Skipped("no cls", "cls unused"),), ("prints",))
+    note = Note("cut <off>", "fine", name="images cropped")
+    skipped = (Skipped("no cls", "cls unused"),)
+    report = Report((finding,), skipped, ("prints",), (note,), (3, 64, 32))
     results = [Result("a.py", "examined", "", report), Result("<i>.py", "ended itself", "code <3>")]
     text = page(results, "T <1>", 4)
     for part in (
         *("<h1>T &lt;1&gt;</h1>", "2 of 4 files: 0 without findings, 1 could not be examined"),
         *("a &lt;fault&gt;", "1 &amp; 2", "because", "blocks.0 (a.py:3)", "cls unused: no cls"),
+        *("images cropped: cut &lt;off&gt;; fine", "images of 64×32 in 3 channels"),
         *("&lt;i&gt;.py", "code &lt;3", "href='#f1'", "id='f1'"),
     ):
         assert part in text
@@ -135,7 +141,15 @@ def test_no_cell_is_a_formula():
         report = Report((Finding("", "", name=f"{start}4"),))
         result = Result(f"{start}1", f"{start}2", f"{start}3", report)
         _, row = csv.reader(StringIO(table([result]), newline=""))
-        assert row == [f"'{start}1", f"'{start}2", *"100", f"'{start}4", f"'{start}3", "0.0"]
+        assert row == [f"'{start}1", f"'{start}2", *"100", f"'{start}4", "", f"'{start}3", "0.0"]
+
+
+def test_a_note_stands_in_the_table_and_is_no_finding():
+    result = Result("a.py", "examined", "", Report(notes=(Note("m", "w", name="images cropped"),)))
+    (row,) = csv.DictReader(StringIO(table([result]), newline=""))
+    assert (row["findings"], row["names"], row["notes"]) == ("0", "", "images cropped")
+    assert command.exit_code([result]) == 0
+    assert command.line(result) == "0 findings and 1 note; 0 of 1 checks passed, 0 do not apply"
 
 
 def test_results_are_written_whole_or_not_at_all(tmp_path, monkeypatch):
@@ -368,7 +382,7 @@ def test_a_config_is_what_its_annotation_says_or_an_object_with_all_names(loaded
     task = Task(size=(32, 16), settings={"num_heads": "4", "own": "x"})
     module = loaded(KEEPS.format("config, classes=3"))
     config = make(module.ViT, task)[0].got["config"]
-    assert set(vars(config)) == {name for group in USUAL for name in group} | {"own"}
+    assert set(config) == {name for group in USUAL for name in group} | {"own"}
     assert (config.image_size, config.heads, config.num_heads) == ((32, 16), 4, 4)
     assert (config.depth, config.own) == (12, "x")
     fields = "    dim: int\n    img_size: int = 64\n    own: str = 'y'\n"
@@ -395,8 +409,12 @@ def test_the_vit_of_the_lessons_is_examined_as_it_stands_in_my_vit(loaded):
     model, *images = make(loaded(text, "my_vit.py").ViT, Task("ViT", (32, 32), settings={
         "depth": "2", "embed_dim": "48", "num_heads": "4", "patch_size": "8"}))  # fmt: skip
     assert model.config.embed_dim == 48
-    # Bare pieces have no checks of input, which is a finding of its own.
-    assert set(examine(model, *images).names) <= {"images cropped"}
+    report = examine(model, *images)
+    assert report.names == []
+    # Bare pieces have no checks of input, which is no fault.
+    assert [note.name for note in report.notes] == ["images cropped"]
+    assert "accepted" not in str(report)
+    assert "returned no" not in str(report)
 
 
 @pytest.mark.parametrize(
@@ -417,3 +435,215 @@ def test_each_error_is_told_with_its_line(tmp_path, monkeypatch, alone, text, st
     path = written(tmp_path, {"a.py": text}) / "a.py"
     answer = look(examine, path, Task(), quiet=True)
     assert answer == {"status": status, "message": message}
+
+
+# A stranger's file -------------------------------------------------------------------------------
+
+# The sound model with its sizes as arguments, at a width that 12 heads do not divide.
+SIZED = SOUND.replace("def __init__(self):\n        super().__init__()\n        tokens", "{}tokens")
+
+
+def stranger(init, *statements):
+    """Give a model whose sizes come from what the lines of its __init__ make of its arguments."""
+    start = [f"def __init__(self, {init}):", "super().__init__()", *statements, ""]
+    return SIZED.replace("{}", "\n        ".join(start))
+
+
+PARTS, _, CLASSES_ = SOUND.partition("class ViT(")
+
+
+def model_of(module):
+    """Give the file of the model whose parts stand in another module."""
+    names = "Attention, Block, CLASSES, IMAGE, PATCH, WIDTH"
+    imports = f"import torch\nfrom torch import Tensor, nn\nfrom {module} import {names}\n"
+    return f"{imports}class ViT({CLASSES_}"
+
+
+ABOVE = {"kit/parts/blocks.py": PARTS, "kit/models/__init__.py": "", "kit/parts/__init__.py": ""}
+BROKEN = {"kit/__init__.py": "import nowhere_to_be_found\n"}
+FILES = {
+    "relative import": ("kit/vit.py", {
+        "kit/__init__.py": "", "kit/blocks.py": PARTS, "kit/vit.py": model_of(".blocks")}),
+    "without an __init__": ("kit/vit.py", {
+        "kit/blocks.py": PARTS, "kit/vit.py": model_of(".blocks")}),
+    "broken __init__": ("kit/vit.py", BROKEN | {
+        "kit/blocks.py": PARTS, "kit/vit.py": model_of(".blocks")}),
+    "imported by its __init__": ("kit/vit.py", {
+        "kit/__init__.py": "from .vit import ViT\n", "kit/blocks.py": PARTS,
+        "kit/vit.py": model_of(".blocks")}),
+    "two folders up": ("kit/models/vit.py", ABOVE | {
+        "kit/__init__.py": "", "kit/models/vit.py": model_of("..parts.blocks")}),
+    "hides its package": ("kit/kit.py", {
+        "kit/__init__.py": "", "kit/blocks.py": PARTS, "kit/kit.py": model_of("kit.blocks")}),
+    "hides a folder": ("kit/kit.py", {
+        "kit/blocks.py": PARTS, "kit/kit.py": model_of("kit.blocks")}),
+    "from the root": ("nets/vit.py", {
+        "nets/blocks.py": PARTS, "nets/vit.py": model_of("nets.blocks")}),
+    "beside it": ("nets/vit.py", {
+        "nets/blocks.py": PARTS, "nets/vit.py": model_of("blocks")}),
+    "package called as torch's": ("torch/vit.py", {
+        "torch/blocks.py": PARTS, "torch/vit.py": model_of(".blocks")}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_file_of_somebodys_repository_is_loaded(tmp_path, alone, name):
+    file, files = FILES[name]
+    path = written(tmp_path, files) / file
+    answer = look(examine, path, Task("ViT", (32, 32)), quiet=True)
+    assert (answer["status"], answer["message"]) == ("examined", "")
+    assert answer["report"]["findings"] == ()
+
+
+NOTEBOOK = [
+    "%matplotlib inline\n!pip install nothing\nimport nowhere_to_be_found\n",
+    "%%bash\nls | wc\n",
+    "images = torch.load('nowhere.pt')\n",
+    PARTS,
+    f"%%time\nclass ViT({CLASSES_}",
+    "ViT?\nmodel = ViT().to('cuda')\nfor epoch in range(10**9):\n    train(model)\n",
+    "raise SystemExit\n",
+]
+
+
+def notebook(cells):
+    """Give the text of a notebook with these cells."""
+    book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
+    return nbformat.writes(book)
+
+
+def test_a_notebook_gives_what_it_defines_and_trains_nothing(tmp_path, alone):
+    unscaled = [cell.replace(" / math.sqrt(q.shape[-1])", "") for cell in NOTEBOOK]
+    files = {"a.ipynb": notebook(NOTEBOOK), "b.ipynb": notebook(unscaled), "c.ipynb": "{}"}
+    written(tmp_path, files | {"d.ipynb": notebook(["import nowhere_to_be_found\n"])})
+    task = Task("ViT", (32, 32))
+    answer = look(examine, tmp_path / "a.ipynb", task, quiet=True)
+    assert (answer["status"], answer["report"]["findings"]) == ("examined", ())
+    (finding,) = look(examine, tmp_path / "b.ipynb", task, quiet=True)["report"]["findings"]
+    assert re.fullmatch(r"blocks\.0\.attn \(b\.ipynb cell 4:\d+\)", finding["where"])
+    assert "no notebook" in look(examine, tmp_path / "c.ipynb", task, quiet=True)["message"]
+    message = look(examine, tmp_path / "d.ipynb", task, quiet=True)["message"]
+    assert "No module named 'nowhere_to_be_found' (d.ipynb cell 1:1)" in message
+
+
+READ = "global IMAGE, PATCH", "IMAGE, PATCH = {}, {}", "assert (IMAGE, PATCH) == (32, 8)"
+
+
+def reads(size, patch):
+    return [statement.format(size, patch) for statement in READ]
+
+
+GIVEN = {"image_size": "32", "patch_size": "8"}
+NESTED = "{'data': {'im_size': 224}, 'model': {'patch': 16, 'heads': 3}}"
+CONFIGS = {
+    "attributes": (stranger("cfg", *reads("cfg.img_size", "cfg.patch")), GIVEN),
+    "keys": (stranger("config", *reads("config['im_size']", "config['patch_size']")), GIVEN),
+    "get": (stranger("config", *reads("config.get('im_size', 8)", "config.get('p', 8)")), GIVEN),
+    "sections": (stranger("cfg", *reads("cfg.data.img_size", "cfg['model']['patch']")), GIVEN),
+    "capitals": (stranger("cfg", *reads("cfg.DATA.IMG_SIZE", "cfg.MODEL.PATCH_SIZE")), GIVEN),
+    "dotted": (
+        stranger("cfg", *reads("cfg.sight.image_size", "cfg.sight.own")),
+        {"sight.image_size": "32", "sight.own": "8"}),
+    "annotated": (stranger("hyper: dict", *reads("hyper['im_size']", "hyper['patch']")), GIVEN),
+    "own dict": (
+        stranger(f"sizes={NESTED}", *reads("sizes['data']['im_size']", "sizes['model']['patch']")),
+        GIVEN),
+    "path in a dict": (
+        stranger(f"sizes={NESTED}", *reads("sizes['data']['im_size']", "sizes['model']['patch']")),
+        {"data.im_size": "32", "sizes.model.patch": "8"}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+def test_set_reaches_into_configs_of_any_form(tmp_path, alone, name):
+    text, settings = CONFIGS[name]
+    path = written(tmp_path, {"a.py": text}) / "a.py"
+    answer = look(examine, path, Task(settings=settings), quiet=True)
+    assert answer["status"] == "examined", answer
+    assert answer["report"]["findings"] == ()
+
+
+DATACLASSES = """from dataclasses import dataclass, field
+@dataclass(frozen=True)
+class Inner:
+    dim: int = 64
+    n_layers: int = 3
+@dataclass
+class Outer:
+    model: Inner = field(default_factory=Inner)
+    image_size: int = 32
+"""
+
+
+@pytest.mark.parametrize("parameter", ["c: Outer", "c=Outer()", "c: Outer = None", "*, c: Outer"])
+def test_set_reaches_into_dataclasses_of_dataclasses(loaded, parameter):
+    module = loaded(DATACLASSES + KEEPS.format(parameter))
+    for settings in ({"model.dim": "8", "depth": "2"}, {"c.model.dim": "8", "n_layers": "2"}):
+        model, size, _ = make(module.ViT, Task(settings=settings))
+        assert (model.got["c"].model.dim, model.got["c"].model.n_layers) == (8, 2)
+        assert size == (32, 32)
+    assert module.Outer().model == module.Inner()
+    with pytest.raises(UnfitError, match="no argument nothing"):
+        make(module.ViT, Task(settings={"nothing": "1"}))
+
+
+def test_all_that_lacks_a_value_is_told_at_once_with_what_was_guessed(loaded):
+    text = KEEPS.format("n_channels, magic, emb_size, spell=3, *, wand")
+    with pytest.raises(UnfitError) as error:
+        make(loaded(text).ViT, Task())
+    assert str(error.value) == (
+        "no value is known for its arguments magic, wand: give --set magic=VALUE --set wand=VALUE; "
+        "guessed: n_channels=3, emb_size=768"
+    )
+    asks = "        x = cfg.dim, cfg.magic, self.cfg['wand'], cfg.get('none')\n"
+    text = KEEPS.format("cfg") + asks
+    with pytest.raises(UnfitError, match=r"arguments magic, wand: give --set magic=VALUE --set wa"):
+        make(loaded(text).ViT, Task())
+
+
+NAMES_OF_STRANGERS = dict(
+    n_channels=3, emb_size=768, nb_head=12, n_head=12, num_transformer_layers=12, class_num=1000,
+    num_class=1000, drop_p=0.0, dropout_p=0.0, im_size=224, img_dim=224, resolution=224, in_chs=3,
+    emb_dim=768, ff_dim=3072, n_patches=196, seq_len=197, patch_sz=16,
+)  # fmt: skip
+
+
+def test_names_of_strangers_are_known_and_fit_to_each_other(loaded):
+    got = make(loaded(KEEPS.format(", ".join(NAMES_OF_STRANGERS))).ViT, Task())[0].got
+    assert got == NAMES_OF_STRANGERS
+    text = KEEPS.format("im_size, patch, hidden_size, n_patches, hidden_dim, nb_head, emb_dim=None")
+    guessed = {}
+    task = Task(size=(32, 32), settings={"hidden_size": "40"})
+    got = make(loaded(text).ViT, task, guessed)[0].got
+    assert (got["patch"], got["n_patches"], got["nb_head"]) == (8, 16, 12)
+    text = KEEPS.format("image_size, dim, hidden_dim, heads, head_dim")
+    got = make(loaded(text).ViT, Task(settings={"dim": "40"}))[0].got
+    assert (got["hidden_dim"], got["heads"], got["head_dim"]) == (160, 8, 5)
+    assert make(loaded(KEEPS.format("dim, heads=5")).ViT, Task())[0].got["dim"] == 320
+
+
+GUESSED = {
+    "another name": (stranger("sidelength=32, heads=4"), "image=32×32"),
+    "no name": (SOUND, "image=32×32"),
+    "a pair": (stranger("im_size", "global IMAGE, PATCH", "IMAGE, PATCH = im_size[0], 16"),
+               "im_size=(224, 224)"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", GUESSED)
+def test_a_guess_that_fails_is_made_again_and_said(tmp_path, alone, name):
+    text, said = GUESSED[name]
+    path = written(tmp_path, {"a.py": text}) / "a.py"
+    answer = look(examine, path, Task(), quiet=True)
+    assert answer["status"] == "examined", answer
+    assert answer["report"]["findings"] == ()
+    assert answer["message"].startswith(f"guessed: {said}")
+
+
+def test_where_no_guess_runs_the_report_says_that_the_size_was_guessed(tmp_path, alone):
+    fails = SOUND.replace("return self.head(", "return self.heat(")
+    path = written(tmp_path, {"a.py": fails}) / "a.py"
+    answer = look(examine, path, Task(), quiet=True)
+    assert answer["message"].startswith("guessed: image=224×224 (it fails on that and others: ")
+    answer = look(examine, path, Task(size=(32, 32)), quiet=True)
+    assert (answer["message"], len(answer["report"]["findings"])) == ("", 1)

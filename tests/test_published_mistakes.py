@@ -129,7 +129,8 @@ UNMADE = [each for each in PUBLISHED if each.make and not each.names and not eac
 
 def named(each: Published) -> list[str]:
     torch.manual_seed(0)
-    return examine(each.make(), each.size).names
+    report = examine(each.make(), each.size)
+    return [*report.names, *(note.name for note in report.notes)]
 
 
 def title(each: Published) -> str:
@@ -167,7 +168,8 @@ def test_a_head_that_a_batch_of_one_cannot_train_is_told_of():
 
 def test_a_as_printed_shows_all_but_the_mask_that_nobody_gives():
     model = as_published.vit(32, 8, num_classes=10, embed_dim=48, depth=2, num_heads=4)
-    names = ["images cropped", "positions large", "scale after softmax", "scale missing"]
-    assert examine(model, 32).names == names
+    report = examine(model, 32)
+    assert report.names == ["positions large", "scale after softmax", "scale missing"]
+    assert [note.name for note in report.notes] == ["images cropped"]
     with pytest.raises(AttributeError, match="mask_fill"):
         as_published.Attention(48, 4)(torch.zeros(1, 17, 48), torch.ones(17, 17) > 0)

@@ -16,13 +16,13 @@ from torch import nn
 
 from .findings import CHECKS
 from .patient import Patient, SkipError, SoundError
-from .report import Finding, Report, Skipped
+from .report import Finding, Note, Report, Skipped
 from .watching.answers import STDOUT
 from .watching.restore import unchanged
 
 ONE_AT_A_TIME = Lock()  # what is printed, and autocast, can be listened to for one model alone
 
-__all__ = ["Finding", "Report", "Skipped", "examine"]
+__all__ = ["Finding", "Note", "Report", "Skipped", "examine"]
 
 
 def examine(
@@ -54,7 +54,7 @@ def examine(
     size, channels = tuple(map(index, sides)), index(in_channels)
     if len(size) != 2 or min(*size, channels) < 1:
         raise ValueError(f"image_size is {image_size}, in_channels {in_channels}; give 1 and more")
-    findings, skipped, passed = [], [], []
+    findings, notes, skipped, passed = [], [], [], []
     model = getattr(model, "_orig_mod", model)  # what torch.compile has wrapped
     with ONE_AT_A_TIME, unchanged(model), uncompiled(), STDOUT.listen({}):
         torch.set_num_threads(1)  # beside other work two are slower than one
@@ -72,9 +72,14 @@ def examine(
                 skipped.append(Skipped(reason, name))
             else:
                 where = finding.where.replace("_orig_mod.", "")  # torch.compile's own
-                findings.append(replace(finding, name=name, where=where))
-                patient.found_names.append(name)
-    return Report(tuple(findings), tuple(skipped), tuple(passed))
+                finding = replace(finding, name=name, where=where)
+                if isinstance(finding, Note):
+                    notes.append(finding)
+                else:
+                    findings.append(finding)
+                    patient.found_names.append(name)
+    found = tuple(findings), tuple(skipped), tuple(passed), tuple(notes)
+    return Report(*found, images=(channels, *size))
 
 
 def uncompiled() -> AbstractContextManager:

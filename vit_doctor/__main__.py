@@ -20,14 +20,15 @@ def parser() -> argparse.ArgumentParser:
     """Give the options of `python -m vit_doctor`."""
     options = argparse.ArgumentParser(
         prog="python -m vit_doctor",
-        usage="%(prog)s FILE.py[:NAME] [options]\n       %(prog)s FOLDER[:NAME] --out RESULTS "
+        usage="%(prog)s FILE[:NAME] [options]\n       %(prog)s FOLDER[:NAME] --out RESULTS "
         "[options]",
         description="Examine a ViT written in PyTorch, or a folder of them, for known mistakes. "
         "It runs the files that you name: they are code, and can do all that you may do.",
         epilog="""\
 examples:
   %(prog)s my_vit.py:ViT --set depth=2
-      your own model; what its arguments are called and hold is guessed, as in a ViT-B/16
+      your own model, or that of a notebook, vit.ipynb:ViT; arguments without a default
+      are guessed as in a ViT-B/16; --set model.dim=64 reaches into a config
   %(prog)s homework:ViT --image-size 32 --out results
       a class: each *.py of the folder, and of its sub-folders, in a process of its own;
       results/report.csv and results/report.html tell what was found
@@ -54,7 +55,8 @@ The exit code is 0 without findings, 1 with findings, 2 if a file could not be e
     add("--in-channels", type=whole, metavar="N", help="of the images (default: the class's "
         "own, else 3)")
     add("--set", action="append", default=[], type=pair, metavar="NAME=VALUE",
-        help="an argument of the class, or of its config; as often as you like")
+        help="an argument of the class, or a part of its config, model.dim=64; as often as you "
+        "like")
     add("--limit", type=number, metavar="SECONDS", help="end a file that takes longer "
         f"{each}{LIMIT:g})")
     add("--memory", type=whole, metavar="MB", help="end a file that wants more on top of "
@@ -87,7 +89,7 @@ def whole(text: str) -> int:
 def pair(text: str) -> tuple[str, str]:
     """Give name and value of name=value."""
     name, equals, value = text.partition("=")
-    if not equals or not name.isidentifier():
+    if not equals or not all(part.isidentifier() for part in name.split(".")):
         raise argparse.ArgumentTypeError(f"{text!r} is not NAME=VALUE, such as depth=2")
     return name, value
 

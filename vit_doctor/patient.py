@@ -142,7 +142,9 @@ class Patient:
                 self.answer = self.call(images, 0)
             if self.answer.error:  # what watches may be in the way
                 self.watch, images = Watch(self.model, self.module_paths), leaf * 1
+                self.calls.runs.clear()
                 self.answer = self.call(images, 0)
+            self.runs = self.calls.runs.copy()
             self.input_changed = not torch.equal(copy, images.detach())
             if self.answer.logits is not None:
                 self.learn_from(self.answer.logits, leaf, blocks)

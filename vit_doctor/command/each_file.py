@@ -16,7 +16,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from ..report import Finding, Report, Skipped
+from ..report import Finding, Note, Report, Skipped
 from .arguments import Task
 
 CHILD = """
@@ -117,7 +117,9 @@ def answer_in(out: Path) -> tuple[str, str, Report | None] | None:
         if fields:
             findings = tuple(Finding(**texts(each)) for each in fields["findings"])
             skipped = tuple(Skipped(**texts(each)) for each in fields["skipped"])
-            report = Report(findings, skipped, tuple(map(str, fields["sound"])))
+            notes = tuple(Note(**texts(each)) for each in fields["notes"])
+            sound, images = tuple(map(str, fields["sound"])), tuple(map(int, fields["images"]))
+            report = Report(findings, skipped, sound, notes, images)
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
         return None
     complete = (status == "examined") == (report is not None)

@@ -4,7 +4,6 @@ The file is code that the user chose to run. Beside it nothing is run.
 """
 
 import dataclasses
-import importlib.util
 import io
 import json
 import os
@@ -21,25 +20,12 @@ from typing import Any
 import torch
 from torch import nn
 
-from .arguments import Task, UnfitError, make
+from .arguments import Task, UnfitError
+from .loading import load
+from .making import make, told
 
 OUT_OF_MEMORY = re.compile(r"MemoryError|allocate memory|not enough memory|bad_alloc")
 LONGEST = 2000  # characters of a message: a model may raise a whole tensor
-
-
-def load(path: Path) -> ModuleType:
-    """Run a file as a module; its folder comes first on `sys.path`."""
-    sys.path.insert(0, str(path.parent))
-    name = re.sub(r"\W", "_", path.stem)
-    if name in sys.modules:  # a file called random.py takes no one's place
-        name += "_"
-    spec = importlib.util.spec_from_file_location(name, path)
-    if spec is None or spec.loader is None:
-        raise UnfitError(f"{path.name} is not a Python file")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module  # where pickle and dataclasses look
-    spec.loader.exec_module(module)
-    return module
 
 
 def find(module: ModuleType, name: str) -> Any:
@@ -58,21 +44,24 @@ def find(module: ModuleType, name: str) -> Any:
 
 def look(examine: Callable, path: Path, task: Task, quiet: bool) -> dict[str, Any]:
     """Load, make and examine; an answer for the file is given in every case but a dead process."""
-    printed, threads = io.StringIO(), set(threading.enumerate())
+    printed, threads, guessed = io.StringIO(), set(threading.enumerate()), {}
     status = "cannot be loaded"
     try:
         torch.manual_seed(0)
         with redirect_stdout(printed if quiet else sys.stdout):
             target = find(load(path), task.name)
             status = "cannot be made"
-            model, size, channels = make(target, task)
+            model, size, channels = make(target, task, guessed)
         status = "cannot be examined"
         report = examine(model, size, channels)
     except BaseException as error:  # sys.exit too: whatever it is, the others want to be examined
-        return {"status": status} | described(error, path)
+        answer = {"status": status} | described(error, path)
+        if guessed and not isinstance(error, UnfitError):
+            answer["message"] += f"; {told(guessed)}"
+        return answer
     if task.memory and OUT_OF_MEMORY.search(str(report)):
         return {"status": "out of memory", "message": ""}
-    notes = []
+    notes = [f"{told(guessed)} (--set NAME=VALUE gives others)"] if guessed else []
     if text := printed.getvalue().strip():
         notes.append(f"prints when it is loaded and made: {text.splitlines()[0]}")
     count = len({thread for thread in threading.enumerate() if not thread.daemon} - threads)
@@ -86,8 +75,9 @@ def described(error: BaseException, path: Path) -> dict[str, str]:
     """Put an error into words, with the last line of the file that it went through."""
     if isinstance(error, UnfitError):
         return {"message": str(error)}
-    lines = [f for f in traceback.extract_tb(error.__traceback__) if f.filename == str(path)]
-    where = f"{path.name}:{lines[-1].lineno}" if lines else ""
+    frames = traceback.extract_tb(error.__traceback__)
+    lines = [f for f in frames if f.filename.startswith(str(path))]
+    where = f"{Path(lines[-1].filename).name}:{lines[-1].lineno}" if lines else ""
     end = f" ({where})" if lines else ""
     if isinstance(error, SystemExit):
         return {"status": "ended itself", "message": f"sys.exit({error.code!r}){end}"[:LONGEST]}

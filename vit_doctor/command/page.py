@@ -16,21 +16,18 @@ STYLE = """
 :root { color-scheme: light dark; --line: light-dark(#ccc, #555) }
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 0 auto; padding: 1rem;
   overflow-wrap: anywhere }
-.wide { overflow-x: auto; max-width: 100% }
-table { border-collapse: collapse }
+.wide { overflow-x: auto; max-width: 100% } table { border-collapse: collapse }
 th, td { border-bottom: 1px solid var(--line); padding: .25rem .5rem; text-align: center }
-th:first-child { position: sticky; left: 0; background: Canvas; text-align: left;
-  min-width: 7rem; max-width: 40vw }
-td.bad { text-align: left }
-thead th { vertical-align: bottom }
+th:first-child { position: sticky; left: 0; background: Canvas; text-align: left; min-width: 7rem;
+  max-width: 40vw }
+td.bad { text-align: left } thead th { vertical-align: bottom }
 thead span { writing-mode: vertical-rl; transform: rotate(180deg); white-space: nowrap;
   font-weight: normal }
 tfoot th, tfoot td { font-weight: bold; border-bottom: 0 }
 .bad { color: light-dark(#a33c00, #ff9d5c) }
 details { border: 1px solid var(--line); border-radius: 6px; margin: .5rem 0;
   padding: .25rem .75rem }
-summary { cursor: pointer }
-details td, details th { text-align: left; vertical-align: top }
+details td, details th { text-align: left; vertical-align: top } summary { cursor: pointer }
 """
 
 
@@ -61,10 +58,11 @@ def table(results: Sequence[Result]) -> str:
     """Give the results as CSV, a line a file."""
     text = io.StringIO()
     writer = csv.writer(text)
-    writer.writerow(["file", "status", *NUMBERS, "names", "message", "seconds"])
+    writer.writerow(["file", "status", *NUMBERS, "names", "notes", "message", "seconds"])
     for result in results:
         names = "; ".join(result.report.names) if result.report else ""
-        cells = (result.file, result.status, *counts(result), names, result.message)
+        notes = "; ".join(note.name for note in result.report.notes) if result.report else ""
+        cells = (result.file, result.status, *counts(result), names, notes, result.message)
         writer.writerow([*map(harmless, cells), f"{result.seconds:.1f}"])
     return text.getvalue()
 

@@ -1,8 +1,9 @@
 """The checks: each looks for one fault, says what it measures, and when that is a finding.
 
 A new finding is one function, named like it, in the file of its subject, and in `CHECKS`: it takes
-a `Patient`, and returns a `Finding` or raises `SoundError`, as by `only_if`; the docstring says
-what it measures. tests/sick.py gets a model with the fault, tests/sound.py one that comes near it.
+a `Patient`, and returns a `Finding`, or a `Note` of what is no fault, or raises `SoundError`, as by
+`only_if`; the docstring says what it measures. tests/sick.py gets a model with the fault,
+tests/sound.py one that comes near it.
 """
 
 from . import inside_blocks, mixing, norms, output, parameters, pixels, residuals, starts, training
@@ -21,6 +22,7 @@ CHECKS = (
     *(starts.initial_loss, starts.weights_large, starts.weights_small, starts.positions_large),
     *(starts.positions_small, starts.token_large),
     *(inside_blocks.scale_after_softmax, inside_blocks.softmax_axis, inside_blocks.softmax_unused),
+    inside_blocks.softmax_missing,
     *(inside_blocks.mask_unused, inside_blocks.activation_missing, inside_blocks.activation_last),
     *(inside_blocks.scale_missing, inside_blocks.scale_width, inside_blocks.attention_uniform),
     inside_blocks.attention_saturated,

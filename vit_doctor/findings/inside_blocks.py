@@ -30,16 +30,17 @@ def scale_after_softmax(p: Patient) -> Finding:
 
 
 def softmax_axis(p: Patient) -> Finding:
-    """Look for weights that do not sum to 1 over the keys, and do over another axis, exactly.
+    """Look for weights that do not sum to 1 over the keys, and do over other axes, exactly.
 
     A softmax leaves 1e-6; 1e-4 over the keys is a finding, so that flat weights are judged too.
     """
     attentions = need(p.watch.attentions, UNSEEN)
     wrong = only_if([a for a in attentions if a.other_axis])
     low, high = wrong[0].sums
+    axes = "another axis" if wrong[0].other_axis == "another" else "several axes together"
     return Finding(
         f"the weights of a query sum to {low:.4g} to {high:.4g} over its keys, and to 1 over "
-        f"another axis, in {len(wrong)} of {len(attentions)} attentions",
+        f"{axes}, in {len(wrong)} of {len(attentions)} attentions",
         "each query should share out one whole among its keys: softmax over the axis of the keys, "
         "the last of the scores",
         wrong[0].where,
@@ -58,6 +59,26 @@ def softmax_unused(p: Patient) -> Finding:
         f"scores, and not their softmax, multiply the values, in {len(lines)} attentions",
         "the softmax is computed and thrown away, or its logarithm was taken: weights @ values",
         lines[0],
+    )
+
+
+def softmax_missing(p: Patient) -> Finding:
+    """Look for scores, scaled by 1/√width, that mix values with a sigmoid, two softmax or none.
+
+    Behind a bias, or scaled otherwise, they are other kinds of attention, and sound.
+    """
+    attentions = need(p.watch.attentions, UNSEEN)
+    wrong = only_if([a for a in attentions if a.how != "softmax"])
+    instead = {
+        "none": "nothing",
+        "sigmoid": "a sigmoid of each score alone",
+        "twice": "two softmax",
+    }
+    return Finding(
+        f"{instead[wrong[0].how]} in place of one softmax makes of scores what multiplies the "
+        f"values, in {len(wrong)} of {len(attentions)} attentions",
+        "each query should share out one whole among its keys: weights = scores.softmax(-1), once",
+        wrong[0].where,
     )
 
 

@@ -86,13 +86,18 @@ def final_norm_missing(p: Patient) -> Finding:
     """Make the last block's output a hundred times larger: the next linear map's input must not be.
 
     Only for blocks that have norms and add to a stream (pre-norm), of a model without batch norms;
-    behind a norm the ratio is 1, without it 100; 30 is a finding.
+    behind a norm the ratio is 1, without it 100; 30 is a finding. Of a block that is a ModuleList
+    it is the last part's output, a share of the stream; there 3 is a finding.
     """
     last = next((path for path in reversed(p.calls.first) if path in p.blocks), "")
     block = p.model.get_submodule(last)
     alone = need(runnable(block, p.calls.first.get(last)) if last else None, NO_BLOCKS)
-    normed = any(name.startswith(f"{last}.") for name in p.norms) and not has_batch_norm(p.model)
-    pre_norm = normed and adds_to_stream(p, last, alone) and "random in eval" not in p.found_names
+    holder = last.rpartition(".")[0]
+    lists = [holder, holder.rpartition(".")[0]]
+    part = all(n and isinstance(p.model.get_submodule(n), nn.ModuleList) for n in lists)
+    normed = any(name.startswith(f"{holder if part else last}.") for name in p.norms)
+    normed = normed and not has_batch_norm(p.model) and "random in eval" not in p.found_names
+    pre_norm = normed and (part or adds_to_stream(p, last, alone))
     need(pre_norm, "the blocks are not pre-norm, or batch norms keep it from being told")
     handle = block.register_forward_hook(lambda _, __, output: louder(output))
     with LinearMaps(p.model) as maps:
@@ -102,7 +107,7 @@ def final_norm_missing(p: Patient) -> Finding:
     behind = order[order.index(inside[-1]) + 1 :] if inside else []
     name = need(behind, "no linear map was seen behind the blocks")[0]
     ratio = maps.input_sizes[name] / max(p.maps.input_sizes[name], 1e-30)
-    only_if(not ratio < 30)
+    only_if(not ratio < (3 if part else 30))
     return Finding(
         f"a last block's output 100 times larger makes the input of {name} {ratio:.0f} times "
         "larger; behind a norm it would be 1",

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor, nn
 
 from ..patient import SAME, Patient, SoundError, need, only_if
-from ..report import Finding
+from ..report import Finding, Note
 from ..watching.calls import first_output
 
 UNKNOWN_SIDE = "no attention over patches of a known side was seen"
@@ -45,12 +45,11 @@ def unseen_pixels(p: Patient) -> Finding:
     )
 
 
-def images_cropped(p: Patient) -> Finding:
-    """Give images up to 7 pixels larger, less than a patch: their last pixels must count.
+def images_cropped(p: Patient) -> Note:
+    """Give images up to 7 pixels larger, less than a patch: whether their last pixels count.
 
-    That is the last rows and columns, 3 at most, if such images are accepted. Logits that move by
-    less than SAME count as unmoved. A model that also takes a whole patch more fits its positions
-    to the image, and is left alone.
+    Most published ViTs crop, and on images of the right size nothing is wrong: it is a note.
+    That is 3 rows and columns at most. Logits that move by less than SAME count as unmoved.
     """
     applies = p.logits is not None and p.watch.attentions
     need(applies, "no attention was seen: strides may leave out a border")
@@ -66,14 +65,11 @@ def images_cropped(p: Patient) -> Finding:
     after = p.ask(changed).logits
     if after is None or p.difference(after, before) > SAME:
         raise SoundError
-    larger = nn.functional.pad(p.images[:1], (0, side, 0, side))
-    crops = p.ask(larger).logits is not None
-    need(not crops, "the model takes images of other sizes, and cuts off what is left over")
     height, width = image.shape[2:]
-    return Finding(
-        f"an image of {height}×{width} is accepted, and its last {last} rows and columns have no "
-        "influence",
-        "a wrong size is cropped in silence; raise a ValueError where the model is given its image",
+    return Note(
+        f"an image of {height}×{width} would be taken too, without its last rows and columns, as a "
+        "strided convolution leaves out what is no whole patch",
+        "who wants other sizes refused raises a ValueError where the model is given its image",
     )
 
 
@@ -106,8 +102,16 @@ def patches_scrambled(p: Patient) -> Finding:
 
     Four tokens of an image of the size given, and of one that is a patch wider, if the model takes
     it; no threshold. Tokens that see more than a patch, as behind overlapping convolutions, are
-    left alone.
+    left alone, but for those that hold the numbers of a convolution which cuts the image into
+    patches, in another order: there not one of the tokens is a patch.
     """
+    if p.watch.scrambled:
+        return Finding(
+            "tokens hold the numbers of the patches in another order, and none of them is a patch",
+            "view and reshape keep the order of the numbers, and do not turn (B, D, n) into (B, n, "
+            "D): x.flatten(2).transpose(1, 2)",
+            p.watch.scrambled[0],
+        )
     side = need(patch_side(p), UNKNOWN_SIDE)
     applies = False
     height, width = p.size

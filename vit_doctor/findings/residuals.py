@@ -10,6 +10,8 @@ from ..report import Finding
 from ..watching.calls import silenced
 from .norms import NO_BLOCKS, blocks, maps_in
 
+EACH_ANEW = "ModuleList(Block() for _ in range(depth))"
+
 
 def residual_missing(p: Patient) -> Finding:
     """Silence the linear maps of attention, then the others: a block must still pass its input.
@@ -36,7 +38,7 @@ def residual_missing(p: Patient) -> Finding:
             # The residual may stand gone the block: then the logits tell.
             others = len(inside) < len(p.watch.attentions)
             gone = others and not depends(p, lambda x: p.call(x, 0).logits, p.sample, names)
-            missing = list(branches) if gone else []
+            missing = [b for b in branches if child or b == "attention"] if gone else []
         if missing:
             branch = " and the ".join(missing)
             return Finding(
@@ -64,8 +66,18 @@ def depends(p: Patient, run: Callable, x: Tensor, silent: list[str]) -> bool:
 def shared_block(p: Patient) -> Finding:
     """Count the places of a list that hold the same linear map; two are a finding.
 
-    Sharing weights on purpose exists (ALBERT); `[Block()] * 12` shares them in silence.
+    So are two runs of the only attention that there is. Sharing weights on purpose exists (ALBERT);
+    `[Block()] * 12`, and one block in a loop, share them in silence.
     """
+    paths = {attention.module for attention in p.watch.attentions}
+    runs = p.runs[next(iter(paths))] if len(paths) == 1 else 0
+    if runs > 1:
+        (path,) = paths
+        return Finding(
+            f"the only attention of the model runs {runs} times: all its blocks are one",
+            f"unless sharing is meant, make each block anew: {EACH_ANEW}, and run each once",
+            p.location(path),
+        )
     lists = [
         (path, holder)
         for path, holder in p.model.named_modules()
@@ -80,8 +92,8 @@ def shared_block(p: Patient) -> Finding:
                 return Finding(
                     f"{count} of {len(linears)} places of {path or 'the model'} hold one and the "
                     f"same linear map: {count} times fewer weights than the places suggest",
-                    "unless sharing is meant, make each block anew: ModuleList(Block() for _ in "
-                    "range(depth)), not [block] * depth",
+                    f"unless sharing is meant, make each block anew: {EACH_ANEW}, not [block] * "
+                    "depth",
                     path,
                 )
     raise SoundError

@@ -13,25 +13,26 @@ class Blocks:
 
     Blocks are modules that hold weights, not vectors alone, and turn tokens (B, N, D) into tokens
     of the same shape: two and more of one class that stand side by side (of torch's own classes
-    only in a list or Sequential), or the only one of a ModuleList.
-
-    Attributes:
-        changes: by its path, whether a block changes its tokens.
-        tokens_read: likewise, which tokens that come out for the first image have an influence.
+    only in a list or Sequential), the only one of a ModuleList, or the parts of a block that is a
+    ModuleList itself.
     """
 
     def __init__(self, model: nn.Module, hooks: ExitStack):
-        self.changes: dict[str, bool] = {}
+        self.changes: dict[str, bool] = {}  # by its path, whether a block changes its tokens
+        # Likewise, which tokens that come out for the first image have an influence.
         self.tokens_read: dict[str, Tensor] = {}
         self.inputs: dict[str, Tensor] = {}
         for path, holder in model.named_modules():
             kinds = [type(part) for part in holder.children()]
             listed = isinstance(holder, (nn.ModuleList, nn.Sequential))
+            around = model.get_submodule(path.rpartition(".")[0])
+            nested = isinstance(around, nn.ModuleList) and isinstance(holder, nn.ModuleList)
             for name, part in holder.named_children():
                 of_torch = type(part).__module__.startswith("torch.")
                 alone = isinstance(holder, nn.ModuleList) and len(kinds) == 1
                 several = kinds.count(type(part)) > 1 and (listed or not of_torch)
-                if (alone or several) and any(x.ndim > 1 for x in part.parameters()):
+                holds = any(x.ndim > 1 for x in part.parameters())
+                if holds and (alone or several or nested):
                     self.follow(f"{path}.{name}".lstrip("."), part, hooks)
 
     def follow(self, path: str, block: nn.Module, hooks: ExitStack) -> None:

@@ -3,6 +3,7 @@
 It also runs parts of a model again: one block or one attention on tokens of the doctor's choice.
 """
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -34,17 +35,13 @@ class Call:
 
 
 class Calls:
-    """Hooks on all modules of a model, for one run; `hooks` takes them away again.
-
-    Attributes:
-        first: the first call of each module by its path, in the order in which they ended.
-        has_influence: of each module whether its output counts for the logits.
-        chained: pairs of paths: a module, and the innermost one whose output it was given.
-    """
+    """Hooks on all modules of a model, for one run; `hooks` takes them away again."""
 
     def __init__(self, model: nn.Module, hooks: ExitStack):
-        self.first: dict[str, Call] = {}
-        self.has_influence: dict[str, bool] = {}
+        self.first: dict[str, Call] = {}  # by path, in the order in which they ended
+        self.runs: Counter[str] = Counter()  # of each module on tokens (B, N, D)
+        self.has_influence: dict[str, bool] = {}  # of each output on the logits
+        # Pairs of paths: a module, and the innermost one whose output it was given.
         self.chained: list[tuple[str, str]] = []
         self.outputs: dict[int, tuple[Tensor, str]] = {}
         for path, module in model.named_modules():
@@ -60,6 +57,8 @@ class Calls:
 
         def after(module: nn.Module, args: tuple, kwargs: dict, output: Any) -> None:
             output = first_output(output)
+            tokens = args[0] if args else None
+            self.runs[path] += isinstance(tokens, Tensor) and tokens.ndim == 3
             if path not in self.first:
                 shape = tuple(output.shape) if isinstance(output, Tensor) else None
                 self.first[path] = Call(detached(args), detached(kwargs), shape)
@@ -76,17 +75,13 @@ class Calls:
 
 
 class LinearMaps(TorchFunctionMode):
-    """Enter it and run: what comes into linear maps and convolutions, whoever holds their weights.
-
-    Attributes:
-        input_sizes: for each weight, by its name, the size (root of the mean square) of what it
-            first met, in the order in which they were used.
-        input_widths: likewise the number of inputs, where that is the last axis of what it met.
-    """
+    """Enter it and run: what comes into linear maps and convolutions, by their weights."""
 
     def __init__(self, model: nn.Module):
         super().__init__()
         self.names = {id(x): name for name, x in model.named_parameters() if x.ndim > 1}
+        # By the names of weights, in the order of their use: the size (root of the mean square) of
+        # what each met first, and the number of inputs, where that is its last axis.
         self.input_sizes: dict[str, float] = {}
         self.input_widths: dict[str, int] = {}
 
@@ -108,8 +103,7 @@ def norms_of(model: nn.Module, calls: Calls, maps: LinearMaps) -> set[str]:
     """Find the paths of all norms, by what they do, and of torch's batch norms.
 
     A norm holds no linear map, keeps the shape, and gives the same for tokens a hundred times
-    larger: to 3%, where they are large enough that its eps does not count. What saturates, such as
-    tanh and softmax, differs by more.
+    larger: to 3%, where they are large enough that its eps does not count.
     """
     norms = set()
     for path, call in calls.first.items():
@@ -126,18 +120,29 @@ def norms_of(model: nn.Module, calls: Calls, maps: LinearMaps) -> set[str]:
 
 
 def scales_away(module: nn.Module, x: Tensor, call: Call) -> bool:
-    """Tell whether a module gives the same for 10 x and 1000 x, and not for other tokens."""
+    """Tell whether a module gives the same for 10 x and 1000 x, and does what norms do besides.
+
+    Other tokens come out otherwise; x and -x give opposite numbers around one bias, large, small
+    and others, as no softmax does; and some numbers made larger make the others smaller,
+    which no function of single numbers does, such as a sign.
+    """
 
     def run(tokens: Tensor) -> Any:
         return first_output(module(tokens, *call.args[1:], **call.kwargs))
 
+    x, other = 10 * x, 10 * x.flip(-1).roll(1, -1)
+    louder = torch.rand(x.shape, generator=torch.Generator().manual_seed(9)).to(x) > 0.5
     try:
         with torch.no_grad():
-            small, large, other = run(10 * x), run(1000 * x), run(10 * x.flip(-1).roll(1, -1))
+            small, large, others = run(x), run(100 * x), run(other)
+            bias, *biases = ((run(y) + run(-y)) / 2 for y in (x, x / 1000, other))
+            among_louder = run(torch.where(louder, 10 * x, x))
     except Exception:  # it wants more than one token, or another image
         return False
     near = 0.03 * rms(small)
-    return rms(small - large) < near < 0.3 * rms(small - other)
+    depends = rms(small - others) > near / 0.3 and rms((small - among_louder)[~louder]) > near
+    one_bias = all(rms(bias - each) < near for each in biases)
+    return rms(small - large) < near and one_bias and depends
 
 
 def detached(value: Any) -> Any:

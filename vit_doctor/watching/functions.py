@@ -9,17 +9,21 @@ MOVES = (
     *("view", "reshape", "permute", "transpose", "contiguous", "chunk", "unbind", "split", "to"),
     *("unflatten", "flatten", "squeeze", "unsqueeze", "movedim", "swapaxes", "swapdims", "float"),
     *("double", "type_as", "clone", "expand", "expand_as", "repeat", "tensor_split", "narrow"),
-    *("select", "__getitem__", "__get__"),
+    *("select", "__getitem__", "__get__", "broadcast_to", "tile", "view_as", "reshape_as"),
+    *("repeat_interleave", "index_select", "moveaxis", "ravel"),
 )
+JOINS = ("cat", "concat", "concatenate", "stack", "vstack", "hstack", "row_stack")
 TIMES = ("mul", "mul_", "multiply", "__mul__", "__rmul__", "__imul__")
 OVER = ("div", "div_", "true_divide", "divide", "__truediv__", "__itruediv__", "__div__")
 PLUS = ("add", "add_", "__add__", "__radd__", "__iadd__")
 MINUS = ("sub", "sub_", "subtract", "__sub__", "__isub__")
 MASKS = ("masked_fill", "masked_fill_", "where")
 DROPOUT = ("dropout", "dropout_")
-PRODUCTS = ("matmul", "bmm", "__matmul__", "einsum")
+PRODUCTS = ("matmul", "bmm", "mm", "__matmul__", "einsum")
 MAPS = (*PRODUCTS, "linear", "conv1d", "conv2d", "conv3d", "multi_head_attention_forward")
 NORMS = ("layer_norm", "rms_norm", "normalize")
+# They take tokens, and change their numbers.
+TAKES = (*PLUS, *DROPOUT, *MAPS, *NORMS, *JOINS)
 ACTIVATIONS = (
     *("relu", "relu_", "gelu", "silu", "silu_", "mish", "elu", "elu_", "leaky_relu", "hardswish"),
     *("sigmoid", "tanh", "softplus", "relu6", "selu"),

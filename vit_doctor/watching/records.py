@@ -9,9 +9,9 @@ from torch import Tensor
 class Label:
     """What is known of a tensor.
 
-    Its kind is "linear", "activated" (by ReLU, GELU …), "scores", "weights" or "parameter"; of a
-    softmax by hand also "powers" (exp of scores), "total" (a sum of powers) and "logs" (logarithms
-    of weights).
+    Its kind is "linear", "activated" (by ReLU, GELU …), "scores", "weights", "parameter" or "grid"
+    (an image that a convolution has cut into patches); of a softmax by hand also "powers" (exp of
+    scores), "total" (a sum of powers) and "logs" (logarithms of weights).
     """
 
     kind: str
@@ -27,6 +27,8 @@ class Label:
     where: str = ""  # the line of the softmax
     undropped: Tensor | None = None  # of weights, what they were before dropout
     scale: float = 1.0  # of weights, the factor of their scores
+    how: str = "softmax"  # how scores became weights: also "sigmoid", or "twice" by a softmax
+    patches: Tensor | None = None  # of a "grid", the patches (n, D) of its first image
 
 
 @dataclass(frozen=True)
@@ -39,7 +41,8 @@ class Attention:
     width: int = 0  # of a head
     sums: tuple[float, float] = (1.0, 1.0)  # lowest and highest of what multiplies the values
     factor: float = 1.0  # what the weights were multiplied with after the softmax
-    other_axis: bool = False  # whether they sum to that over another axis instead, to rounding
+    other_axis: str = ""  # over which they sum to that instead, to rounding: "another", "several"
+    how: str = "softmax"  # as of a `Label`; "none" where raw scores mix the values
     largest: float | None = None  # mean of the largest weight of a row
     spread: float | None = None  # standard deviation of the weights, times the number of keys
     plain: bool = False  # as of a `Label`

@@ -22,6 +22,9 @@ STEPS = {
     ("powers", "normalize"): "weights",
     ("logs", "exp"): "weights",
     ("logs", "exp_"): "weights",
+    # By mistake: twice, or each score for itself.
+    ("weights", "softmax"): "weights",
+    ("scores", "sigmoid"): "weights",
 }
 
 
@@ -44,7 +47,13 @@ def attention_by_hand(
     """Describe attention whose weights a product has just mixed the values with, over `axis`."""
     weights = (x if label.undropped is None else label.undropped).detach().float()
     sums = weights.sum(axis)
-    others = [i for i in range(1, x.ndim) if x.shape[i] > 1 and i not in (axis, axis + x.ndim)]
+    axis %= x.ndim
+    first = min(1, x.ndim - 2)  # where there is one image, no axis is the batch's
+    others = [i for i in range(first, x.ndim) if x.shape[i] > 1 and i != axis]
+    several = [(i, axis) for i in others] + [(*others, axis)] if others else []
+
+    summed = [(i, weights.sum(i)) for i in (*others, *several)]
+    other = [i for i, total in summed if only_first_is(label.factor, total, sums, x.dtype)]
     unscaled = weights / label.factor if label.factor else weights
     return Attention(
         keys=x.shape[axis],
@@ -53,7 +62,8 @@ def attention_by_hand(
         width=label.width,
         sums=(float(sums.min()), float(sums.max())),
         factor=label.factor,
-        other_axis=any(only_first_is(label.factor, weights.sum(i), sums, x.dtype) for i in others),
+        other_axis="" if not other else "another" if other[0] in others else "several",
+        how=label.how,
         largest=float(unscaled.amax(axis).mean()),
         spread=float(unscaled.std()) * x.shape[axis],
         plain=label.plain,
@@ -98,6 +108,17 @@ def attention_fused(
         weights = (q[:1].float() @ k[:1].float().mT * scale).softmax(-1)
     largest, spread = weights.amax(-1).mean(), weights.std() * keys
     return replace(attention, largest=float(largest), spread=float(spread))
+
+
+def raw_scores(
+    scores: Tensor, values: Tensor, label: Label, other: Label, axes: tuple[int, int]
+) -> bool:
+    """Tell whether scores that were scaled by 1/√width mix values as they are."""
+    kinds = label.kind == "scores" and other.kind == "linear"
+    sides = scores.shape[-2:] == (values.shape[-2],) * 2 and values.shape[-2] != label.width
+    over_keys = axes[0] % scores.ndim == scores.ndim - 1
+    scaled = 0.8 < abs(label.factor) * math.sqrt(label.width) < 1.25
+    return kinds and sides and over_keys and label.sure and label.plain and scaled
 
 
 def summed_axes(equation: Any) -> tuple[int, int] | None:

@@ -15,9 +15,11 @@ from torch.overrides import TorchFunctionMode
 
 from . import functions
 from .functions import tensors_in
+from .layout import patches_made, scrambles
 from .locations import current_location, current_module
-from .records import Attention, Label, Meeting
-from .softmax import attention_by_hand, attention_fused, softmax_step, summed_axes
+from .meetings import Meetings
+from .records import Attention, Label
+from .softmax import attention_by_hand, attention_fused, raw_scores, softmax_step, summed_axes
 
 
 @dataclass
@@ -27,17 +29,19 @@ class Watch(TorchFunctionMode):
     model: nn.Module
     module_paths: dict[int, str]
     attentions: list[Attention] = field(default_factory=list)
-    meetings: list[Meeting] = field(default_factory=list)
     used_tensors: set[int] = field(default_factory=set)
     unsoftened: list[str] = field(default_factory=list)  # where raw scores mix values all the same
     linear_pairs: list[str] = field(default_factory=list)  # where a linear map follows another
     activated_sums: list[str] = field(default_factory=list)  # where an activation meets tokens
+    scrambled: list[str] = field(default_factory=list)  # where tokens are no patch each
     unused_masks: dict[int, tuple[Tensor, str]] = field(default_factory=dict)  # and their lines
 
     def __post_init__(self):
         super().__init__()
         self.labels: dict[int, tuple[Tensor, Label]] = {}
         self.softened: set[int] = set()  # scores of which a softmax was taken
+        self.beside = Meetings(self.model)
+        self.meetings = self.beside.found
         for name, parameter in self.model.named_parameters():
             self.put(parameter, Label("parameter", name=name))
 
@@ -83,7 +87,13 @@ class Watch(TorchFunctionMode):
         kind = old.kind if old else ""
         if result is not first:
             self.drop(result)
-        if name in functions.MOVES and old:
+        patches = patches_made(name, tensors, result) if isinstance(result, Tensor) else None
+        grids = [(x, y.patches) for x in tensors if (y := self.label(x)) and y.patches is not None]
+        if name in functions.TAKES and any(scrambles(x, grid) for x, grid in grids):
+            self.scrambled.append(self.line())
+        if patches is not None:
+            self.put(result, Label("grid", patches=patches))
+        elif name in functions.MOVES and old:
             undropped = old.undropped
             if undropped is not None:
                 with torch.no_grad():
@@ -108,8 +118,10 @@ class Watch(TorchFunctionMode):
             self.linear(tensors[0], tensors[1], old, result)
         elif name == "embedding" and (table := self.label(tensors[1])):
             self.put(result, table)
-        elif name == "cat":
-            self.joined(tensors)
+        elif name in functions.JOINS:
+            self.joined(tensors, result)
+        elif name in (*functions.DROPOUT, "pad") and old and kind == "parameter":
+            self.put(result, old)
         elif name in functions.PRODUCTS:
             self.product(name, args, tensors, result)
         elif name == "scaled_dot_product_attention":
@@ -120,6 +132,7 @@ class Watch(TorchFunctionMode):
             module = current_module(self.module_paths)
             self.attentions.append(Attention(tensors[1].shape[0], self.line(), module=module))
         elif tensors and (result is first or name == "__setitem__"):
+            self.beside.written(tensors, self.label(tensors[-1]), self.line())
             self.drop(first)  # changed in place by something else
 
     def scores_in(self, tensors: list[Tensor]) -> list[tuple[Tensor, Label]]:
@@ -133,11 +146,16 @@ class Watch(TorchFunctionMode):
         label = self.label(other)
         one_per_row = other is not None and 1 in other.shape[-2:]
         kind = softmax_step(name, old.kind, label.kind if label else "", one_per_row)
+        if name == "sigmoid" and not (old.plain and old.sure):
+            return False  # a bias makes up for what sigmoid lacks
         if name in ("softmax", "log_softmax") and kind:
             self.softened.add(id(x if kind == "weights" else result))
         if kind == "weights":
             line = self.line()
-            self.put(result, replace(old, kind=kind, factor=1.0, scale=old.factor, where=line))
+            how = "twice" if old.kind == kind else "sigmoid" if name == "sigmoid" else old.how
+            scale = old.scale if how == "twice" else old.factor
+            new = replace(old, kind=kind, factor=1.0, scale=scale, how=how)
+            self.put(result, replace(new, where=line, undropped=None))
         elif kind:
             self.put(result, replace(old, kind=kind))
         return bool(kind)
@@ -162,7 +180,7 @@ class Watch(TorchFunctionMode):
             x, by = by, x
         old = self.label(x)
         single = isinstance(by, (int, float)) or (isinstance(by, Tensor) and by.numel() == 1)
-        if old is None or not single or old.kind == "parameter":
+        if old is None or not single or old.kind in ("parameter", "grid"):
             self.drop(result)
             return
         learnt = isinstance(by, Tensor) and by.requires_grad
@@ -188,35 +206,21 @@ class Watch(TorchFunctionMode):
                 return
         if before is not None:
             tensors = [before, *tensors[1:]]
+        self.beside.added(tensors, labels, result, self.line())
         if len(tensors) == 2:
-            for x, label, content in zip(tensors, labels, reversed(tensors), strict=True):
-                fits = x.ndim >= 2 and x.shape[-2] >= 4 and content.ndim == 3
-                if label and label.kind == "parameter" and fits and content.shape == result.shape:
-                    self.meet(label.name, "added", x, content)
             bias = tensors[1].ndim == 1 or tensors[1].numel() == result.shape[-1]
             if labels[0] and kinds[0] == "linear" and bias:
                 self.put(result, labels[0])
                 return
         self.drop(result)
 
-    def joined(self, tensors: list[Tensor]) -> None:
-        """Note a parameter that is concatenated to tokens."""
+    def joined(self, tensors: list[Tensor], result: Tensor) -> None:
+        """Note a parameter that is concatenated to tokens; label what is made of parameters."""
         labels = [self.label(x) for x in tensors]
-        names = [label.name if label and label.kind == "parameter" else "" for label in labels]
-        contents = [x for x, name in zip(tensors, names, strict=True) if not name]
-        for x, name in zip(tensors, names, strict=True):
-            if name and x.ndim == 3 and contents:
-                self.meet(name, "joined", x, max(contents, key=Tensor.numel))
-
-    def meet(self, name: str, kind: str, x: Tensor, content: Tensor) -> None:
-        """Write down a parameter beside the tokens that it meets."""
-
-        def size(t: Tensor) -> float:  # the middle one of the tokens
-            return float(t.detach().float().square().mean(-1).sqrt().median())
-
-        rows = x.detach().float().flatten(0, -2)
-        alike = len(rows) > 1 and not float(rows.std(0).max())
-        self.meetings.append(Meeting(name, kind, size(x), size(content), self.line(), alike))
+        if labels[0] and all(label and label.kind == "parameter" for label in labels):
+            self.put(result, labels[0])
+        else:
+            self.beside.joined(tensors, labels, self.line())
 
     def product(self, name: str, args: Any, tensors: list[Tensor], result: Tensor) -> None:
         """Label what linear maps and scores give, and write down weights that mix values."""
@@ -228,7 +232,9 @@ class Watch(TorchFunctionMode):
         kinds = {x.kind for x in (label, other) if x}
         if axes is None or min(a.ndim, b.ndim) < 2:
             return
-        if "parameter" in kinds:
+        if label and kinds == {"parameter"} and other:
+            self.put(result, label)  # a weight that is made of two
+        elif "parameter" in kinds:
             self.put(result, Label("linear"))
         elif {id(a), id(b)} & self.softened and kinds & {"scores", "logs"}:
             self.unsoftened.append(self.line())
@@ -239,7 +245,10 @@ class Watch(TorchFunctionMode):
             # Over another axis, or with one matrix for all, heads are mixed, and not values.
             if label and axis % weights.ndim >= weights.ndim - 2 and values.ndim >= weights.ndim:
                 self.attentions.append(attention_by_hand(weights, label, axis, self.module_paths))
-        elif result.ndim >= 3:
+        elif label and other and raw_scores(a, b, label, other, axes):
+            module, keys = current_module(self.module_paths), a.shape[-1]
+            self.attentions.append(Attention(keys, self.line(), how="none", module=module))
+        elif result.ndim >= 3 or kinds == {"linear"}:
             plain = bool(label and other and label.kind == other.kind == "linear")
             sure = plain and all(x.sure for x in (label, other) if x)
             factor = (label.factor if label else 1) * (other.factor if other else 1)
