@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import torch
 from safetensors import safe_open
+from safetensors.torch import save_file
 from tiny_training import after, fit, history_in, pictures, same, tiny
 from torch import nn
 
@@ -110,6 +111,17 @@ def test_what_is_no_whole_checkpoint_is_neither_loaded_nor_resumed_from(tmp_path
     for name, message in (("run", "run cannot be read"), ("missing", "missing is not there")):
         with pytest.raises(ValueError, match=message):
             training.load_model(tmp_path / name)
+
+
+def test_who_opens_another_kind_of_file_is_told_what_reads_it(tmp_path):
+    for name, store in (("a.pt", torch.save), ("a.safetensors", save_file)):
+        store(tiny().state_dict(), tmp_path / name)
+        for read in (training.load_model, training.load_weights):
+            with pytest.raises(ValueError, match=rf"{name} .*; vit_steps\.pretrained\.load reads"):
+                read(tmp_path / name)
+    save_file(tiny().state_dict(), tmp_path / "hf.safetensors", metadata={"format": "pt"})
+    with pytest.raises(ValueError, match=r"vit_steps\.pretrained\.load reads"):
+        training.load_model(tmp_path / "hf.safetensors")
 
 
 def assert_refused(last):

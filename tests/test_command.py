@@ -5,6 +5,7 @@ import re
 import signal
 import subprocess
 import sys
+from functools import wraps
 from io import BytesIO, TextIOWrapper
 from pathlib import Path
 
@@ -174,6 +175,70 @@ def test_a_folder_of_train_and_val_is_measured_on_val_and_says_so(tmp_path, caps
     assert "val of epoch 1, by which it was chosen: too good: accuracy" in text
     found = training.load_weights("~/runs/pets/best.safetensors").measured
     assert found["result"]["part"] == "val"
+
+
+def test_labels_in_a_table_frozen_blocks_and_rare_classes(tmp_path, capsys, monkeypatch):
+    pets = tmp_path / "pets"
+    plain(pets, pictures=12)
+    rows = [f"pictures/{i:02}.jpg,{'rare' if i % 4 == 0 else 'usual'}" for i in range(12)]
+    (tmp_path / "labels.csv").write_text("\n".join(["file,label", *rows]))
+    calls, fitted = [], command.fit
+    spy = wraps(fitted)(lambda *a, **k: calls.append(k) or fitted(*a, **k))
+    monkeypatch.setattr(command, "fit", spy)
+    options = few(data=f"folder:{pets}", labels=tmp_path / "labels.csv", image_size="8x16", depth=2)
+    out = ["--out", str(tmp_path / "run")]
+    assert command.main([*options, *out, "--freeze", "1", "--balance", "--val-fraction", "0"]) == 0
+    text, found = capsys.readouterr().out, training.load_model(tmp_path / "run/best.safetensors")
+    assert "9 images to train on, 3 images to test on; 2 classes; 8×16 pixels" in text
+    assert calls[0]["class_weights"] == pytest.approx([9 / (2 * 2), 9 / (2 * 7)])
+    torch.manual_seed(0)
+    start, learned = ViT(found.config).state_dict(), found.state_dict()
+    still = {name for name in start if torch.equal(start[name], learned[name])}
+    kept = {n for n in start if n.startswith(("patch_embed.", "tokens.", "blocks.0."))}
+    assert still - {"blocks.1.attn.qkv.bias"} == kept
+    frozen = sum(start[name].numel() for name in kept)
+    size = sum(tensor.numel() for tensor in start.values())
+    assert f"ViT with {size:,} parameters, {size - frozen:,} of which learn, on cpu" in text
+    for wrong, message in (
+        (["--freeze", "3"], "--freeze is 3; the model has 2 blocks"),
+        (["--data", "digits", "--labels", "x.csv"], "--image-size is for folders"),
+    ):
+        with pytest.raises(SystemExit, match=message):
+            command.main([*options, *out, *wrong])
+    with pytest.raises(SystemExit, match=r"labels in x\.csv are for a folder, not for digits"):
+        command.main(few(labels="x.csv"))
+
+
+def test_weights_that_do_not_say_their_heads_or_size_take_them_and_notes_are_printed(
+    tmp_path, capsys
+):
+    model, pets = ViT(ViTConfig((16, 32), 8, 3, 5, 24, 1, 2)), plain(tmp_path / "pets", a=5, b=5)
+    tensors = {f"module.{n.removeprefix('tokens.')}": t for n, t in model.state_dict().items()}
+    torch.save({"state_dict": tensors}, tmp_path / "deit.pth.tar")
+    asked = {"data": f"folder:{pets}", "from": tmp_path / "deit.pth.tar", "epochs": 1}
+    asked |= {"out": tmp_path / "run"}
+    for more, message in ({}, "give num_heads"), ({"num_heads": 2}, "give image_size"):
+        with pytest.raises(SystemExit, match=message):
+            command.main(words(asked | more))
+    assert command.main(words(asked | dict(num_heads=2, image_size="16x32"))) == 0
+    text = capsys.readouterr().out
+    assert "note: the weights are those of 'state_dict' in the file\nnote: module. is taken" in text
+    assert "note: nothing says how it wants its pictures: assumed, Preprocess(size=(16, 32)" in text
+    assert training.load_model(tmp_path / "run" / "best.safetensors").config.num_heads == 2
+
+
+def test_a_restart_by_mistake_keeps_the_old_weights_until_an_epoch_is_done(tmp_path):
+    out, pets = tmp_path / "run", tmp_path / "pets"
+    assert command.main(few(out=out)) == 0
+    before = {path.name: path.read_bytes() for path in out.iterdir()}
+    plain(pets / "one", a=1, b=3)
+    plain(pets / "parts" / "train", a=3, b=3)
+    plain(pets / "parts" / "test", a=3, c=3)
+    (pets / "empty").mkdir(parents=True)
+    for wrong in ("one", "parts", "empty", "nowhere"):
+        with pytest.raises(SystemExit):
+            command.main(few(out=out, restart=True, data=f"folder:{pets / wrong}", image_size=8))
+        assert {path.name: path.read_bytes() for path in out.iterdir()} == before
 
 
 @pytest.mark.parametrize(

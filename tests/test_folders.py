@@ -1,8 +1,10 @@
 """A folder of the learner's own pictures: whatever lies on a disk, in memory or in a file."""
 
+import os
 import warnings
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from helpers import close, peak_mib
@@ -11,7 +13,8 @@ from PIL import Image
 from vit_steps.images import Preprocess, load_image, normalize
 from vit_steps.training import folders
 from vit_steps.training.dataset import split
-from vit_steps.training.folders import folder, list_files, read_all
+from vit_steps.training.folders import folder, read_all
+from vit_steps.training.listing import list_files
 
 
 def rows(data):
@@ -35,7 +38,7 @@ def plain(path, **counts):
 
 def held(path, *size):
     """All pictures of a folder in memory, not split."""
-    return read_all(*list_files(path), Preprocess(size, min(size), "bicubic"))
+    return read_all(*list_files(path), Preprocess(size, min(size), "bicubic"))[0]
 
 
 @pytest.fixture
@@ -194,6 +197,137 @@ def test_a_folder_that_is_none_or_has_no_two_classes_is_refused(tmp_path):
             folder(where, 8)
     with pytest.raises(ValueError, match="size is 0"):
         folder(plain(tmp_path / "two", a=2, b=2), 0)
+
+
+# What is easily overlooked -----------------------------------------------------------------------
+
+
+def noise(path, seed, size=(16, 16)):
+    """A picture that is like no other."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    generator = np.random.default_rng(seed)
+    Image.fromarray(generator.integers(0, 256, (*size, 3), dtype=np.uint8)).save(path)
+    return path
+
+
+@pytest.mark.parametrize("names", ["seg_train seg_test", "Cats-Train cats-dev"])
+def test_one_class_in_common_is_enough_where_folders_are_called_so(tmp_path, names):
+    first, second = names.split()
+    plain(tmp_path / first, cat=2, dog=2)
+    plain(tmp_path / second, Cat=2, fox=2)  # of another case, too
+    with pytest.raises(ValueError, match="parts of different classes"):
+        folder(tmp_path, 8)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="links need rights there")
+def test_linked_folders_are_followed_once_and_the_systems_own_passed_over(tmp_path):
+    pets, away = plain(tmp_path / "pets", cat=3, dog=3), plain(tmp_path / "away", more=5)
+    (pets / "cat" / "link").symlink_to(away / "more")
+    (pets / "cat" / "again").symlink_to(away / "more")
+    (pets / "dog" / "loop").symlink_to(pets / "dog")
+    (pets / "dog" / "up").symlink_to(pets)  # the cats are no dogs
+    picture(pets / "cat" / "@eaDir" / "00.jpg" / "SYNOPHOTO_THUMB_M.jpg")
+    picture(pets / "#recycle" / "old.jpg")
+    _, labels, classes = list_files(pets)
+    assert (labels.bincount().tolist(), classes) == ([8, 3], ("cat", "dog"))
+
+
+@pytest.mark.parametrize(
+    "pair", [("cafe\u0301", "caf\u00e9"), ("cat ", "cat"), ("cat", "\u00a0cat")]
+)
+def test_two_names_that_look_alike_are_one_class_in_two_parts_and_refused_in_one(tmp_path, pair):
+    for part, name in zip(("train", "test"), pair, strict=True):
+        plain(tmp_path / "parts" / part, **{name: 3, "zoo": 3})
+        plain(tmp_path / "one", **{name: 3})
+    if len([*(tmp_path / "one").iterdir()]) < 2:
+        pytest.skip("this system takes them for one name")
+    parts = folder(tmp_path / "parts", 8)
+    assert len(parts.train.classes) == 2 == len(parts.test.classes)
+    with pytest.raises(ValueError, match=r"look alike, one of them .*(u0301|xe9| '|'cat'|xa0)"):
+        folder(tmp_path / "one", 8)
+
+
+def test_the_same_picture_in_two_parts_or_classes_is_named(tmp_path):
+    parts, classes = tmp_path / "parts", tmp_path / "classes"
+    for i, part in enumerate(("train", "test")):
+        for j, name in enumerate(("cat", "dog")):
+            for n in range(3):
+                noise(parts / part / name / f"{n}.png", (i, j, n))
+                noise(classes / name / f"{i}{n}.png", (i, j, n))
+    folder(parts, 8, val_fraction=0)  # with errors for warnings: nothing is said
+    folder(classes, 8, val_fraction=0)
+    noise(parts / "test" / "cat" / "copy.bmp", (0, 0, 1))  # in another format
+    noise(parts / "train" / "dog" / "copy.png", (0, 1, 1))  # within a class no harm is done
+    with pytest.warns(UserWarning, match=r"same .*1\.png \(train, cat\) and .*copy\.bmp \(test, c"):
+        folder(parts, 8, val_fraction=0)
+    noise(classes / "dog" / "copy.tif", (0, 0, 1))
+    with pytest.warns(UserWarning, match=r"1 of the pictures .*01\.png \(.*, cat\).*, dog\)"):
+        folder(classes, 8, val_fraction=0)
+
+
+def twelve_bits(path, high):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    Image.fromarray(np.linspace(0, high, 64).astype(np.uint16).reshape(8, 8)).save(path)
+
+
+@pytest.mark.parametrize("high", [4095, 1023, 255])
+def test_12_bits_in_a_file_of_16_are_not_taken_for_black(tmp_path, high):
+    plain(tmp_path, cat=3, dog=3)
+    twelve_bits(tmp_path / "cat" / "x.png", high)
+    twelve_bits(tmp_path / "dog" / "whole.png", 65535)
+    with pytest.warns(UserWarning, match=rf"x\.png .*16-bit pixels go up to {high} .*; skipped"):
+        train, _, test = folder(tmp_path, 8, val_fraction=0)
+    assert len(train) + len(test) == 7
+
+
+def flat(path, text):
+    for n in range(8):
+        noise(path / f"{n}.png", (n,))
+    noise(path / "more" / "8.png", (8,))
+    (path / "labels.csv").write_text(text, "utf-8")
+    return path / "labels.csv"
+
+
+TABLES = {
+    "plain": "".join(f"{n}.png,{'ab'[n % 2]}\n" for n in range(8)) + "more/8.png,a\n",
+    "title": "id,label\n" + "".join(f"{n},{'ab'[n % 2]} \n\n" for n in range(8)) + "more/8,a\n",
+    "of Excel": "\ufefffile;label\r\n" + "".join(f"{n}.png;{'ab'[n % 2]}\r\n" for n in range(8))
+    + "more\\8.png;a\r\n",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("form", TABLES)
+def test_labels_may_stand_in_a_table(tmp_path, form):
+    table = flat(tmp_path, TABLES[form])
+    files, labels, classes = list_files(tmp_path, table)
+    assert classes == ("a", "b")
+    assert {(file.stem, "ab"[label]) for file, label in zip(files, labels, strict=True)} == {
+        (str(n), "ab"[n % 2]) for n in range(9)
+    }
+    train, val, test = folder(tmp_path, 8, table=table)
+    assert [len(part) for part in (train, val, test)] == [5, 2, 2]
+
+
+def test_a_table_that_does_not_fit_is_refused_or_named(tmp_path):
+    table = flat(tmp_path, TABLES["plain"])
+    for text, message in (
+        (TABLES["plain"] + "1.png,a\n", "gives 1.png two labels, 'b' and 'a'"),
+        (TABLES["plain"] + "1.png,b,c\n", r"has the row \['1.png', 'b', 'c'\]; give two"),
+        ("x.png,a\ny.png,b\n", "names no picture in"),
+        ("", "names no picture in"),
+        ("1.png,a\n2.png,a\n", "one label alone"),
+    ):
+        table.write_text(text)
+        with (
+            pytest.raises(ValueError, match=message),
+            warnings.catch_warnings(action="ignore"),
+        ):
+            folder(tmp_path, 8, table=table)
+    with pytest.raises(ValueError, match="cannot be read"):
+        folder(tmp_path, 8, table=tmp_path / "none.csv")
+    table.write_text(TABLES["title"].replace("\n3,", "\nthree,"))
+    with pytest.warns(UserWarning, match=r"names 1 pictures .*\(three first\), and not 1 that"):
+        assert len(list_files(tmp_path, table)[0]) == 8
 
 
 # In a file ---------------------------------------------------------------------------------------

@@ -238,6 +238,26 @@ def test_floats_and_32_bit_integers_are_refused_for_they_have_no_known_white(tmp
         assert "32 bits" in refused(tmp_path / "a.tif")
 
 
+@pytest.mark.parametrize("high", [1, 255, 1023, 4095])
+def test_few_bits_in_a_file_of_16_are_not_taken_for_black(tmp_path, high):
+    values = np.linspace(0, high, 16).astype(np.uint16).reshape(4, 4)
+    for ending in ("png", "tif"):
+        Image.fromarray(values).save(tmp_path / f"a.{ending}")
+        message = refused(tmp_path / f"a.{ending}")
+        assert f"its 16-bit pixels go up to {high} alone" in message
+        Image.fromarray(values * (65535 // high)).save(tmp_path / f"a.{ending}")
+        assert load_image(tmp_path / f"a.{ending}", size=None).max() > 0.9
+    Image.fromarray(values * 0).save(tmp_path / "black.png")
+    assert load_image(tmp_path / "black.png", size=None).max() == 0
+
+
+@pytest.mark.parametrize("address", ["https://a.org/b.jpg", "http://a.org/b", "s3://a/b.png"])
+def test_an_address_is_named_as_it_was_given(address):
+    for read in (load_image, images.decode, Preprocess()):
+        with pytest.raises(ValueError, match=f"^{address} is an address; save"):
+            read(address)
+
+
 # Bombs and memory --------------------------------------------------------------------------------
 
 

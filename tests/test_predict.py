@@ -178,6 +178,25 @@ def test_where_no_picture_can_be_read_it_says_so_and_fails(weights, pets, capsys
     assert "broken.jpg" in capsys.readouterr().out
 
 
+def test_addresses_keep_both_slashes_and_heads_can_be_said(weights, pets, tmp_path, capsys):
+    file, address = str(pets / "cat" / "00.jpg"), "https://a.org/b.jpg"
+    for call in ([str(weights), address], [address, file]):
+        with pytest.raises(SystemExit, match=f"^vit_steps.predict: {address} is an address; save"):
+            command.main(call)
+    with pytest.raises(ValueError, match=f"^{address} is an address; save"):
+        predict(weights, [file, address])
+    theirs = {n.removeprefix("tokens."): t for n, t in tiny(in_channels=3).state_dict().items()}
+    torch.save({"net": theirs}, tmp_path / "vit.ckpt")
+    with pytest.raises(SystemExit, match="give num_heads"):
+        command.main([str(tmp_path / "vit.ckpt"), file])
+    assert command.main([str(tmp_path / "vit.ckpt"), file, "--num-heads", "2"]) == 0
+    assert re.match(
+        "note: the weights are those of 'net'.*\nnote: .*assumed", capsys.readouterr().out
+    )
+    with pytest.raises(SystemExit, match=r"num_heads is 1, but .* says 2"):
+        command.main([str(weights), file, "--num-heads", "1"])
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 import threading
+from argparse import Namespace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import numpy as np
@@ -656,3 +657,168 @@ def test_huggingface_hub_itself_brings_revisions_and_its_cache(small_hub, tmp_pa
     assert sorted(os.listdir(vit)) == sorted(SHAS.values())
     assert sorted(os.listdir(vit / SHAS["main"])) == ["config.json", "model.safetensors"]
     assert sorted(os.listdir(old / SHAS["main"])) == ["config.json", "pytorch_model.bin"]
+
+
+# Files as people write them ----------------------------------------------------------------------
+
+WRAPPED = {
+    "the file itself": (lambda w: w, ""),
+    "Lightning": (
+        lambda w: {"epoch": 3, "state_dict": under("model.", w)},
+        "'state_dict'.*model",
+    ),
+    "DataParallel": (lambda w: {"model_state_dict": under("module.", w)}, "module. is taken off"),
+    "compiled": (lambda w: {"net": under("_orig_mod.", w)}, "_orig_mod., torch.compile's"),
+    "timm": (lambda w: {"state_dict": shifted(w), "state_dict_ema": w}, "of 'state_dict_ema'.*not"),
+    "DINO": (
+        lambda w: dict(student=shifted(w), teacher=under("backbone.", w), args=Namespace(lr=1.0)),
+        "of 'teacher'.*not of student; backbone. is taken off",
+    ),
+    "MoCo": (
+        lambda w: {
+            "state_dict": under("module.base_encoder.", w)
+            | under("module.momentum_encoder.", shifted(w))
+            | {"module.queue_ptr": torch.zeros(1).long()}
+        },
+        "module.base_encoder. is taken off",
+    ),
+    "visual": (lambda w: under("visual.", w) | {"text.w": torch.ones(3)}, "visual. is taken off"),
+    # Not in any list: a name of one's own outside, and one inside.
+    "own": (
+        lambda w: {"steps": 7, "my_vit": under("vision.trunk.", w)},
+        "'my_vit'.*vision.trunk.",
+    ),
+}
+
+
+def under(prefix, tensors):
+    return {prefix + name: tensor for name, tensor in tensors.items()}
+
+
+def shifted(tensors):
+    return {name: tensor + 1 for name, tensor in tensors.items()}
+
+
+@pytest.mark.parametrize("wrap", WRAPPED)
+def test_what_weights_are_wrapped_in_is_taken_off_and_said(wrap, tmp_path):
+    images, (wrapped, note) = torch.randn(2, 3, SIDE, SIDE), WRAPPED[wrap]
+    ending = (".pth", ".pth.tar", ".ckpt")[[*WRAPPED].index(wrap) % 3]
+    loaded = load(stored(wrapped(tensors_of("timm")), tmp_path / f"vit{ending}"), num_heads=2)
+    assert torch.equal(loaded.model(images), ours(2)(images))
+    assert re.search(note, str(loaded))
+    assert "assumed, Preprocess" in str(loaded)
+    assert loaded.preprocess == FILES["timm"][2]
+    assert len(loaded.used) == 32
+
+
+HEADS_OF = ["heads.", "classifier.", "fc.", "head.1.", "classifier.2.", "head.fc."]
+
+
+@pytest.mark.parametrize("head", HEADS_OF)
+@pytest.mark.parametrize("prefix", ["", "backbone.", "module.vit."])
+def test_a_head_of_another_name_is_taken_in_the_model_or_around_it(head, prefix, tmp_path):
+    images, plain = torch.randn(2, 3, SIDE, SIDE), tensors_of("timm")
+    outside = prefix.partition(".")[0] + "." if prefix == "module.vit." else ""
+    tensors = {
+        outside + n.replace("head.", head) if n.startswith("head.") else prefix + n: t
+        for n, t in plain.items()
+    }
+    path = stored(tensors, tmp_path / "vit.pt")
+    assert torch.equal(load(path, num_heads=2).model(images), ours(2)(images))
+    bare = load(path, num_heads=2, num_classes=0)
+    assert set(bare.unused) == {outside + head + "weight", outside + head + "bias"}
+    more = {outside + head.split(".")[0] + ".0.weight": torch.ones(D)}
+    refused("its head has several layers .*num_classes", stored(tensors | more, path), num_heads=2)
+
+
+def test_our_own_vit_comes_back_from_a_plain_file(tmp_path):
+    model, images = shaken(little()), torch.randn(2, 3, SIDE, SIDE)
+    for name in ("own.safetensors", "own.pt", "own.pth.tar"):
+        path = stored(model.state_dict(), tmp_path / name)
+        loaded = load(path, num_heads=4)
+        assert torch.equal(loaded.model(images), model(images))
+        assert (loaded.layout, loaded.preprocess) == ("vit_steps", None)
+        assert "assumed to read the cls token" in str(loaded)
+        refused("nothing says how many heads", path)
+    compiled = torch.compile(model, backend="eager").state_dict()  # of names of its own
+    path = stored({"model": compiled}, tmp_path / "own.pt")
+    assert torch.equal(load(path, num_classes=0, num_heads=4).model.norm.bias, model.norm.bias)
+    save_model(model, tmp_path / "whole.safetensors")
+    whole = tmp_path / "whole.safetensors"
+    refused("num_heads is 2, but .* says 4", whole, num_heads=2)
+    refused("image_size is 32, but .* says 24", whole, image_size=32)
+    assert load(whole, num_heads=4, image_size=(24, 24)).config == model.config
+
+
+@pytest.mark.parametrize("kind", ["ViTForImageClassification", "ViTModel"])
+def test_names_that_transformers_has_in_memory_are_known(kind, tmp_path):
+    theirs = published(kind, tmp_path, hidden_size=24, num_attention_heads=2, image_size=SIDE,
+        patch_size=P, num_hidden_layers=L, intermediate_size=48, num_labels=CLASSES)  # fmt: skip
+    path, bare = stored(theirs.state_dict(), tmp_path / "vit.pt"), kind == "ViTModel"
+    loaded = load(path, num_heads=2, num_classes=0 if bare else None)
+    images = torch.randn(2, 3, SIDE, SIDE)
+    with torch.no_grad():
+        expected = theirs(images).last_hidden_state[:, 0] if bare else theirs(images).logits
+    assert (loaded.model(images) - expected).abs().max() <= 1e-5
+    assert loaded.config.norm_eps == 1e-12
+
+
+def test_a_file_that_is_no_square_takes_its_size(tmp_path):
+    model = shaken(ViT(ViTConfig((16, 32), P, 3, 3, 24, 1, 4)))
+    tensors = {name.removeprefix("tokens."): t for name, t in model.state_dict().items()}
+    path, images = stored(tensors, tmp_path / "vit.pth"), torch.randn(2, 3, 16, 32)
+    refused(r"8 patches of 8 .*give image_size=\(height, width\)", path, num_heads=4)
+    loaded = load(path, num_heads=4, image_size=(16, 32))
+    assert torch.equal(loaded.model(images), model(images))
+    assert loaded.preprocess.size == (16, 32)
+
+
+FAMILY = {  # names that only they have
+    "DINOv2 .*LayerScale": "blocks.0.ls1.gamma",
+    "DINOv2 or DINOv3 with registers": "register_tokens",
+    "DINOv2 or DeiT III": "encoder.layer.0.layer_scale1.lambda1",
+    "SigLIP": "vision_model.embeddings.patch_embedding.weight",
+    "BEiT": "blocks.0.attn.relative_position_bias_table",
+    "CLIP": "visual.class_embedding",
+    "Swin": "layers.0.blocks.0.attn.relative_position_bias_table",
+    "ResNet": "layer1.0.conv1.weight",
+    "distilled DeiT": "dist_token",
+    "MAE": "decoder_blocks.0.norm1.weight",
+    "SAM": "image_encoder.blocks.0.attn.rel_pos_h",
+    "rotary": "blocks.0.mlp.w12.weight",
+}
+
+
+@pytest.mark.parametrize("family", FAMILY)
+def test_a_model_of_another_family_is_named_before_anything_is_asked(family, tmp_path):
+    tensors = tensors_of("timm") | {FAMILY[family]: torch.ones(3)}
+    headless = {name: t for name, t in tensors.items() if not name.startswith("head.")}
+    for content in (headless, under("module.", tensors), {"steps": torch.ones(1).long()} | tensors):
+        refused(f"it is .*{family}.*library", stored(content, tmp_path / "vit.pth"))
+
+
+def test_another_cnn_several_vits_and_a_config_of_another_kind_are_named(tmp_path):
+    path, tensors = tmp_path / "vit.pth", tensors_of("timm")
+    vgg = {f"features.{i}.weight": torch.ones(4, 4, 3, 3) for i in (0, 2, 5)}
+    refused("is a convolutional network, no ViT: 3", stored(vgg, path))
+    two = under("left.", tensors) | under("right.", tensors)
+    refused(r"several ViTs \(left., right.\); save one", stored(two, path))
+    refused(r"several models \(a, b\); save one", stored({"a": tensors, "b": tensors}, path))
+    integer = tensors | {"norm.bias": torch.ones(D).long()}
+    refused("norm.bias in it is not a tensor of floats", stored(integer, path), num_heads=2)
+    less = {name: t for name, t in tensors.items() if name != "cls_token"}
+    stored(less, tmp_path / "model.safetensors")
+    (tmp_path / "config.json").write_text('{"model_type": "hiera"}')
+    refused("its config.json says 'hiera'; .*missing: cls_token", tmp_path)
+    refused(r"https://a\.org/vit\.pth is an address; save", "https://a.org/vit.pth")
+
+
+class Options:
+    pass
+
+
+def test_what_else_stands_in_a_pickle_is_named(tmp_path):
+    torch.save({"model": tensors_of("timm"), "args": Options()}, tmp_path / "vit.ckpt")
+    refused(
+        r"more than weights \(test_pretrained\.Options\).*state_dict\(\)", tmp_path / "vit.ckpt"
+    )

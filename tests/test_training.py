@@ -1,20 +1,24 @@
 """vit_steps.training: the pieces, augmentation, the whole training."""
 
 import math
+from contextlib import contextmanager
 from copy import deepcopy
+from functools import partial
 
 import pytest
 import torch
 from helpers import close
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from PIL import Image
 from tiny_training import Plain, after, fit, pictures, same, tiny
 from torch import nn
 from torch.nn import functional as F
-from torch.utils.data import DataLoader, RandomSampler, Subset
+from torch.utils.data import DataLoader, IterableDataset, RandomSampler, Subset
+from transformers.modeling_outputs import ImageClassifierOutput
 
 from vit_course.systems import FaceConfig, face_vit
-from vit_steps import training
+from vit_steps import ViT, training
 from vit_steps.training import data
 from vit_steps.training.data import recipe
 
@@ -344,6 +348,149 @@ def test_data_of_other_classes_are_refused():
     for known in (train, named, DataLoader(train), Subset(named, [0, 1])):
         with pytest.raises(ValueError, match="gives 5 logits for 3 classes; make it with"):
             training.fit(tiny(num_classes=5), known)
+
+
+# Said before the first step ----------------------------------------------------------------------
+
+
+class Streamed(IterableDataset):
+    def __iter__(self):
+        return iter([(IMAGE, 0)] * 4)
+
+
+class Long(Streamed):
+    def __len__(self):
+        return 4
+
+
+class Answers(nn.Module):
+    """A model that gives something else than logits."""
+
+    def __init__(self, answer):
+        super().__init__()
+        self.vit, self.answer = tiny(), answer
+
+    def forward(self, images):
+        return self.answer(self.vit, images)
+
+
+def lbfgs():
+    model = tiny()
+    return dict(model=model, optimizer=torch.optim.LBFGS(model.parameters()))
+
+
+def whole(vit, images):
+    return ImageClassifierOutput(logits=vit(images))
+
+
+BARE, SIZES = [(IMAGE, 0), (IMAGE, 1)], [(IMAGE, 0), (torch.zeros(1, 5, 5), 0)]
+LATE, PIL = [(IMAGE, 0)] * 300 + [(IMAGE, 7)], [(Image.new("L", (4, 4)), 0)]
+LINEAR = nn.Sequential(nn.Flatten(), nn.Linear(16, 3))
+REFUSED = {
+    "no head": (
+        lambda: dict(model=tiny(num_classes=0), train=Plain(BARE)),
+        "no head, so no log",
+    ),
+    "sizes": (lambda: dict(train=Plain(SIZES)), "of different sizes; bring all to one"),
+    "sizes in val": (lambda: dict(val=DataLoader(Plain(SIZES), 2)), "of different sizes; bring"),
+    "stream": (lambda: dict(train=Streamed()), "the data are a Streamed; give .*with a length"),
+    "stream of a length": (lambda: dict(train=Long()), "the data are a Long; give"),
+    "stream in val": (lambda: dict(val=Long()), "the data are a Long; give"),
+    "PIL": (
+        lambda: dict(train=Plain(PIL)),
+        "item .* holds .*PIL.Image.Image.*; give an image",
+    ),
+    "PIL in val": (lambda: dict(val=Plain(PIL)), "item of the data holds .*PIL.Image.Image"),
+    "tuple": (lambda: dict(model=Answers(lambda v, x: (v(x), None))), "gives a tuple, not logits"),
+    "transformers": (lambda: dict(model=Answers(whole)), "an ImageClassifierOutput, not logits"),
+    "tokens": (lambda: dict(model=Answers(ViT.features)), r"gives \(9, 5, 8\) for 9 images; give"),
+    "LBFGS": (lbfgs, "LBFGS asks for a closure at each step; give AdamW"),
+    "meta": (lambda: dict(model=tiny().to("meta")), "weights are on meta, where no numbers are"),
+    "val's labels": (
+        lambda: dict(model=LINEAR, val=Plain(LATE)),
+        "run from 0 to 7; 3 classes",
+    ),
+    "train's": (lambda: dict(model=LINEAR, train=Plain(LATE[-1:])), "run from 7 to 7; 3 classes"),
+    "class weights": (lambda: dict(class_weights=[1, 2]), "class_weights are 2, but .* 3 classes"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_cannot_be_trained_is_said_before_the_first_step(case):
+    make, message = REFUSED[case]
+    options = dict(model=tiny(), report=lambda history: pytest.fail("it trained")) | make()
+    before = {name: weight.clone() for name, weight in options["model"].state_dict().items()}
+    with pytest.raises((ValueError, TypeError), match=message):
+        fit(**options)
+    if case != "meta":
+        after = options["model"].state_dict()
+        assert all(torch.equal(before[name], after[name]) for name in before)
+
+
+@contextmanager
+def default(setter, value, usual):
+    setter(value)
+    try:
+        yield
+    finally:
+        setter(usual)
+
+
+DOUBLE = partial(default, torch.set_default_dtype, torch.float64, torch.float32)
+GLOBAL = {
+    "grad": (torch.no_grad, "gradients are switched off"),
+    "grad for good": (partial(default, torch.set_grad_enabled, False, True), "switched off"),
+    "inference": (torch.inference_mode, "nothing learns in torch.inference_mode"),
+    "double": (DOUBLE, "default dtype is torch.float64, .* torch.float32.*set_default_dtype"),
+    "device": (partial(default, torch.set_default_device, "meta", "cpu"), "default device is meta"),
+}
+
+
+@pytest.mark.parametrize("setting", GLOBAL)
+def test_a_global_setting_that_stands_in_the_way_is_named(setting):
+    context, message = GLOBAL[setting]
+    data = Plain([*pictures()])
+    model = tiny() if setting == "device" else None
+    with context(), pytest.raises((ValueError, TypeError), match=message):
+        fit(model or nn.Sequential(nn.Flatten(), nn.Linear(16, 3)), None, data, data)
+    if setting in ("double", "device"):
+        with context(), pytest.raises((ValueError, TypeError), match=message):
+            training.evaluate(model or nn.Sequential(nn.Flatten(), nn.Linear(16, 3)), data)
+    with torch.inference_mode():
+        made_inside, expected = tiny(), training.evaluate(tiny(), data)
+    assert training.evaluate(tiny(), data) == expected
+    with pytest.raises(ValueError, match=r"nothing learns in torch\.inference_mode"):
+        fit(made_inside)
+
+
+def test_weights_by_class_count_in_the_loss_and_go_on(tmp_path):
+    data, sgd = pictures(), dict(epochs=1, batch_size=20, label_smoothing=0.1)
+    model, twin, plain = tiny(), tiny(), tiny()
+    weights = [2.0, 0.5, 0.5]
+
+    def optimizer(model):
+        return torch.optim.SGD(model.parameters(), 0.1)
+
+    options = sgd | dict(schedule=lambda *_: 1.0, class_weights=weights)
+    fit(model, optimizer=optimizer(model), **options)
+    losses = F.cross_entropy(twin(data.images), data.labels, reduction="none", label_smoothing=0)
+    smooth = -twin(data.images).log_softmax(1) @ torch.tensor(weights) / 3
+    losses = 0.9 * losses * torch.tensor(weights)[data.labels] + 0.1 * smooth
+    by_hand = optimizer(twin)
+    losses.mean().backward()
+    by_hand.step()
+    close([*model.parameters()], [*twin.parameters()], 1e-5)
+    fit(plain, optimizer=optimizer(plain), **options | dict(class_weights=torch.ones(3)))
+    fit(twin := tiny(), optimizer=optimizer(twin), **options | dict(class_weights=None))
+    close([*plain.parameters()], [*twin.parameters()], 1e-6)
+    fit(tiny(), tmp_path, class_weights=weights)
+    assert len(fit(tiny(), tmp_path, class_weights=weights)) == 3
+    with pytest.raises(ValueError, match=r"class_weights was \[2\.0, 0\.5, 0\.5\], is None"):
+        fit(tiny(), tmp_path)
+    frozen = tiny()
+    frozen.tokens.requires_grad_(False)
+    with pytest.raises(ValueError, match="frozen was None, is 2"):
+        fit(frozen, tmp_path, class_weights=weights)
 
 
 # The bars ----------------------------------------------------------------------------------------

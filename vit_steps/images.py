@@ -1,6 +1,7 @@
 """Lesson 00: any picture, opened safely, becomes a tensor, and a tensor a picture again."""
 
 import os
+import re
 import warnings
 from dataclasses import dataclass
 from math import isfinite
@@ -48,9 +49,16 @@ def to_tensor(picture: Image.Image) -> Tensor:
     return torch.from_numpy(np.array(picture)).permute(2, 0, 1).float().div_(255)
 
 
+def as_path(path: str | Path) -> Path:
+    """Give the path of a file or folder here; ValueError for an address, of which no Path holds."""
+    if re.match(r"\w\w+:/", str(path)):
+        raise ValueError(f"{path} is an address; save what it leads to, and give that file")
+    return Path(path).expanduser()
+
+
 def decode(path: str | Path, side: int | None = None) -> Image.Image:
     """Read a file in 8-bit RGB; of a large JPEG a smaller picture, good for sides up to `side`."""
-    path = Path(path).expanduser()
+    path = as_path(path)
     if not os.path.isfile(path):  # Path.is_file would raise where a name is too long
         raise ValueError(f"{path} is not there, or is a folder; give a file")
     try:
@@ -90,6 +98,9 @@ def to_rgb(picture: Image.Image, of_16_bits: bool = False) -> Image.Image:
     """Turn any mode into 8-bit RGB, transparency laid on white; ValueError for 32 bits."""
     if picture.mode.startswith("I;16") or (picture.mode == "I" and of_16_bits):
         values = np.asarray(picture)
+        if 0 < (high := values.max()) < 4096:
+            problem = f"its 16-bit pixels go up to {high} alone, and nothing says which is white"
+            raise ValueError(f"{problem}; scale them to 65535, or save it with 8 bits")
         grey = (values // 257).astype(np.uint8)
         grey[values == picture.info.get("transparency", -1)] = 255
         picture = Image.fromarray(grey)

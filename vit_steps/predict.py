@@ -15,14 +15,14 @@ from PIL import Image
 from torch import Tensor
 from tqdm import tqdm
 
-from .images import Preprocess
+from .images import Preprocess, as_path
 from .inputs import check_sizes
 from .pretrained import load
 from .training import Weights
 from .training.commands import command
+from .training.dataset import evaluating
 from .training.fitting import pick_device
-from .training.folders import picture_files
-from .training.loop import evaluating
+from .training.listing import picture_files
 from .training.measuring import right_with_share, write_table
 
 Picture = str | Path | Image.Image | Tensor
@@ -117,9 +117,7 @@ def listed(pictures: Any) -> Iterator[tuple[str, Any, bool]]:
     for number, picture in enumerate(pictures):
         if not isinstance(picture, str | Path):
             yield str(number), picture, False
-        elif str(picture).startswith(("http://", "https://")):
-            raise ValueError(f"{picture} is an address; save the picture, and give its file")
-        elif (path := Path(picture).expanduser()).is_dir():
+        elif (path := as_path(picture)).is_dir():
             if not (files := picture_files(path)):
                 raise ValueError(f"{path} holds no pictures; give a folder that does, or a file")
             yield from ((str(file), file, True) for file in files)
@@ -136,6 +134,7 @@ def main(argv: list[str] | None = None) -> int:
     add("pictures", nargs="+", help="files, or folders with all that is in them")
     add("--csv", type=Path, metavar="FILE", help="write the shares of all classes")
     add("--show", type=Path, metavar="FILE.png", help=f"draw where it looked (at most {SHOWN})")
+    add("--num-heads", type=int, metavar="N", help="of weights that do not say it")
     add("--device", choices=("cpu", "cuda", "mps"))
     options = parser.parse_args(argv)
     with command("vit_steps.predict"):
@@ -143,7 +142,9 @@ def main(argv: list[str] | None = None) -> int:
             raise ValueError(f"--show is {options.show}; give a name that ends in .png")
         if options.show and (number := len([*listed(options.pictures)])) > SHOWN:
             raise ValueError(f"--show draws at most {SHOWN} pictures, not {number}; name fewer")
-        loaded = load(options.weights)
+        loaded = load(options.weights, num_heads=options.num_heads)
+        for note in loaded.notes:
+            print(f"note: {note}")
         predictions = predict(loaded, options.pictures, device=options.device)
         if not predictions:
             raise ValueError("none of the pictures can be read")

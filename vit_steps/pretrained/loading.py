@@ -3,28 +3,24 @@
 import json
 import re
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from textwrap import shorten
 from typing import Any
 
-import numpy as np
-import torch
-from safetensors.torch import load_file, save
-from torch import Tensor
+from safetensors import safe_open
+from safetensors.torch import save
 
 from ..files import write_whole
-from ..images import Preprocess
-from ..inputs import check_sizes
+from ..images import Preprocess, as_path
+from ..inputs import as_pair, check_sizes
 from ..training.checkpoints import Weights, build, check_plain, load_weights, weights_of
 from ..vit import ViT
-from .layouts import HUGGING_FACE, recognise, rename, their_names
+from .layouts import HEADS, HUGGING_FACE, recognise, rename, their_names
+from .reading import ENDINGS, HUB_FILES, read, read_settings
 from .settings import read_config, read_preprocess, to_hugging_face
 
-ENDINGS = (".safetensors", ".npz", ".bin", ".pth", ".pt")  # the last three are pickles
-HUB_FILES = ("model.safetensors", "pytorch_model.bin")  # the better one first
 SETTINGS = ("config.json", "preprocessor_config.json")
-HEADS = ("head", "classifier", "pre_logits")  # how names of a head begin, in every layout
 WAIT = 10  # seconds, for an answer of the hub
 OWN = {n: Path(__file__).parents[1] / f"weights/{n}.safetensors" for n in ("photos", "scattered")}
 
@@ -34,16 +30,18 @@ class Loaded(Weights):
     """Weights in our class, and what became of each tensor of their file.
 
     The layout is a column of layouts.csv, or "vit_steps"; `used` names the tensors that the model
-    holds now, `unused` those left over: Hugging Face's `pooler`, and a head that was replaced.
+    holds now, `unused` those left over: Hugging Face's `pooler`, a head that was replaced, what
+    stands outside the ViT. `notes` say what was passed over to get there, and what is assumed.
     """
 
     layout: str = "vit_steps"
     used: tuple[str, ...] = ()
     unused: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         names = f" ({shorten(', '.join(self.unused), 200)})" if self.unused else ""
-        unused = f"{len(self.unused)} left over{names}"
+        unused = "; ".join([f"{len(self.unused)} left over{names}", *self.notes])
         return f"{self.layout} layout: {len(self.used)} tensors used, {unused}"
 
 
@@ -53,46 +51,62 @@ def load(
     num_heads: int | None = None,
     revision: str | None = None,
     preprocess: Preprocess | None = None,
+    image_size: int | tuple[int, int] | None = None,
 ) -> Loaded:
     """Load weights into our ViT, published ones or our own, and check that each has its place.
 
     What is not there, is broken, holds more than weights or is no ViT of ours gives a ValueError.
 
     Args:
-        source: a file (.safetensors, .npz, .pth, .pt or .bin), a folder with config.json and
-            model.safetensors, or a model's id on huggingface.co, which its library caches, such as
-            "google/vit-base-patch16-224". "photos" and "scattered" are the course's own.
+        source: a file (.safetensors, .npz, or what torch.save wrote), a folder with config.json
+            and model.safetensors, or a model's id on huggingface.co, which its library caches, such
+            as "google/vit-base-patch16-224". "photos" and "scattered" are the course's own.
         num_classes: for a new, untrained head of so many classes, or none with 0.
         num_heads: h, where neither Google's axes, config.json nor a published B, L or H tells it.
         revision: of a model on the hub: a branch, a tag or a commit hash.
         preprocess: how it wants its pictures. A file alone says nothing, and some DeiT's and DINO's
             on the hub not all: compare what is taken (`settings.read_preprocess`) with their pages.
+        image_size: of what it was trained on, (height, width), where that was no square.
     """
     check_sizes(0, num_classes=0 if num_classes is None else num_classes)
     check_sizes(num_heads=1 if num_heads is None else num_heads)
     path = find(source, revision)
-    tensors, new_head = read(path), num_classes is not None
-    unused = tuple(n for n in tensors if "pooler." in n or (new_head and n.startswith(HEADS)))
-    used = {name: tensor for name, tensor in tensors.items() if name not in unused}
-    if "tokens.cls_token" in tensors:
-        layout, weights = "vit_steps", load_weights(path)
+    (tensors, notes), new_head = read(path), num_classes is not None
+    if "config" in _metadata(path):  # by `save_model` or `fit`
+        weights = load_weights(path)
+        unused = tuple(name for name in tensors if new_head and name.startswith(HEADS))
+        used = tuple(name for name in tensors if name not in unused)
+        config = weights.config
+        if num_heads not in (None, config.num_heads):
+            raise ValueError(f"num_heads is {num_heads}, but {path} says {config.num_heads}")
+        if as_pair(image_size or config.image_size) != as_pair(config.image_size):
+            raise ValueError(f"image_size is {image_size}, but {path} says {config.image_size}")
+        loaded = Loaded(**vars(weights), used=used, unused=unused)
     else:
-        layout, weights = _convert(path, used, new_head, num_heads, preprocess)
-    model, classes, measured = weights.model.eval(), weights.classes, weights.measured
-    if num_classes is not None:
-        model, classes = model.with_classes(num_classes), ()
-        measured = {name: value for name, value in measured.items() if name != "result"}
-    preprocess = preprocess or weights.preprocess
-    return Loaded(model, classes, preprocess, measured, layout, tuple(used), unused)
+        loaded = _convert(path, tensors, notes, new_head, num_heads, image_size, preprocess)
+    loaded = replace(loaded, model=loaded.model.eval(), preprocess=preprocess or loaded.preprocess)
+    if num_classes is None:
+        return loaded
+    measured = {name: value for name, value in loaded.measured.items() if name != "result"}
+    model = loaded.model.with_classes(num_classes)
+    return replace(loaded, model=model, classes=(), measured=measured)
+
+
+def _metadata(path: Path) -> dict[str, str]:
+    """Read what a file says beside its tensors; nothing where it is no safetensors."""
+    if path.suffix.lower() != ".safetensors":
+        return {}
+    with safe_open(path, framework="pt") as file:
+        return file.metadata() or {}
 
 
 def find(source: str | Path, revision: str | None = None) -> Path:
     """Find the file of weights, on the hub where need be; ValueError where there is none."""
-    path = Path(source).expanduser()
+    path = as_path(source)
     if revision is not None and path.exists():
         raise ValueError(f"revision is {revision!r}, but {source} is here, not on the hub")
     is_id = isinstance(source, str) and re.fullmatch(r"\w[\w.-]*/\w[\w.-]*", source)
-    if is_id and not path.exists() and path.suffix not in (*ENDINGS, ".json"):
+    if is_id and not path.exists() and not path.name.endswith((*ENDINGS, ".json")):
         path = Path(_download(str(source), revision))
     for file in (path, *(path / name for name in (*HUB_FILES, "best.safetensors"))):
         if file.is_file():  # the last is of a training's folder
@@ -129,68 +143,37 @@ def _download(repo: str, revision: str | None) -> str:
         ) from error
 
 
-def read(path: Path) -> dict[str, Tensor]:
-    """Read a file's tensors by name; ValueError where it is broken, or holds more than them."""
-    ending = path.suffix.lower()
-    try:
-        if re.search(r"\.index\.json$|-of-(?!00001\.)\d{5}\.", path.name):
-            raise ValueError("it is one of several (shards), which are not read; get one file")
-        if ending not in ENDINGS:
-            raise ValueError(f"its ending is not {', '.join(ENDINGS)}")
-        if ending == ".safetensors":
-            return unwrap(load_file(path))
-        if ending == ".npz":
-            with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
-                return unwrap({name: torch.from_numpy(arrays[name]) for name in arrays.files})
-        return unwrap(torch.load(path, map_location="cpu", weights_only=True))
-    except Exception as error:  # each reader raises nearly anything on a broken file
-        reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
-        if ending in ENDINGS[2:] and not isinstance(error, ValueError):
-            reason = (
-                "it holds more than weights, or is broken. A pickle can run any program while it "
-                "is opened, so nothing of it was; ask for a .safetensors"
-            )
-        raise ValueError(f"{path} is refused: {reason}") from error
-
-
-def unwrap(content: Any) -> dict[str, Tensor]:
-    """Take the tensors by name out of what a file holds; ValueError where it holds other things."""
-    if not isinstance(content, dict):
-        raise ValueError("it does not hold tensors by name")
-    for wrapper in ("model", "state_dict"):  # as training scripts store them
-        content = content[wrapper] if isinstance(content.get(wrapper), dict) else content
-    for name, tensor in content.items():
-        if not isinstance(tensor, Tensor) or not tensor.is_floating_point():
-            raise ValueError(f"{name} in it is not a tensor of floats")
-    return {str(name): tensor for name, tensor in content.items()}
-
-
-def read_settings(path: Path, name: str) -> dict[str, Any]:
-    """Read one of `SETTINGS` beside a file of weights; ValueError where it is no JSON object."""
-    file = path.with_name(name)
-    if path.name not in HUB_FILES or not file.is_file():
-        return {}  # beside a file of a name of its own it may be another model's
-    try:
-        return {**json.loads(file.read_text(encoding="utf-8"))}
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"{name} beside it is no JSON object: {error}") from error
-
-
-def _convert(path, tensors, new_head, num_heads, preprocess) -> tuple[str, Weights]:
-    """Give the layout of published tensors, and our ViT with them; without a head for a new one."""
+def _convert(path, tensors, notes, new_head, num_heads, image_size, preprocess) -> Loaded:
+    """Put published tensors into our ViT, without a head for a new one."""
+    settings: dict[str, Any] = {}
     try:
         settings, pictures = (read_settings(path, name) for name in SETTINGS)
-        layout, names = recognise(tensors, not new_head)
-        weights = rename(tensors, names, flax=layout == "Google")
+        column, prefix, names = recognise(tensors, not new_head)
+        if prefix:
+            notes = [*notes, f"{prefix} is taken off the names"]
+        used = {name for group in names.values() for name in group}
+        for name in used:
+            if not tensors[name].is_floating_point():
+                raise ValueError(f"{name} in it is not a tensor of floats")
+        layout, weights = column.split(" (")[0], rename(tensors, names, flax=column == "Google")
         if layout == "Google":  # its heads have an axis of their own
             settings["num_attention_heads"] = tensors[names["blocks.0.attn.qkv.weight"][0]].shape[1]
-        config = read_config(weights, layout, settings, num_heads)
-        preprocess = preprocess or read_preprocess(layout, config, settings, pictures)
-        names, numbers = settings.get("id2label") or {}, [str(i) for i in range(config.num_classes)]
-        classes = tuple(str(names[i]) for i in numbers) if {*names} == {*numbers} else ()
-        return layout, Weights(build(config, weights), classes, preprocess)
+        config = read_config(weights, layout, settings, num_heads, image_size)
+        if layout == "vit_steps":
+            notes = [*notes, "it is assumed to read the cls token, with dropout 0"]
+        elif preprocess is None:
+            preprocess = read_preprocess(layout, config, settings, pictures)
+            if not pictures and not settings.get("pretrained_cfg"):
+                notes = [*notes, f"nothing says how it wants its pictures: assumed, {preprocess}"]
+        labels, keys = settings.get("id2label") or {}, [str(i) for i in range(config.num_classes)]
+        classes = tuple(str(labels[i]) for i in keys) if {*labels} == {*keys} else ()
+        unused = tuple(name for name in tensors if name not in used)
+        model, used = build(config, weights), tuple(name for name in tensors if name in used)
+        return Loaded(model, classes, preprocess, {}, layout, used, unused, tuple(notes))
     except (TypeError, ValueError, LookupError, RuntimeError, AttributeError) as error:
-        raise ValueError(f"{path}: {' '.join(str(error).split())}") from error
+        kind = settings.get("model_type", "vit")
+        family = "" if kind in ("vit", "deit") else f"its config.json says {kind!r}; "
+        raise ValueError(f"{path}: {family}{' '.join(str(error).split())}") from error
 
 
 def save_hugging_face(

@@ -17,7 +17,9 @@ IMAGENET = {"mean": (0.485, 0.456, 0.406), "std": (0.229, 0.224, 0.225)}
 RESAMPLING = {2: "bilinear", 3: "bicubic"}  # Pillow's numbers, which Hugging Face's files use
 
 
-def read_config(weights: dict, layout: str, settings: dict, num_heads: int | None) -> ViTConfig:
+def read_config(
+    weights: dict, layout: str, settings: dict, num_heads: int | None, image_size: Any = None
+) -> ViTConfig:
     """Read the model's sizes from its tensors, under our names, and config.json for the others."""
     shapes = {name: tuple(tensor.shape) for name, tensor in weights.items()}
     patch, positions = shapes["patch_embed.proj.weight"], shapes["tokens.pos_embed"]
@@ -47,10 +49,13 @@ def read_config(weights: dict, layout: str, settings: dict, num_heads: int | Non
             "3, DeiT-S and DINO's S 6, MoCo v3's S 12); a wrong number fits too, and spoils all"
         )
     patches = positions[1] - 1
-    image_size = settings.get("image_size") or round(patches**0.5) * patch_size
+    image_size = image_size or settings.get("image_size") or round(patches**0.5) * patch_size
     height, width = as_pair(image_size)
     if (height // patch_size) * (width // patch_size) != patches:
-        raise ValueError(f"{patches} patches of {patch_size} pixels do not make {height}×{width}")
+        raise ValueError(
+            f"{patches} patches of {patch_size} pixels do not make {height}×{width}"
+            "; give image_size=(height, width), that of its training"
+        )
     return ViTConfig(
         image_size, patch_size, channels, shapes.get("head.weight", (0,))[0],
         embed_dim, depth, heads, mlp_ratio=hidden / embed_dim,

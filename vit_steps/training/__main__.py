@@ -60,6 +60,12 @@ def arguments() -> argparse.ArgumentParser:
     )
     add = parser.add_argument
     add("--data", default="digits", help=f"{SOURCES} (default: digits)")
+    add(
+        "--labels",
+        type=Path,
+        metavar="FILE.csv",
+        help="file,label of each picture in a flat folder",
+    )
     start = "weights to start from: photos, a file of this command, or published ones: a file, "
     add("--from", dest="start", metavar="WEIGHTS", help=f"{start}folder, or huggingface.co's id")
     out = "folder for the weights (default: runs/, then the data's name)"
@@ -73,12 +79,21 @@ def arguments() -> argparse.ArgumentParser:
     add_described(add, fit, *names.split())
     changes = "of training images; digits: turn, scale, shift a little; photos: mirror, zoom in"
     add("--augment", choices=AUGMENT, help=changes)
+    add("--freeze", type=int, metavar="N", help="keep the embeddings and the first N blocks")
+    add("--balance", action="store_true", help="let rare classes count as much in the loss")
     add("--amp", action="store_true", help="compute in 16 bits where that is safe")
     add = parser.add_argument_group("model (suits the data; --from brings its own)").add_argument
-    add("--image-size", type=int, metavar="N", help="of a folder's pictures, in pixels (64)")
+    size = "in pixels, of a folder's pictures (64), or of what --from was trained on"
+    add("--image-size", type=image_size, metavar="N or HxW", help=size)
     add("--grey", action="store_true", help="make a folder's pictures grey")
     add_described(add, ViTConfig, *MODEL)
     return parser
+
+
+def image_size(text: str) -> tuple[int, int]:
+    """Read a size, 64 or 48x64, height first."""
+    height, _, width = text.lower().partition("x")
+    return int(height), int(width or height)
 
 
 def add_described(add: Callable, source: Any, *names: str) -> None:
@@ -120,7 +135,9 @@ def main(argv: list[str] | None = None) -> int:
         size = sum(p.numel() for p in model.parameters())
         if device.type == "cpu" and size < SMALL:
             torch.set_num_threads(1)
-        print(f"ViT with {size:,} parameters, on {device}")
+        learning = sum(p.numel() for p in model.parameters() if p.requires_grad)
+        frozen = f", {learning:,} of which learn" if learning < size else ""
+        print(f"ViT with {size:,} parameters{frozen}, on {device}")
         name = Path(options.data.removeprefix("folder:")).resolve().name
         folder = (options.out or Path("runs", name)).expanduser()
         return train(model, parts, folder, training | dict(device=device))
@@ -142,16 +159,20 @@ def prepare(options: argparse.Namespace) -> tuple[ViT, dict[str, Any], Parts]:
     sizes, training = settings(source if start is None else "from", changes)
     if start is None:
         ViTConfig(image_size=preprocess.size, num_classes=2, **sizes)
-    elif names := [*names, *sizes]:
+    elif names := [name for name in (*names, *sizes) if name not in ("image_size", "num_heads")]:
         raise ValueError(f"--from brings its own; leave out --{names[0].replace('_', '-')}")
     else:
-        loaded = load(start, num_classes=2)
+        heads, size = options.num_heads, options.image_size
+        loaded = load(start, num_classes=2, num_heads=heads, image_size=size)
+        for note in loaded.notes:
+            print(f"note: {note}")
         if loaded.preprocess is None:
             raise ValueError(f"{start} does not say how it wants its pictures")
         if source == "digits" and loaded.preprocess != preprocess:
             raise ValueError(f"{start} wants {loaded.preprocess}; {source} is {preprocess}")
         preprocess = loaded.preprocess
-    parts = load_data(source, val_fraction=options.val_fraction, preprocess=preprocess)
+    share, table = options.val_fraction, options.labels
+    parts = load_data(source, val_fraction=share, preprocess=preprocess, table=table)
     uses = zip(parts, ("to train on", "for val", "to test on"), strict=True)
     counts = ", ".join(f"{len(part):,} images {use}" for part, use in uses if part)
     classes, (_, height, width) = len(parts.train.classes), parts.train.shape
@@ -161,7 +182,20 @@ def prepare(options: argparse.Namespace) -> tuple[ViT, dict[str, Any], Parts]:
     else:
         torch.manual_seed(training["seed"])
         model = loaded.model.with_classes(classes)
+    if options.freeze is not None:
+        freeze(model, options.freeze)
+    if options.balance:
+        counts = parts.train.labels.bincount(minlength=classes)
+        training["class_weights"] = (len(parts.train) / (classes * counts)).tolist()
     return model, training, parts
+
+
+def freeze(model: ViT, blocks: int) -> None:
+    """Keep the weights of the embeddings and of the first blocks; ValueError for more than all."""
+    if not 0 <= blocks <= len(model.blocks):
+        raise ValueError(f"--freeze is {blocks}; the model has {len(model.blocks)} blocks")
+    for part in (model.patch_embed, model.tokens, *[*model.blocks][:blocks]):
+        part.requires_grad_(False)
 
 
 def train(model: ViT, parts: Parts, folder: Path, training: dict[str, Any]) -> int:

@@ -16,7 +16,7 @@ from ..files import write_whole
 from ..images import Preprocess
 from ..inputs import as_pair
 from ..vit import ViT, ViTConfig
-from .loop import evaluating
+from .dataset import evaluating
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,6 +80,9 @@ def load_weights(path: str | Path) -> Weights:
         for name, tensor in tensors.items()
         if not name.startswith("optimizer.")  # in a training's last file
     }
+    if "config" not in metadata:
+        advice = "vit_steps.pretrained.load reads weights that stand alone"
+        raise ValueError(f"{path} does not hold a ViT of vit_steps with its config; {advice}")
     try:
         model = build(ViTConfig(**metadata["config"]), weights).eval()
         preprocess = metadata.get("preprocess")
@@ -183,4 +186,8 @@ def read_checkpoint(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     except FileNotFoundError:
         raise ValueError(f"{path} is not there; check the path") from None
     except (SafetensorError, OSError, ValueError) as error:
-        raise ValueError(f"{path} cannot be read as a file of this package: {error}") from error
+        advice = (
+            "vit_steps.pretrained.load reads what others, torch.save or safetensors alone wrote"
+        )
+        problem = f"{path} cannot be read as a file of this package ({error})"
+        raise ValueError(f"{problem}; {advice}") from error

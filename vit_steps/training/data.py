@@ -1,11 +1,12 @@
 """Lesson 07: labelled pictures to learn from, some of each set held out, and a recipe for each."""
 
+from pathlib import Path
 from typing import Any
 
 import torch
 
 from ..images import Preprocess
-from ..inputs import check_choice, check_fraction
+from ..inputs import as_pair, check_choice, check_fraction
 from ..vit import ViT, ViTConfig
 from .augment import augment_digits, augment_photos
 from .dataset import ImageDataset, split
@@ -25,10 +26,10 @@ RECIPES: dict[str, dict[str, Any]] = {
 }
 
 
-def as_stored(side: int, channels: int = 1, ink: bool = True) -> Preprocess:
-    """Say how any picture becomes one of a set of this side, from -1 to 1; 1 is ink, or light."""
-    half = (0.5,) * channels
-    return Preprocess((side, side), side, "bicubic", half, half, ink=ink)
+def as_stored(size: int | tuple[int, int], channels: int = 1, ink: bool = True) -> Preprocess:
+    """Say how any picture becomes one of a set of this size, from -1 to 1; 1 is ink, or light."""
+    half, (height, width) = (0.5,) * channels, as_pair(size)
+    return Preprocess((height, width), min(height, width), "bicubic", half, half, ink=ink)
 
 
 def digits(fraction: float = 0.2, seed: int = 0) -> tuple[ImageDataset, ImageDataset]:
@@ -53,6 +54,7 @@ def load_data(
     size: int | tuple[int, int] = 64,
     val_fraction: float = 0.1,
     preprocess: Preprocess | None = None,
+    table: str | Path | None = None,
 ) -> Parts:
     """Load (train, val, test) by what stands after --data on the command line, one of `SOURCES`.
 
@@ -62,7 +64,9 @@ def load_data(
     check_fraction(val_fraction=val_fraction)
     if source.startswith("folder:") and source != "folder:":
         path = source.removeprefix("folder:")
-        return folder(path, size, fraction, seed, val_fraction, preprocess)
+        return folder(path, size, fraction, seed, val_fraction, preprocess, table)
+    if table is not None:
+        raise ValueError(f"labels in {table} are for a folder, not for {source}")
     if source != "digits":
         raise ValueError(f"{source!r}: give {SOURCES}")
     train, test = digits(fraction, seed)

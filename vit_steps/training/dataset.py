@@ -1,12 +1,13 @@
 """Lesson 07: labelled pictures, how some of them are held out, and how they come in batches."""
 
-from collections.abc import Sized
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
-from torch import Tensor
-from torch.utils.data import DataLoader, Dataset
+from torch import Tensor, nn
+from torch.utils.data import DataLoader, Dataset, IterableDataset
 
 from .. import inputs
 from ..images import MEAN, STD, Preprocess, normalize
@@ -108,10 +109,14 @@ def batches(
 
     A `batch_size` of None is the usual one. A DataLoader comes back as it is.
     """
-    if not isinstance(data, Dataset | DataLoader) or not isinstance(data, Sized):
+    n = -1
+    if isinstance(data, Dataset | DataLoader) and not isinstance(data, IterableDataset):
+        with suppress(TypeError):  # of what has no length
+            n = len(data)  # pyright: ignore[reportArgumentType]
+    if n < 0:
         expected = "what load_data makes, a Dataset of (image, label), or a DataLoader"
         raise TypeError(f"the data are a {type(data).__name__}; give {expected}, with a length")
-    if not len(data):
+    if not n:
         raise ValueError("the data hold nothing; give at least one image")
     if isinstance(data, DataLoader):
         if batch_size is not None:
@@ -119,13 +124,28 @@ def batches(
         return data
     batch_size = usual if batch_size is None else batch_size
     inputs.check_sizes(batch_size=batch_size)
-    n = len(data)
     order = torch.randperm(n, generator=generator) if generator else torch.arange(n)
     numbers: Any = [batch.tolist() for batch in order.split(batch_size)]
     own = torch.Generator()  # else the loader would draw from torch's own, and shift what follows
     if isinstance(data, ImageDataset):  # which gives a whole batch at once
         return DataLoader(data, batch_size=None, sampler=numbers, generator=own)
     return DataLoader(data, batch_sampler=numbers, generator=own)
+
+
+def checked(loader: DataLoader, classes: int | None = None) -> Iterator[tuple[Tensor, Tensor]]:
+    """Give a loader's batches, images and labels, by `check_batch`, or say why torch makes none."""
+    try:
+        for batch in loader:
+            yield check_batch(batch, classes)
+    except (RuntimeError, TypeError) as error:
+        if "equal size" in str(error):
+            advice = "bring all to one size, such as by vit_steps.images.Preprocess"
+            raise ValueError(f"a batch holds images of different sizes; {advice}") from error
+        if "default_collate" in str(error):
+            kind = str(error).rpartition("found ")[2]
+            problem = f"an item of the data holds {kind}; give an image (a tensor) and a label"
+            raise TypeError(f"{problem}: vit_steps.images.Preprocess makes tensors") from error
+        raise
 
 
 def check_batch(batch: Any, classes: int | None = None) -> tuple[Tensor, Tensor]:
@@ -150,3 +170,16 @@ def classes_of(data: Any) -> tuple[str, ...]:
     names = getattr(data, "classes", ())
     valid = isinstance(names, list | tuple) and all(isinstance(name, str) for name in names)
     return tuple(names) if valid else ()
+
+
+@contextmanager
+def evaluating(model: nn.Module) -> Iterator[None]:
+    """Switch to evaluation mode without gradients; afterwards each module is in its old mode."""
+    modes = [(module, module.training) for module in model.modules()]
+    model.eval()
+    try:
+        with torch.no_grad():
+            yield
+    finally:
+        for module, mode in modes:
+            module.training = mode

@@ -1,6 +1,6 @@
 """Lesson 07: the loop with a folder: a training that can be stopped, and that goes on."""
 
-from collections.abc import Callable, Sized
+from collections.abc import Callable, Sequence, Sized
 from contextlib import nullcontext
 from copy import deepcopy
 from dataclasses import asdict, dataclass, field
@@ -19,9 +19,10 @@ from torch.optim.swa_utils import AveragedModel
 from torch.utils.data import DataLoader
 from tqdm import tqdm
 
-from ..inputs import check_fraction, check_sizes
+from ..inputs import check_fraction, check_labels, check_sizes
+from .checking import check_classes, check_optimizer, check_settings, check_val, logits_of
 from .checkpoints import check_plain, describe, read_checkpoint, weights_of
-from .dataset import Source, batches, check_batch, classes_of
+from .dataset import Source, batches, checked, classes_of
 from .loop import decay_groups, evaluate, warmup_cosine
 from .resuming import Checkpoint, own_folder, set_weights
 
@@ -79,29 +80,25 @@ def fit(
     progress: bool = True,
     report: Callable[[History], Any] | None = None,
     amp: bool = False,
+    class_weights: Sequence[float] | None = None,
 ) -> History:
     """Train a model in place, by AdamW with warm-up and cosine, and measure it after each epoch.
 
     With a folder, each epoch ends with a checkpoint, `last.safetensors`, and the best epoch's
     weights are kept as `best.safetensors`; `load_model` reads both. The same call again goes on
     from there, and ends with the weights of a training that was never stopped, bit for bit (on a
-    CPU with as many threads; a GPU may differ in the last bits). With more epochs it goes on by the
-    schedule of the longer run. A second training in the folder is refused while one is at work.
+    CPU with as many threads). With more epochs it goes on by the schedule of the longer run.
 
-    Ctrl-C, a notebook's stop button, ends it early: the folder holds the last finished epoch, the
-    model keeps what it learned up to that moment, and the KeyboardInterrupt goes on to the caller.
-
-    In several processes (torchrun, then `torch.distributed.init_process_group`) each calls this,
-    takes its share of every batch, and ends with the weights that one process comes to, up to
-    rounding. The first of them writes, and shows the bar; each calls `report`.
+    Ctrl-C ends it early: the folder holds the last finished epoch, the model keeps what it learned,
+    and the KeyboardInterrupt goes on to the caller. In several processes (torchrun, then
+    `torch.distributed.init_process_group`) each calls this, takes its share of every batch, and
+    ends with the weights that one process comes to, up to rounding; the first of them writes.
 
     Args:
         model: a ViT, or anything that turns images (B, C, H, W) into logits; compiled or not. It
-            comes back to the device where it was, in evaluation mode, ready to be used.
-        train: what it learns from: an `ImageDataset`, any other Dataset of (image, label), or a
-            DataLoader.
+            comes back to the device where it was, in evaluation mode.
+        train: an `ImageDataset`, any other Dataset of (image, label), or a DataLoader.
         val: what it is measured on after each epoch, to choose the best; without, that is the last.
-            What you report in the end is measured once, on a test part.
         epochs: how often each training image is seen.
         batch_size: images in a step, over all processes; None is 64, or the DataLoader's.
         lr: the highest learning rate.
@@ -112,27 +109,23 @@ def fit(
             must draw its random numbers from the generator that it is given, which is the CPU's.
         clip: the longest that the gradient of all weights together may be (Pascanu et al. 2013).
         average: how much of itself a running mean of the weights keeps at a step, such as 0.999
-            (Polyak and Juditsky 1992); less in the first steps. The mean is measured, saved, and in
-            the model afterwards.
-        optimizer: one of your own, in place of AdamW; its groups keep the proportion of their
-            learning rates.
-        schedule: the share of the learning rate in step i of n, `schedule(i, n)`, in place of
-            `warmup_cosine`.
-        seed: of the order and the augmentation and dropout; not of the model's first weights.
-            Torch's global generator is seeded anew at each epoch.
+            (Polyak and Juditsky 1992); less at first. The mean is measured, saved, and kept.
+        optimizer: one of your own; its groups keep the proportion of their learning rates.
+        schedule: the share of the learning rate in step i of n, `schedule(i, n)`.
+        seed: of the order, the augmentation and dropout; not of the model's first weights.
         device: where to train; None takes CUDA or MPS where there is one, else the CPU.
         folder: where the checkpoints go; it is made if it is not there.
         restart: start anew; what the folder holds is replaced when the first epoch is finished.
         best: whether the model has the best epoch's weights afterwards, not the last one's.
         progress: show a bar.
-        report: called with the history after each epoch, once it is saved; where it gives True, the
-            training ends.
+        report: called with the history after each epoch, once it is saved; True ends the training.
         amp: compute in 16 bits where that is safe (Micikevicius et al. 2018).
+        class_weights: how much an image of each class counts in the loss, 1 on average.
 
-    TypeError or ValueError for options out of range, for data that do not fit together or to the
-    model, a model that cannot be saved, a folder of another run, in use or not writable, and a loss
-    that is no longer a number.
+    TypeError or ValueError, before the first step, for what cannot be trained, saved or gone on
+    with; and for a loss that is no longer a number.
     """
+    check_settings(model, learns=True)
     check_sizes(epochs=epochs)
     check_sizes(0, seed=seed)
     check_fraction(warmup=warmup, label_smoothing=label_smoothing, average=average or 0.0)
@@ -146,11 +139,10 @@ def fit(
         groups = decay_groups(model, weight_decay)
         optimizer = AdamW(groups, lr=lr, weight_decay=weight_decay, fused=True)
     peaks = [group["lr"] for group in optimizer.param_groups]
-    learning = [p for group in optimizer.param_groups for p in group["params"] if p.requires_grad]
-    if not learning:
-        raise ValueError("every weight is frozen; let some learn: p.requires_grad_(True)")
-    if not {*learning} <= {*model.parameters()}:
-        raise ValueError("the optimizer holds other weights than the model; make it of these")
+    learning = check_optimizer(optimizer, model)
+    weight = None if class_weights is None else torch.as_tensor(class_weights).float()
+    if weight is not None and logits not in (None, len(weight)):
+        raise ValueError(f"class_weights are {len(weight)}, but there are {logits} classes")
     home, device = next(model.parameters()).device, pick_device(device)
     cuda = device.type == "cuda"
     lacks = cuda and not torch.cuda.is_bf16_supported(including_emulation=False)
@@ -165,8 +157,13 @@ def fit(
         metadata = describe(model, classes, preprocess, learned)
         run = metadata["config"] | dict(classes=classes, images=images, lr=lr, seed=seed)
         run["batch_size"] = batch_size or loader.batch_size or 64
+        run["class_weights"] = None if weight is None else weight.tolist()
+        run["frozen"] = sum(not p.requires_grad for p in model.parameters()) or None
         checkpoint = Checkpoint(Path(folder).expanduser(), optimizer, scaler, run, metadata)
     model.to(device)
+    weight = None if weight is None else weight.to(device)
+    if val is not None:
+        check_val(model, val)
     mean = AveragedModel(model, avg_fn=partial(_running_mean, average)) if average else None
     measured = mean.module if mean else model
     if dist.is_available() and dist.is_initialized():
@@ -174,6 +171,8 @@ def fit(
         wrapped = DistributedDataParallel(model)  # the first one's weights, gradients averaged
         if isinstance(train, DataLoader):
             raise ValueError("a DataLoader cannot be shared by processes; give its dataset")
+
+    cross_entropy = partial(F.cross_entropy, label_smoothing=label_smoothing)
 
     def step(images: Tensor, labels: Tensor, rate: float, rng: torch.Generator) -> Tensor:
         """Take one step at this share of the learning rate; give the sum of the losses."""
@@ -188,9 +187,13 @@ def fit(
             share = slice(rank, None, processes) if counted else slice(1)
             images, labels = images[share], labels[share]
         with autocast():
-            output = wrapped(images)
+            output = logits_of(wrapped, images, labels)
         output = output.float() if amp else output
-        loss = F.cross_entropy(output, labels, label_smoothing=label_smoothing)
+        if logits is None and labels.ndim == 1:
+            check_labels(labels, *output.shape)
+        # With weights summed, since torch's mean would divide by those of the batch.
+        kind, divisor = ("mean", 1) if weight is None else ("sum", len(labels))
+        loss = cross_entropy(output, labels, weight, reduction=kind) / divisor
         model.zero_grad()
         # The gradients of processes are averaged, so a share counts by its size.
         scaler.scale(loss * (counted * processes / whole)).backward()
@@ -222,8 +225,8 @@ def fit(
                 torch.manual_seed(1_000_003 * seed + epoch + 15_485_863 * rank)
                 model.train()
                 loss_sum, count = torch.zeros((), device=device), 0
-                for i, batch in enumerate(batches(train, batch_size, generator), epoch * steps):
-                    images, labels = check_batch(batch, logits)
+                pairs = checked(batches(train, batch_size, generator), logits)
+                for i, (images, labels) in enumerate(pairs, epoch * steps):
                     loss_sum += step(images, labels, schedule(i, total), generator)
                     count += len(labels)
                     bar.update()
@@ -275,24 +278,6 @@ def check_numbers(model: nn.Module, history: History, lr: float) -> None:
             f"after epoch {len(history)} the loss is {loss}, or a weight is no longer a number: "
             f"the learning rate {lr} is too high, or an image holds something that is no number"
         )
-
-
-def check_classes(model: Any, train: tuple[str, ...], val: tuple[str, ...]) -> int | None:
-    """Count the model's logits by its head or its config; None where neither tells.
-
-    ValueError for parts of other classes, and for more or fewer of them than logits.
-    """
-    if train and val and train != val:
-        raise ValueError(f"train has the classes {train}, val {val}")
-    model, n = getattr(model, "_orig_mod", model), len(train)
-    logits = getattr(getattr(model, "config", None), "num_classes", None)
-    logits = getattr(getattr(model, "head", None), "out_features", logits)
-    if train and logits not in (None, n):
-        raise ValueError(
-            f"the model gives {logits} logits for {n} classes; make it with num_classes={n}, or "
-            f"give a trained one a new head by model.with_classes({n})"
-        )
-    return logits
 
 
 def pick_device(device: str | torch.device | None) -> torch.device:

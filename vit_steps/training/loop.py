@@ -1,7 +1,6 @@
 """Lesson 07: a training step, the measurement, and the loop around them."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from math import ceil, cos, pi
 from typing import Any
 
@@ -11,7 +10,8 @@ from torch.nn import functional as F
 from torch.optim import Optimizer
 
 from ..inputs import check_labels
-from .dataset import ImageDataset, Source, batches, check_batch
+from .checking import check_settings, logits_of
+from .dataset import ImageDataset, Source, batches, checked, evaluating
 
 
 def train_step(
@@ -34,30 +34,18 @@ def train_step(
     return loss.detach()
 
 
-@contextmanager
-def evaluating(model: nn.Module) -> Iterator[None]:
-    """Switch to evaluation mode without gradients; afterwards each module is in its old mode."""
-    modes = [(module, module.training) for module in model.modules()]
-    model.eval()
-    try:
-        with torch.no_grad():
-            yield
-    finally:
-        for module, mode in modes:
-            module.training = mode
-
-
 def evaluate(model: nn.Module, data: Source, batch_size: int | None = None) -> tuple[float, float]:
     """Measure the mean cross-entropy in nats, and the accuracy from 0 to 1, dropout off.
 
     The data are as `fit` takes them; `batch_size` images go through at once, None is 256, or the
     DataLoader's.
     """
+    check_settings(model)
     loss = correct = torch.zeros((), device=next(model.parameters()).device)
     count = 0
     with evaluating(model):
-        for images, labels in map(check_batch, batches(data, batch_size, usual=256)):
-            logits = model(images.to(loss.device))
+        for images, labels in checked(batches(data, batch_size, usual=256)):
+            logits = logits_of(model, images.to(loss.device), labels)
             check_labels(labels, *logits.shape)
             labels = labels.to(loss.device)
             loss = loss + F.cross_entropy(logits, labels, reduction="sum")

@@ -14,10 +14,10 @@ from torch.nn import functional as F
 
 from ..files import write_whole
 from ..inputs import check_labels
+from .checking import logits_of
 from .checkpoints import read_checkpoint, write_checkpoint
-from .dataset import Source, batches, check_batch, classes_of
+from .dataset import Source, batches, checked, classes_of, evaluating
 from .fitting import History
-from .loop import evaluating
 
 DRAWN = 30  # classes; the confusion matrix of more cannot be read
 EDGES = (0.0, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)  # where each bin of shares begins
@@ -61,8 +61,8 @@ def measure(model: nn.Module, data: Source, batch_size: int | None = None) -> Me
     """Measure as `evaluate` does, image by image; classes are named by the data, or numbered."""
     device, all_logits, all_labels = next(model.parameters()).device, [], []
     with evaluating(model):
-        for images, labels in map(check_batch, batches(data, batch_size, usual=256)):
-            all_logits.append(model(images.to(device)).float().cpu())
+        for images, labels in checked(batches(data, batch_size, usual=256)):
+            all_logits.append(logits_of(model, images.to(device), labels).float().cpu())
             all_labels.append(labels.cpu())
     logits, labels = torch.cat(all_logits), torch.cat(all_labels)
     check_labels(labels, *logits.shape)
