@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from vit_steps import encoder
 from vit_steps.encoder import Encoder
@@ -268,15 +268,15 @@ GAIN, SHIFT = torch.tensor([1.0, 2, 0.5, -1]), torch.tensor([0.0, 0.5, -1, 3])
 FLAT = torch.tensor([[5.0, 5, 5, 5], [10000, 10001, 10002, 10005]])
 
 
-class ReadyMade(TorchFunctionMode):
-    """Notices where torch's own LayerNorm is called."""
+class ReadyMade(TorchDispatchMode):
+    """Notices where a norm of torch's own is called, from compiled code too."""
 
     called = False
 
-    def __torch_function__(self, func, types, args=(), kwargs=None):
-        """Call the function, and remember whether it was a norm."""
-        names = ("layer_norm", "native_layer_norm", "rms_norm", "group_norm", "batch_norm")
-        self.called |= getattr(func, "__name__", "") in names
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        """Call the operator, and remember whether it was a norm."""
+        names = ("layer_norm", "rms_norm", "group_norm", "batch_norm")
+        self.called |= any(name in func.name() for name in names)
         return func(*args, **(kwargs or {}))
 
 

@@ -199,11 +199,11 @@ def name_of(training: bool) -> str:
     return "training" if training else "evaluation"
 
 
-def measurement(what: str, mode: bool) -> Trial:
+def measurement(what: str, mode: bool, seed: int = 0) -> Trial:
     """Make a trial of `evaluate` on a model with dropout in this mode, on 523 pictures, a prime."""
 
     def run(answer: Callable) -> Any:
-        model, data = Watched(0.5).train(mode), numbered_pictures(523)
+        model, data = Watched(0.5).train(mode), numbered_pictures(523, seed)
         result = answer(model, data)
         if result is None or result is ...:
             return result
