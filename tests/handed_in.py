@@ -106,6 +106,21 @@ def bare(book) -> None:
         cell.source = re.sub(r"\nchecks\..*", "", cell.source)
 
 
+def merged(book) -> None:
+    """As after JupyterLab's *merge cells*, from the first task's cell to the last one's."""
+    codes = [cell for cell in book.cells if cell.cell_type == "code"]
+    tasks = [n for n, cell in enumerate(codes) if re.search(r"(?m)^checks\.", cell.source)]
+    first, *others = codes[tasks[0] : tasks[-1] + 1]
+    first.source = "\n\n".join(cell.source for cell in (first, *others))
+    book.cells = [cell for cell in book.cells if not any(cell is other for other in others)]
+
+
+def merged_bare(book) -> None:
+    """Merged, and without metadata."""
+    without_metadata(book)
+    merged(book)
+
+
 def dearer(book) -> None:
     """With grade cells that say "right", and give a thousand points."""
     for cell in grade_cells(book):
@@ -137,6 +152,8 @@ SAYS = {  # how what a cell says might reach the feedback
     "the text of an error": 'raise ValueError("<script>loot</script>")',
     "an error in a trial": 'def split_heads(x, num_heads):\n    raise ValueError("l" + "oot")',
     "the name of an error": 'raise type("<b>l" + "oot</b>", (Exception,), {})',
+    "the name of an error in a trial": "def split_heads(x, num_heads):\n"
+    '    raise type("L" + "oot", (Exception,), {})',
     "a line of another file": "import linecache\n"
     'linecache.cache["<cell 1>"] = (1, None, ["l" + "oot\\n"] * 99, "<cell 1>")\n'
     "def split_heads(x, num_heads):\n    return 1 / 0",

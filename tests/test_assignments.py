@@ -26,7 +26,7 @@ from vit_course.teaching.unseen import SECTIONS, TASKS, UNSEEN
 if sys.platform == "win32":
     pytest.skip("grading needs Linux or macOS", allow_module_level=True)
 
-from vit_course.teaching import grading, judge
+from vit_course.teaching import judge
 
 each_assignment = pytest.mark.parametrize("name", ASSIGNMENTS)
 each_of_all = pytest.mark.parametrize("name", ALL)
@@ -204,11 +204,3 @@ def test_without_nbgrader_it_says_what_to_install(tmp_path):
     message = failed("release", "--to", tmp_path / "assignments")
     assert message == "nbgrader is missing: `pip install -e '.[teach]'` brings it\n"
     assert not (tmp_path / "assignments").exists()
-
-
-def test_two_students_of_one_name_are_said_so(tmp_path):
-    for student in ("Kim Min", "Kim_Min"):
-        (tmp_path / student).mkdir()
-        (tmp_path / student / "03_heads.ipynb").write_text("{}", encoding="utf-8")
-    with pytest.raises(ValueError, match=r"Kim Min.*Kim_Min"):
-        grading.grade(tmp_path, tmp_path / "graded")

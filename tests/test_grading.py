@@ -13,6 +13,7 @@ import sys
 import time
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from copy import deepcopy
+from io import StringIO
 from itertools import repeat
 from multiprocessing import get_context
 from pathlib import Path
@@ -22,6 +23,7 @@ import nbformat
 import pytest
 import torch
 from helpers import needs
+from tqdm import tqdm
 
 if sys.platform != "linux":
     pytest.skip("grading needs bubblewrap, which is for Linux", allow_module_level=True)
@@ -32,10 +34,11 @@ from vit_course import checks, lessons
 from vit_course.checks.compare import compare
 from vit_course.checks.engine import LEFT, outcome
 from vit_course.checks.exercise import edited
-from vit_course.teaching import answer, assignments, grading, sandbox, submissions
+from vit_course.teaching import answer, assignments, grading, pool, sandbox, submissions
 from vit_course.teaching import judge as judging
 from vit_course.teaching.assignments import ENDING, grade_id, is_task
 from vit_course.teaching.judge import hidden_trials, judge, judge_among
+from vit_course.teaching.pool import judge_all
 from vit_course.teaching.unseen import TASKS, UNSEEN
 
 SETUP = """import torch
@@ -56,7 +59,7 @@ def bubblewrap():
 def several() -> ProcessPoolExecutor:
     """As many processes as there are processors, each limited as where a class is graded."""
     context = get_context("spawn")
-    return ProcessPoolExecutor(os.cpu_count(), mp_context=context, initializer=grading.begin)
+    return ProcessPoolExecutor(os.cpu_count(), mp_context=context, initializer=pool.begin)
 
 
 def own_cell(name: str, cells: list[str]) -> int:
@@ -87,7 +90,8 @@ class Prey:
             server.settimeout(0)
         port = self.servers[0].getsockname()[1]
         self.targets = dict(secret=self.secret, folder=folder, port=port, abstract=abstract)
-        self.targets["project"] = lessons.ROOT
+        self.targets["project"], self.targets["host"] = lessons.ROOT, os.uname().nodename
+        self.targets["user"], self.targets["lines"] = os.getuid(), "#\n" * 100_000
 
     def unharmed(self) -> bool:
         """Whether nobody called, and nothing was changed."""
@@ -124,13 +128,14 @@ def attacked_without_sandbox(what: str, targets: dict) -> str:
 def attacks(tmp_path_factory):
     """What is said of all attacks, with a sandbox and without, after those with did no harm."""
     prey, other = Prey(tmp_path_factory.mktemp("prey")), tmp_path_factory.mktemp("other")
-    with pytest.MonkeyPatch.context() as patch, several() as pool:
+    with pytest.MonkeyPatch.context() as patch, several() as processes:
         patch.setenv("A_SECRET", "loot")
         patch.setenv("TMPDIR", str(other))
-        inside = dict(zip(ATTACKS, pool.map(attacked, ATTACKS, repeat(prey.targets)), strict=True))
+        messages = processes.map(attacked, ATTACKS, repeat(prey.targets))
+        inside = dict(zip(ATTACKS, messages, strict=True))
         assert prey.unharmed()
         assert work.left_behind(str(other)) == []
-        outside = pool.map(attacked_without_sandbox, STARRED, repeat(prey.targets))
+        outside = processes.map(attacked_without_sandbox, STARRED, repeat(prey.targets))
         outside = dict(zip(STARRED, outside, strict=True))
     for server in prey.servers:
         server.close()
@@ -223,8 +228,9 @@ def released(tmp_path_factory):
 
 
 def helped(book) -> None:
-    """With a helper in a cell at the end."""
+    """With a helper in a cell at the end, and data in another."""
     book.cells.append(nbformat.v4.new_code_cell(HELPED[1]))
+    book.cells.append(nbformat.v4.new_code_cell(f"data = {'1.5, ' * 500_000}"))
 
 
 def odd_forms(book) -> None:
@@ -236,6 +242,7 @@ def odd_forms(book) -> None:
     book.cells.append(nbformat.v4.new_code_cell("1", metadata={"nbgrader": {"grade_id": [1]}}))
 
 
+CHECKED = {name: f"{source}\n\nchecks.{name}({name})" for name, source in SOLVED.items()}
 HALF = {name: SOLVED[name] for name in ("split_heads", "rows_of")}
 KIM = "Kim Min-ji 서연"
 STUDENTS = {  # who: (answers, what else is changed, the tasks whose points they get)
@@ -245,6 +252,7 @@ STUDENTS = {  # who: (answers, what else is changed, the tasks whose points they
     "grades.csv": ({}, None, set()),  # who handed in nothing but stubs
     KIM: (SOLVED | {"rows_of": "while True: pass"}, None, {*SOLVED} - {"rows_of"}),
     "hostile": (DEEDS, None, set()),
+    "merged": (CHECKED, work.merged, {*SOLVED}),
 }
 PLAIN = {".half": "_half", KIM: "Kim_Min-ji_서연"}  # names as nbgrader takes them
 UNSEEN_ANSWERS = {
@@ -271,7 +279,7 @@ def graded(released, tmp_path_factory):
     folder = tmp_path_factory.mktemp("class") / "handed in"
     to, book = folder.with_name("graded"), f"{LESSON}.ipynb"
     for who, (answers, change, _) in STUDENTS.items():
-        name = f"{LESSON} (1).ipynb" if who == "helped" else book
+        name = {"helped": f"{LESSON} (1).ipynb", "merged": "My heads.ipynb"}.get(who, book)
         hand_in(folder / who / name, released / book, answers, change)
     hand_in(folder / "helped" / book, released / book, {})
     unseen = f"{LESSON}{ENDING}.ipynb"
@@ -325,6 +333,8 @@ def test_each_submission_gets_what_it_deserves(graded):
         "torn, 03_heads: no notebook that can be read",
         f"_half, 03_heads: {half:.1f} of {most:.1f}",
         "helped/03_heads.ipynb is not graded: 03_heads (1).ipynb is",
+        "helped, 03_heads: something is left out: a cell may have 10,000 characters",
+        "merged/My heads.ipynb is graded as 03_heads, whose tasks it holds",
         "hostile/01_patches.ipynb is not graded: it is a link, or no file",
         "hostile/torch.py is not graded: it is no notebook",
         "late.ipynb is not graded: it does not lie in a student's own folder",
@@ -345,6 +355,7 @@ def test_pages_of_feedback_name_student_and_tasks_and_run_nothing(graded):
     assert set(pages) == {"torn", *(PLAIN.get(who, who) for who in STUDENTS)}
     assert submissions.UNREAD in pages["torn"]
     assert "does it end?" in pages[PLAIN[KIM]]
+    assert submissions.LEFT_OUT in pages["helped"]
     assert LEFT in pages["grades.csv"]
     unseen = graded[0] / "feedback" / "helped" / f"{LESSON}{ENDING}.html"
     assert UNSEEN_TASK.edits[0][0] in unseen.read_text("utf-8")
@@ -367,7 +378,7 @@ def as_it_is(book) -> None:
     "change",
     [
         *(as_it_is, work.without_metadata, work.bare, work.spoilt, work.dearer),
-        *(work.not_in_order, work.old_form),
+        *(work.not_in_order, work.old_form, work.merged, work.merged_bare),
     ],
 )
 def test_whatever_became_of_a_notebook_its_answers_stand_above_their_points(change, tmp_path):
@@ -375,9 +386,8 @@ def test_whatever_became_of_a_notebook_its_answers_stand_above_their_points(chan
     points = {cell.source: cell.metadata for cell in filter(submissions.is_test, released.cells)}
     path = tmp_path / "03_heads.ipynb"
     assignments.write_book(path, released)
-    answers = {name: f"{source}\n\nchecks.{name}({name})" for name, source in SOLVED.items()}
     for origin in (path, lessons.ROOT / "notebooks" / path.name):  # and the lesson itself, filled
-        hand_in(path, origin, answers, change)
+        hand_in(path, origin, CHECKED, change)
         path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())  # a mark, as some editors write it
         book, problem = submissions.in_order(deepcopy(released), path)
         assert problem == ""
@@ -402,6 +412,64 @@ def test_of_a_notebook_without_a_task_or_any_cell_the_rest_is_graded(tmp_path):
     book, problem = submissions.in_order(released, path)
     assert problem.startswith("no notebook that can be read (")
     assert len([*filter(submissions.is_test, book["cells"])]) == len(SOLVED)
+
+
+def test_of_a_notebook_that_is_too_long_the_rest_is_graded(tmp_path):
+    released = nbformat.from_dict(assignments.source_of(LESSON))
+    path = tmp_path / "03_heads.ipynb"
+    for cells in (["x" * 2_400_000], ["x = 1"] * 100_000, ["#" * 9_999] * 50, [""] * 100_000):
+        book = deepcopy(released)
+        book.cells += [{"cell_type": "code", "source": source} for source in cells]
+        assignments.write_book(path, book)
+        read, problem = submissions.in_order(released, path)
+        assert problem.startswith("something is left out: a cell may have 10,000 characters")
+        assert len([*filter(submissions.is_test, read["cells"])]) == len(SOLVED)
+        codes = [cell["source"] for cell in read["cells"] if cell["cell_type"] == "code"]
+        assert any(source.startswith(submissions.LEFT_OUT) for source in codes)
+        assert sum(map(len, codes)) < 110_000
+        assert len(codes) < 1100
+
+
+def test_of_a_merged_cell_each_part_is_one_though_others_are_broken():
+    tasks = dict.fromkeys(["split_heads", "merge_heads", "rows_of"])
+    cells = [
+        "import math",
+        "@cache\n@other\ndef split_heads(x):\n    return (",
+        "class merge_heads: pass\n\nchecks.merge_heads(merge_heads)  # right",
+        "mine = 5\nchecks.rows_of(mine)",
+    ]
+    parts = submissions.parted("merge_heads", "\n\n".join(cells), tasks)
+    assert parts == [
+        (None, cells[0]),
+        (None, cells[1]),
+        ("merge_heads", cells[2]),
+        (None, cells[3]),
+    ]
+    for alone in (f"{cells[1]}\n\n{cells[1]}", "def helper(): ...\nsplit_heads = helper"):
+        assert submissions.parted("x", alone, tasks) == [("x", alone)]
+
+
+def test_a_notebook_of_another_name_is_known_by_its_tasks(tmp_path):
+    (tmp_path / "Mina").mkdir()
+    for name, source in (("Final VERSION", LESSON), ("mine", LESSON + ENDING), ("00", "")):
+        book = assignments.source_of(source) if source else {"cells": []}
+        assignments.write_book(tmp_path / "Mina" / f"{name}.ipynb", book)
+    work, notes = submissions.found_in(tmp_path)
+    assert {name: path.stem for (_, name), path in work.items()} == {
+        LESSON: "Final VERSION",
+        LESSON + ENDING: "mine",
+    }
+    assert "Mina/00.ipynb is not graded: no assignment has this name" in notes
+    (tmp_path / "Mina" / f"{LESSON}.ipynb").write_text("{}")
+    assert submissions.found_in(tmp_path)[0]["Mina", LESSON].stem == LESSON
+
+
+def test_folders_of_one_plain_name_are_told_apart():
+    names, notes = grading.plain_names({"Kim Li", "Kim_Li", "Kim+Li", ".a", "_a"})
+    plain = {"Kim_Li": "Kim_Li", "Kim Li": "Kim_Li_", "Kim+Li": "Kim_Li__", "_a": "_a", ".a": "_a_"}
+    assert names == plain
+    assert "Kim Li is called Kim_Li_ here, since another folder is Kim_Li" in notes
+    assert len(notes) == 3
 
 
 def test_several_files_and_cells_for_one_task_have_an_order(tmp_path):
@@ -430,7 +498,7 @@ def test_several_files_and_cells_for_one_task_have_an_order(tmp_path):
 
 # What makes its own models and data is tried on those of the check alone; the guide says so.
 ON_THE_CHECKS_ALONE = {
-    *("templates", "without_place", "shared_position", "evaluate", "beat_the_bar", "needed"),
+    *("templates", "without_place", "shared_position", "beat_the_bar", "needed"),
     *("rename", "frozen_features", "likeness"),
 }
 
@@ -483,6 +551,47 @@ def test_where_a_submission_could_read_the_course_grading_stops(tmp_path):
         sandbox.ready([tmp_path, seen])
 
 
+def test_the_course_is_hidden_in_every_python_that_a_submission_could_read(tmp_path, monkeypatch):
+    places = [
+        tmp_path / "lib" / "python3.9" / "site-packages",
+        tmp_path / "lib/python3/dist-packages",
+    ]
+    for place in places:
+        (place / "vit_steps").mkdir(parents=True)
+        (place / "vit_steps" / "heads.py").write_text("def split_heads")
+    (places[0] / "other.py").write_text("")
+    monkeypatch.setattr(sys, "exec_prefix", str(tmp_path))  # which is open, as all of Python is
+    sandbox.ready([place / "vit_steps" / "heads.py" for place in places])
+    with pytest.raises(RuntimeError, match=r"other\.py"):
+        sandbox.ready([places[0] / "other.py"])
+
+
+def test_python_may_be_called_by_a_relative_path(tmp_path):
+    program = os.path.relpath(sys.executable, tmp_path)
+    line = "from vit_course.teaching import sandbox; sandbox.ready()"
+    environment = os.environ | {"PYTHONPATH": str(lessons.ROOT)}
+    subprocess.run([program, "-c", line], cwd=tmp_path, env=environment, check=True)
+
+
+@pytest.mark.slow
+def test_what_hangs_or_ends_the_judge_costs_no_other_its_marks():
+    """No sandbox: so a student's code can end the judge, as a system without memory may."""
+    bar = tqdm(file=StringIO(), mininterval=0)
+    cells = {"endless": "while True: pass", "killer": "import os\nos.kill(os.getppid(), 9)"}
+    cells["right"] = TASKS["split_heads"].answer
+    answers = {
+        who: (
+            f"{who}: split_heads",
+            ("split_heads", [SETUP, cell], 1, {}, 60, 1000, who == "killer"),
+        )
+        for who, cell in cells.items()
+    }
+    messages = dict(judge_all(answers, 30, bar))
+    lost = "it could not be judged in 30 seconds"
+    assert messages == {"endless": lost, "killer": lost, "right": "right"}
+    assert all(f"{who}: split_heads" in bar.fp.getvalue() for who in cells)
+
+
 @pytest.mark.slow
 def test_without_a_sandbox_grading_stops_and_unsafe_is_said_on_each_page(
     released, tmp_path, monkeypatch
@@ -497,6 +606,12 @@ def test_without_a_sandbox_grading_stops_and_unsafe_is_said_on_each_page(
     assert not (tmp_path / "out").exists()
     monkeypatch.undo()
     monkeypatch.setattr(sandbox, "ready", pytest.fail)
+    with monkeypatch.context() as patch:
+        patch.delattr(grading, "write_pages")
+        with pytest.raises(NameError):
+            grading.grade(tmp_path / "in", tmp_path / "out", unsafe=True)
+    assert sum(scores(tmp_path / "out" / "tasks.csv", "task").values()) == 10
+    assert sum(scores(tmp_path / "out" / "grades.csv", "assignment").values()) == 10
     notes = grading.grade(tmp_path / "in", tmp_path / "out", unsafe=True)
     assert f"Mina, {name}: 10.0 of 10.0" in notes
     page = tmp_path / "out" / "feedback" / "Mina" / f"{name}.html"
@@ -537,7 +652,7 @@ def rights() -> list[tuple[str, list[str], int]]:
 def test_what_the_check_calls_right_is_right_in_grading(step):
     answers = rights()
     assert len(answers) > 150
-    with several() as pool:
-        names = {pool.submit(judge, *right): right[0] for right in answers[::step]}
+    with several() as processes:
+        names = {processes.submit(judge, *right): right[0] for right in answers[::step]}
         messages = [(names[future], future.result()) for future in as_completed(names)]
     assert [pair for pair in messages if pair[1] != "right"] == []

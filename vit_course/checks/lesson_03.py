@@ -312,6 +312,12 @@ a split with its heads in reverse: its head 0 has the last columns
     h=num_heads) => h=num_heads).flip(1)
 """
 
+# The right split in other ways, for grading: a guess would name one right candidate too often.
+RIGHT_SPLITS: tuple[Callable[[Tensor, int], Tensor], ...] = (
+    lambda x, h: torch.stack(x.chunk(h, dim=-1), dim=1),
+    lambda x, h: x.reshape(*x.shape[:2], h, -1).permute(0, 2, 1, 3),
+)
+
 trust_split = Exercise(
     answer="""
 def trust_split(split):

@@ -186,11 +186,16 @@ def answer_in(nodes: Sequence[ast.stmt], name: str) -> ast.expr:
 # The life of the process -------------------------------------------------------------------------
 
 
-def limit_addresses(megabytes: int) -> None:
-    """Limit memory beside what this process has already."""
-    if sys.platform == "linux":  # elsewhere the system does not tell, or does not keep to it
-        pages = int(Path("/proc/self/statm").read_text("ascii").split()[0])
-        most = pages * resource.getpagesize() + megabytes * 1_000_000
+def addresses() -> int:
+    """Count the bytes of this process's memory; 0 where the system does not tell."""
+    if sys.platform != "linux":
+        return 0
+    return int(Path("/proc/self/statm").read_text("ascii").split()[0]) * resource.getpagesize()
+
+
+def limit_addresses(most: int) -> None:
+    """Limit memory to so many bytes in all, where the system keeps to it."""
+    if sys.platform == "linux":
         resource.setrlimit(resource.RLIMIT_AS, (most, most))
 
 
@@ -215,9 +220,12 @@ class Ask:
 
 
 def live(
-    name: str, cells: list[str], own_cell: int, trials: list[Trial], slips: dict, megabytes: int
+    name: str, cells: list[str], own_cell: int, trials: list[Trial], slips: dict, most: int
 ) -> None:
-    """Find the answer, try it, write what came out to what was standard output, and end."""
+    """Find the answer, try it, write what came out to what was standard output, and end.
+
+    `most` is the memory in bytes that the process may have.
+    """
     reading, writing = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     quiet = os.open(os.devnull, os.O_RDWR)
     for number in (0, 1, 2):
@@ -235,7 +243,7 @@ def live(
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256))
     resource.setrlimit(resource.RLIMIT_FSIZE, (20_000_000, 20_000_000))
-    limit_addresses(megabytes)
+    limit_addresses(most)
     try:
         answer = attempt(name, cells, own_cell)
         if answer is ... or not callable(answer):

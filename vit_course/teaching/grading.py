@@ -11,10 +11,8 @@ import json
 import os
 import re
 import shutil
-import signal
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextlib import closing
 from importlib import import_module
-from multiprocessing import active_children, get_context
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -28,6 +26,7 @@ from vit_steps.files import write_whole
 from ..lessons import ROOT
 from . import sandbox
 from .assignments import ASSIGNMENTS, TEST, grade_id, is_task, lay_source, nbgrader, write_book
+from .pool import FAILED, SECONDS, judge_all
 from .submissions import found_in, in_order, is_test
 
 # Of nbgrader's page what tells a student something is shown, and a verdict by its colour too.
@@ -38,7 +37,6 @@ pre {{ white-space: pre-wrap !important; word-break: normal; overflow-wrap: anyw
 .output_subarea pre {{ border-left: 6px solid #0072b2 }}
 .output_error pre {{ border-left-color: #d55e00 }}
 """
-OUTSIDE = 4000  # megabytes that judging may take, beside what PyTorch takes
 UNSAFE = "This was graded without a sandbox: its code could reach all that the grader can."
 
 
@@ -95,7 +93,7 @@ def grade(
         The lines to print.
 
     Raises:
-        ValueError: there is nothing to grade, or two students would have the same name.
+        ValueError: there is nothing to grade.
         RuntimeError: nbgrader or the sandbox is missing, or failed.
     """
     work, notes = found_in(folder)
@@ -104,11 +102,8 @@ def grade(
     folders = {path.name for path in folder.iterdir() if path.is_dir() and not path.is_symlink()}
     idle = sorted(folders - {student for student, _ in work})
     notes += [f"{student} handed in nothing to grade" for student in idle]
-    # nbgrader takes a student's name as part of a path and of a pattern
-    names = {student: re.sub(r"^\.+|[^\w.-]", "_", student) for student, _ in work}
-    alike = [student for student in names if [*names.values()].count(names[student]) > 1]
-    if alike:
-        raise ValueError(f"two folders would both be the student of one name: {', '.join(alike)}")
+    names, renamed = plain_names({student for student, _ in work})
+    notes += renamed
     if not unsafe:
         sandbox.ready([ROOT / "vit_course", folder, to])
     with TemporaryDirectory() as other:
@@ -122,19 +117,20 @@ def grade(
             write_book(course / "submitted" / names[student] / name / f"{name}.ipynb", book)
             notes += [f"{student}, {name}: {problem}"] if problem else []
         marks = judged(books, to, (seconds, megabytes, unsafe))
+        notes += [
+            f"{who.replace('/', ', ')}, {task}: {message}; grade it by hand"
+            for who, messages in marks.items()
+            for task, message in messages.items()
+            if message.startswith(FAILED)
+        ]
+        write_tasks(to / "tasks.csv", books, marks)
         # Only now, when no student's code runs any more, is there a gradebook.
         os.environ["MARKS"] = str(course / "marks.json")
         Path(os.environ["MARKS"]).write_text(json.dumps(marks), encoding="utf-8")
-        for step in ("autograde", "generate_feedback"):
-            nbgrader(course, step, "--assignment=*")
+        nbgrader(course, "autograde", "--assignment=*")
         nbgrader(course, "export", "--to=grades.csv")
         shutil.copy(course / "grades.csv", to)
-        write_tasks(to / "tasks.csv", books, marks)
-        for page in course.glob("feedback/*/*/*.html"):
-            student = page.parent.parent.name
-            text = alone(page.read_text("utf-8"), student, UNSAFE if unsafe else "")
-            (to / "feedback" / student).mkdir(parents=True, exist_ok=True)
-            (to / "feedback" / student / page.name).write_text(text, encoding="utf-8")
+        write_pages(course, to, UNSAFE if unsafe else "")
     (to / "unfinished.json").unlink(missing_ok=True)
     with (to / "grades.csv").open(encoding="utf-8") as file:
         for row in csv.DictReader(file):
@@ -145,6 +141,34 @@ def grade(
     (to / "notes.txt").write_text("\n".join([*notes, ""]), encoding="utf-8")
     told = "a page of feedback for each notebook, and notes.txt, these lines"
     return [*notes, f"{to.name} holds grades.csv, tasks.csv, {told}."]
+
+
+def plain_names(students: set[str]) -> tuple[dict[str, str], list[str]]:
+    """Name each student as nbgrader can, which takes a name as part of a path and of a pattern.
+
+    Returns:
+        The name by folder; and a line for each that would have been another's, and is told apart.
+    """
+    names, notes = {}, []
+    plain = {student: re.sub(r"^\.+|[^\w.-]", "_", student) for student in students}
+    for student in sorted(students, key=lambda student: (plain[student] != student, student)):
+        names[student] = plain[student]
+        while [*names.values()].count(names[student]) > 1:
+            names[student] += "_"
+        if names[student] != plain[student]:
+            name, first = names[student], plain[student]
+            notes.append(f"{student} is called {name} here, since another folder is {first}")
+    return names, notes
+
+
+def write_pages(course: Path, to: Path, note: str) -> None:
+    """Write the pages of feedback, each headed by the note."""
+    nbgrader(course, "generate_feedback", "--assignment=*")
+    for page in course.glob("feedback/*/*/*.html"):
+        student = page.parent.parent.name
+        (to / "feedback" / student).mkdir(parents=True, exist_ok=True)
+        text = alone(page.read_text("utf-8"), student, note)
+        (to / "feedback" / student / page.name).write_text(text, encoding="utf-8")
 
 
 def write_tasks(path: Path, books: dict[str, Any], marks: dict[str, dict[str, str]]) -> None:
@@ -160,19 +184,33 @@ def write_tasks(path: Path, books: dict[str, Any], marks: dict[str, dict[str, st
 
 
 def judged(books: dict[str, Any], to: Path, limits: tuple) -> dict[str, dict[str, str]]:
-    """Judge each task of each book, as many at a time as there are processors.
+    """Judge each task of each book, and keep what was judged in `to`.
 
     Returns:
         Of each book the message for each task.
     """
-    from .judge import judge_among
-
     to.mkdir(parents=True, exist_ok=True)
     store = to / "unfinished.json"
     stored: dict[str, str] = json.loads(store.read_text("utf-8")) if store.exists() else {}
+    tasks = answers_in(books, limits)
+    new = {key: (f"{who}: {inputs[0]}", inputs) for who, key, inputs in tasks if key not in stored}
+    bar = tqdm(desc="judged", total=len(tasks), initial=len(tasks) - len(new), unit=" answers")
+    most = 2 * (limits[0] + SECONDS)  # an answer may be judged twice, with the course's pieces too
+    with bar, closing(judge_all(new, most, bar)) as messages_by_key:
+        for key, message in messages_by_key:
+            stored[key] = message
+            write_whole(store, json.dumps(stored).encode())
+    messages: dict[str, dict[str, str]] = {who: {} for who in books}
+    for who, key, (name, *_) in tasks:
+        messages[who][name] = stored[key]
+    return messages
+
+
+def answers_in(books: dict[str, Any], limits: tuple) -> list[tuple[str, str, tuple]]:
+    """List whose each answer is, its key in the store, and what `judge_among` takes."""
     files = [*ROOT.glob("vit_*/**/*.py"), *ROOT.glob("vit_course/teaching/*.md")]
     course = hashlib.sha256(b"".join(path.read_bytes() for path in sorted(files))).hexdigest()
-    tasks = []  # whose, which, its key in the store, what judges it
+    answers = []
     for who, book in books.items():
         codes = [c for c in book["cells"] if c["cell_type"] == "code" and not is_test(c)]
         sources = [cell["source"] for cell in codes]
@@ -180,40 +218,8 @@ def judged(books: dict[str, Any], to: Path, limits: tuple) -> dict[str, dict[str
         for own, name in names.items():
             inputs = (name, sources, own, names, *limits)
             key = hashlib.sha256(json.dumps([course, *inputs]).encode()).hexdigest()
-            tasks.append((who, name, key, inputs))
-    new = {key: inputs for *_, key, inputs in tasks if key not in stored}
-    bar = tqdm(desc="judged", total=len(tasks), initial=len(tasks) - len(new), unit=" answers")
-    context = get_context("spawn")
-    with bar, ProcessPoolExecutor(os.cpu_count(), mp_context=context, initializer=begin) as pool:
-        waiting = {pool.submit(judge_among, *inputs): key for key, inputs in new.items()}
-        try:
-            for future in as_completed(waiting):
-                error = future.exception()  # said for this answer alone, for the others' sake
-                failed = f"it could not be judged ({type(error).__name__})"
-                stored[waiting[future]] = failed if error else future.result()
-                write_whole(store, json.dumps(stored).encode())
-                bar.update()
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            for child in active_children():  # else what has begun would be waited for
-                child.kill()
-            raise
-    messages: dict[str, dict[str, str]] = {who: {} for who in books}
-    for who, name, key, _ in tasks:
-        messages[who][name] = stored[key]
-    return messages
-
-
-def begin() -> None:
-    """Limit a process that judges: what results, and questions, may take of it has an end."""
-    import torch
-
-    from .answer import limit_addresses
-
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the one that began them
-    import_module(f"{__package__}.judge")
-    torch.set_num_threads(1)  # as many of these processes as processors
-    limit_addresses(OUTSIDE)
+            answers.append((who, key, inputs))
+    return answers
 
 
 def alone(page: str, student: str, note: str) -> str:

@@ -20,22 +20,40 @@ import torch
 from torch import Tensor
 
 from vit_course import checks
-from vit_course.checks import lesson_04, lesson_05, lesson_06, lesson_11, lesson_13
+from vit_course.checks import (
+    lesson_03,
+    lesson_04,
+    lesson_05,
+    lesson_06,
+    lesson_07,
+    lesson_11,
+    lesson_13,
+)
 from vit_course.checks.compare import Parts, Raised, Verdict, compare
 from vit_course.checks.engine import LEFT, Check, outcome
 from vit_course.checks.keeping import PIECES
-from vit_course.checks.trials import Outside, Trial, call
+from vit_course.checks.trials import Outside, Trial, call, trust
 
 from . import answer
 from .sandbox import Apart, apart
 from .unseen import TASKS, TEXTS
-from .wire import packed, unpacked
+from .wire import TooLargeError, packed, unpacked
 from .without import Pickler, by_value, lay
 
-ASKS, NUMBERS = 10_000, 5_000_000  # what a student's code may ask of an `Outside`
+ASKS = 10_000  # questions that a student's code may ask of an `Outside`
 OPEN = rf"{LEFT}(: (one line still holds|\d+ lines still hold) `\.\.\.`)?"
 MINE = 'from vit_course import checks\n{0} = checks.mine("{0}")'
 NO_RESULT = "its process ended before it gave a result"
+TOO_LARGE = "what it gives is too large to be judged"
+LONGEST, LONGEST_MESSAGE = 300, 3000  # characters of a line that is told, and of a message
+ITSELF = answer.addresses()  # bytes that a process takes with PyTorch, before any student's work
+# Errors that a message names: any other name could be a message of its own.
+KINDS = {"EinopsError", "InputChangedError", "LinAlgError", "AxisError", "OutOfMemoryError"}
+KINDS |= {
+    name
+    for name, x in vars(builtins).items()
+    if isinstance(x, type) and issubclass(x, BaseException)
+}
 COPIES = 3  # of each candidate that a student's test is to judge, beside the first
 # Cases for tasks of which a table, by the sizes of what comes in, would pass all others.
 HIDDEN: dict[str, list[Trial]] = {
@@ -48,6 +66,8 @@ HIDDEN: dict[str, list[Trial]] = {
             6,
         )
     ],
+    "evaluate": [lesson_07.measurement("other pictures", mode, 1) for mode in (False, True)],
+    "trust_split": (COPIES + 1) * [trust("", split, True) for split in lesson_03.RIGHT_SPLITS],
     "size_and_work": [
         lesson_06.counted("another ViT", replace(lesson_06.TINY, depth=4, embed_dim=24), place)
         for place in (0, 1)
@@ -135,16 +155,17 @@ def judge(
         return str(error)
     if len(outputs) != len(trials):
         return "it gave results for other trials than it was tried on"
+    lines = {line.strip() for cell in cells for line in cell.splitlines()}
     results: list[Any] = [None] * len(trials)
     try:
         for number, output, own_inputs in zip(order, outputs, inputs, strict=True):
-            results[number] = compared(trials[number], own_words(output, cells), own_inputs)
+            results[number] = compared(trials[number], own_words(output, lines), own_inputs)
         message = verdict(check, trials, results)
     except Exception as error:  # results of a form that no answer gives
         return f"what it gives cannot be compared ({type(error).__name__})"
     if message == "right":
         return message
-    allowed = vocabulary(name) | words_of([cells[own], *kinds(results)])
+    allowed = vocabulary(name) | words_of([cells[own]]) | KINDS
     return unfinished or plain(message, allowed)
 
 
@@ -202,7 +223,8 @@ def results_of(
         outside.append(x)
         return answer.Ask, (len(outside) - 1,)
 
-    life = partial(answer.live, name, list(cells), own, trials, TASKS[name].slips, megabytes)
+    most = ITSELF + megabytes * 1_000_000
+    life = partial(answer.live, name, list(cells), own, trials, TASKS[name].slips, most)
     hidden = set(list(TASKS)[list(TASKS).index(name) :])  # this task, and those that come later
     with TemporaryDirectory() as folder:
         file = BytesIO()
@@ -213,6 +235,8 @@ def results_of(
                 report = conversation(process, outside)
         except TimeoutError:
             raise ValueError(f"it was stopped after {seconds:g} seconds: does it end?") from None
+        except TooLargeError:
+            raise ValueError(TOO_LARGE) from None
         except (EOFError, ValueError, MemoryError):
             raise ValueError(NO_RESULT) from None
     match report:
@@ -227,7 +251,7 @@ def results_of(
             raise ValueError("it needs more memory than it may have")
         case ["broken", str(kind), int(number)]:
             lines = dict(enumerate(cells[own].splitlines(), 1))
-            line = f" in the line `{lines[number].strip()}`" if number in lines else ""
+            line = f" in the line `{lines[number].strip()[:LONGEST]}`" if number in lines else ""
             raise ValueError(f"the cell stops with {kind_shown(kind)}{line}")
     raise ValueError(NO_RESULT)
 
@@ -240,7 +264,6 @@ def conversation(process: Apart, outside: Sequence[Outside]) -> list:
             return message
         _, number, inputs, options = message
         try:
-            small([inputs, options])
             with torch.no_grad():
                 result = outside[number](*inputs, **options)
         except Exception as error:
@@ -248,15 +271,6 @@ def conversation(process: Apart, outside: Sequence[Outside]) -> list:
             result = Raised(type(error).__name__, "", "", True)
         process.write(packed(result))
     raise TimeoutError
-
-
-def small(x: Any) -> None:
-    """Refuse what would take long outside; raises ValueError."""
-    if isinstance(x, Tensor) and x.numel() > NUMBERS:
-        raise ValueError(f"more than {NUMBERS:,} numbers")
-    if isinstance(x, (list, tuple, dict)):
-        for part in x.values() if isinstance(x, dict) else x:
-            small(part)
 
 
 # Words from inside -------------------------------------------------------------------------------
@@ -278,28 +292,21 @@ def words_of(texts: Iterable[str]) -> set[str]:
     return {word for text in texts for word in re.findall(r"\w+", text)}
 
 
-def own_words(x: Any, cells: Sequence[str]) -> Any:
-    """Leave of an error in a result its kind, and the line of the cells that it names."""
+def own_words(x: Any, lines: set[str]) -> Any:
+    """Leave of an error in a result its kind, and the line of the student's that it names."""
     if isinstance(x, Raised):
-        lines = {line.strip() for cell in cells for line in cell.splitlines()}
-        return replace(x, kind=kind_shown(x.kind), line=x.line if x.line in lines else "")
-    return Parts(*(own_words(part, cells) for part in x)) if isinstance(x, Parts) else x
-
-
-def kinds(x: Any) -> list[str]:
-    """Give the kinds of the errors among results."""
-    if isinstance(x, Raised):
-        return [x.kind]
-    return [kind for part in x for kind in kinds(part)] if isinstance(x, (list, Parts)) else []
+        line = x.line[:LONGEST] if x.line in lines else ""
+        return replace(x, kind=kind_shown(x.kind), message=x.message[:LONGEST], line=line)
+    return type(x)(*(own_words(part, lines) for part in x)) if isinstance(x, Parts) else x
 
 
 def plain(text: str, words: set[str]) -> str:
     """Leave out of a text what the student's code brings: all but these words, and numbers."""
-    parts = re.findall(r"\w+|\W", text)
+    parts = re.findall(r"\w+|\W", text[:LONGEST_MESSAGE])
     number = re.compile(r"[0-9]+(e[0-9]*)?")
-    return "".join(p if p in words or number.fullmatch(p) else "…" for p in parts)[:3000]
+    return "".join(p if p in words or number.fullmatch(p) else "…" for p in parts)
 
 
 def kind_shown(kind: str) -> str:
-    """Give the name of an error or a type, where it is a name."""
-    return kind if re.fullmatch(r"[A-Za-z_]{1,40}", kind) else "an error"
+    """Give the name of an error, where it is a known one."""
+    return kind if kind in KINDS else "an error"

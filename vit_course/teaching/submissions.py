@@ -2,15 +2,24 @@
 
 import json
 import re
+from collections import Counter
 from difflib import get_close_matches
+from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from nbformat.v4 import new_code_cell, new_markdown_cell
 
-from .assignments import ALL, TEST, grade_id, is_task
+from .assignments import ALL, TEST, grade_id, is_task, source_of
 
 LARGEST = 50_000_000  # bytes of a notebook
+# Characters that are read, each cell taken for some more: a page's colours take time that grows
+# with a cell's square. The lessons have at most 13,000 in 43 cells, none over 1,300.
+LONGEST_CELL, LONGEST_BOOK, EACH = 10_000, 100_000, 100
+LEFT_OUT = "# Left out, since too long to be read"
+LIMITS = f"a cell may have {LONGEST_CELL:,} characters, a notebook {LONGEST_BOOK:,}"
+RENAMED = -2  # the rank of a file with another name, which counts where there is nothing else
 DEEPEST = 20  # folders in one another whose files are named one by one
 UNREAD = "This file could not be read as a notebook, so nothing in it was marked: hand it in again."
 # How browsers, JupyterLab and people call a second copy. Of several downloads the last counts; what
@@ -25,7 +34,6 @@ def found_in(folder: Path) -> tuple[dict[tuple[str, str], Path], list[str]]:
     for path in files_of(folder):
         student, *names = path.relative_to(folder).parts
         stem, rank = assignment_of(path.stem)
-        before = work.get((student, stem))
         reason = ""
         if path.is_symlink() or not path.is_file():
             reason = "it is a link, or no file"
@@ -33,19 +41,25 @@ def found_in(folder: Path) -> tuple[dict[tuple[str, str], Path], list[str]]:
             reason = "it does not lie in a student's own folder, STUDENT/FILE"
         elif path.suffix != ".ipynb":
             reason = "it is no notebook"
-        elif stem not in ALL:
-            near = get_close_matches(stem.lower(), ALL, 1)
-            reason = "no assignment has this name" + (f"; is it {near[0]}?" if near else "")
         elif path.stat().st_size > LARGEST:
             reason = f"it is larger than {LARGEST // 1_000_000} MB; clear its outputs"
-        elif before and before[0] > rank:
+        elif stem not in ALL:
+            stem, rank = assignment_within(path) or stem, RENAMED
+        before = work.get((student, stem))
+        if not reason and stem not in ALL:
+            near = get_close_matches(stem.lower(), ALL, 1)
+            reason = "no assignment has this name" + (f"; is it {near[0]}?" if near else "")
+        elif not reason and before and before[0] > rank:
             reason = f"{before[1].name} is"
-        else:
+        elif not reason:
             work[student, stem] = rank, path
             if before:
                 path, reason = before[1], f"{path.name} is"
         if reason:
             notes.append(f"{path.relative_to(folder)} is not graded: {reason}")
+    for (_, stem), (rank, path) in sorted(work.items()):
+        if rank == RENAMED:
+            notes.append(f"{path.relative_to(folder)} is graded as {stem}, whose tasks it holds")
     return {key: path for key, (_, path) in sorted(work.items())}, notes
 
 
@@ -57,6 +71,24 @@ def assignment_of(stem: str) -> tuple[str, int]:
     if copy != plain or (second and second["copy"]):
         return copy, -1
     return copy, int(second["number"] or second["other"]) if second else 0
+
+
+def assignment_within(path: Path) -> str | None:
+    """Give the assignment of which a notebook of another name holds the most tasks, or None."""
+    try:
+        codes = codes_of(path.read_bytes())
+    except Exception:  # whatever a file can be
+        return None
+    named = {name for cell_name, source in codes for name in (cell_name, *checked_in(source))}
+    counts = Counter(assignments_by_task()[name] for name in named & {*assignments_by_task()})
+    return counts.most_common(1)[0][0] if counts else None
+
+
+@cache
+def assignments_by_task() -> dict[str | None, str]:
+    """Give for each task the assignment that has it."""
+    cells = ((name, cell) for name in ALL for cell in source_of(name)["cells"])
+    return {grade_id(cell): name for name, cell in cells if is_task(cell)}
 
 
 def files_of(folder: Path) -> list[Path]:
@@ -95,7 +127,8 @@ def in_order(released: dict[str, Any], path: Path) -> tuple[dict[str, Any], str]
             tasks[name].append(cell)
     problem, submitted, cells = "", [], [released["cells"][0]]
     try:
-        submitted = codes_of(path.read_bytes())
+        codes = codes_of(path.read_bytes())
+        submitted = [part for cell in codes for part in parted(*cell, tasks)]
     except Exception as error:  # whatever a file can be
         problem = f"no notebook that can be read ({type(error).__name__})"
         cells.append(new_markdown_cell(f"**{UNREAD}**", id="unread"))
@@ -115,6 +148,8 @@ def in_order(released: dict[str, Any], path: Path) -> tuple[dict[str, Any], str]
         cells += tasks[name]
     if missing and not problem:
         problem = f"no cell for {', '.join(missing)}"
+    if any(source.startswith(LEFT_OUT) for _, source in submitted):
+        problem = "; ".join(filter(None, [problem, f"something is left out: {LIMITS}"]))
     return released | {"cells": cells}, problem
 
 
@@ -128,7 +163,43 @@ def codes_of(data: bytes) -> list[tuple[str | None, str]]:
     codes = [c for c in cells if isinstance(c, dict) and c.get("cell_type") == "code"]
     sources = ["".join(cell.get("source") or "").lstrip("\ufeff") for cell in codes]
     clean = [x.encode("utf-16", "surrogatepass").decode("utf-16", "replace") for x in sources]
-    return list(zip(map(grade_id, codes), clean, strict=True))
+    return shortened(list(zip(map(grade_id, codes), clean, strict=True)))
+
+
+def shortened(cells: list[tuple[str | None, str]]) -> list[tuple[str | None, str]]:
+    """Leave out each cell that is too long, and all from where the notebook is; say so there."""
+    kept, left = [], LONGEST_BOOK
+    for number, (name, source) in enumerate(cells):
+        if len(source) > LONGEST_CELL:
+            source = f"{LEFT_OUT}: {len(source):,} characters; {LIMITS}."
+        left -= len(source) + EACH
+        if left < 0:
+            return [*kept, (None, f"{LEFT_OUT}: {len(cells) - number} cells; {LIMITS}.")]
+        kept.append((name, source))
+    return kept
+
+
+def parted(name: str | None, source: str, tasks: dict[str, list]) -> list[tuple[str | None, str]]:
+    """Cut a cell that holds several tasks, as JupyterLab merges cells, into a cell for each.
+
+    It is cut above their definitions, and below their checks; its name stays with its own task.
+    """
+    names = f"({'|'.join(tasks)})\\b"
+    defined = [*re.finditer(rf"(?m)^(?:@.*\n)*(?:def|class) {names}", source)]
+    checked = [*re.finditer(rf"(?m)^checks\.{names}\(.*\)[^\S\n]*(?:#.*)?$", source)]
+    if len({found[1] for found in defined + checked}) < 2:
+        return [(name, source)]
+    cuts = {found.start() for found in defined} | {found.end() for found in checked}
+    parts = [source[a:b].strip("\n") for a, b in pairwise(sorted({0, *cuts, len(source)}))]
+    parts = [part for part in parts if part]
+    held = [re.findall(rf"(?m)^(?:def |class |checks\.){names}", part) for part in parts]
+    own = max((number for number, found in enumerate(held) if name in found), default=0)
+    return [(name if number == own else None, part) for number, part in enumerate(parts)]
+
+
+def checked_in(source: str) -> list[str]:
+    """List the names of the checks that a cell calls."""
+    return re.findall(r"\bchecks\.(\w+)\(", source)
 
 
 def claims(cell_name: str | None, source: str, tasks: dict[str, list]) -> list[tuple[str, int]]:
@@ -136,7 +207,7 @@ def claims(cell_name: str | None, source: str, tasks: dict[str, list]) -> list[t
     if cell_name in tasks:
         stub = "".join(tasks[cell_name][1]["source"]).strip()
         return [(cell_name, 3 if source.strip() not in ("", stub) else 0)]
-    checked = [name for name in re.findall(r"\bchecks\.(\w+)\(", source) if name in tasks]
+    checked = [name for name in checked_in(source) if name in tasks]
     if checked:
         return [(checked[-1], 2)]
     defined = re.findall(r"(?m)^(?:def|class) (\w+)", source)

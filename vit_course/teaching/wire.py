@@ -13,8 +13,13 @@ from vit_course.checks.compare import Gradients, Parts, Raised, Verdict, kind_of
 
 NAMES = ("float64", "float32", "float16", "bfloat16", "int64", "int32", "int16", "int8", "uint8")
 LONGEST = 5_000_000  # bytes of what is not numbers of tensors
+MOST = 20_000  # parts of a result: lists, texts, numbers, tensors
 SEQUENCES = {"size": torch.Size, "tuple": tuple, "list": list}
 KINDS = {name: getattr(torch, name) for name in (*NAMES, "bool")}
+
+
+class TooLargeError(ValueError):
+    """A result is larger than any that could be right."""
 
 
 def packed(x: Any) -> bytes:
@@ -56,14 +61,17 @@ def unpacked(whole: bytes) -> Any:
     """Read the result that was packed.
 
     Raises:
+        TooLargeError: it is too large to be judged.
         ValueError: there is no such result.
     """
     end = 8 + int.from_bytes(whole[:8], "big")
     if end > LONGEST:  # Python makes a hundred bytes of each
-        raise ValueError("more than lists and texts need")
-    numbers = BytesIO(whole[end:])
+        raise TooLargeError("more than lists and texts need")
+    numbers, left = BytesIO(whole[end:]), iter(range(MOST))
 
     def restored(x: list) -> Any:
+        if next(left, None) is None:
+            raise TooLargeError(f"more than {MOST:,} parts")
         match x:
             case ["raised", str(kind), str(message), str(line), bool(own)]:
                 return Raised(kind, message, line, own, private=True)
