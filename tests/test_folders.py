@@ -325,6 +325,11 @@ def test_a_table_that_does_not_fit_is_refused_or_named(tmp_path):
             folder(tmp_path, 8, table=table)
     with pytest.raises(ValueError, match="cannot be read"):
         folder(tmp_path, 8, table=tmp_path / "none.csv")
+    noise(tmp_path / "1.jpg", (1,))
+    table.write_text(TABLES["title"])
+    with pytest.raises(ValueError, match=r"names 1, which 1\.jpg and 1\.png may be; write its end"):
+        list_files(tmp_path, table)
+    (tmp_path / "1.jpg").unlink()
     table.write_text(TABLES["title"].replace("\n3,", "\nthree,"))
     with pytest.warns(UserWarning, match=r"names 1 pictures .*\(three first\), and not 1 that"):
         assert len(list_files(tmp_path, table)[0]) == 8

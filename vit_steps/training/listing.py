@@ -111,10 +111,12 @@ def _in_folders(path: Path) -> dict[str, list[Path]]:
 
 def _in_table(path: Path, table: Path) -> dict[str, list[Path]]:
     """List the pictures of each label in a CSV of `file,label`, whose first row may be a title."""
-    by_name = {}
-    for file in picture_files(path):
+    by_name: dict[str, list[Path]] = {}
+    pictures = picture_files(path)
+    for file in pictures:
         name = file.relative_to(path)
-        by_name |= {plain_name(n.as_posix()): file for n in (name, name.with_suffix(""))}
+        for form in {name, name.with_suffix("")}:
+            by_name.setdefault(plain_name(form.as_posix()), []).append(file)
     try:
         lines = table.read_text("utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError) as error:
@@ -130,13 +132,18 @@ def _in_table(path: Path, table: Path) -> dict[str, list[Path]]:
     absent = []
     for row in rows:
         name, label = map(plain_name, row)
-        if (file := by_name.get(name.replace("\\", "/"))) is None:
+        files = by_name.get(name.replace("\\", "/"), [])
+        if len(files) > 1:
+            several = " and ".join(sorted(file.name for file in files))
+            raise ValueError(f"{table} names {name}, which {several} may be; write its ending")
+        if not files:
             absent.append(name)
-        elif label_of.setdefault(file, label) != label:
-            raise ValueError(f"{table} gives {name} two labels, {label_of[file]!r} and {label!r}")
+        elif label_of.setdefault(files[0], label) != label:
+            both = f"{label_of[files[0]]!r} and {label!r}"
+            raise ValueError(f"{table} gives {name} two labels, {both}")
     if not label_of:
         raise ValueError(f"{table} names no picture in {path}; give two columns, file and label")
-    unnamed = len({*by_name.values()}) - len(label_of)
+    unnamed = len(pictures) - len(label_of)
     if absent or unnamed:
         problem = f"{table} names {len(absent)} pictures that are not in {path}"
         problem += f" ({absent[0]} first)" if absent else ""
