@@ -14,6 +14,7 @@ from vit_course import checks
 from vit_course.checks.compare import compare, kind_of
 from vit_course.checks.engine import Check
 from vit_course.checks.trials import Trial, call, module, trust
+from vit_steps import training
 
 
 def thirds(n):
@@ -289,10 +290,12 @@ def default_of_float64():
     ids=["no_grad", "inference_mode", "meta", "autocast", "float64"],
 )
 def test_judging_does_not_depend_on_what_a_notebook_has_set(setting):
-    """Nor is what it has set another afterwards."""
+    """Nor is what it has set another afterwards, or what a check remembers of before."""
+    assert checks.train_step.judge(training.train_step) == "right"
     with setting():
         before = settings()
         assert checks.EncoderBlock.judge(vit_steps.EncoderBlock) == "right"
+        assert checks.train_step.judge(training.train_step) == "right"
         assert checks.split_heads.judge(vit_steps.merge_heads) != "right"
         assert settings() == before
 

@@ -61,6 +61,13 @@ def test_each_edit_is_refused_and_told_its_message(name):
         assert expected in check.told(results_of(check, wrong)).split("\nor: "), edit
 
 
+def test_an_answer_that_is_right_in_another_way_is_right():
+    """Mistakes are looked for in these answers, too, so they must hold none."""
+    alike = [(check, edit) for check in TASKS.values() for edit in getattr(check, "alike", ())]
+    assert alike
+    assert {check.judge(check.with_edit(edit)) for check, edit in alike} == {"right"}
+
+
 def told_apart(check: Exercise, number: int) -> bool:
     """Whether a trial alone tells two mistakes with other messages apart."""
     others = [i for i in range(len(check.trials)) if i != number]

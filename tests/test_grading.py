@@ -535,6 +535,16 @@ def test_a_table_of_the_visible_cases_meets_a_hidden_one():
     assert {*filter(looks_up_all, names)} == ON_THE_CHECKS_ALONE
 
 
+def test_no_split_is_told_by_how_often_a_students_test_meets_it():
+    """Of ten kinds three are right, each as often as the others: a guess names them 1 in 120."""
+    task = TASKS["trust_split"]
+    trials = [*task.trials, *hidden_trials("trust_split", task, torch.Generator())]
+    splits = [trial.inputs[0].function for trial in trials]
+    assert {splits.count(split) for split in splits} == {4}
+    right = [s for s in set(splits) if task.reference(s)]
+    assert (len(right), len(set(splits))) == (3, 10)
+
+
 def test_hidden_numbers_keep_scores_apart_that_rounding_could_bring_together():
     name = "scaled_dot_product_attention"
     hidden = hidden_trials(name, TASKS[name], torch.Generator())

@@ -20,9 +20,9 @@ from .inputs import check_sizes
 from .pretrained import load
 from .training import Weights
 from .training.commands import command
-from .training.dataset import evaluating
 from .training.fitting import pick_device
 from .training.listing import picture_files
+from .training.loop import evaluating
 from .training.measuring import right_with_share, write_table
 
 Picture = str | Path | Image.Image | Tensor

@@ -16,7 +16,7 @@ from . import face
 from .compare import Parts, Raised, Verdict, compare, explained, with_article
 from .keeping import judges, keep, written
 from .sources import dotted_lines
-from .trials import Trial, settled
+from .trials import Trial, fixed_settings
 
 LEFT = "not attempted yet"
 # What an error of torch or Python says, as a pattern, and what to change.
@@ -178,7 +178,7 @@ class Check:
 def outcome(trial: Trial, answer: Callable, slips: Mapping[str, str]) -> Any:
     """Give what the answer gives in a trial, under fixed settings, or what it raises."""
     try:
-        with settled(), warnings.catch_warnings():
+        with fixed_settings(), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # what to tell a learner stands in the message
             result = trial.run(answer)
     except (Exception, SystemExit) as error:

@@ -47,7 +47,7 @@ class Trial:
 
 
 @contextmanager
-def settled() -> Iterator[None]:
+def fixed_settings() -> Iterator[None]:
     """Judge alike whatever a notebook's first cell has set, and leave that as it was.
 
     Gradients are on, the numbers float32, on the CPU, on one thread and drawn from seed 0.
@@ -260,7 +260,8 @@ def module(
             with torch.set_grad_enabled(not quick):
                 result = use(layer, *copies, **options)
             if not quick:
-                idle = Verdict(unlearned(layer, result[0] if isinstance(result, tuple) else result))
+                pull_back(result[:1] if isinstance(result, tuple) else [result])
+                idle = Verdict(unlearned(layer))
                 by_name = [p for _, p in sorted(layer.named_parameters())]
                 back = gradients_of([*copies, *by_name])
                 other = Verdict(changing(lambda: use(layer, *inputs, **options), layer, result))
@@ -294,11 +295,8 @@ def fill(layer: nn.Module) -> None:
             p.copy_(0.4 * drawn(*p.shape, seed=crc32(name.encode())))
 
 
-def unlearned(layer: nn.Module, result: Any) -> str:
-    """Say which parameters would get no gradient from this result; "" where all get one."""
-    if not isinstance(result, Tensor) or not result.is_floating_point():
-        return ""
-    pull_back([result])
+def unlearned(layer: nn.Module) -> str:
+    """Say which parameters got no gradient when one was pulled back; "" where all got one."""
     idle = [name for name, p in layer.named_parameters() if p.grad is None]
     if not idle:
         return ""

@@ -7,8 +7,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from ..inputs import check_labels, kind_of
-from .dataset import ImageDataset, Source, batches, checked, evaluating
+from ..inputs import kind_of
 
 
 def check_settings(model: nn.Module, learns: bool = False) -> None:
@@ -58,19 +57,6 @@ def logits_of(model: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
         shape = tuple(logits.shape)
         raise ValueError(f"the model gives {shape} for {len(labels)} images; give (B, classes)")
     return logits
-
-
-def check_val(model: nn.Module, val: Source) -> None:
-    """Look at val before anything is learned: its first batch's logits, and all its labels."""
-    device, count = next(model.parameters()).device, None
-    for images, labels in checked(batches(val, usual=256), None):
-        if count is None:
-            with evaluating(model):
-                count = logits_of(model, images.to(device), labels).shape[1]
-        whole = val.labels if isinstance(val, ImageDataset) else labels
-        check_labels(whole, len(whole), count)
-        if isinstance(val, ImageDataset):
-            return
 
 
 def check_classes(model: Any, train: tuple[str, ...], val: tuple[str, ...]) -> int | None:

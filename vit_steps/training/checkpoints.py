@@ -16,7 +16,7 @@ from ..files import write_whole
 from ..images import Preprocess
 from ..inputs import as_pair
 from ..vit import ViT, ViTConfig
-from .dataset import evaluating
+from .loop import evaluating
 
 
 @dataclass(frozen=True, eq=False)

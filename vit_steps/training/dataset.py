@@ -1,12 +1,12 @@
 """Lesson 07: labelled pictures, how some of them are held out, and how they come in batches."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.utils.data import DataLoader, Dataset, IterableDataset
 
 from .. import inputs
@@ -170,16 +170,3 @@ def classes_of(data: Any) -> tuple[str, ...]:
     names = getattr(data, "classes", ())
     valid = isinstance(names, list | tuple) and all(isinstance(name, str) for name in names)
     return tuple(names) if valid else ()
-
-
-@contextmanager
-def evaluating(model: nn.Module) -> Iterator[None]:
-    """Switch to evaluation mode without gradients; afterwards each module is in its old mode."""
-    modes = [(module, module.training) for module in model.modules()]
-    model.eval()
-    try:
-        with torch.no_grad():
-            yield
-    finally:
-        for module, mode in modes:
-            module.training = mode

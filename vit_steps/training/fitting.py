@@ -20,10 +20,10 @@ from torch.utils.data import DataLoader
 from tqdm import tqdm
 
 from ..inputs import check_fraction, check_labels, check_sizes
-from .checking import check_classes, check_optimizer, check_settings, check_val, logits_of
+from .checking import check_classes, check_optimizer, check_settings, logits_of
 from .checkpoints import check_plain, describe, read_checkpoint, weights_of
-from .dataset import Source, batches, checked, classes_of
-from .loop import decay_groups, evaluate, warmup_cosine
+from .dataset import ImageDataset, Source, batches, checked, classes_of
+from .loop import decay_groups, evaluate, evaluating, warmup_cosine
 from .resuming import Checkpoint, own_folder, set_weights
 
 
@@ -268,6 +268,19 @@ def _running_mean(average: float, mean: Tensor, now: Tensor, steps: Any) -> Tens
     """Follow a weight; less of the mean is kept at first, so that it soon forgets the start."""
     kept = ((1 + steps) / (10 + steps)).clamp(max=average)
     return mean.lerp(now, (1 - kept).to(mean.dtype))
+
+
+def check_val(model: nn.Module, val: Source) -> None:
+    """Look at val before anything is learned: its first batch's logits, and all its labels."""
+    device, count = next(model.parameters()).device, None
+    for images, labels in checked(batches(val, usual=256), None):
+        if count is None:
+            with evaluating(model):
+                count = logits_of(model, images.to(device), labels).shape[1]
+        whole = val.labels if isinstance(val, ImageDataset) else labels
+        check_labels(whole, len(whole), count)
+        if isinstance(val, ImageDataset):
+            return
 
 
 def check_numbers(model: nn.Module, history: History, lr: float) -> None:

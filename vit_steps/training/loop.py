@@ -1,6 +1,7 @@
 """Lesson 07: a training step, the measurement, and the loop around them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from math import ceil, cos, pi
 from typing import Any
 
@@ -11,7 +12,7 @@ from torch.optim import Optimizer
 
 from ..inputs import check_labels
 from .checking import check_settings, logits_of
-from .dataset import ImageDataset, Source, batches, checked, evaluating
+from .dataset import ImageDataset, Source, batches, checked
 
 
 def train_step(
@@ -32,6 +33,19 @@ def train_step(
     loss.backward()
     optimizer.step()
     return loss.detach()
+
+
+@contextmanager
+def evaluating(model: nn.Module) -> Iterator[None]:
+    """Switch to evaluation mode without gradients; afterwards each module is in its old mode."""
+    modes = [(module, module.training) for module in model.modules()]
+    model.eval()
+    try:
+        with torch.no_grad():
+            yield
+    finally:
+        for module, mode in modes:
+            module.training = mode
 
 
 def evaluate(model: nn.Module, data: Source, batch_size: int | None = None) -> tuple[float, float]:

@@ -16,8 +16,9 @@ from ..files import write_whole
 from ..inputs import check_labels
 from .checking import logits_of
 from .checkpoints import read_checkpoint, write_checkpoint
-from .dataset import Source, batches, checked, classes_of, evaluating
+from .dataset import Source, batches, checked, classes_of
 from .fitting import History
+from .loop import evaluating
 
 DRAWN = 30  # classes; the confusion matrix of more cannot be read
 EDGES = (0.0, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)  # where each bin of shares begins
