@@ -204,7 +204,7 @@ def test_a_live_page_runs_below_its_cell(opened):
 
 
 def test_nine_in_ten_drawings_on_the_canvas_are_recognised_by_the_class_in_python(opened, home):
-    """Each third of the 360 that `images/hands` holds, drawn with the mouse."""
+    """Of the 360 that `images/hands` holds, each hand's even or odd digits, once, by the mouse."""
     lab = opened("canvas.ipynb", CANVAS)
     assert lab.run_all()
     page, paper = lab.page, lab.page.locator(".vit-paper")
@@ -216,8 +216,8 @@ def test_nine_in_ten_drawings_on_the_canvas_are_recognised_by_the_class_in_pytho
         return box["x"] + column * box["width"] / 16, box["y"] + row * box["height"] / 16
 
     right = total = 0
-    for hand in HANDS:
-        for digit, strokes in list(zip(*drawings(hand), strict=True))[::3]:
+    for number, hand in enumerate(HANDS):
+        for digit, strokes in list(zip(*drawings(hand), strict=True))[3 * (number % 2) :: 6]:
             page.get_by_role("button", name="Clear").click()
             for first, *points in strokes:
                 page.mouse.move(*at(first))
@@ -228,7 +228,7 @@ def test_nine_in_ten_drawings_on_the_canvas_are_recognised_by_the_class_in_pytho
             page.locator(".vit-canvas[aria-busy=false]").wait_for()
             right += page.locator(".vit-answer").inner_text().startswith(f"{digit},")
             total += 1
-    assert total == 120
+    assert total == 60
     assert right >= 0.9 * total
     lab.picture("canvas")
     assert lab.problems() == []

@@ -72,6 +72,7 @@ def test_the_mouse_draws_what_the_pen_draws_and_the_picture_is_saved(chrome, sto
         close(image.flatten(), pixels, 1 / 255 + 1e-5)
 
 
+@pytest.mark.nightly
 def test_the_model_that_a_learner_builds_reads_four_in_five_of_what_is_drawn(chrome, tmp_path):
     """In lessons 01 to 06 it is built, in lesson 07 trained."""
     sources = [*at(tmp_path), *(cell for name in LESSONS for cell in lesson(name))]

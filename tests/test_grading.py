@@ -657,7 +657,7 @@ def rights() -> list[tuple[str, list[str], int]]:
 
 
 @pytest.mark.parametrize(
-    "step", [pytest.param(8, marks=pytest.mark.slow), pytest.param(1, marks=pytest.mark.nightly)]
+    "step", [pytest.param(16, marks=pytest.mark.slow), pytest.param(1, marks=pytest.mark.nightly)]
 )
 def test_what_the_check_calls_right_is_right_in_grading(step):
     answers = rights()

@@ -86,13 +86,13 @@ SENTENCES = [
     ),
     (
         "03_heads",
-        f"they got {span('03 heads', '1', 1)} of the test digits right; with four heads, "
+        f"they got {span('03 heads', '1', 1)} of the test digits right, and with four heads "
         f"{span('03 heads', '4', 1)}",
     ),
     (
         "05_encoder",
-        f"Without MLPs they reached {listed('05 MLPs never had', 'without', 1)}, with MLPs "
-        f"{listed('05 MLPs never had', 'whole', 1)}",
+        f"they reached {span('05 MLPs never had', 'without')} without MLPs, and "
+        f"{span('05 MLPs never had', 'whole')} with them",
     ),
     ("07_training", f"three seeds got {listed('07 seeds', 'hands')}"),
     *(

@@ -496,7 +496,7 @@ def test_weights_by_class_count_in_the_loss_and_go_on(tmp_path):
 # The bars ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_digits_to_97_percent_and_more(tmp_path):
     """The command's own recipe, its best epoch; one seed here, three in the project's notes."""
     train, val, test = data.load_data("digits")

@@ -18,7 +18,7 @@ from .lesson_04 import MultiHeadAttention, effective_keys, find_fault, scaled_do
 from .lesson_05 import MLP, EncoderBlock, layer_norm, unheard_blocks
 from .lesson_06 import ViT, size_and_work, where_they_part
 from .lesson_07 import beat_the_bar, evaluate, find_slip, train, train_step
-from .lesson_08 import by_luck, leaked, moved, no_positions
+from .lesson_08 import by_luck, leaked, moved, no_positions, variant
 from .lesson_09 import needed, rollout, trust_rollout
 from .lesson_10 import absorb, frozen_features, rename, which_preparation
 from .lesson_11 import DropPath, drop_kind, fuse_qkv, gap_closed, random_masking, unmask
@@ -44,6 +44,6 @@ __all__ = [
     "no_positions", "normalize_channels", "patchify", "patient", "picture_test", "pieces", "quiz",
     "random_masking", "rename", "rollout", "rows_of", "scaled_dot_product_attention",
     "shared_position", "size_and_work", "source", "split_heads", "split_qkv", "templates", "train",
-    "train_step", "trust_rollout", "trust_split", "unheard_blocks", "unmask", "where_they_part",
-    "which_preparation", "without_place",
+    "train_step", "trust_rollout", "trust_split", "unheard_blocks", "unmask", "variant",
+    "where_they_part", "which_preparation", "without_place",
 ]  # fmt: skip

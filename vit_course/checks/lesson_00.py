@@ -44,6 +44,11 @@ their places
     1 - picture => picture.flip(1)
 it mirrors the picture, and no pixel gets darker or brighter; change the numbers, not their places
     1 - picture => picture.flip(2)
+it turns the picture round, and no pixel gets darker or brighter; change the numbers, not their
+places
+    1 - picture => picture.flip(1, 2) ‖ picture.mT ‖ picture.mT.flip(1) ‖ picture.mT.flip(2)
+the channels stand last; leave each number in its place, (C, H, W)
+    1 - picture => (1 - picture).permute(1, 2, 0)
 nothing has changed: dark is still dark
     1 - picture => picture
 it divides 1 by the picture; dark must become bright within 0 to 1, so subtract
@@ -129,6 +134,8 @@ it says True to everything; it must say False to a wrong conversion
     result = convert… => return True
 it says False to everything, to a right conversion too; compare with pixels.permute(2, 0, 1) / 255
     result = convert… => return False
+it is the wrong way round: True means that the conversion is right
+    < 1e-5) => > 1e-5)
 it expects numbers that are not divided: give `convert` bytes, torch.uint8, and expect
 pixels.permute(2, 0, 1) / 255
     torch.arange… => torch.rand(2, 4, 3) ;; / 255 =>

@@ -208,7 +208,10 @@ def conv_weight(weight, channels, patch_size):
     pattern = "d (p1 p2 c) -> d c p1 p2"
     return rearrange(weight, pattern, p1=patch_size, p2=patch_size, c=channels)
 """,
-    trials=[call("6 templates for 2 channels, patch size 3", numbered(6, 18), 2, 3)],
+    trials=[
+        call("6 templates for 2 channels, patch size 3", numbered(6, 18), 2, 3),
+        call("2 templates for 3 channels, patch size 4", numbered(2, 48), 3, 4),
+    ],
     wrong="""
 the shape is right, but reshape alone reads (p1 p2 c) as if it were (c p1 p2): the colours are
 scrambled; first give each axis its own place, then permute
@@ -228,6 +231,9 @@ this is still the Linear's weight, (D, P·P·C): give each axis its own place
     return… => return weight
 it is written for three channels: take `channels`
     return… => return weight.reshape(-1, patch_size, patch_size, 3).permute(0, 3, 1, 2)
+    c=channels => c=3
+the patch size is a fixed number: take patch_size
+    p1=patch_size, p2=patch_size => p1=16, p2=16 ‖ p1=4, p2=4
 the numbers are divided by P·P; no number changes here, they only move
     c=channels) => c=channels) / patch_size**2
 it changes the tensor that it was given, `weight`: make a new one (x + y, not x += y)

@@ -15,7 +15,7 @@ from vit_steps.vit import ViT, ViTConfig
 
 from .compare import Parts, Verdict, kind_of
 from .exercise import Exercise
-from .trials import Outside, Trial, decided, module, numbered, untouched
+from .trials import Outside, Trial, decided, left_alone, module, numbered, untouched
 
 
 def begun(answer: Callable) -> Any:
@@ -241,15 +241,6 @@ def to_choose_by() -> tuple[ViT, Tensor, Tensor]:
     return deepcopy(reader), data.images.clone(), data.labels.clone()
 
 
-def chosen(answer: Callable, model: ViT, images: Tensor, labels: Tensor) -> Any:
-    """Give the vector that the answer gives, unless the model is not as it was."""
-    before = [p.clone() for p in model.parameters()]
-    vector = answer(model, images, labels)
-    if vector is ... or vector is None or all(map(torch.equal, model.parameters(), before)):
-        return vector
-    return Verdict("the model that came in has changed: try vectors on a copy, deepcopy(model)")
-
-
 def read_with_one(vector: Any, *_: Any) -> Any:
     """Say whether the reader passes the bar where all patches have this position."""
     reader, _, unseen = canvases()
@@ -283,7 +274,9 @@ def shared_position(model, images, labels):
     "middle of the canvas; the mean of the middle four passes too. The place is chosen on other "
     "canvases than it is measured on, so that the choice does not flatter it.",
     trials=[
-        Trial("1,000 canvases that the reader has not seen", chosen, to_choose_by, read_with_one)
+        Trial(
+            "1,000 canvases that the reader has not seen", left_alone, to_choose_by, read_with_one
+        )
     ],
     wrong="""
 this is a mean of all places, as in `without_place`, and 42% are read; which vectors else are at
@@ -385,7 +378,7 @@ def is_order_blind(read, image, patch_size):
         judged(f"{ONE} shrinks by 0.000013", partial(changing_by, -1.3e-5, 1), False),
     ],
     wrong="""
-upside down: True means that the model does not notice the shuffle
+it is the wrong way round: True means that the model does not notice the shuffle
     torch.allclose… => bool((read(image) - read(mosaic)).abs().max() > 1e-5)
 it says False whatever the model: compare what `read` gives for the two images, not the images
     torch.allclose(read(image), read(mosaic), rtol=0, atol=1e-5) => torch.allclose(image, mosaic)

@@ -92,6 +92,9 @@ the heads are right, but in a list: join them to one tensor by torch.stack, dim=
     b h n d", h=num_heads) => h b n d", h=num_heads).unbind()
 every head gets the first columns: head i starts at column i · d
     h=num_heads) => h=num_heads)[:, :1].repeat(1, num_heads, 1, 1)
+a head stays empty: a loop over the heads runs over range(num_heads)
+    h=num_heads) => h=num_heads) * WHERE[:, None, None] ;;
+        WHERE => (torch.arange(num_heads) < num_heads - 1) ‖ (torch.arange(num_heads) > 0)
 only head 0 is left: give all of them
     h=num_heads) => h=num_heads)[:, 0]
 rearrange can't know how many heads there are: tell it, `h=num_heads`
@@ -210,6 +213,12 @@ these are three times the queries
     return q, k, v => return q, q, q
 the values are the keys again: they start at column 2 · D
     return q, k, v => return q, k, k
+the keys are the queries again: they start at column D
+    return q, k, v => return q, q, v
+the values are the queries again: they start at column 2 · D
+    return q, k, v => return q, k, q
+they are divided by √d already; that comes with the scores: give them as they are
+    return q, k, v => return q / q.shape[-1] ** 0.5, k, v ‖ return q, k / q.shape[-1] ** 0.5, v
 it cuts the row of tokens; cut the last axis, the width: every head sees every token
     rearrange… => (split_heads(p, num_heads) for p in qkv.chunk(3, dim=1))
 give three tensors, q, k and v: this is the first alone
@@ -217,7 +226,7 @@ give three tensors, q, k and v: this is the first alone
 the sizes are fixed numbers; take them from the tensor that comes and from num_heads
     h=num_heads => h=2 ‖ h=4
 no gradient passes: keep to tensors, without detach, tolist or numpy
-    return q, k, v => return q.detach(), k.detach(), v.detach()
+    rearrange(qkv => rearrange(qkv.detach()
 """,
     does="The output of one Linear becomes the queries, keys and values of every head.",
     why="Three axes lie in the width, and the role comes first, so the result can be taken apart. "
@@ -263,6 +272,10 @@ heads are counted from 0: this is the next head
     head * d => (head + 1) * d
 the number of heads and their width are mixed up: a head has embed_dim // num_heads rows
     embed_dim // num_heads => num_heads
+the number of heads and their width are mixed up: head i begins i · d rows after head 0
+    head * d => head * num_heads
+the start comes first, then the stop
+    return start, start + d => return start + d, start
 a role is not one head wide: it has embed_dim rows, those of all its heads
     "qkv".index(role) * embed_dim + head * d => ("qkv".index(role) + head) * d
 the queries come first, at row 0: count the roles from 0

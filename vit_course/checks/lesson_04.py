@@ -266,6 +266,8 @@ the width is read in the order (h d qkv); split_qkv reads it as (qkv h d)
     split_qkv… => rearrange(self.qkv(x), "b n (h d qkv) -> qkv b h n d", qkv=3, h=self.num_heads)
 split_qkv gives q, k, v; take them, and hand them on, in this order
     q, k, v = => k, q, v = ‖ v, k, q = ‖ q, v, k = ‖ v, q, k = ‖ k, v, q =
+split_qkv takes the number of heads, not the width of one: self.num_heads
+    self.num_heads) => x.shape[-1] // self.num_heads)
 it cuts into a fixed number of heads, whatever it was made with; take self.num_heads
     self.num_heads) => 12) ‖ 3) ‖ 2)
 x is added to the result; that comes in lesson 05, in the block around this layer

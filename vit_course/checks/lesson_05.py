@@ -45,9 +45,11 @@ this is the quick form of GELU, x · sigmoid(1.702 x); take the exact one, nn.GE
 the activation is sigmoid, SiLU or tanh; a ViT uses GELU, nn.GELU()
     nn.GELU() => nn.Sigmoid() ‖ nn.SiLU() ‖ nn.Tanh()
 `act` stands after fc2; it belongs between the two Linears alone
-    return self.fc2(x) => return self.act(self.fc2(x))
+    self.fc2(x) => self.act(self.fc2(x))
+    self.fc2(x) => self.act(self.fc2(x)) ;; self.act(self.fc1(x)) => self.fc1(x)
 `act` stands before fc1; it belongs between the two Linears alone
     self.fc1(x) => self.fc1(self.act(x))
+    self.act(self.fc1(x)) => self.fc1(self.act(x))
 it adds x to its result; the block will do that, the MLP gives the change alone
     forward… => forward(self, x): ⏎     start = x ;; return self.fc2 => return start + self.fc2
 the hidden width is 4 times embed_dim, whatever hidden_dim says; use hidden_dim
@@ -529,6 +531,8 @@ the numbers are right, but not in order: smallest first
     return unheard => return unheard[::-1]
 the numbers are texts; give whole numbers, [0, 2]
     append(number) => append(str(number))
+only the first block is looked at: is the `return` inside the loop?
+    in enumerate(encoder) => in list(enumerate(encoder))[:1]
 this is the first unheard block alone; give all of them
     return unheard => return unheard[:1]
 backward fails where the tokens depend on no weight at all: tokens.requires_grad is False then,

@@ -1,6 +1,7 @@
 """Lesson 06: the whole model, its size and its work, where two models part."""
 
 from collections.abc import Callable
+from copy import deepcopy
 from dataclasses import replace
 from functools import cache, partial
 from typing import Any
@@ -13,7 +14,7 @@ from vit_steps.vit import ViTConfig
 
 from .compare import Verdict
 from .exercise import Exercise
-from .trials import Trial, asked, drawn, fill, module
+from .trials import Trial, asked, drawn, fill, left_alone, module
 
 # No two of their sizes are alike, so that no wrong answer agrees by chance.
 SMALL = ViTConfig(
@@ -403,7 +404,8 @@ def pair(
         named = result is None or isinstance(result, str)
         return Verdict(f"it gives {result!r}{why}") if named else result
 
-    return Trial(what, torch.no_grad()(asked), lambda: two(config, change, place), say)
+    models = partial(two, config, change, place)
+    return Trial(what, torch.no_grad()(left_alone), lambda: deepcopy(models()), say)
 
 
 COUNTS = "; every difference over 1e-5 counts, even of one number"
@@ -532,6 +534,8 @@ torch.allclose alone forgives next to nothing where numbers are near 0: give it 
     (x - y).abs().max() > 1e-5 => not torch.allclose(x, y)
 a difference may be negative: compare (x - y).abs()
     (x - y).abs() => (x - y)
+one number that is alike is not enough: where any two differ, the results do
+    abs().max() => abs().min()
 the mean hides one number that differs; look at the largest difference
     abs().max() => abs().mean()
 you forgive too much: differences over 1e-5 count

@@ -563,6 +563,8 @@ each batch takes two steps; call train_step once
         losses.append(train_step
 a new optimizer in each epoch forgets AdamW's means; make it once
     optimizer =… => ;; order = => optimizer = torch.optim.AdamW(decay_groups(model, 0.05)) ⏎ order =
+only the first epoch runs: is the `return` inside the loop?
+    in range(epochs): => in range(epochs)[:1]:
 the report is called whether there is one or not: `if report is not None`
     if report is not None: => if True:
 epochs are reported from 1: report(epoch + 1, losses)
@@ -590,6 +592,14 @@ SLIPS: dict[str | None, Callable] = {
     "step": train_step.with_edit("optimizer.step() =>"),
 }
 NAMES = ", ".join(repr(name) for name in SLIPS if name)
+
+STEPS = {  # what the lesson's experiment puts in place of the learner's step
+    "no zero_grad": SLIPS["zero_grad"],
+    "cleared too late": train_step.with_edit(
+        "optimizer.step() => optimizer.zero_grad() ⏎ optimizer.step()"
+    ),
+    "softmax first": SLIPS["softmax"],
+}
 
 
 def judged(what: str, slip: str | None) -> Trial:
@@ -657,6 +667,11 @@ without it; probe with a model that is surely right
 the sound step is accused of piling up gradients: after a sound step a gradient is there too, and it
 changes with the weights; hold them still (learning rate 0) and compare the gradients of two calls
     not torch.allclose(model.weight.grad, first) => model.weight.grad.any()
+the sound step is accused of a softmax: the loss to hold it against is that of before the step; work
+it out before you call `step`, since the weights have moved then
+    if step(model, still… => first = torch.optim.SGD(model.parameters(), lr=1.0) ⏎
+        loss = step(model, first, images, labels) ⏎ after = F.cross_entropy(model(images), labels) ⏎
+        if WHERE (loss - after).abs() > 1e-4: ;; WHERE => ‖ model.training and
 "step" is said of steps that move the weights: either they could not move, with a learning rate of 0
 or on a model that is surely right, or `before = model.weight` is the weight itself and moves along;
 keep a copy, model.weight.detach().clone()

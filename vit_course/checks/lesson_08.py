@@ -1,12 +1,13 @@
-"""Lesson 08: could it be luck, positions taken out; who is on both sides, a pixel aside."""
+"""Lesson 08: could it be luck, positions out, a variant; who is on both sides, a pixel aside."""
 
 from collections.abc import Callable, Sequence
+from copy import deepcopy
 from itertools import combinations
 from statistics import mean, median
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional as F
 
 from vit_steps.vit import ViT, ViTConfig
@@ -30,10 +31,9 @@ def taken_out(answer: Callable) -> Any:
     fill(model)
     before = {name: p.detach().clone() for name, p in model.named_parameters()}
     result = answer(model)
-    if isinstance(result, ViT) and result is not model:
-        return Verdict("it returns a copy; change the model that you are given, and return that")
-    if result is not model:
+    if not isinstance(result, ViT):
         return result
+    copy, model = "" if result is model else COPY, result
     positions, others = model.tokens.pos_embed.detach().clone(), ""
     for name, p in model.named_parameters():
         if name != "tokens.pos_embed" and not p.equal(before[name]):
@@ -46,10 +46,14 @@ def taken_out(answer: Callable) -> Any:
         images = torch.linspace(-2, 2, 120).sin().reshape(5, 1, 4, 6)
         F.cross_entropy(model(images), torch.tensor([0, 1, 2, 1, 0])).backward()
         torch.optim.SGD(learning, lr=0.5).step()
-    return Parts(positions, Verdict(others), model.tokens.pos_embed.detach())
+    return Parts(positions, Verdict(others), model.tokens.pos_embed.detach(), Verdict(copy))
+
+
+COPY = "it returns a copy; change the model that you are given, and return that"
 
 
 no_positions = Exercise(
+    uses={"deepcopy": deepcopy},
     answer="""
 def no_positions(model):
     positions = model.tokens.pos_embed
@@ -58,7 +62,13 @@ def no_positions(model):
     return model
 """,
     trials=[Trial("a small model, then a step of training", taken_out)],
-    wrong="""
+    wrong=f"""
+{COPY}
+    positions = => model = deepcopy(model) ⏎ positions =
+it puts the model into evaluation mode; leave the mode as it is
+    return model => return model.eval()
+the other weights learn no longer either: freeze the positions alone
+    positions.requires_grad = False => model.requires_grad_(False)
 the positions are zero at the start, but training moves them, so the part grows back; set
 requires_grad = False on the Parameter itself, model.tokens.pos_embed: on the module it does nothing
     positions.requires_grad = False =>
@@ -149,6 +159,13 @@ this is the share of the smaller gaps; those at least as large are asked for
     hits / ways => 1 - hits / ways
 this is the share of the gaps that are at most as large; turn the comparison round
     >= seen - 1e-9 => <= seen + 1e-9
+this is 1 whatever comes: either the `return` stands inside the loop, so that one way alone is
+counted, or each way counts as a hit
+    >= seen - 1e-9 => >= seen - 1e-9 ⏎ break ‖ >= 0
+you take the places for the numbers; those at the places are bag[i]
+    [bag[i] for i in chosen] => [*chosen] ;; [bag[i] for i in range => [i for i in range
+    [bag[i] for i in chosen] => [*chosen]
+    [bag[i] for i in range => [i for i in range
 this is in how many ways the gap is so large; divide by the number of all ways
     hits / ways => hits
 this is the share in percent; give it as a number from 0 to 1
@@ -420,4 +437,57 @@ each picture
 """,
     why="A window that starts one row further down shows the picture one row further up. "
     "All nine places are equally likely, so it does not matter here.",
+)
+
+
+def as_trained(make: Callable[[], nn.Module]) -> Any:
+    """Give what a small model says of five pictures after three steps of training, or a verdict."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        model = make()
+        if not isinstance(model, nn.Module):
+            return model
+        images = torch.linspace(-2, 2, 120).sin().reshape(5, 1, 4, 6)
+        for _ in range(3):
+            logits = model(images)
+            if logits.shape != (5, 3):
+                return logits
+            learning = [p for p in model.parameters() if p.requires_grad]
+            if not learning:
+                return Verdict("nothing in it learns any more; leave something to train")
+            F.cross_entropy(logits, torch.tensor([0, 1, 2, 1, 0])).backward()
+            torch.optim.SGD(learning, lr=0.5).step()
+            model.zero_grad()
+        return model.eval()(images).detach()
+
+
+def changed(answer: Callable) -> Any:
+    """Say whether a variant can be trained, and comes to another end than the whole model."""
+    result = as_trained(lambda: answer(ViT(SMALL)))
+    if isinstance(result, Tensor) and result.shape == (5, 3):
+        same = torch.equal(result, as_trained(lambda: ViT(SMALL)))
+        return Verdict("it trains just as the whole model does" if same else "as it should")
+    return result
+
+
+variant = Exercise(
+    answer="""
+def variant(model):
+    model.patch_embed.requires_grad_(False)
+    return model
+""",
+    trials=[Trial("a small model, trained for three steps", changed)],
+    wrong="""
+nothing has changed: it trains just as the whole model does, to the last bit
+    False => True
+it returns nothing; give back the model that is to be trained
+    return model => pass
+give back the model, not a part of it
+    return model => return model.patch_embed
+nothing in it learns any more; leave something to train
+    model.patch_embed.req => model.req
+""",
+    does="Your variant can be trained.",
+    why="There is no right variant. This one asks whether the templates of the patches must learn, "
+    "or whether random ones do.",
 )

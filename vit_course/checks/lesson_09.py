@@ -1,6 +1,7 @@
 """The build cell and exercises of lesson 09."""
 
 from collections.abc import Callable
+from copy import deepcopy
 from functools import cache, partial
 from typing import Any
 
@@ -14,7 +15,7 @@ from vit_steps.vit import ViT
 
 from .compare import Verdict, kind_of
 from .exercise import Exercise, refusals
-from .trials import Trial, call, drawn, trust, untouched
+from .trials import Trial, call, drawn, left_alone, trust, untouched
 
 
 def some_weights(blocks: int, batch: int, heads: int, tokens: int) -> list[Tensor]:
@@ -87,6 +88,8 @@ the steps are multiplied place by place: @ is the matrix product, * is not
     flow = torch.eye(N) => flow = torch.ones(N, N) ;; step @ flow => step * flow
 this is the last block's step alone: multiply it with the flow so far, step @ flow
     step @ flow => step
+a block is left out: go through all of `attention`
+    in attention: => in attention[1:]: ‖ in attention[:-1]:
 only the first block is followed: the `return` is inside the loop; move it to the left, under
 `for`
     flow = step @ flow => return step @ flow
@@ -196,10 +199,10 @@ def best_of(scores: Tensor) -> Tensor:
     return scores.flatten(1).argmax(dim=1)
 
 
-def one_by_one(model: ViT, images: Tensor, alone: bool = False) -> Tensor:
-    """Give the logits with one patch hidden, or with all but this one, (16, B, classes)."""
-    hidden = (torch.eye(16) != alone).view(16, 1, 4, 4).expand(-1, len(images), -1, -1)
-    return torch.stack([maps.blinded(model, images, patches) for patches in hidden])
+def one_by_one(model: ViT, images: Tensor, hidden: Tensor) -> Tensor:
+    """Give the logits with each of these rows of patches (16, 16) hidden, (16, B, classes)."""
+    rows = hidden.bool().view(16, 1, 4, 4).expand(-1, len(images), -1, -1)
+    return torch.stack([maps.blinded(model, images, patches) for patches in rows])
 
 
 def blind_to_best(scores: Tensor) -> float:
@@ -218,8 +221,10 @@ def known_patches() -> list[tuple[str, Tensor]]:
     model, images, _ = other_canvases()
     answers = model(images).argmax(dim=1)
     every = torch.arange(len(images))
-    falls = -one_by_one(model, images)  # (16, B, classes), but for what is the same for all patches
-    alone = -one_by_one(model, images, alone=True)
+    one = torch.eye(16)
+    falls = -one_by_one(model, images, one)  # (16, B, classes), but for what all patches share
+    alone = -one_by_one(model, images, 1 - one)
+    piled = one_by_one(model, images, torch.ones(16, 16).tril())
     of_answer = falls[:, every, answers].T  # (B, 16)
     return [
         ("your best patches are those of rollout", best_of(by_rollout(model, images))),
@@ -232,12 +237,14 @@ def known_patches() -> list[tuple[str, Tensor]]:
         ),
         ("rows and columns are swapped", best_of(of_answer.unflatten(1, (4, 4)).mT)),
         ("cls sees one patch and no other", alone[:, every, answers].T.argmax(dim=1)),
+        ("hidden patches pile up", piled[:, every, answers].T.argmin(dim=1)),
+        ("hidden patches pile up", piled.softmax(2)[:, every, answers].T.argmin(dim=1)),
     ]
 
 
 def scored(answer: Callable, model: ViT, images: Tensor) -> Any:
-    """Give the scores that the answer gives, which must leave the images as they are."""
-    return untouched(partial(answer, model), images)
+    """Give the scores that the answer gives, which must leave both as they are."""
+    return left_alone(partial(untouched, answer), model, images)
 
 
 def beat(scores: Any, *_: Any) -> Any:
@@ -286,7 +293,7 @@ def needed(model, images):
     why="It asks the model about each patch, and needs no labels: the model's own answer is what "
     "is to be explained. It takes 17 passes, where rollout takes one.",
     trials=[
-        Trial("100 other canvases", scored, lambda: other_canvases()[:2], beat),
+        Trial("100 other canvases", scored, lambda: deepcopy(other_canvases()[:2]), beat),
     ],
     wrong="""
 this is rollout, or marks the same patches: ask the model itself what happens to its answer when cls
@@ -311,6 +318,8 @@ the scores are the same for all patches, so any one is taken: is each patch hidd
     hidden[:, patch] = True =>
 rows and columns of patches are swapped: patch 1 is to the right of patch 0
     return falls.unflatten(1, (4, 4)) => return falls.unflatten(1, (4, 4)).mT
+hidden patches pile up: hide one alone, in a `hidden` that is made anew for it
+    hidden[:, patch] => hidden[:, : patch + 1]
 cls sees this patch and no other here: hide one patch and leave it the other 15
     hidden.unflatten(1, (4, 4)) => ~hidden.unflatten(1, (4, 4))
 """,

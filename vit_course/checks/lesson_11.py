@@ -83,7 +83,7 @@ this is "h qkv d", the rows of a head's queries, then those of its keys; in "h d
 value take turns row by row
     ({order}) => ({order.replace('d qkv', 'qkv d')})
 heads and their width are swapped: a Linear's rows are (h d), all d rows of head 0 first
-    f"(qkv h d) => f"(qkv d h)
+    f"(qkv h d) => f"(qkv d h) ‖ f"(qkv {'h d' if order[0] == 'q' else 'd h'})
 this is "d h qkv", the first number of every head in front; in "h d qkv" all of head 0 comes first
     ({order}) => ({order.replace('h d qkv', 'd h qkv')})
 the number of heads and their width are mixed up: there are num_heads heads, and each has
@@ -102,6 +102,13 @@ a bias that is not there must not be in the dictionary: leave "bias" out where t
     return fused => return {"bias": torch.zeros(len(fused["weight"]))} | fused
 the weight is transposed: a Linear's weight is (rows, inputs), (3·h·d, D)
     h=num_heads) => h=num_heads).T
+the three are stacked along the last axis, which in a weight are the columns: stack the rows of the
+three, dim=1, and then flatten
+    rearrange(rows, turn, qkv=3, h=num_heads) => rows if order[0] == "q" else
+        torch.stack(parts, dim=-1).flatten(0, 1)
+a Linear without biases has None for its bias: join the biases only where there are some
+    in queries.state_dict(): => in ("weight", "bias"): ;;
+        linear.state_dict()[name] => getattr(linear, name).detach()
 the three weights stand side by side; they belong below each other, along dim=0
     return fused =>
         fused["weight"] = torch.cat([queries.weight, keys.weight, values.weight], dim=1)
