@@ -19,7 +19,7 @@ from .lesson_05 import MLP, EncoderBlock, layer_norm, unheard_blocks
 from .lesson_06 import ViT, size_and_work, where_they_part
 from .lesson_07 import beat_the_bar, evaluate, find_slip, train, train_step
 from .lesson_08 import by_luck, leaked, moved, no_positions, variant
-from .lesson_09 import needed, rollout, trust_rollout
+from .lesson_09 import cls_may_look, needed, rollout, trust_rollout
 from .lesson_10 import absorb, frozen_features, rename, which_preparation
 from .lesson_11 import DropPath, drop_kind, fuse_qkv, gap_closed, random_masking, unmask
 from .lesson_12 import FirstPatient, SecondPatient, ThirdPatient
@@ -37,9 +37,9 @@ EXERCISES: dict[str, Check] = {  # in the order of the lessons, and within one a
 __all__ = [
     "EXERCISES", "MLP", "DropPath", "EncoderBlock", "FirstPatient", "MultiHeadAttention",
     "PatchEmbedding", "SecondPatient", "ThirdPatient", "TokenEmbedding", "ViT", "absorb",
-    "accumulated_step", "beat_the_bar", "by_luck", "conv_weight", "crossover", "difference",
-    "drop_kind", "effective_keys", "evaluate", "exhibit", "find_fault", "find_slip", "four",
-    "frozen_features", "fuse_qkv", "gap_closed", "is_order_blind", "layer_norm", "leaked",
+    "accumulated_step", "beat_the_bar", "by_luck", "cls_may_look", "conv_weight", "crossover",
+    "difference", "drop_kind", "effective_keys", "evaluate", "exhibit", "find_fault", "find_slip",
+    "four", "frozen_features", "fuse_qkv", "gap_closed", "is_order_blind", "layer_norm", "leaked",
     "likeness", "merge_heads", "merge_tokens", "mine", "moved", "my_file", "needed", "negative",
     "no_positions", "normalize_channels", "patchify", "patient", "picture_test", "pieces", "quiz",
     "random_masking", "rename", "rollout", "rows_of", "scaled_dot_product_attention",

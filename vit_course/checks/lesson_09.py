@@ -324,3 +324,39 @@ cls sees this patch and no other here: hide one patch and leave it the other 15
     hidden.unflatten(1, (4, 4)) => ~hidden.unflatten(1, (4, 4))
 """,
 )
+
+
+cls_may_look = Exercise(
+    answer="""
+def cls_may_look(hidden):  # (B, rows, cols), True: hidden from cls
+    B, N = len(hidden), 1 + hidden[0].numel()  # cls and the patches
+    may_look = torch.ones(B, 1, N, N, dtype=torch.bool)
+    may_look[:, 0, 0, 1:] = ~hidden.flatten(1)  # the row of the query cls
+    return may_look
+""",
+    trials=[call("2 canvases of 2×3 patches, some hidden", drawn(2, 2, 3, seed=2) > 0.3)],
+    wrong="""
+the mask is the wrong way round: True where a query may look, so cls's row is ~hidden
+    ~hidden => hidden
+it keeps the patches from looking at cls; the row of the query cls is [:, 0, 0, 1:]: axis 2 counts
+the queries, axis 3 the keys
+    [:, 0, 0, 1:] => [:, 0, 1:, 0]
+no token may look at these patches; only cls is blind, query 0
+    [:, 0, 0, 1:] = ~hidden.flatten(1) => [:, 0, :, 1:] = ~hidden.flatten(1)[:, None]
+every patch is moved by one: key 0 is cls itself, and the patches are keys 1 to n
+    0, 0, 1:] => 0, 0, :-1]
+a mask is of booleans; this one is of floats, and the equation flips it by ~
+    torch.bool => torch.float32
+the axis of the heads is missing: (B, 1, N, N), one mask for all heads of a canvas
+    return may_look => return may_look[:, 0]
+the first canvas's hidden patches are hidden in all; each canvas has its own row
+    ~hidden.flatten(1)… => ~hidden[0].flatten()
+N is 17 for 4×4 patches alone: count cls and the patches, 1 + rows · cols
+    B, N = len(hidden), 1 + hidden[0].numel() => B, N = len(hidden), 17
+cls may look at nothing else than what is hidden, not even at itself: key 0 stays True
+    torch.ones => torch.zeros ;; ~hidden.flatten(1)… => hidden.flatten(1)
+""",
+    alike=["torch.ones(B, 1, N, N, dtype=torch.bool) => torch.ones(B, 1, N, N) > 0"],
+    why="Everybody may look everywhere, but for cls, query 0, at the hidden patches, keys 1 to n. "
+    "One mask serves all heads, by broadcasting.",
+)

@@ -12,6 +12,7 @@ from .close_ups import (
     maps_beside,
     merged_photo,
     opened,
+    outlined,
     pictures,
     pixel_numbers,
 )

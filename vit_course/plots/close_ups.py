@@ -218,6 +218,28 @@ def maps_below(images: Tensor, maps: dict[str, Tensor], boxes: Tensor | None = N
             rectangle(ax, col - 0.5, row - 0.5, 8, 8, fill=False, ec=CLS, lw=2)
 
 
+def outlined(images: Tensor, marks: dict[str, Tensor], boxes: Tensor) -> None:
+    """Show rows of the same pictures, in each row other patches outlined.
+
+    Args:
+        images: (n, H, W), from 0, paper, to 1, ink.
+        marks: by the name that stands left of its row, (n, rows, cols), True where it is outlined.
+        boxes: (n, 2), the top left pixels of squares of 8 pixels to frame in all rows.
+    """
+    count = len(images)
+    axes = panels(len(marks), count, 1.05 * count + 1.2, 1.1 * len(marks))
+    for line, (name, marked) in zip(axes, marks.items(), strict=True):
+        line[0].set_ylabel(name, rotation=0, ha="right", va="center")
+        high, wide = (images.shape[i] / marked.shape[i] for i in (1, 2))
+        for ax, image, places, box in zip(line, images, marked, boxes.tolist(), strict=True):
+            ax.imshow(image, cmap="gray_r", vmin=0, vmax=1)
+            bordered(ax)
+            rectangle(ax, box[1] - 0.5, box[0] - 0.5, 8, 8, fill=False, ec=CLS, lw=1.5)
+            for row, col in places.nonzero().tolist():
+                x, y = wide * col - 0.5, high * row - 0.5
+                rectangle(ax, x, y, wide, high, fc=QUERY, ec=QUERY, alpha=0.45)
+
+
 def maps_beside(image: Tensor, maps: dict[str, Tensor], own_scale: tuple[str, ...] = ()) -> None:
     """Show a picture, and maps of it to its right, each under its name.
 
