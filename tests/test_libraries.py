@@ -9,10 +9,12 @@ import io
 import pytest
 import torch
 from helpers import close, needs, shake
+from PIL import Image
 from torch import nn
 from torch.nn import functional as F
 
-from vit_steps import ViT, ViTConfig
+import vit_steps
+from vit_steps import ViT, ViTConfig, pretrained, weights
 from vit_steps.training import train_step
 
 pytestmark = pytest.mark.slow
@@ -105,3 +107,17 @@ def test_integrated_gradients_add_up_to_the_difference_of_the_logits(model, imag
     difference = (model(images) - model(dark)).diagonal()  # image i is asked for class i
     close(shares.sum(dim=(1, 2, 3)), difference, atol=1e-3)
     assert difference.abs().max() > 0.1
+
+
+@theirs
+def test_transformers_takes_our_folder_with_a_new_head_as_lesson_10_says(tmp_path):
+    transformers = library("transformers")
+    photos = weights.load("photos")
+    pretrained.save_hugging_face(photos.model, tmp_path, photos.classes, photos.preprocess)
+    options = dict(num_labels=6, ignore_mismatched_sizes=True)
+    vit = transformers.ViTForImageClassification.from_pretrained(tmp_path, **options).eval()
+    prepare = transformers.AutoImageProcessor.from_pretrained(tmp_path)
+    x = prepare(Image.open(vit_steps.sample_photo()), return_tensors="pt")["pixel_values"]
+    assert vit(x).logits.shape == (1, 6)
+    close(vit.vit(x).last_hidden_state, photos.model.features(x), 1e-4)
+    close(x, photos.preprocess(vit_steps.sample_photo()), 0.1)  # another way of shrinking

@@ -1,4 +1,4 @@
-"""Lesson 10: renaming, frozen features, and how pictures were prepared."""
+"""Lesson 10: names, renaming, frozen features, and how pictures were prepared."""
 
 from collections.abc import Callable
 from copy import deepcopy
@@ -7,11 +7,12 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from vit_steps.pretrained.layouts import HUGGING_FACE, their_names
 from vit_steps.vit import ViT, ViTConfig
 
 from .compare import Parts, Verdict
 from .exercise import Exercise
-from .trials import Trial, call, drawn, fill, left_alone, untouched
+from .trials import Trial, asked, call, drawn, fill, left_alone, untouched
 
 NAMES = {
     "norm.weight": ("ln.scale",),
@@ -60,6 +61,63 @@ def renaming(what: str, kind: torch.dtype) -> Trial:
         )
 
     return Trial(what, run)
+
+
+THREE = {  # ours, and its shape in the photo model
+    "tokens.pos_embed": (1, 65, 128),
+    "blocks.0.mlp.fc1.weight": (512, 128),
+    "blocks.0.attn.qkv.bias": (384,),
+}
+
+
+def as_named(result: Any, *_: Any) -> Any:
+    """Give the first name that is wrong, with the shape to look for; `...` where one is open."""
+    if not isinstance(result, dict):
+        return result
+    right = their_names(HUGGING_FACE, depth=1)
+    for ours, shape in THREE.items():
+        theirs = result.get(ours, "nothing")
+        if theirs is ... or theirs == (...,):
+            return ...
+        if isinstance(theirs, str) and theirs != "nothing":
+            return Verdict(f'`{ours}`: a tuple of one name ends with a comma, ("{theirs}",)')
+        if not isinstance(theirs, tuple | list) or tuple(theirs) != right[ours]:
+            thirds = ", the three parts of" * (len(right[ours]) == 3)
+            problem = f"`{ours}` is not made from {theirs}: look in the file for{thirds} {shape}"
+            if isinstance(theirs, tuple | list) and set(theirs) == set(right[ours]):
+                problem = f"`{ours}`: these are the right names in a wrong order"
+            return Verdict(problem)
+    others = [name for name in result if name not in THREE]
+    return Verdict(f"`{others[0]}` was not asked for" if others else "as it should")
+
+
+missing_names = Exercise(
+    answer="""
+def missing_names():
+    block = "vit.encoder.layer.0."
+    qkv = [f"{block}attention.attention.{name}.bias" for name in ("query", "key", "value")]
+    return {
+        "tokens.pos_embed": ("vit.embeddings.position_embeddings",),
+        "blocks.0.mlp.fc1.weight": (f"{block}intermediate.dense.weight",),
+        "blocks.0.attn.qkv.bias": tuple(qkv),
+    }
+""",
+    trials=[Trial("the photo model's file", asked, list, as_named)],
+    wrong="""
+`blocks.0.attn.qkv.bias`: these are the right names in a wrong order
+    ("query", "key", "value") => ("key", "query", "value") ‖ ("query", "value", "key")
+`blocks.0.mlp.fc1.weight` is the Linear that widens, (512, 128); output.dense narrows
+    intermediate.dense => output.dense
+`blocks.0.attn.qkv.bias` is of biases; these are the weights
+    {name}.bias => {name}.weight
+`tokens.pos_embed`: a tuple of one name ends with a comma
+    embeddings",) => embeddings")
+`tokens.pos_embed` is the positions, (1, 65, 128); these are of the patches, or cls
+    position_embeddings => patch_embeddings.projection.weight ‖ cls_token
+""",
+    why="Shapes find most of them: one tensor of (1, 65, 128), one of (512, 128) in each block. "
+    "Where three shapes are equal, as of queries, keys and values, only the names can tell.",
+)
 
 
 rename = Exercise(
@@ -306,7 +364,7 @@ def which_preparation(model, ways, right):
     "1e-5 and not for the closest way lets the answer be `None`: then none of these ways is the "
     "publisher's.",
     trials=[
-        published("three ways, right from the second on, but for rounding", 0.5, 2e-6, 0, agrees=1),
+        published("three ways, right from the second on", 0.5, 0, 2e-6, agrees=1),
         published("two ways whose logits are all too small", -0.5, -1e-3, agrees=None),
         published("two ways, the first right but for rounding", 2e-6, 0.5, agrees=0),
         published("one way, one number of its first picture is off", at(1, 4e-4), agrees=None),
@@ -404,8 +462,6 @@ this is the way back: it makes a model for normalised pictures of one that takes
     scaled =… => scaled = weight ;; return… => return weight * std[:, None, None], bias + shift
 it is written for three channels; give mean and std the shape (C, 1, 1) for any C
     std[:, None, None] => std.view(3, 1, 1)
-the weight comes first, then the bias
-    return scaled, bias - shift => return bias - shift, scaled
 two tensors are asked for, weight and bias
     return scaled, bias - shift => return scaled
 """,
