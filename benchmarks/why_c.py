@@ -1,4 +1,4 @@
-"""Measure why system C wins, as lesson 11 draws it, in half an hour.
+"""Measure why system C wins, as lesson 11 draws it, in some twenty minutes.
 
 `python -m benchmarks.why_c` writes "why C" into vit_course/plots/measured.json: shares of right
 answers in %, one a seed; all settings get the same seeds and steps. What is stored already is not
@@ -41,23 +41,27 @@ GIVEN = {  # one of C's differences, given to A and to B
     "all tokens": dict(head="norm, all"),
     "C's head": dict(head="norm, all, batch norms"),
     "all tokens, mixed": dict(head="norm, mixed, all"),  # not C's: as many weights, no places
+    "positions of 1": dict(positions=1.0),  # as A and B were published
+}
+PARTS = {  # of C's batch norms, given to A: what is it that helps?
+    "two Linears": dict(head="mean, norm, two Linears"),
+    "one batch norm": dict(head="mean, norm, batch norm"),
+    "mean taken off": dict(head="mean, norm, centred"),
+    "spread made 1": dict(head="mean, norm, scaled"),
 }
 TAKEN = {  # taken out of C
-    "with cls": dict(cls=True),
-    "no masking": dict(masked=0.0),
-    "A's blocks": dict(blocks="A"),
-    "A's positions": dict(positions=0.2),
     "no batch norms": dict(head="norm, all"),
     "mean": dict(head="norm, mean, batch norms"),
     "mean, A's positions": dict(head="norm, mean, batch norms", positions=0.2),
     "A's head": dict(head="mean, norm"),
 }
+DROPPED = (0.1, 0.5)  # DropPath's rates, for C in the longer training
 NO_BLOCKS = {  # the control: a head, and nothing before it but patches and positions
     "C without blocks": SYSTEMS["C"] | dict(depth=0),
     "A without blocks": SYSTEMS["A"] | dict(depth=0),
 }
-SCATTERED = ("A", "C", "A, all tokens", "A, C's head", "C, mean", "C without blocks", "B")
-SCATTERED += ("A, batch norms", "C, no batch norms")
+SCATTERED = ("A", "B", "C", "A, all tokens", "A, batch norms", "C without blocks")
+SCATTERED += ("A, positions of 1",)
 
 
 class Mean(nn.Module):
@@ -74,14 +78,33 @@ class Mixed(nn.Module):
         return x.take_along_dim(torch.rand(x.shape[:2]).argsort(dim=1)[..., None], dim=1)
 
 
+class Batch(nn.BatchNorm1d):
+    """Half of a batch norm: take the batch's mean off each number, or make its spread 1."""
+
+    def __init__(self, centred: bool):
+        super().__init__(WIDTH, eps=2e-5, affine=False)
+        self.centred = centred
+
+    def forward(self, input: Tensor) -> Tensor:
+        super().forward(input)  # keeps the averages for after the training
+        mean, spread = self.running_mean, self.running_var
+        if self.training:
+            mean, spread = input.mean(dim=0), input.var(dim=0, correction=0)
+        return input - mean if self.centred else input / (spread + self.eps).sqrt()
+
+
 def make_head(kind: str, tokens: int) -> nn.Sequential:
-    """Make what stands behind the blocks, in the order of the words."""
+    """Make what comes after the blocks, in the order of the words."""
     layers = {
         "norm": lambda: nn.LayerNorm(WIDTH),
         "mean": Mean,
         "mixed": Mixed,
         "all": lambda: nn.Flatten(1),
         "batch norms": nn.Identity,
+        "batch norm": lambda: nn.BatchNorm1d(WIDTH, eps=2e-5),
+        "centred": lambda: Batch(centred=True),
+        "scaled": lambda: Batch(centred=False),
+        "two Linears": lambda: nn.Linear(WIDTH, WIDTH, bias=False),
     }
     parts = [layers[name]() for name in kind.split(", ")]
     width = tokens * WIDTH if "all" in kind else WIDTH
@@ -99,7 +122,7 @@ def make_head(kind: str, tokens: int) -> nn.Sequential:
 class Between(nn.Module):
     """A small ViT that is A, B or C, or something between them."""
 
-    def __init__(self, blocks, cls, head, masked, positions, depth=2, side=8):
+    def __init__(self, blocks, cls, head, masked, positions, depth=2, side=8, drop_path=0.0):
         super().__init__()
         size: dict[str, Any] = dict(
             image_size=side, patch_size=side // 4, in_channels=1, embed_dim=WIDTH, depth=2
@@ -114,7 +137,9 @@ class Between(nn.Module):
             "A": lambda: systems.einops_vit(replace(systems.EINOPS, **size)),
             "B": lambda: systems.project_vit(replace(systems.PROJECT, **size)),
             "A, 3 heads": lambda: systems.einops_vit(replace(systems.EINOPS, **size, num_heads=3)),
-            "C": lambda: systems.face_vit(systems.FaceConfig(**size, num_heads=3)),
+            "C": lambda: systems.face_vit(
+                systems.FaceConfig(**size, num_heads=3, drop_path=drop_path)
+            ),
         }
         self.blocks = Encoder(list(make_blocks[blocks]().blocks)[:depth])
         self.head = make_head(head, PATCHES + cls)
@@ -163,21 +188,24 @@ def plan() -> dict:
         | NO_BLOCKS
         | {
             "A, 3 heads": A | dict(blocks="A, 3 heads"),
-            "A, norm before the mean, batch norms": A | dict(head="norm, mean, batch norms"),
         }
     )
+    settings |= {f"A, {name}": A | change for name, change in PARTS.items()}
     settings |= {
         f"{s}, {name}": SYSTEMS[s] | change for name, change in GIVEN.items() for s in "AB"
     }
     settings |= {f"C, {name}": C | change for name, change in TAKEN.items()}
     runs = {name: dict(setting=setting) for name, setting in settings.items()}
-    for name in "ABC":
+    for name in "AC":
         for rate in RATES:
             if rate != RATE:
                 runs[f"{name}, rate {rate}"] = dict(setting=settings[name], rate=rate)
+    for rate in DROPPED:
+        dropped = C | dict(drop_path=rate)
+        runs[f"C, DropPath {rate}, {LONGER} epochs"] = dict(setting=dropped, epochs=LONGER)
     for name in SCATTERED:
         runs[f"{name}, scattered"] = dict(setting=settings[name], data="scattered", epochs=25)
-    for name in ("A", "B", "C", "C without blocks"):
+    for name in ("A", "A, positions of 1", "C", "C without blocks"):
         runs[f"{name}, {LONGER} epochs"] = dict(setting=settings[name], epochs=LONGER)
     return runs
 

@@ -42,21 +42,21 @@ LESSON_11 = """
 - A <A>%. No cls <A, no cls>%, 3 heads <A, 3 heads>%, masking <A, masking>%, norm before the mean
 <A, norm before the mean>%, C's positions <A, C's positions>%. C's blocks <A, C's blocks>%. Close to
 C's <C>%: batch norms with <A, batch norms>% and all tokens with <A, all tokens>%.
-- nearer to C at <B>%
-- With the mean <C, mean>%, with A's larger positions too <C, mean, A's positions>%, with A's head
-<C, A's head>%
+- without batch norms <C, no batch norms>%. With the mean <C, mean>%, with A's larger positions too
+<C, mean, A's positions>%, with A's head <C, A's head>%
 - A <A>%, with all tokens mixed <A, all tokens, mixed>%, with all tokens <A, all tokens>%, without
 blocks <A without blocks>%; C <C>%, without blocks <C without blocks>%.
-- the large head reads <A, all tokens, mixed>%
-- C reads <C without blocks>% *without a single block*
-- A <A, scattered>%, with all tokens <A, all tokens, scattered>%, with batch norms
-<A, batch norms, scattered>%, with C's whole head <A, C's head, scattered>%; B <B, scattered>%; C
-<C, scattered>%, with the mean <C, mean, scattered>%, without batch norms
-<C, no batch norms, scattered>%, without blocks <C without blocks, scattered>%.
-- after 24 passes A <A, 24 epochs>%, B <B, 24 epochs>%, C <C, 24 epochs>%, C without blocks
+- the large head gets <A, all tokens, mixed>%
+- C gets <C without blocks>% *without a single block*
+- Two Linears <A, two Linears>%, mean taken off <A, mean taken off>%, spread made 1
+<A, spread made 1>%, one batch norm <A, one batch norm>%.
+- Scattered digits: A <A, scattered>%, with positions of 1 <A, positions of 1, scattered>%, with all
+tokens <A, all tokens, scattered>%, with batch norms <A, batch norms, scattered>%; B
+<B, scattered>%; C <C, scattered>%, without blocks <C without blocks, scattered>%.
+- Plain digits, after 6 passes: A <A>%, with positions of 1 <A, positions of 1>%, B with positions
+of 1 <B, positions of 1>%, C <C>%; after 24 passes A <A, 24 epochs>%, with positions of 1
+<A, positions of 1, 24 epochs>%, C <C, 24 epochs>%, with DropPath 100%, C without blocks
 <C without blocks, 24 epochs>%.
-- with three times the rate A reaches <A, rate 0.018>% and C <C, rate 0.018>%; with a third of it
-they reach <A, rate 0.002>% and
 """
 
 

@@ -95,7 +95,7 @@ missing_names = Exercise(
     answer="""
 def missing_names():
     block = "vit.encoder.layer.0."
-    qkv = [f"{block}attention.attention.{name}.bias" for name in ("query", "key", "value")]
+    qkv = [f"{block}attention.attention.{one}.bias" for one in ("query", "key", "value")]
     return {
         "tokens.pos_embed": ("vit.embeddings.position_embeddings",),
         "blocks.0.mlp.fc1.weight": (f"{block}intermediate.dense.weight",),
@@ -109,7 +109,7 @@ def missing_names():
 `blocks.0.mlp.fc1.weight` is the Linear that widens, (512, 128); output.dense narrows
     intermediate.dense => output.dense
 `blocks.0.attn.qkv.bias` is of biases; these are the weights
-    {name}.bias => {name}.weight
+    {one}.bias => {one}.weight
 `tokens.pos_embed`: a tuple of one name ends with a comma
     embeddings",) => embeddings")
 `tokens.pos_embed` is the positions, (1, 65, 128); these are of the patches, or cls
@@ -316,7 +316,7 @@ def published(what: str, *changes: float | Tensor, agrees: int | None, level: fl
         level: what all logits are raised by.
     """
     images = level + drawn(40, 1, 2, 2).double()
-    model = nn.Sequential(nn.Flatten(), nn.Linear(4, 4)).double()
+    model = nn.Sequential(nn.Flatten(), nn.Linear(4, 4)).double().eval()
     with torch.no_grad():
         for p in model.parameters():
             p.copy_(torch.eye(4) if p.ndim == 2 else torch.zeros(4))
