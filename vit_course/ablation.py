@@ -133,8 +133,8 @@ def compare(
         runs = json.loads(file.read_text("utf-8"))
     if others := [name for name in this if runs[name] != this[name]]:
         raise ValueError(
-            f"{file.name} holds results of another {others[0]}; a plan changed after the first "
-            "result is no plan: give the new one another file name, and keep this one"
+            f"{file.name} holds results of another {others[0]}, and none may change after the "
+            "first result: give the new one another file name, and keep this one"
         )
     done = len(runs["whole"]) + len(runs["yours"])
     with tqdm(total=2 * len(seeds), initial=done, unit="training") as bar:

@@ -29,6 +29,7 @@ from .figures import (
     sharp,
 )
 from .learning import (
+    all_gaps,
     answer_bars,
     backward_pass,
     compared,

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from io import BytesIO
+from itertools import combinations
 from pathlib import Path
 from statistics import mean
 from typing import Any
@@ -24,6 +25,7 @@ from .figures import (
     VALUE,
     WEIGHTS,
     dots,
+    new_axes,
     panels,
     rounded,
 )
@@ -296,6 +298,20 @@ def keepsake(
 def _means(losses: Sequence[float], count: int) -> list[float]:
     """Average the losses, so many to a point; what is left over at the end gives none."""
     return torch.tensor(losses[: len(losses) // count * count]).view(-1, count).mean(dim=1).tolist()
+
+
+def all_gaps(first: Sequence[float], second: Sequence[float]) -> None:
+    """Draw the gaps of all ways to deal two lists of numbers, and mark the one that was seen."""
+    bag, seen = [*first, *second], abs(mean(first) - mean(second))
+    ways = combinations(range(len(bag)), len(first))
+    total, rest = sum(bag), len(second)
+    sums = [sum(bag[i] for i in chosen) for chosen in ways]
+    gaps = [abs(part / len(first) - (total - part) / rest) for part in sums]
+    ax = new_axes(7, 2.8)
+    ax.hist(gaps, bins=60, color=PATCH)
+    ax.axvline(seen, color=QUERY, lw=2)
+    ax.annotate(f"seen: {seen:.1f}  ", (seen, ax.get_ylim()[1] * 0.8), color=QUERY, ha="right")
+    ax.set(xlabel="gap in points", ylabel="ways")
 
 
 def compared(runs: Mapping[str, Sequence[float]], luck: Mapping[str, float], limit: float) -> None:
