@@ -276,12 +276,13 @@ def test_rows_of_maps_share_a_scale():
     assert len(axes()[0].patches) == 1
 
 
-def test_maps_beside_a_picture_share_a_scale_from_zero_but_those_that_shall_not():
-    maps = {"one": torch.full((2, 2), 0.5), "two": torch.eye(2) / 4, "own": torch.eye(2) / 8}
-    plots.maps_beside(torch.rand(3, 4, 4), maps, own_scale=("own",))
-    assert titles() == ["picture", "one", "two", "own", ""]
-    assert scales()[1:] == [(0, 0.5)] * 2 + [(0, 0.125)]
-    assert axes()[-1].get_ylim() == (0, 0.5)
+@pytest.mark.parametrize(("own", "tops"), [(False, [0.5, 0.5]), (True, [0.5, 0.25])])
+def test_maps_beside_a_picture_share_a_scale_from_zero_unless_each_has_its_own(own, tops):
+    maps = {"one": torch.tensor([[0.1, 0.5]]), "two": torch.eye(2) / 4}
+    plots.maps_beside(torch.rand(3, 4, 4), maps, own_scale=own)
+    assert titles() == ["picture", "one", "two", *([] if own else [""])]
+    assert [high for _, high in scales()[1:3]] == pytest.approx(tops)
+    assert axes()[1].get_xlabel() == ("0.1000 to 0.5000" if own else "")
 
 
 def test_each_pair_of_positions_stands_at_its_distance_and_likeness():

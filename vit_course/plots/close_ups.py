@@ -240,24 +240,26 @@ def outlined(images: Tensor, marks: dict[str, Tensor], boxes: Tensor) -> None:
                 rectangle(ax, x, y, wide, high, fc=QUERY, ec=QUERY, alpha=0.45)
 
 
-def maps_beside(image: Tensor, maps: dict[str, Tensor], own_scale: tuple[str, ...] = ()) -> None:
+def maps_beside(image: Tensor, maps: dict[str, Tensor], own_scale: bool = False) -> None:
     """Show a picture, and maps of it to its right, each under its name.
 
     Args:
         image: (C, H, W), from 0 to 1.
         maps: by name, (rows, cols).
-        own_scale: names of maps that go from their own smallest to their own largest; the others
-            share one scale from 0 to their largest, whose bar stands at the right.
+        own_scale: each map goes from its own smallest number to its own largest, and both stand
+            below it; else all share one scale from 0 to the largest, whose bar stands at the right.
     """
-    high = max(tile.max().item() for name, tile in maps.items() if name not in own_scale)
-    count, scaled = 1 + len(maps), None
+    high = max(tile.max().item() for tile in maps.values())
+    count = 1 + len(maps)
     axes = panels(1, count, 1.9 * count + 0.7, 2.3)[0]
     picture(image, "picture", axes[0])
     for ax, (name, tile) in zip(axes[1:], maps.items(), strict=True):
         shown = ax.imshow(tile.detach().cpu().float().numpy(), cmap=WEIGHTS)
-        if name not in own_scale:
-            shown.set_clim(0.0, high)
-            scaled = shown
         ax.set_title(name)
         bordered(ax)
-    axes[0].figure.colorbar(scaled, ax=axes, shrink=0.8, aspect=15)
+        if own_scale:
+            ax.set_xlabel(f"{tile.min():.4f} to {tile.max():.4f}")
+        else:
+            shown.set_clim(0.0, high)
+    if not own_scale:
+        axes[0].figure.colorbar(shown, ax=axes, shrink=0.8, aspect=15)
