@@ -1,5 +1,6 @@
 """The engine behind the checks, on checks made for it, and `difference`."""
 
+import linecache
 import sys
 from contextlib import contextmanager
 from functools import partial
@@ -7,11 +8,12 @@ from functools import partial
 import numpy as np
 import pytest
 import torch
+from einops import rearrange
 from torch import nn
 
 import vit_steps
 from vit_course import checks
-from vit_course.checks.compare import compare, kind_of
+from vit_course.checks.compare import Verdict, compare, kind_of
 from vit_course.checks.engine import Check
 from vit_course.checks.trials import Trial, call, module, trust
 from vit_steps import training
@@ -232,7 +234,7 @@ class UntouchedStub(Doubling):
             "no gradient reaches `proj.weight`, `proj.bias`",
         ),
         (doubling(lambda self, x: self.proj(x.mul_(2))), "changes the tensor that it was"),
-        (Renamed, "it lacks `proj.weight`, `proj.bias`; it has `linear.weight`"),
+        (Renamed, "call it `proj`, not `linear`: weights find their place by this name"),
         (Narrow, "a row: `proj.weight`: its shape is (3, 3), expected (6, 3)"),
         (NotBegun, "`super().__init__()` is missing"),
         (doubling(lambda self, x: self.proj(x.T)), "turn it"),
@@ -247,6 +249,81 @@ def test_a_module_is_compared_by_names_results_and_gradients(wrong, message):
     check = Check(Doubling, [module("a row", (3,), x)], {}, slips)
     assert message in check.judge(wrong)
     assert check.judge(Doubling) == "right"
+
+
+OTHER_NAMES = """
+class EncoderBlock(nn.Module):
+    def __init__(self, embed_dim, num_heads, mlp_ratio=4.0):
+        super().__init__()
+        self.ln1 = nn.LayerNorm(embed_dim, eps=1e-6)
+        self.ln2 = nn.LayerNorm(embed_dim, eps=1e-6)
+        self.attention = MultiHeadAttention(embed_dim, num_heads)
+        self.mlp = MLP(embed_dim, round(mlp_ratio * embed_dim))
+
+    def forward(self, x, mask=None, return_attention=False):
+        mixed, weights = self.attention(self.ln1(x), mask, return_attention=True)
+        x = x + mixed
+        x = x + self.mlp(self.ln2(x))
+        return (x, weights) if return_attention else x
+"""
+CALLED = (
+    "call it `attn`, not `attention`; `norm1`, not `ln1`; `norm2`, not `ln2`: weights find their "
+    "place by this name"
+)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "rest"),
+    [
+        ("", "", "\nwhat it gives is right"),  # though the parts are made in another order
+        ("x + self.mlp", "self.mlp", "\nthe MLP's result replaces x; add it, x = x + …"),
+        ("x + mixed", "x - 0.3 * mixed", ""),  # what is not known is not guessed
+    ],
+)
+def test_what_has_other_names_is_judged_under_these(old, new, rest, monkeypatch):
+    monkeypatch.setattr("vit_course.checks.exercise.PATIENCE", -1.0)
+    check = checks.EncoderBlock
+    assert check.judge(check.made(OTHER_NAMES.replace(old, new))) == CALLED + rest
+
+
+def test_two_mistakes_beside_a_name_are_told_too_and_so_is_a_bias_that_is_missing():
+    check = checks.MultiHeadAttention
+    named = check.answer.replace("self.qkv", "self.to_qkv").replace("v, mask)", "v)")
+    message = check.judge(check.made(named.replace("y = self.proj", "y = x + self.proj")))
+    assert message.startswith(
+        "call it `qkv`, not `to_qkv`: weights find their place by this name\n"
+    )
+    assert "\n1. the mask does not arrive" in message
+    assert "\n2. x is added to the result" in message
+    narrow = check.answer.replace("self.qkv", "self.q").replace("3 * embed_dim)", "embed_dim)")
+    assert "call it" not in check.judge(check.made(narrow))  # a matter of shapes, not of names
+
+
+@pytest.mark.parametrize(
+    ("pattern", "sizes", "expected"),
+    [
+        ("b h n d -> b n (d h)", {"h": 12}, "an axis of 2 does not fit h=12: is that a fixed"),
+        ("b h n (d c) -> b h n d c", {"d": 2}, "an axis of 3 does not fit d=2: is that a fixed"),
+        ("b h n (d c) -> b h n d c", {}, "Could not infer sizes for {'"),
+        ("b n d -> b d n", {}, "Wrong shape: expected 3 dims. Received 4-dim tensor."),
+    ],
+)
+def test_what_einops_says_at_length_is_said_in_a_sentence(pattern, sizes, expected):
+    check = Check(thirds, [call("it", torch.zeros(1, 2, 4, 3))], {})
+    learners = {"rearrange": rearrange}
+    source = f"def f(x): return rearrange(x, {pattern!r}, **{sizes})"
+    exec(compile(source, "a cell of einops", "exec"), learners)
+    linecache.cache["a cell of einops"] = (len(source), None, [source], "a cell of einops")
+    message = check.judge(learners["f"])
+    assert message.startswith(f"it: `rearrange` fails in the line `{source}`; {expected}")
+    assert "Additional info" not in message
+
+
+def test_no_word_of_the_engine_is_said_to_a_learner():
+    check = Check(lambda: 1 / 0, [call("it")], {})
+    assert check.judge(lambda: Verdict("a sentence")) == (
+        "it: it gives a text where ZeroDivisionError is expected"
+    )
 
 
 def test_a_check_prints_one_message_and_returns_nothing(capsys):

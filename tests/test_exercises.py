@@ -5,22 +5,22 @@
 
 import random
 import re
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
 from itertools import combinations
 
 import pytest
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from tests.answers import ROWS, is_slow, marked
-from vit_course.checks.compare import compare
+from vit_course.checks.compare import Verdict, YesOrNo, compare
 from vit_course.checks.engine import LEFT
 from vit_course.checks.exercise import PATIENCE as WAIT
 from vit_course.checks.exercise import Exercise, edited, table
 from vit_course.checks.keeping import PIECES
 from vit_course.checks.relations import relation
-from vit_course.checks.trials import call, module
+from vit_course.checks.trials import Trial, asked, call, module
 from vit_course.teaching.unseen import TASKS
 
 each_exercise = pytest.mark.parametrize("name", [*map(marked, TASKS)])
@@ -109,6 +109,7 @@ def test_an_answer_of_other_people_is_told_what_is_wrong_with_it(name, expected,
     assert (message == "right") is (expected == "right"), message
     assert expected in message
     assert not message.startswith(LEFT)
+    assert "Verdict" not in message  # the engine's own word
 
 
 # What the engine says where nothing knows the mistake: what came, and what was expected.
@@ -134,17 +135,97 @@ def test_nine_in_ten_wrong_answers_are_named_not_only_told_a_symptom():
 def test_two_mistakes_at_once_are_both_named(name):
     """A few pairs, drawn; where several mistakes do the same, another pair may be named too."""
     check = TASKS[name]
-    assert all(one != two for (one, two), _ in check.pairs)
+    told = [message for message, _ in check.edits]
+    assert all(told[one] != told[two] for one, two, _ in check.pairs)
     right = results_of(check, check.reference)
     sample = random.Random(0).sample(check.pairs, min(6, len(check.pairs)))
-    for expected, wrong in sample:
-        results = results_of(check, wrong)
-        if not check.tells(results):
-            continue  # a yes or no has many causes
+    for one, two, source in sample:
+        try:
+            expected, results = (told[one], told[two]), results_of(check, check.with_both(source))
+        except SyntaxError:
+            continue  # the two do not go together
+        if check.tells(results) == "yes or no":
+            continue  # it has many causes
         message, pairs = check.told(results), zip(results, right, strict=True)
         first_wrong = next((number for number, pair in enumerate(pairs) if compare(*pair)), 0)
         both = all(one in message for one in expected) or "other pairs" in message
         assert both or check.wholly(results, first_wrong)  # or else one hides the other
+
+
+def otherwise(answer, change, spoil=lambda x: x):
+    """An answer that changes what it gives, and spoils what it gets."""
+
+    def call(*inputs, **options):
+        result = change(answer(*inputs, **options))
+        for x in [*inputs, *options.values()]:
+            spoil(x)
+        return result
+
+    if not isinstance(answer, type):
+        return call
+    forward = lambda self, *inputs, **options: (  # noqa: E731
+        otherwise(partial(answer.forward, self), change, spoil)(*inputs, **options)
+    )
+    return type(answer.__name__, (answer,), {"forward": forward})
+
+
+def reordered(result, order=(2, 0, 1)):
+    if type(result) is not tuple or len(result) not in (2, 3):
+        return result
+    return tuple(result[place] for place in order) if len(result) == 3 else result[::-1]
+
+
+@each_exercise
+def test_results_in_another_order_and_a_turned_yes_or_no_are_named(name):
+    check = TASKS[name]
+    results = results_of(check, check.reference)
+    changes = {reordered: re.compile("order|first|places|wrong way round|tuple")}
+    if any(isinstance(result, YesOrNo) for result in results):
+        changes[lambda x: not x if isinstance(x, bool) else x] = re.compile("wrong way round: True")
+    for change, words in changes.items():
+        message = check.judge(otherwise(check.reference, change))
+        assert message == "right" or words.search(message), message
+        assert message == "right" or not SYMPTOM.search(message), message
+
+
+def spoilt(x):
+    """Change what it was given in each way that is there."""
+    if isinstance(x, Tensor):
+        x.data.zero_()
+    elif isinstance(x, nn.Module):
+        x.double().train(not x.training)
+        x.register_forward_hook(lambda *_: 1 / 0)
+    elif isinstance(x, (list, dict)):
+        x.clear()
+
+
+@each_exercise
+def test_what_one_attempt_spoils_no_other_meets(name):
+    check = TASKS[name]
+    check.judge(otherwise(check.reference, lambda result: result, spoilt))
+    assert check.judge(check.reference) == "right"
+
+
+CHANGES = {
+    "the dtype of its numbers": lambda model: model.half(),
+    "its numbers": lambda model: next(model.parameters()).data.add_(1),
+    "its mode": lambda model: model.train(),
+    "its parts": lambda model: setattr(model, "head", nn.Linear(1, 1, bias=False)),
+}
+
+
+@pytest.mark.parametrize("what", CHANGES)
+@pytest.mark.parametrize(
+    "name", [*map(marked, ["where_they_part", "which_preparation", "needed", "shared_position"])]
+)
+def test_a_model_that_is_to_stay_as_it_is_is_watched(name, what):
+    def spoil(x):
+        if isinstance(x, nn.Module):
+            CHANGES[what](x)
+
+    message = TASKS[name].judge(otherwise(TASKS[name].reference, lambda x: x, spoil))
+    assert "the model that came in has changed" in message
+    assert what in message or message in dict(TASKS[name].edits)
 
 
 # What is no answer ------------------------------------------------------------------------------
@@ -256,6 +337,35 @@ def test_one_mistake_then_two_then_a_relation_then_a_number():
 def test_the_last_definition_of_an_answer_is_the_answer():
     check = Exercise("def g(x):\n    return 2 * x\n\n\ndef f(x):\n    return g(x)", [], "")
     assert (check.name, check.reference(3)) == ("f", 6)
+
+
+def test_of_two_mistakes_in_one_place_either_may_come_first():
+    wrong = "this is three times\n    2 * x => 3 * x\nit is squared\n    2 * x => (2 * x) ** 2\n"
+    assert exercise(wrong).judge(lambda x: (9 * x**2 + 1).T).startswith("two things at once")
+
+
+def test_the_pair_of_which_one_is_seen_alone_is_tried_early():
+    check = TASKS["ViT"]
+    norm, start = "the final norm is never used", "every block gets the same tokens"
+    numbers = [
+        next(n for n, (told, _) in enumerate(check.edits) if told.startswith(text))
+        for text in (norm, start)
+    ]
+    source = next(source for *pair, source in check.pairs if pair == numbers)
+    pairs = check.likely_pairs(results_of(check, check.with_both(source)), 0)
+    assert [*numbers, source] in [list(pair) for pair in pairs[:150]]
+
+
+def test_two_mistakes_are_known_by_two_sentences_never_by_a_yes_or_no():
+    def names(expected, kind):
+        return lambda name, *_: kind("fine" if name == expected else f"it says {name}")
+
+    answer = "def f(x):\n    if x < 0:\n        return 0\n    return 1 if x > 2 else 2"
+    wrong = "zero is wrong\n    return 0 => return 5\ntwo is wrong\n    else 2 => else 7\n"
+    for kind, both in ((Verdict, True), (YesOrNo, False)):
+        trials = [Trial("x", asked, [x], names(right, kind)) for x, right in ((-1, 0), (1, 2))]
+        message = Exercise(answer, trials, wrong).judge(lambda x: 5 if x < 0 else 7)
+        assert message.startswith("two things at once") is both
 
 
 def test_where_several_pairs_fit_it_says_so():

@@ -22,10 +22,13 @@ LONG = {
     ("EncoderBlock", "1. attention's change is added to the normalised x"),
     ("ThirdPatient", "the head reads the last block alone"),
     ("EncoderBlock", "2. the MLP reads x itself"),
-    ("MLP", "2. `act` stands after fc2"),
     ("ThirdPatient", "hand it on as it is"),
     ("ViT", "in training it gives something else"),
     ("ViT", "one block, many times"),
+    ("ViT", "2. it is one block, many times"),
+    ("ViT", "2. `head` does not start as init_weights says"),
+    ("train", "nothing is learned"),
+    ("where_they_part", "2. the mean hides one number"),
 }
 
 

@@ -56,6 +56,10 @@ class Verdict(str):
     """A result that is a sentence about the attempt: told as it stands where it is not expected."""
 
 
+class YesOrNo(Verdict):
+    """A sentence on a learner's own test, which can be wrong in one way alone."""
+
+
 def explained(error: BaseException, answer: Callable, slips: Mapping[str, str]) -> Raised | Verdict:
     """Give what to change where one of these patterns fits the error's text; else the error."""
     kind, text = type(error).__name__, " ".join(str(error).split())
@@ -120,7 +124,7 @@ def same_error(a: Raised, b: Any) -> bool:
 
     Numbers may differ, and so may the letters in a pattern of einops'.
     """
-    varying = r"\d+|\".*?\"|'\w+':"
+    varying = r"\[[-\d, ]*\]|\d+|\".*?\"|'\w+':"  # a shape may have other axes, too
     return (
         isinstance(b, Raised)
         and a.kind == b.kind
@@ -250,7 +254,20 @@ def describe(raised: Raised) -> str:
     if not raised.own:
         return f"what it gives cannot be used here ({raised.kind}{text})"
     where = f" in the line `{raised.line}`" if raised.line else ""
+    if raised.kind == "EinopsError" and not raised.private:
+        return f"`rearrange` fails{where}; {of_einops(raised.message)}"
     return f"your code raises {raised.kind}{where}{text}"
+
+
+def of_einops(text: str) -> str:
+    """Say in a sentence what einops says at length."""
+    sizes = re.sub(r"'(\w+)': ", r"\1=", "".join(re.findall(r"info: {(.*?)}", text)))
+    if axis := re.search(r"mismatch, \D*(\d+)", text):
+        return (
+            f"an axis of {axis[1]} does not fit {sizes}: is that a fixed number, or the size of "
+            "another axis?"
+        )
+    return text.partition("info: ")[2].partition("}. ")[2]
 
 
 def kind_of(value: Any) -> str:
@@ -259,12 +276,13 @@ def kind_of(value: Any) -> str:
         return f"a tensor of shape {tuple(value.shape)}"
     if isinstance(value, (tuple, list)):
         return f"{len(value)} result{'' if len(value) == 1 else 's'}"
+    if isinstance(value, str):
+        return "a text"
     words = {
         type(None): "nothing",
         bool: "True or False",
         int: "a number",
         float: "a number",
-        str: "a text",
         dict: "a dictionary",
     }
     return words.get(type(value)) or with_article(type(value).__name__)

@@ -151,7 +151,7 @@ def masking(what: str, shape: tuple[int, int, int], ratio: float) -> Trial:
         kept, order, mask = three
         right = tokens[:, : kept_count(shape[1], ratio)].shape
         fit = kept.shape == right and order.shape == mask.shape == shape[:2]
-        wrong = contents(tokens, *three) if fit and mask.dtype == torch.bool else ("", "", "")
+        wrong = contents(tokens, kept, order, mask.bool()) if fit else ("", "", "")
         facts = zip(three, wrong, strict=True)
         return tuple(Parts(torch.zeros_like(part), Verdict(fact)) for part, fact in facts)
 

@@ -15,6 +15,7 @@ from torch import nn
 from . import face
 from .compare import Parts, Raised, Verdict, compare, explained, with_article
 from .keeping import judges, keep, written
+from .names import in_words, new_names, renamed, shapes_in
 from .sources import dotted_lines
 from .trials import Trial, fixed_settings
 
@@ -25,6 +26,8 @@ SLIPS = {
     "__init__",
     'missing the required "forward"': "it has no method `forward`; is the name spelt so, and is it "
     "in the class?",
+    r"must be Tensor, not (?!NoneType)[A-Z]": "a module stands where the numbers that it gives "
+    "belong: make it in __init__, by its class and parentheses, then call it: self.act(x)",
 }
 
 
@@ -105,8 +108,27 @@ class Check:
             if left := not_attempted(results[number], attempt):
                 return left
             results += [outcome(t, attempt, self.slips) for t in self.trials[number + 1 :]]
-            return self.told(results)
+            return self.by_other_names(results, number, attempt) or self.told(results)
         return "right"
+
+    def by_other_names(self, results: Sequence[Any], first: int, attempt: Callable) -> str | None:
+        """Say which parameters have other names, and what else is wrong; None where none has.
+
+        What the module gives is judged under the names that it has.
+        """
+        right = [self.outcome_of(self.reference, number) for number in range(len(results))]
+        names = [new_names(*map(shapes_in, pair)) for pair in zip(results, right, strict=True)]
+        if not any(names) or self.wholly(results, first):
+            return None
+        again = [  # what is no such trial counts as passed
+            outcome(trial, renamed(attempt, new), self.slips) if shapes_in(expected) else expected
+            for trial, new, expected in zip(self.trials, names, right, strict=True)
+        ]
+        wrong = [n for n, result in enumerate(again) if compare(result, right[n]) is not None]
+        rest = self.recognise(again, wrong[0]) if wrong else "what it gives is right"
+        if rest:
+            return f"{in_words(names)}\n{rest}"
+        return in_words(names) if [*map(shapes_in, again)] == [*map(shapes_in, right)] else None
 
     def told(self, results: Sequence[Any]) -> str:
         """Give the message for an attempt that gives these results in all trials."""

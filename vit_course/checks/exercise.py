@@ -3,14 +3,15 @@
 Edits compose, so two mistakes at once are known without being written down.
 """
 
+import ast
 import linecache
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from functools import cached_property
+from functools import cached_property, reduce
 from importlib import import_module
-from itertools import combinations
+from itertools import combinations, permutations
 from time import monotonic
 from typing import Any
 
@@ -19,7 +20,7 @@ from einops import rearrange
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from .compare import Verdict
+from .compare import Verdict, YesOrNo, compare
 from .engine import Check
 from .keeping import PIECES, answers, solved
 from .trials import Trial, trust
@@ -28,6 +29,8 @@ from .trials import Trial, trust
 COMMON = {"F": F, "Tensor": Tensor, "math": math, "nn": nn, "rearrange": rearrange, "torch": torch}
 PATIENCE = 2.5  # seconds that a learner waits at most for pairs of mistakes
 SHOWN = 3  # pairs at most in a message
+ANOTHER_ORDER = "the results stand in another order than is asked for"
+TURNED = "it is the wrong way round: True"  # what a test is told first that says the opposite
 
 
 class Exercise(Check):
@@ -43,7 +46,8 @@ class Exercise(Check):
             several new texts, each of an edit of its own, ` ⏎ ` lines of a new text (they are
             indented as the line that they change). An edit may go on in deeper lines. A `def` or
             `class`, with all lines up to the next message, is another answer whole. `! pattern` is
-            no edit: an error with such a text ("TypeError: …") is told so.
+            no edit: an error with such a text ("TypeError: …") is told so. Results in another
+            order need no row.
         alike: edits of the answer that leave it right. A known mistake is looked for with each of
             them, too.
         uses: what names in the answer and in the edits mean beside `COMMON` and the pieces.
@@ -70,8 +74,11 @@ class Exercise(Check):
         self.name = re.findall(r"(?m)^(?:def|class) (\w+)", self.answer)[-1]
         rows = table(wrong)
         self.edits = [(message, edit) for message, edit in rows if edit[:2] != "! "]
+        orders = in_other_orders(self.answer)
+        self.edits += [(ANOTHER_ORDER, edit) for given, edit in orders if given not in wrong]
         known = {edit[2:]: message for message, edit in rows if edit[:2] == "! "}
         self.alike, self.uses = alike, uses or {}
+        self.doubles: dict[str, Callable] = {}
         piece = self.name if self.name in PIECES else None
         self.begin(trials, known | dict(slips or {}), piece)
         if not self.keeps:
@@ -117,47 +124,100 @@ class Exercise(Check):
         return (
             self.wholly(results, first)
             or self.wholly(results, first, self.in_other_words)
-            or self.two_at_once(results)
+            or self.two_at_once(results, first)
             or self.partly(results, first)
         )
 
-    def two_at_once(self, results: Sequence[Any]) -> str | None:
-        """Give what the pairs of mistakes say that give these results in all trials.
-
-        The simplest trial comes first, which rules most pairs out.
-        """
-        if not any(self.tells(results, number) for number in range(len(results))):
-            return None
+    def two_at_once(self, results: Sequence[Any], first: int) -> str | None:
+        """Give what the pairs of mistakes say that give these results in all trials."""
+        by = self.tells(results)
         messages: dict[tuple[str, str], None] = {}  # each once, in their order
+        trials = [*range(len(results))]
         end = monotonic() + PATIENCE
-        for pair, wrong in self.pairs:
+        for one, two, source in self.likely_pairs(results, first):
             if monotonic() > end:
                 break
-            if all(self.agrees(wrong, results, number) for number in range(len(results))):
-                messages[pair] = None
-        if not messages:
+            pair = self.edits[one][0], self.edits[two][0]
+            # A test is tried first on what is right, which it refuses if it is turned round.
+            turned = first == 0 and any(text.startswith(TURNED) for text in pair)
+            if (by == "yes or no" and not turned) or pair in messages or pair[::-1] in messages:
+                continue
+            with suppress(SyntaxError):
+                wrong = self.with_both(source)
+                against = next((n for n in trials if not self.agrees(wrong, results, n)), None)
+                if against is None:
+                    messages[pair] = None
+                trials.sort(key=lambda n: n != against)  # the next pair may fail there, too
+        if not messages or (by == "sentences" and len(messages) > 1):
             return None
-        first = [f"1. {one}\n2. {two}" for one, two in list(messages)[:SHOWN]]
+        pairs = [f"1. {one}\n2. {two}" for one, two in list(messages)[:SHOWN]]
         more = f"\n(and {len(messages) - SHOWN} other pairs)" if len(messages) > SHOWN else ""
         several = ", though more than one pair does this" if len(messages) > 1 else ""
-        return f"two things at once{several}:\n" + "\nor these two:\n".join(first) + more
+        return f"two things at once{several}:\n" + "\nor these two:\n".join(pairs) + more
 
-    def tells(self, results: Sequence[Any], number: int) -> bool:
-        """Tell whether a wrong result holds numbers: an error, or a yes or no, has many causes."""
-        plain = isinstance(results[number], (bool, Verdict))
-        return not plain and self.gives_wrong(results, number)
+    def tells(self, results: Sequence[Any]) -> str:
+        """Say by what two mistakes may be known: "numbers", "sentences" or a "yes or no".
+
+        Numbers have few causes, and so have two sentences; a yes or no has many, and so an error.
+        """
+        wrong = [r for number, r in enumerate(results) if self.gives_wrong(results, number)]
+        if not all(isinstance(r, (bool, Verdict)) for r in wrong):
+            return "numbers"
+        if len({r for r in wrong if not isinstance(r, (bool, YesOrNo))}) > 1:
+            return "sentences"
+        return "yes or no"
+
+    def likely_pairs(self, results: Sequence[Any], first: int) -> list[tuple[int, int, str]]:
+        """Put those pairs first of which a mistake alone does some of what was done.
+
+        It is seen in the trial `first`, in which all mistakes have been tried alone.
+        """
+        scores = [self.score(wrong, results, first) for _, wrong in self.mistakes]
+        return sorted(self.pairs, key=lambda pair: -scores[pair[0]] - scores[pair[1]])
+
+    def score(self, answer: Callable, results: Sequence[Any], number: int) -> int:
+        """Count which wrong parts of a result a mistake gives, less those that it alone spoils."""
+        known, right = (self.outcome_of(x, number) for x in (answer, self.reference))
+        parts = [x if isinstance(x, tuple) else (x,) for x in (results[number], known, right)]
+        score = 0
+        for result, wrong, good in zip(*parts, strict=False):
+            if compare(wrong, good) is not None:
+                score += 1 if compare(result, wrong) is None else -(compare(result, good) is None)
+        return score
 
     @cached_property
-    def pairs(self) -> list[tuple[tuple[str, str], Callable]]:
-        """Each two mistakes with other messages that do not touch the same place."""
+    def pairs(self) -> list[tuple[int, int, str]]:
+        """Of each two mistakes with other messages their numbers, and the answer that has both.
+
+        One may change what the other has put in, so either may come first.
+        """
         pairs = []
-        edits = [(message, edit) for message, edit in self.edits if not is_whole(edit)]
-        for (one, edit), (two, second) in combinations(edits, 2):
-            with suppress(ValueError, SyntaxError):  # where the two touch the same place
-                if one != two:
-                    both = edited(edited(self.answer, edit), second)
-                    pairs.append(((one, two), self.made(both)))
+        edits = [(n, *row) for n, row in enumerate(self.edits) if not is_whole(row[1])]
+        for (n, one, edit), (m, two, second) in combinations(edits, 2):
+            for order in ((edit, second), (second, edit)) if one != two else ():
+                with suppress(ValueError):  # where the two touch the same place
+                    pairs.append((n, m, reduce(edited, order, self.answer)))
+                    break
         return pairs
+
+    def with_both(self, source: str) -> Callable:
+        """Make the answer of a pair, once: all that a learner waits for is made when it is met."""
+        if source not in self.doubles:
+            self.doubles[source] = self.made(source)
+        return self.doubles[source]
+
+
+def in_other_orders(answer: str) -> list[tuple[str, str]]:
+    """Give what an answer returns, two or three results, in other orders, and edits to that."""
+    orders = []
+    for node in ast.walk(ast.parse(answer)):
+        value = getattr(node, "value", None) if isinstance(node, ast.Return) else None
+        value = value.body if isinstance(value, ast.IfExp) else value  # (a, b) if c else a
+        if isinstance(value, ast.Tuple) and len(value.elts) < 4:
+            old, *parts = (str(ast.get_source_segment(answer, x)) for x in (node, *value.elts))
+            given = [", ".join(order) for order in permutations(parts)]
+            orders += [(new, f"{old} => {old.replace(given[0], new)}") for new in given[1:]]
+    return orders
 
 
 def made(name: str, source: str, uses: Mapping[str, Any]) -> Callable:

@@ -135,7 +135,7 @@ it says True to everything; it must say False to a wrong conversion
 it says False to everything, to a right conversion too; compare with pixels.permute(2, 0, 1) / 255
     result = convert… => return False
 it is the wrong way round: True means that the conversion is right
-    < 1e-5) => > 1e-5)
+    < 1e-5) => > 1e-5) ‖ > 1e-5) ;; return False => return True
 it expects numbers that are not divided: give `convert` bytes, torch.uint8, and expect
 pixels.permute(2, 0, 1) / 255
     torch.arange… => torch.rand(2, 4, 3) ;; / 255 =>

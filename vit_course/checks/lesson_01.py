@@ -232,8 +232,8 @@ this is still the Linear's weight, (D, P·P·C): give each axis its own place
 it is written for three channels: take `channels`
     return… => return weight.reshape(-1, patch_size, patch_size, 3).permute(0, 3, 1, 2)
     c=channels => c=3
-the patch size is a fixed number: take patch_size
-    p1=patch_size, p2=patch_size => p1=16, p2=16 ‖ p1=4, p2=4
+p1 and p2 are patch_size, and c is `channels`: is one of them a fixed number, or another size?
+    p1=patch_size, p2=patch_size => p1=16, p2=16
 the numbers are divided by P·P; no number changes here, they only move
     c=channels) => c=channels) / patch_size**2
 it changes the tensor that it was given, `weight`: make a new one (x + y, not x += y)

@@ -274,8 +274,6 @@ the number of heads and their width are mixed up: a head has embed_dim // num_he
     embed_dim // num_heads => num_heads
 the number of heads and their width are mixed up: head i begins i · d rows after head 0
     head * d => head * num_heads
-the start comes first, then the stop
-    return start, start + d => return start + d, start
 a role is not one head wide: it has embed_dim rows, those of all its heads
     "qkv".index(role) * embed_dim + head * d => ("qkv".index(role) + head) * d
 the queries come first, at row 0: count the roles from 0

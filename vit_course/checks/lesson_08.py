@@ -40,15 +40,16 @@ def taken_out(answer: Callable) -> Any:
             others = f"it changes `{name}` too; take out the positions and nothing else"
         elif name != "tokens.pos_embed" and not p.requires_grad:
             others = f"`{name}` no longer learns either; freeze the positions alone"
-    if not model.training:
-        others = "it puts the model into evaluation mode; leave the mode as it is"
+    mode = "" if model.training else EVALUATION
     if learning := [p for p in model.parameters() if p.requires_grad]:
         images = torch.linspace(-2, 2, 120).sin().reshape(5, 1, 4, 6)
         F.cross_entropy(model(images), torch.tensor([0, 1, 2, 1, 0])).backward()
         torch.optim.SGD(learning, lr=0.5).step()
-    return Parts(positions, Verdict(others), model.tokens.pos_embed.detach(), Verdict(copy))
+    after = model.tokens.pos_embed.detach()
+    return Parts(positions, Verdict(others), after, Verdict(mode), Verdict(copy))
 
 
+EVALUATION = "it puts the model into evaluation mode; leave the mode as it is"
 COPY = "it returns a copy; change the model that you are given, and return that"
 
 
@@ -65,7 +66,7 @@ def no_positions(model):
     wrong=f"""
 {COPY}
     positions = => model = deepcopy(model) ⏎ positions =
-it puts the model into evaluation mode; leave the mode as it is
+{EVALUATION}
     return model => return model.eval()
 the other weights learn no longer either: freeze the positions alone
     positions.requires_grad = False => model.requires_grad_(False)
@@ -441,16 +442,16 @@ each picture
 
 
 def as_trained(make: Callable[[], nn.Module]) -> Any:
-    """Give what a small model says of five pictures after three steps of training, or a verdict."""
+    """Give what a model says of five pictures after three steps of training, or a verdict."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         model = make()
         if not isinstance(model, nn.Module):
             return model
-        images = torch.linspace(-2, 2, 120).sin().reshape(5, 1, 4, 6)
+        images = torch.linspace(-2, 2, 320).sin().reshape(5, 1, 8, 8)
         for _ in range(3):
             logits = model(images)
-            if logits.shape != (5, 3):
+            if logits.shape != (5, 10):
                 return logits
             learning = [p for p in model.parameters() if p.requires_grad]
             if not learning:
@@ -463,9 +464,10 @@ def as_trained(make: Callable[[], nn.Module]) -> Any:
 
 def changed(answer: Callable) -> Any:
     """Say whether a variant can be trained, and comes to another end than the whole model."""
-    result = as_trained(lambda: answer(ViT(SMALL)))
-    if isinstance(result, Tensor) and result.shape == (5, 3):
-        same = torch.equal(result, as_trained(lambda: ViT(SMALL)))
+    config = ViTConfig(8, 2, 1, 10, embed_dim=48, depth=2, num_heads=4)  # the lesson's
+    result = as_trained(lambda: answer(ViT(config)))
+    if isinstance(result, Tensor) and result.shape == (5, 10):
+        same = torch.equal(result, as_trained(lambda: ViT(config)))
         return Verdict("it trains just as the whole model does" if same else "as it should")
     return result
 
@@ -476,7 +478,7 @@ def variant(model):
     model.patch_embed.requires_grad_(False)
     return model
 """,
-    trials=[Trial("a small model, trained for three steps", changed)],
+    trials=[Trial("section 1's model, trained for three steps", changed)],
     wrong="""
 nothing has changed: it trains just as the whole model does, to the last bit
     False => True

@@ -54,8 +54,8 @@ def fuse_qkv(queries, keys, values, num_heads, order):
         fusing(10, 3, 4, False, "h d qkv"),
     ],
     slips={
-        "NoneType": "a Linear without biases has None for its bias: join the biases only where "
-        "there are some",
+        "NoneType|KeyError: 'bias'": "a Linear without biases has None for its bias: join the "
+        "biases only where there are some",
         "Received .-dim tensor": "a weight has two axes, a bias one: `...` in the pattern stands "
         "for the columns, where there are some",
         "Identifiers only on one side": "the pattern must hold the order that is asked for: "
@@ -635,6 +635,7 @@ samples and numbers are swapped
         return "sample" => return one ;; return "number" => return all_three
 the words are right, but written otherwise: "sample", "token" or "number"
     "sample" => "Sample" ;; "token" => "Token" ;; "number" => "Number"
+    "number" => "numbers"
     "sample" => "samples" ;; "token" => "tokens" ;; "number" => "numbers"
 give a word, "sample", "token" or "number", not its number
     "sample" => 0 ;; "token" => 1 ;; "number" => 2

@@ -1,6 +1,6 @@
 """A module of a learner's whose parameters have other names than the course's."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import torch
@@ -11,26 +11,18 @@ from .compare import Parts
 Shapes = Mapping[str, torch.Size]
 
 
-class Renamed(nn.Module):
-    """A module whose parameters are given by other names."""
-
-    def __init__(self, module: nn.Module, names: Mapping[str, str]):
-        super().__init__()
-        self.module, self.names = module, names
-
-    def named_parameters(self, *_: Any, **__: Any) -> Iterator[tuple[str, nn.Parameter]]:
-        """Give all parameters by their new names."""
-        for name, parameter in self.module.named_parameters():
-            yield self.names.get(name, name), parameter
-
-    def forward(self, *inputs: Any, **options: Any) -> Any:
-        """Do what the module does."""
-        return self.module(*inputs, **options)
-
-
 def renamed(answer: Callable, names: Mapping[str, str]) -> Callable:
-    """Make a class of modules, as it is called, that makes them with these names."""
-    return lambda *sizes: Renamed(answer(*sizes), names)
+    """Make a class, as it is called, whose modules give their parameters by these names."""
+
+    def make(*sizes: Any) -> nn.Module:
+        layer = answer(*sizes)
+        give = layer.named_parameters
+        vars(layer)["named_parameters"] = lambda *_, **__: [
+            (names.get(name, name), parameter) for name, parameter in give()
+        ]
+        return layer
+
+    return make
 
 
 def shapes_in(result: Any) -> Shapes:
@@ -48,9 +40,7 @@ def new_names(theirs: Shapes, ours: Shapes) -> dict[str, str]:
     names: dict[str, str] = {}
     for alike in (4, 3, 2, 1, 0):  # so many parts of a name, from its end
         for name, shape in theirs.items():
-            left = [
-                n for n, s in ours.items() if s == shape and n not in {*theirs, *names.values()}
-            ]
+            left = [n for n in ours if ours[n] == shape and n not in {*theirs, *names.values()}]
             ends = [n for n in left if n.split(".")[::-1][:alike] == name.split(".")[::-1][:alike]]
             if ends and name not in {*ours, *names}:
                 names[name] = ends[0]

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from copy import deepcopy
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -10,7 +11,7 @@ from zlib import crc32
 import torch
 from torch import Tensor, nn
 
-from .compare import Gradients, Parts, Verdict, compare, kind_of
+from .compare import Gradients, Parts, Verdict, YesOrNo, compare, kind_of
 
 
 @dataclass(frozen=True)
@@ -34,8 +35,15 @@ class Trial:
     say: Callable[..., Any] | None = None
 
     def given(self) -> Sequence[Any]:
-        """Give the inputs, made anew where a function makes them."""
-        return self.inputs() if callable(self.inputs) else self.inputs
+        """Give the inputs, made anew where a function makes them, else copied.
+
+        What an attempt does to them, a later one must not meet.
+        """
+        if callable(self.inputs):
+            return self.inputs()
+        return [
+            x if callable(x) and not isinstance(x, nn.Module) else deepcopy(x) for x in self.inputs
+        ]
 
     def run(self, answer: Callable) -> Any:
         """Try an answer, and give what is compared."""
@@ -94,9 +102,9 @@ def untouched(use: Callable, *inputs: Any, **options: Any) -> Any:
     Raises:
         InputChangedError: it wrote into one of them.
     """
-    copies = [copied(x) for x in inputs]
-    result = use(*copies, **options)
-    if not all(map(unchanged, copies, inputs)):
+    copies, named = [copied(x) for x in inputs], {n: copied(x) for n, x in options.items()}
+    result = use(*copies, **named)
+    if not all(map(unchanged, [*copies, *named.values()], [*inputs, *options.values()])):
         raise InputChangedError
     return result
 
@@ -143,12 +151,36 @@ def asked(answer: Callable, *inputs: Any) -> Any:
     return answer(*inputs)
 
 
+def left_alone(answer: Callable, *inputs: Any) -> Any:
+    """Call the answer with inputs of which it must leave the models as they are."""
+    models = [x for x in inputs if isinstance(x, nn.Module)]
+    before = [state_of(model) for model in models]
+    result = answer(*inputs)
+    for model, state in zip(models, before, strict=True):
+        for what, now in state_of(model).items():
+            if now != state[what] and result is not ...:
+                changed = f"the model that came in has changed, {what}"
+                return Verdict(f"{changed}: work on a copy, deepcopy(model)")
+    return result
+
+
+def state_of(model: nn.Module) -> dict[str, list]:
+    """Give what may change of a model, by how it is called."""
+    numbers = model.state_dict()
+    return {
+        "its parts": list(numbers),
+        "the dtype of its numbers": [x.dtype for x in numbers.values()],
+        "its numbers": [x.double().numpy().tobytes() for x in numbers.values()],
+        "its mode": [part.training for part in model.modules()],
+    }
+
+
 def decided(verdict: Any, expected: bool, otherwise: str) -> Any:
     """Say whether a learner's own test gave the verdict that it should, to compare that."""
     if isinstance(verdict, Tensor) and verdict.numel() == 1:
         verdict = verdict.item()
     if isinstance(verdict, bool) or type(verdict).__name__ == "bool":  # NumPy's too
-        return Verdict("as it should" if bool(verdict) == expected else otherwise)
+        return YesOrNo("as it should" if bool(verdict) == expected else otherwise)
     if verdict is ... or verdict is None:
         return verdict
     return Verdict(f"your test gives {kind_of(verdict)}; it must give one True or False")
@@ -184,11 +216,12 @@ def learning(use: Callable, answer: Callable, *inputs: Any) -> Parts:
     result = use(answer, *copies)
     results = result if isinstance(result, (tuple, list)) else [result]
     tensors = [x for x in results if isinstance(x, Tensor)]
-    verdict = "gradients pass"
-    if not all(x.requires_grad for x in tensors):
-        verdict = "no gradient passes: keep to tensors, without detach, tolist or numpy"
     pull_back(tensors)
-    return Parts(result, Verdict(verdict), gradients_of(copies))
+    back, verdict = gradients_of(copies), "gradients pass"
+    # A view that is made under no_grad may say that it requires one.
+    if not all(x.requires_grad for x in tensors) or not any(x.any() for x in back):
+        verdict = "no gradient passes: keep to tensors, without detach, tolist or numpy"
+    return Parts(result, Verdict(verdict), back)
 
 
 def leaves(inputs: Iterable[Any]) -> list[Any]:
