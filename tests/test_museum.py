@@ -53,8 +53,8 @@ def off(model: nn.Module, images: torch.Tensor = IMAGES) -> float:
 # Their form --------------------------------------------------------------------------------------
 
 
-def test_eighteen_hang_and_four_of_them_are_sound():
-    assert (len(EXHIBITS), len(SOUND)) == (18, 4)
+def test_twenty_four_hang_and_five_of_them_are_sound():
+    assert (len(EXHIBITS), len(SOUND)) == (24, 5)
     assert all(b - a > 1 for a, b in pairwise(SOUND))  # no two in a row
     for item in EXHIBITS.values():
         assert max(map(len, repr(item).splitlines())) <= 90
@@ -63,10 +63,10 @@ def test_eighteen_hang_and_four_of_them_are_sound():
         assert len(item.reasons.keys() - item.mended.keys() - {"sound"}) >= 2  # taken for the fault
 
 
-def test_the_lesson_shows_each_once_in_order():
+def test_the_lesson_shows_each_once():
     asks = re.compile(r"checks\.exhibit\((\d+)\)")
     cells = [(int(m[1]), cell) for cell in LESSON.cells if (m := asks.fullmatch(cell.source))]
-    assert [number for number, _ in cells] == list(EXHIBITS)
+    assert sorted(number for number, _ in cells) == list(EXHIBITS)
     for number, cell in cells:
         assert cell.outputs[-1].data["text/plain"] == repr(checks.exhibit(number))
 
@@ -116,11 +116,11 @@ def test_in_a_browser_each_line_is_a_button():
 @pytest.mark.parametrize(
     ("number", "answer", "expected"),
     [
-        (9, 6, "line 6 is right. `reshape` reads the numbers straight on"),
-        (9, " 6 ", "line 6 is right."),
-        (9, 2, "line 2 is not right. This line does what it should."),
-        (9, "Sound", "sound is not right. Whose numbers"),
-        (3, "sound", "sound is right."),
+        (9, 6, "Yes, it is line 6. `reshape` reads the numbers straight on"),
+        (9, " 6 ", "Yes, it is line 6."),
+        (9, 2, "No, it is not line 2. This line is fine: it does what it should."),
+        (9, "Sound", "No, it is not sound. Whose numbers"),
+        (3, "sound", "Yes, it is sound."),
     ],
 )
 def test_an_answer_is_judged_and_the_exhibit_is_still_there(number, answer, expected, capsys):
@@ -137,10 +137,10 @@ def test_what_is_no_line_is_refused(answer):
         checks.exhibit(9, answer)
 
 
-@pytest.mark.parametrize("number", [0, 19, True, "1", 1.0, None])
+@pytest.mark.parametrize("number", [0, 25, True, "1", 1.0, None])
 def test_an_exhibit_that_is_not_there_is_refused(number):
     for ask in (checks.exhibit, checks.patient):
-        with pytest.raises(ValueError, match=r"the number is .*; give one from 1 to 18"):
+        with pytest.raises(ValueError, match=r"the number is .*; give one from 1 to 24"):
             ask(number)
 
 
@@ -166,7 +166,7 @@ def test_what_is_sound_gives_it_as_it_hangs():
 
 def test_faults_of_the_forward_pass_give_other_numbers():
     differ = {n for n in FAULTY if n != 2 and off(hung(n)) > 1e-2}  # 2 holds no blocks
-    assert differ == {1, 6, 8, 9, 10, 14, 15, 18}
+    assert differ == {1, 6, 8, 9, 10, 14, 15, 18, 19}
 
 
 def test_nothing_silences_an_exhibit_in_training():
@@ -179,9 +179,9 @@ def test_nothing_silences_an_exhibit_in_training():
         assert idle == ({"blocks"} if number == 10 else set()), number
 
 
-def test_the_doctor_reports_something_in_ten_of_fourteen_and_accuses_no_sound_one():
+def test_the_doctor_reports_something_in_eleven_of_fifteen_and_flags_no_sound_one():
     reports = {number: examined(museum.patient(number)) for number in EXHIBITS}
-    silent = [n for n in FAULTY if not (reports[n].names or reports[n].notes)]
+    silent = [n for n in FAULTY if n < 20 and not (reports[n].names or reports[n].notes)]
     assert silent == [11, 13, 16, 18]
     assert [n for n in FAULTY if reports[n].notes and not reports[n].names] == [4, 5]
     assert [n for n in SOUND if reports[n].names] == []
@@ -211,7 +211,7 @@ def test_a_learners_own_vit_has_no_finding_and_the_note_that_the_lesson_tells_of
 # What is said of each ----------------------------------------------------------------------------
 
 
-def test_1_14_and_15_what_rows_of_197_keys_sum_to_and_their_largest_weight():
+def test_1_14_15_and_19_what_rows_of_197_keys_sum_to_and_their_largest_weight():
     """8 heads of 96, queries and keys of spread 1."""
     q, k = torch.randn(2, 8, 197, 96, generator=torch.Generator().manual_seed(0)).unbind()
     scores = q @ k.mT
@@ -220,6 +220,7 @@ def test_1_14_and_15_what_rows_of_197_keys_sum_to_and_their_largest_weight():
         (scores.softmax(dim=-1) / 768**0.5, 0.036, 0.81),
         (mended, 1, 0.052),
         ((scores / 768**0.5).softmax(dim=-1), 1, 0.013),
+        (scores.softmax(dim=-1) / 96**0.5, 0.102, 0.81),
     ):
         sums = rows.sum(dim=-1)
         assert sums.mean().item() == pytest.approx(total, abs=5e-4)
@@ -307,14 +308,15 @@ def test_12_only_the_keys_part_is_0_and_10_more_change_no_logit():
     assert off(model) < 1e-5
 
 
-def test_13_44_of_49_stay():
+def test_13_44_of_49_stay_instead_of_47():
+    assert [round(49 * (1 - ratio)) for ratio in (0.1, 0.05)] == [44, 47]
     counts = []
     for mended in (False, True):
         model = museum.patient(13, mended).train()
         model.blocks.register_forward_pre_hook(lambda _, inputs: counts.append(inputs[0].shape[1]))
         model(IMAGES)
         model.eval()(IMAGES)
-    assert counts == [1 + round(16 * 0.9), 17, 1 + 4, 17]
+    assert counts == [1 + round(16 * 0.9), 17, 1 + round(16 * 0.95), 17]
 
 
 def test_16_the_mask_does_nothing():
@@ -341,3 +343,39 @@ def test_a_patient_is_told_how_many_findings_there_are():
 
 def test_17_and_18_are_the_same_lines():
     assert EXHIBITS[17].lines == EXHIBITS[18].lines
+
+
+def test_20_copies_of_a_picture_stand_on_both_sides_until_it_is_mended():
+    pictures, labels = torch.arange(300.0), torch.arange(300) % 10
+    for mended, shared in ((False, True), (True, False)):
+        (learned, names), (held, others) = museum.patient(20, mended).prepare(pictures, labels)
+        assert len(learned) + len(held) == len(names) + len(others) == 300 + 2 * 90
+        assert torch.isin(held, learned).any() == shared
+        assert torch.equal(labels[learned.long()], names)
+
+
+@pytest.mark.parametrize(("number", "mode"), [(21, True), (22, False)])
+def test_21_and_22_in_which_mode_it_is_measured(number, mode):
+    modes = []
+    model = museum.patient(number).train()
+    model.blocks.register_forward_hook(lambda module, *_: modes.append(module.training))
+    share = model.accuracy(model, IMAGES, labels := model(IMAGES).argmax(dim=1))
+    assert (modes[1], model.training, share) == (mode, True, 1.0)
+    if number == 21:
+        model.accuracy = museum.patient(21, mended=True).accuracy
+        model.accuracy(model, IMAGES, labels)
+        assert (modes[2], model.training) == (False, True)
+
+
+def test_23_files_sorted_as_text_get_the_labels_of_others():
+    names = {f"{number}.png": torch.tensor(number) for number in range(1, 301)}
+    for mended, own in ((False, 1), (True, 300)):
+        pictures, labels = museum.patient(23, mended).pairs(names, torch.arange(1, 301))
+        assert (pictures == labels).sum() == own
+
+
+def test_24_from_which_number_to_which_the_pictures_go():
+    photos = [torch.zeros(3, 8, 8), torch.ones(3, 8, 8)]
+    for mended, ends in ((False, [-3, 1]), (True, [-1, 1])):
+        x = museum.patient(24, mended).prepared(photos, lambda photo: photo[None] * 2 - 1)
+        assert [x.min(), x.max()] == ends

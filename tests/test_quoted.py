@@ -28,8 +28,8 @@ def listed(name: str, variant: str, digits: int = 0) -> str:
     return f"{first}, {second} and {third}"
 
 
-def in_order(name: str, variant: str) -> str:
-    *first, last = (f"{share:.0f}" for share in sorted(MEASURED[name][variant]))
+def each(name: str, variant: str) -> str:
+    *first, last = (f"{share:.1f}" for share in MEASURED[name][variant])
     return f"{', '.join(first)} and {last}%"
 
 
@@ -53,10 +53,10 @@ blocks <A without blocks>%; C <C>%, without blocks <C without blocks>%.
 - Scattered digits: A <A, scattered>%, with positions of 1 <A, positions of 1, scattered>%, with all
 tokens <A, all tokens, scattered>%, with batch norms <A, batch norms, scattered>%; B
 <B, scattered>%; C <C, scattered>%, without blocks <C without blocks, scattered>%.
-- Plain digits, after 6 passes: A <A>%, with positions of 1 <A, positions of 1>%, B with positions
-of 1 <B, positions of 1>%, C <C>%; after 24 passes A <A, 24 epochs>%, with positions of 1
-<A, positions of 1, 24 epochs>%, C <C, 24 epochs>%, with DropPath 100%, C without blocks
-<C without blocks, 24 epochs>%.
+- Plain digits, after 6 passes: A <A>%, at three times the rate <A, rate 0.018>%, with positions of
+1 <A, positions of 1>%, B with positions of 1 <B, positions of 1>%, C <C>%; after 24 passes A
+<A, 24 epochs>%, with positions of 1 <A, positions of 1, 24 epochs>%, C <C, 24 epochs>%, with
+DropPath 100%, C without blocks <C without blocks, 24 epochs>%.
 """
 
 
@@ -109,8 +109,8 @@ SENTENCES = [
     ),
     (
         "12_spot_the_mistake",
-        f"Four seeds gave {in_order('12 the attention of 2021', 'published')} as it was "
-        f"published, and {in_order('12 the attention of 2021', 'mended')} with the line mended",
+        f"With four seeds it got {each('12 the attention of 2021', 'published')} as it was "
+        f"published, and {each('12 the attention of 2021', 'mended')} with the line mended",
     ),
 ]
 

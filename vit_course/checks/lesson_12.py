@@ -20,8 +20,8 @@ from vit_steps.vit import ViT, ViTConfig
 
 from .choosing import WIDTH
 from .engine import LEFT, outcome
-from .exercise import Exercise, edited
-from .trials import Trial, module, waves
+from .exercise import Exercise, edited, made, refusals
+from .trials import Trial, drawn, module, trust, waves
 
 SMALL = ViTConfig(image_size=32, patch_size=8, num_classes=10, embed_dim=48, depth=2, num_heads=4)
 TINY = ViTConfig(
@@ -312,5 +312,85 @@ the last norm is not used: the head reads norm(x)
 one block is left out; loop over all of them
     in self.blocks => in self.blocks[1:]
     in self.blocks => in self.blocks[:-1]
+""",
+)
+
+ATTEND = """
+def attend(x, mask):  # tokens (B, N, 12), mask (B, 1, 1, N)
+    q, k, v = split_qkv(x @ ROWS, 3)  # each (B, h, N, d)
+    scores = q @ k.mT / 2
+    scores = scores.masked_fill(~mask, float("-inf"))
+    weights = scores.softmax(dim=-1)
+    return merge_heads(weights @ v)
+"""
+
+
+def attending(edit: str) -> Callable:
+    """Make an attention with one edit."""
+    uses = {"ROWS": drawn(12, 36) / 4, "split_qkv": split_qkv, "merge_heads": merge_heads}
+    return made("attend", edited(ATTEND, edit), uses)
+
+
+WRONG_MASKS = """
+an attention whose mask does nothing (exhibit 16): change what hidden tokens hold
+    scores = scores.masked => scores.masked
+an attention that takes the first picture's mask for all: give it pictures with other masks
+    ~mask => ~mask[:1]
+an attention in which a hidden token counts a little: differences above 1e-5 are an influence
+    float("-inf") => -5.0
+an attention in which no token sees another: those that may be seen must count
+    ~mask => ~torch.eye(x.shape[1], dtype=torch.bool)
+"""
+
+mask_works = Exercise(
+    answer="""
+def mask_works(attend):  # attend(x, mask): from tokens (B, N, 12) to tokens (B, N, 12)
+    torch.manual_seed(0)
+    x = torch.randn(2, 5, 12)
+    seen = torch.tensor([[True] * 3 + [False] * 2, [False] + [True] * 4])
+    mask, before = seen[:, None, None], attend(x, seen[:, None, None])
+    hidden, shown = torch.where(seen[:, :, None], x, x + 1), x.clone()
+    shown[:, 2] += 1  # a token that may be seen
+    quiet = (attend(hidden, mask) - before)[seen].abs().max() < 1e-5
+    heard = (attend(shown, mask) - before)[:, 1].abs().max() > 1e-5
+    return bool(quiet and heard)
+""",
+    why="What a hidden token holds may change nothing for tokens that may be seen, and what one of "
+    "these holds must change something for another. The two pictures have masks of their own.",
+    trials=[
+        trust("a right attention", attending("/ 2 => / 2"), True, "compare the seen tokens alone"),
+        trust(
+            "a right attention with rounding of 1e-6",
+            attending("weights @ v) => weights @ v) + 1e-7 * x.sum(dim=1, keepdim=True)"),
+            True,
+            "differences up to 1e-5 are rounding",
+        ),
+        *refusals(attending, WRONG_MASKS),
+    ],
+    wrong="""
+it trusts every attention: change what a hidden token holds, and compare before and after
+    bool(quiet and heard) => True
+it trusts none: let differences up to 1e-5 pass, and compare the tokens that may be seen alone; the
+hidden ones may change, because each brings a query of its own
+    bool(quiet and heard) => False
+    - before)[seen].abs() => - before).abs()
+it is the wrong way round: True for a mask that works
+    bool(quiet and heard) => not (quiet and heard)
+it asks only that hidden tokens do not count; those that may be seen must count, or an attention in
+which no token sees another passes
+    bool(quiet and heard) => bool(quiet)
+it asks only that the seen ones count: hide some, change what these hold, and the others must stay
+    bool(quiet and heard) => bool(heard)
+    seen = torch.tensor… => seen = torch.ones(2, 5, dtype=torch.bool)
+both pictures have the same mask, so an attention that takes the first one's for all passes
+    [False] + [True] * 4]) => [True] * 3 + [False] * 2])
+it is too lenient: a hidden token that counts a little passes; let differences up to 1e-5 pass, and
+no more
+    < 1e-5 => < 0.1
+it is too strict: differences up to 1e-5 are rounding
+    [seen].abs().max() < 1e-5 => [seen].abs().max() == 0
+it asks whether the mask changes something; ask whether hidden tokens count: change what they hold
+    bool(quiet and heard) =>
+        bool(heard and (before - attend(x, torch.ones_like(mask))).abs().max() > 1e-5)
 """,
 )

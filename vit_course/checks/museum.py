@@ -46,7 +46,7 @@ CONFIG = ViTConfig(
     image_size=16, patch_size=4, in_channels=1, num_classes=10, embed_dim=64, depth=4, num_heads=4
 )
 ASK = "Which line is at fault? Or is it sound?"
-FINE = "This line does what it should."
+FINE = "This line is fine: it does what it should."
 LOOK = """<style>
 .vit-quiz.vit-exhibit {max-width: 58em}
 .vit-exhibit .vit-lines {border: 1px solid #80808080; margin: .5em 0 .7em; padding: .3em 0;
@@ -63,7 +63,7 @@ class Exhibit:
     """Lines of code, those of them that are at fault, and what is said to each choice.
 
     Args:
-        place: of which class the lines are, or "train_step".
+        place: of which class the lines are, or the function's name.
         lines: numbered from 1 for the learner.
         mended: of each line at fault, what stands in its place.
         reasons: what is said to a line's number, or to "sound".
@@ -103,8 +103,9 @@ class Exhibit:
         if choice != "sound" and not a_line:
             raise ValueError(f'the answer is {answer!r}; give a line, 1 to {last}, or "sound"')
         right, reason, mended = self.verdict(choice)
-        answered = "sound" if choice == "sound" else f"line {choice}"
-        text = fill(f"{answered} is {'right' if right else 'not right'}. {reason}", WIDTH)
+        answered = "it is sound" if choice == "sound" else f"it is line {choice}"
+        missed = "it is not sound" if choice == "sound" else f"it is not line {choice}"
+        text = fill(f"Yes, {answered}. {reason}" if right else f"No, {missed}. {reason}", WIDTH)
         return f"{text}\n\nMended:\n{mended}" if mended else text
 
     def __repr__(self) -> str:
@@ -251,7 +252,8 @@ class Row(Encoder):
 def patient(number: int, mended: bool = False, config: ViTConfig = CONFIG) -> nn.Module:
     """Make a ViT, new, with an exhibit's lines in it; by default of the reader's sizes.
 
-    Of an exhibit that is a training step it is a sound ViT which holds that step, `train_step`.
+    Of an exhibit that is a function beside the model, such as `train_step`, it is a sound ViT which
+    holds that function.
 
     Args:
         number: of the exhibit, from 1.
@@ -261,8 +263,8 @@ def patient(number: int, mended: bool = False, config: ViTConfig = CONFIG) -> nn
     item = exhibit_of(number)
     names = defined(item, mended)
     model = names["SmallViT"]() if item.place == "SmallViT" else ViT(config)
-    if item.place == "train_step":
-        model.train_step = names["train_step"]
+    if item.place in names and not isinstance(names[item.place], type):
+        setattr(model, item.place, names[item.place])  # a function beside a sound model
         return model
     for name, module in list(model.named_modules()):
         if type(module).__name__ == item.place != "SmallViT":

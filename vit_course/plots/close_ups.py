@@ -262,4 +262,4 @@ def maps_beside(image: Tensor, maps: dict[str, Tensor], own_scale: bool = False)
         else:
             shown.set_clim(0.0, high)
     if not own_scale:
-        axes[0].figure.colorbar(shown, ax=axes, shrink=0.8, aspect=15)
+        axes[0].figure.colorbar(axes[-1].images[0], ax=axes, shrink=0.8, aspect=15)
