@@ -57,6 +57,8 @@ def execute(book: Any, path: Path) -> None:
             book, timeout=600, resources=folder, coalesce_streams=True, record_timing=False
         ).execute()
     for cell in book.cells:
+        if "outputs" in cell:  # what libraries log there, they log with times and processes
+            cell.outputs = [output for output in cell.outputs if output.get("name") != "stderr"]
         for output in cell.get("outputs", []):
             data = output.get("data", {})
             if picture := data.get("image/png"):
