@@ -49,14 +49,16 @@ blocks <A without blocks>%; C <C>%, without blocks <C without blocks>%.
 - the large head gets <A, all tokens, mixed>%
 - C gets <C without blocks>% *without a single block*
 - Two Linears <A, two Linears>%, mean taken off <A, mean taken off>%, spread made 1
-<A, spread made 1>%, one batch norm <A, one batch norm>%.
+<A, spread made 1>%, one batch norm <A, one batch norm>%. B <B>%, with batch norms
+<B, batch norms>%.
 - Scattered digits: A <A, scattered>%, with positions of 1 <A, positions of 1, scattered>%, with all
 tokens <A, all tokens, scattered>%, with batch norms <A, batch norms, scattered>%; B
 <B, scattered>%; C <C, scattered>%, without blocks <C without blocks, scattered>%.
 - Plain digits, after 6 passes: A <A>%, at three times the rate <A, rate 0.018>%, with positions of
-1 <A, positions of 1>%, B with positions of 1 <B, positions of 1>%, C <C>%; after 24 passes A
-<A, 24 epochs>%, with positions of 1 <A, positions of 1, 24 epochs>%, C <C, 24 epochs>%, with
-DropPath 100%, C without blocks <C without blocks, 24 epochs>%.
+1 <A, positions of 1>%, B with positions of 1 <B, positions of 1>%, C <C>%, and <C, rate 0.018>% at
+three times the rate; after 24 passes A <A, 24 epochs>%, with positions of 1
+<A, positions of 1, 24 epochs>%, C <C, 24 epochs>%, with DropPath 100%, C without blocks
+<C without blocks, 24 epochs>%.
 """
 
 
