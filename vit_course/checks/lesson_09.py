@@ -351,8 +351,6 @@ the axis of the heads is missing: (B, 1, N, N), one mask for all heads of a canv
     return may_look => return may_look[:, 0]
 the first canvas's hidden patches are hidden in all; each canvas has its own row
     ~hidden.flatten(1)… => ~hidden[0].flatten()
-N is 17 for 4×4 patches alone: count cls and the patches, 1 + rows · cols
-    B, N = len(hidden), 1 + hidden[0].numel() => B, N = len(hidden), 17
 cls may look at nothing else than what is hidden, not even at itself: key 0 stays True
     torch.ones => torch.zeros ;; ~hidden.flatten(1)… => hidden.flatten(1)
 """,

@@ -26,6 +26,7 @@ from vit_course.checks import (
     lesson_05,
     lesson_06,
     lesson_07,
+    lesson_09,
     lesson_11,
     lesson_13,
 )
@@ -73,6 +74,7 @@ HIDDEN: dict[str, list[Trial]] = {
         for place in (0, 1)
     ],
     "crossover": [lesson_13.equal(256, 3.0), lesson_13.equal(60, 1.5)],
+    "cls_may_look": [call("", lesson_09.drawn(3, 2, 4, seed=3) > 0.3)],
     "fuse_qkv": [lesson_11.fusing(6, 2, 3, True, order) for order in ("qkv h d", "h d qkv")],
     "drop_kind": [
         lesson_11.kind_of_drop(kind, (16, 10, 12), 0.5) for kind in ("sample", "token", "number")

@@ -46,7 +46,7 @@ def read_config(
     if heads is None:
         raise ValueError(
             f"nothing says how many heads share the width {embed_dim}; give num_heads (DeiT-Ti has "
-            "3, DeiT-S and DINO's S 6, MoCo v3's S 12); a wrong number fits too, unseen"
+            "3, DeiT-S and DINO's S 6, MoCo v3's S 12); a wrong number fits, too"
         )
     patches = positions[1] - 1
     image_size = image_size or settings.get("image_size") or round(patches**0.5) * patch_size
