@@ -496,7 +496,7 @@ def test_several_files_and_cells_for_one_task_have_an_order(tmp_path):
         assert submissions.codes_of(odd.encode(kind)) == [(None, ""), (None, "1")]
 
 
-# What takes nothing, or makes its own models and data, is tried on those of the check alone; the guide says so.
+# What takes nothing, or makes its own data, is tried on that of the check alone; the guide says so.
 ON_THE_CHECKS_ALONE = {
     *("templates", "without_place", "shared_position", "beat_the_bar", "needed"),
     *("missing_names", "rename", "frozen_features", "likeness"),

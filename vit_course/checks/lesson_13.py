@@ -668,7 +668,7 @@ patches alike, as in photos, the second part hardly changes the order, and the c
         "looks[:, 0::2, None], looks of B a row, looks[:, None, 1::2]",
     },
     trials=[
-        keeping("1,000 canvases, 3 tokens a block", canvases, READ, "are read"),
+        keeping("1,000 canvases, 3 tokens a block", canvases, READ, "are right"),
         keeping("300 crops of photos, 8 tokens a block", crops, SAME, "keep their answer"),
     ],
     wrong="""
