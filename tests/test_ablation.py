@@ -41,8 +41,10 @@ def runs(tmp_path):
                 raise KeyboardInterrupt
             return 10.0 * seed + model
 
-        def compare(self, plan="I expect more.", variant=lambda model: model + 1):
-            return compare(lambda seed: 0, variant, self.score, plan, self.file, seeds=range(3))
+        def compare(
+            self, plan="I expect more.", whole=lambda seed: 0, variant=lambda model: model + 1
+        ):
+            return compare(whole, variant, self.score, plan, self.file, seeds=range(3))
 
     return Runs()
 
@@ -57,7 +59,7 @@ def test_a_comparison_goes_on_where_it_was_stopped(runs):
     assert len(runs.calls) == 7
 
 
-def test_a_plan_comes_first_and_stays(runs):
+def test_a_plan_comes_first_and_stays_and_so_does_what_it_compares(runs):
     with pytest.raises(ValueError, match="the plan is empty; write what you expect"):
         runs.compare(plan=" ")
     runs.compare()
@@ -65,3 +67,8 @@ def test_a_plan_comes_first_and_stays(runs):
         runs.compare(plan="I expect less.")
     with pytest.raises(ValueError, match=r"runs\.json holds results of another variant"):
         runs.compare(variant=lambda model: model + 2)
+    with pytest.raises(ValueError, match=r"runs\.json holds results of another model"):
+        runs.compare(whole=lambda seed: 1)
+    runs.score = lambda model, seed: 0.0
+    with pytest.raises(ValueError, match=r"runs\.json holds results of another training"):
+        runs.compare()

@@ -122,12 +122,14 @@ def compare(
         What `score` gave for each seed: of the whole model, and of the variant.
 
     Raises:
-        ValueError: without a plan, or where the file holds another plan's results or another
-            variant's.
+        ValueError: without a plan, or where the file holds results of another plan, model,
+            variant, training or seeds.
     """
     if not plan.strip():
         raise ValueError("the plan is empty; write what you expect, and what would prove you wrong")
-    this = {"plan": plan, "variant": inspect.getsource(variant), "seeds": list(seeds)}
+    makers = {"model": whole, "variant": variant, "training": score}
+    this = {name: inspect.getsource(maker) for name, maker in makers.items()}
+    this |= {"plan": plan, "seeds": list(seeds)}
     runs: dict = this | {"whole": [], "yours": []}
     if file.exists():
         runs = json.loads(file.read_text("utf-8"))
