@@ -525,6 +525,14 @@ def test_few_labels_have_a_panel_for_each_number_and_a_dot_for_each_seed(measure
     assert len({ax.get_xlim() for ax in axes()}) == 1
 
 
+def test_an_alarm_is_told_by_a_sign_and_the_sound_ones_stand_below():
+    plots.alarms({"a": [0, 1], "b": [1, 1], "c": [0, 1]}, ["x", "y"], sound=["b"])
+    ax = plt.gca()
+    assert rows(ax) == ["a", "c", "b"]
+    signs = [(*text.get_position(), text.get_text()) for text in ax.texts]
+    assert signs[:4] == [(1.5, 0.5, "✓"), (1.5, 1.5, "✓"), (0.5, 2.5, "!"), (1.5, 2.5, "!")]
+
+
 def test_what_is_stored_of_published_weights_is_whole():
     slips, onward = (plots.stored(name, published.FILE) for name in ("slips", "onward"))
     assert slips["photos"] == 10_000

@@ -1,13 +1,13 @@
-"""Lesson 10: two lists of names, what slips cost, and what weights are worth for few pictures.
+"""Lessons 10 and 12: two lists of names, what slips cost, few labels, and which test saw what.
 
-The last two draw what `benchmarks/published_weights.py` measured once and stored.
+The second and third draw what `benchmarks/published_weights.py` measured once and stored.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from itertools import takewhile
 from pathlib import Path
 
-from .figures import FAINT, INK, KEY, PATCH, QUERY, VALUE, dots, new_axes, panels
+from .figures import FAINT, INK, KEY, PATCH, QUERY, VALUE, dots, new_axes, panels, rectangle
 from .scores import stored
 
 FILE = Path(__file__).with_name("published.json")
@@ -106,3 +106,34 @@ def few_labels() -> None:
         dots(rows, title, xlabel, limits=limits, form="{:.0f}", ax=ax)
         if ax is not axes[0]:
             ax.set_yticklabels([])
+
+
+def alarms(
+    found: Mapping[str, Sequence[int]], tests: Sequence[str], sound: Collection[str]
+) -> None:
+    """Draw which test raised an alarm at which model: ✓ a fault that is caught, ! a sound one.
+
+    Args:
+        found: for each model, in the order of `tests`, 1 for an alarm and 0 for none.
+        tests: their names, a column each.
+        sound: the models that have no fault. They stand below the others.
+    """
+    models = sorted(found, key=lambda name: name in sound)  # stable: else in their own order
+    ax = new_axes(1.0 * len(tests) + 3.0, 0.27 * len(models) + 0.6)
+    for row, name in enumerate(models):
+        colour, sign = (QUERY, "!") if name in sound else (VALUE, "✓")
+        for column, alarm in enumerate(found[name]):
+            face = colour if alarm else "none"
+            rectangle(ax, column, row, 1, 1, facecolor=face, edgecolor=FAINT, lw=0.6)
+            if alarm:
+                style = dict(color="white", weight="bold", ha="center", va="center")
+                ax.text(column + 0.5, row + 0.5, sign, **style)
+    border = len(models) - len(sound)
+    ax.axhline(border, color=INK, lw=1.6)
+    ax.set_xticks([column + 0.5 for column in range(len(tests))], tests)
+    ax.set_yticks([row + 0.5 for row in range(len(models))], models, size=9)
+    ax.tick_params(length=0, labeltop=True, labelbottom=False)
+    ax.set(xlim=(0, len(tests)), ylim=(len(models), 0))
+    ax.spines[:].set_visible(False)
+    for word, middle in (("at fault", border / 2), ("sound", (border + len(models)) / 2)):
+        ax.text(len(tests) + 0.1, middle, word, rotation=270, va="center", color=INK)
