@@ -12,7 +12,7 @@ from matplotlib.colors import to_hex
 from PIL import Image
 
 from vit_course import plots
-from vit_course.plots import predictions, published
+from vit_course.plots import figures, predictions, published
 from vit_steps import ViT, ViTConfig, weights
 from vit_steps.images import LUMA, Preprocess
 from vit_steps.scale import merge_tokens
@@ -531,6 +531,31 @@ def test_an_alarm_is_told_by_a_sign_and_the_sound_ones_stand_below():
     assert rows(ax) == ["a", "c", "b"]
     signs = [(*text.get_position(), text.get_text()) for text in ax.texts]
     assert signs[:4] == [(1.5, 0.5, "✓"), (1.5, 1.5, "✓"), (0.5, 2.5, "!"), (1.5, 2.5, "!")]
+
+
+def test_a_proof_covers_what_stands_above_its_bracket():
+    plots.proofs()
+    ax = plt.gca()
+    names = texts(ax)
+    boxes = {name: place for place, name in enumerate(published.WAY)}
+    for line, (name, *_) in zip(ax.lines, published.PROOFS, strict=True):
+        left, right = line.get_xdata()[0], line.get_xdata()[-1]
+        assert name in names
+        assert left < boxes["model"] < right
+        assert (left < boxes["preparation"]) == (name in ("from the file", "right answers counted"))
+
+
+def test_the_paths_to_cls_are_coloured_and_as_thick_as_their_weights():
+    first = torch.tensor([[0.5, 0.5], [0.25, 0.75]])
+    plots.paths(first, torch.tensor([[1.0, 0.0], [0.5, 0.5]]), ["cls", "a patch"])
+    ax = plt.gca()
+    lines = [line for line in ax.lines if len(line.get_xdata()) == 2]
+    assert [line.get_linestyle() for line in lines].count(":") == 1  # a weight of 0
+    coloured = [line for line in lines if line.get_color() == figures.QUERY]
+    widths = {(*line.get_xdata(), *line.get_ydata()): line.get_linewidth() for line in coloured}
+    assert set(widths) == {(0, 1, 1, 0), (0, 1, 1, 1), (1, 2, 0, 0), (1, 2, 1, 0)}
+    assert widths[0, 1, 1, 0] < widths[0, 1, 1, 1] < widths[1, 2, 0, 0]
+    assert {"0.5", "0.75", "1", "0"} <= set(texts(ax))
 
 
 def test_what_is_stored_of_published_weights_is_whole():

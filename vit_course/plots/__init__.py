@@ -58,9 +58,9 @@ from .patches import (
     template_products,
 )
 from .positions import clock_faces, likeness_by_distance, lines_alike, position_maps, token_sum
-from .published import alarms, few_labels, name_lines, slip_costs
+from .published import alarms, few_labels, name_lines, proofs, slip_costs
 from .road import STAGES, course_map, forward_path
-from .roles import heads_cut, qkv_rows, same_patch
+from .roles import heads_cut, paths, qkv_rows, same_patch
 from .scores import (
     attention_layer,
     attention_shapes,

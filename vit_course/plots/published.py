@@ -1,4 +1,4 @@
-"""Lessons 10 and 12: two lists of names, what slips cost, few labels, and which test saw what.
+"""Lessons 10 and 12: two lists of names, what slips cost, few labels, what a test covers or saw.
 
 The second and third draw what `benchmarks/published_weights.py` measured once and stored.
 """
@@ -7,7 +7,20 @@ from collections.abc import Collection, Mapping, Sequence
 from itertools import takewhile
 from pathlib import Path
 
-from .figures import FAINT, INK, KEY, PATCH, QUERY, VALUE, dots, new_axes, panels, rectangle
+from .figures import (
+    FAINT,
+    INK,
+    KEY,
+    PAPER,
+    PATCH,
+    QUERY,
+    VALUE,
+    dots,
+    new_axes,
+    panels,
+    rectangle,
+    rounded,
+)
 from .scores import stored
 
 FILE = Path(__file__).with_name("published.json")
@@ -137,3 +150,27 @@ def alarms(
     ax.spines[:].set_visible(False)
     for word, middle in (("at fault", border / 2), ("sound", (border + len(models)) / 2)):
         ax.text(len(tests) + 0.1, middle, word, rotation=270, va="center", color=INK)
+
+
+WAY = ("file", "preparation", "batch", "model", "logits", "answer")
+PROOFS = (("names and shapes fit", 3, 3), ("the same batch", 2, 4), ("from the file", 0, 4),
+          ("right answers counted", 0, 5))  # fmt: skip
+
+
+def proofs() -> None:
+    """Draw a picture's way from its file to an answer, and how much of it each proof covers."""
+    ax = new_axes(8.6, 2.6)
+    for place, name in enumerate(WAY):
+        colour = PATCH if name == "model" else INK
+        rounded(ax, place - 0.4, -0.3, 0.8, 0.6, 0.08, facecolor=PAPER, edgecolor=colour)
+        ax.text(place, 0, name, ha="center", va="center", size=9)
+        if place:
+            ax.annotate("", (place - 0.4, 0), (place - 0.6, 0), arrowprops=dict(arrowstyle="-|>"))
+    for row, (name, first, last) in enumerate(PROOFS):
+        y = 0.75 + 0.5 * row
+        ends = [first - 0.4, first - 0.4, last + 0.4, last + 0.4]
+        coarse = (0, (4, 2)) if name == PROOFS[-1][0] else "-"
+        ax.plot(ends, [y - 0.15, y, y, y - 0.15], color=QUERY, lw=1.6, linestyle=coarse)
+        ax.text(5.6, y - 0.03, name, va="center", size=9)
+    ax.set(xlim=(-0.6, 7.4), ylim=(2.5, -0.5))
+    ax.axis("off")

@@ -1,12 +1,25 @@
-"""Lesson 03's drawings: a patch alone, the width cut into heads, the order of fused rows."""
+"""Lesson 03's drawings: a patch alone, heads, the order of fused rows; 09's paths of attention."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 from einops import rearrange
 from torch import Tensor
 
-from .figures import FAINT, INK, KEY, PATCH, QUERY, VALUE, bordered, new_axes, panels, rectangle
+from .figures import (
+    CLS,
+    FAINT,
+    INK,
+    KEY,
+    PATCH,
+    QUERY,
+    VALUE,
+    bordered,
+    new_axes,
+    panels,
+    rectangle,
+)
 
 ROLES = {"q": QUERY, "k": KEY, "v": VALUE}
 
@@ -103,3 +116,42 @@ def _sheet(ax: Any, left: float, top: float, part: Tensor, head: int, numbers: b
             rectangle(ax, x, y, 1, 1, facecolor=face, edgecolor=edge, lw=0.8)
             if numbers:
                 ax.text(x + 0.5, y + 0.5, f"{number:02}", ha="center", va="center")
+
+
+def paths(block_1: Tensor, block_2: Tensor, names: Sequence[str]) -> None:
+    """Draw what each token takes from each in two blocks; coloured what leads from the last to cls.
+
+    Args:
+        block_1: attention weights (N, N), a row for each query, as those of block_2; small N.
+        names: of the tokens, cls first.
+    """
+    ax = new_axes(7.4, 3.4)
+    last = len(names) - 1
+    for step, weights in enumerate((block_1, block_2)):
+        for query, row in enumerate(weights.tolist()):
+            for key, weight in enumerate(row):
+                leads = key == last if step == 0 else query == 0
+                look = dict(color=QUERY if leads else FAINT, lw=0.4 + 7 * weight, zorder=1 + leads)
+                if not weight and leads:
+                    look |= dict(lw=1.2, linestyle=":")
+                if weight or leads:
+                    ax.plot((step, step + 1), (key, query), solid_capstyle="butt", **look)
+                if leads:
+                    part = 0.62 if step == 0 else 0.38  # where the lines do not cross
+                    x, y = step + part, key + (query - key) * part
+                    style = dict(ha="center", va="center", size=9, zorder=4)
+                    box = dict(boxstyle="round,pad=0.15", fc="white", ec="none")
+                    ax.text(x, y, f"{weight:g}", bbox=box, **style)
+    for column in range(3):
+        for place, name in enumerate(names):
+            colour = CLS if place == 0 else PATCH
+            ax.plot(column, place, "o", color=colour, markersize=15, zorder=3)
+            if column != 1:
+                left = column == 0
+                shift, side = (-14, "right") if left else (14, "left")
+                ax.annotate(name, (column, place), (shift, 0), textcoords="offset points",
+                            ha=side, va="center")  # fmt: skip
+        word = ("at the start", "after block 1", "after block 2")[column]
+        ax.text(column, -0.55, word, ha="center", weight="bold")
+    ax.set(xlim=(-0.5, 2.5), ylim=(last + 0.4, -0.8))
+    ax.axis("off")
