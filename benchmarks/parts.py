@@ -79,8 +79,10 @@ def start_by_xavier(model: ViT) -> ViT:
     return model
 
 
-def xavier(seed: int) -> ViT:
-    return start_by_xavier(whole(seed))
+def xavier(seed: int, branch: str = "", **options: Any) -> ViT:
+    """Make it with that start, and perhaps without a branch."""
+    model = without(seed, branch, **options) if branch else whole(seed, **options)
+    return start_by_xavier(model)
 
 
 class ByPlace(ViT):
@@ -139,6 +141,7 @@ MAKERS: dict[str, Make] = {
     "the whole model": whole,
     "no positions": partial(positions, times=0.0, learns=False),
     "positions 0, free to learn": partial(positions, times=0.0),
+    "random positions, never learn": partial(positions, times=1.0, learns=False),
     "no attention, cls": partial(without, branch="attn"),
     "no attention, mean": partial(without, branch="attn", pool="mean"),
     "mean for cls": partial(whole, pool="mean"),
@@ -148,6 +151,8 @@ MAKERS: dict[str, Make] = {
     "templates never learn": random_templates,
     "Xavier": xavier,
     "Xavier, q, k, v never learn": partial(frozen, branch="attn.qkv", make=xavier),
+    "Xavier, mean": partial(xavier, pool="mean"),
+    "Xavier, no attention, mean": partial(xavier, branch="attn", pool="mean"),
     "head by place": partial(whole, kind=ByPlace),
     "head by place, order mixed": partial(whole, kind=MixedPlaces),
     "mean, large head": large_head,
@@ -157,7 +162,8 @@ MAKERS: dict[str, Make] = {
 }
 SHUFFLED = ("the whole model", "MLP", "CNN")  # these on shuffled pixels
 MORE = ("mean for cls", "no attention, mean")  # these from 1,239 digits
-DRAWN = ("the whole model", "one head")  # these from other digits each time
+# These from other digits each time.
+DRAWN = ("the whole model", "one head", "mean for cls", "no attention, mean", "head by place")
 
 # The measurement ----------------------------------------------------------------------------------
 

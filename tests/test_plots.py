@@ -223,7 +223,7 @@ def test_names_of_curves_that_end_in_one_place_do_not_lie_on_each_other():
 def test_what_could_be_luck_is_a_ring_and_the_share_stands_behind_it():
     runs = {"whole": [80.0, 82.0], "near": [79.0], "far": [10.0], "above": [99.0]}
     plots.compared(runs, {"near": 0.5, "far": 0.001, "above": 0.002}, limit=0.01)
-    assert texts(plt.gca())[1:3] == ["79.0   luck 0.5000", "10.0   luck 0.0010"]
+    assert texts(plt.gca())[1:3] == ["79.0   share 0.5000", "10.0   share 0.0010"]
     dots = rounds(plt.gca())
     assert [line.get_markerfacecolor() == "white" for line in dots] == [False, True, False, False]
     assert len({line.get_color() for line in dots}) == 3  # the first, what is below, what is above

@@ -327,6 +327,6 @@ def compared(runs: Mapping[str, Sequence[float]], luck: Mapping[str, float], lim
     first = next(iter(runs))
     level = mean(runs[first])
     colours = {name: VALUE if mean(values) > level else QUERY for name, values in runs.items()}
-    notes = {name: f"luck {share:.4f}" for name, share in luck.items()}
+    notes = {name: f"share {share:.4f}" for name, share in luck.items()}
     rings = [name for name, share in luck.items() if share >= limit]
     dots(runs, colours=colours | {first: INK}, hollow=rings, notes=notes)
