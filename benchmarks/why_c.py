@@ -16,7 +16,7 @@ from benchmarks.storing import machine, store, stored
 from vit_course import systems
 from vit_course.canvases import scattered
 from vit_course.plots.scores import FILE
-from vit_steps import PatchEmbedding, TokenEmbedding
+from vit_steps import PatchEmbedding, TokenEmbedding, ViT, ViTConfig
 from vit_steps.dropping import random_masking, unmask
 from vit_steps.encoder import Encoder
 from vit_steps.training import train
@@ -54,6 +54,9 @@ TAKEN = {  # taken out of C
     "mean": dict(head="norm, mean, batch norms"),
     "mean, A's positions": dict(head="norm, mean, batch norms", positions=0.2),
     "A's head": dict(head="mean, norm"),
+    "mean, nothing hidden": dict(head="norm, mean, batch norms", masked=0.0),
+    "mean, nothing hidden, no batch norms": dict(head="norm, mean", masked=0.0),
+    "mean, then norm": dict(head="mean, norm, batch norms"),
 }
 DROPPED = (0.1, 0.5)  # DropPath's rates, for C in the longer training
 NO_BLOCKS = {  # the control: a head, and nothing before it but patches and positions
@@ -69,6 +72,13 @@ class Mean(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         return x.mean(dim=1)
+
+
+class First(nn.Module):
+    """Take the cls token: (B, N, D) becomes (B, D)."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x[:, 0]
 
 
 class Mixed(nn.Module):
@@ -98,6 +108,7 @@ def make_head(kind: str, tokens: int) -> nn.Sequential:
     layers = {
         "norm": lambda: nn.LayerNorm(WIDTH),
         "mean": Mean,
+        "cls": First,
         "mixed": Mixed,
         "all": lambda: nn.Flatten(1),
         "batch norms": nn.Identity,
@@ -136,6 +147,7 @@ class Between(nn.Module):
         make_blocks = {
             "A": lambda: systems.einops_vit(replace(systems.EINOPS, **size)),
             "B": lambda: systems.project_vit(replace(systems.PROJECT, **size)),
+            "yours": lambda: ViT(ViTConfig(num_classes=10, num_heads=3, **size)),
             "A, 3 heads": lambda: systems.einops_vit(replace(systems.EINOPS, **size, num_heads=3)),
             "C": lambda: systems.face_vit(
                 systems.FaceConfig(**size, num_heads=3, drop_path=drop_path)
@@ -188,6 +200,7 @@ def plan() -> dict:
         | NO_BLOCKS
         | {
             "A, 3 heads": A | dict(blocks="A, 3 heads"),
+            "yours": A | dict(blocks="yours", head="norm, cls"),
         }
     )
     settings |= {f"A, {name}": A | change for name, change in PARTS.items()}

@@ -39,14 +39,16 @@ def scale_means(runs: dict[str, list[float]]) -> list[str]:
 
 # Of lesson 11, with the name of a setting where the mean of its runs stands.
 LESSON_11 = """
-- A <A>%. No cls <A, no cls>%, 3 heads <A, 3 heads>%, masking <A, masking>%, norm before the mean
+- Yours <yours>%. A <A>%. No cls <A, no cls>%, 3 heads <A, 3 heads>%, masking <A, masking>%, norm before the mean
 <A, norm before the mean>%, C's positions <A, C's positions>%. C's blocks <A, C's blocks>%. Close to
 C's <C>%: batch norms with <A, batch norms>% and all tokens with <A, all tokens>%.
-- without batch norms <C, no batch norms>%. With the mean <C, mean>%, with A's larger positions too
-<C, mean, A's positions>%, with A's head <C, A's head>%
+- without batch norms <C, no batch norms>%. With the mean <C, mean>%, the dots far apart; with the
+mean and nothing hidden <C, mean, nothing hidden>%; with the mean, nothing hidden and without batch
+norms <C, mean, nothing hidden, no batch norms>%.
 - A <A>%, with all tokens mixed <A, all tokens, mixed>%, with all tokens <A, all tokens>%, without
 blocks <A without blocks>%; C <C>%, without blocks <C without blocks>%.
-- the large head gets <A, all tokens, mixed>%
+- the large head gets <A, all tokens, mixed>%: more than the mean of the same normed tokens
+(<A, norm before the mean>%)
 - C gets <C without blocks>% *without a single block*
 - Two Linears <A, two Linears>%, mean taken off <A, mean taken off>%, spread made 1
 <A, spread made 1>%, one batch norm <A, one batch norm>%. B <B>%, with batch norms
