@@ -59,7 +59,7 @@ def test_what_is_stored_is_left_alone_and_not_measured_again(tmp_path, monkeypat
     assert (stored["quoted"], stored["scale"]) == (1, [5, 20])
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_one_seed_of_each_lesson_comes_out_as_stored():
     """On another processor the last bits differ, and a training of 400 steps makes points of it."""
     few, runs = scores.stored("learning")["few"], scores.stored("why C")["runs"]

@@ -446,13 +446,14 @@ def test_a_second_run_in_the_same_folder_is_refused_and_the_first_goes_on(tmp_pa
 
 # One process that has torch loaded makes a child for each training, and kills it at each of its
 # calls that touch the disk in turn, before and after it.
+KILLED = ALL | dict(epochs=16)  # enough to be killed in every file call
 KILLER = """
 import builtins, os, signal, sys, threading
 from pathlib import Path
 import torch
 from tqdm import tqdm
 import tiny_training as t
-from test_checkpoints import ALL
+from test_checkpoints import KILLED
 
 torch.set_num_threads(1)
 tqdm.set_lock(threading.RLock())  # its own is shared by all children, and dies with its holder
@@ -473,7 +474,7 @@ def train_to_call(number, after):
     builtins.open = wrap(open)
     for name in ("fsync", "replace", "open", "close"):
         setattr(os, name, wrap(getattr(os, name)))
-    t.fit(t.tiny(dropout=0.1), folder, **ALL)
+    t.fit(t.tiny(dropout=0.1), folder, **KILLED)
 
 for kills in range(1000):
     pid = os.fork()
@@ -498,7 +499,7 @@ print(kills)
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_killed_again_and_again_it_ends_like_an_unbroken_run(tmp_path):
     folder, unbroken = tmp_path / "killed", tmp_path / "unbroken"
-    fit(tiny(dropout=0.1), unbroken, **ALL)
+    fit(tiny(dropout=0.1), unbroken, **KILLED)
     words = [sys.executable, "-c", KILLER, folder]
     result = subprocess.run(words, capture_output=True, text=True, env=PATHS)
     assert result.returncode == 0, result.stderr
@@ -509,7 +510,7 @@ def test_killed_again_and_again_it_ends_like_an_unbroken_run(tmp_path):
         assert info == told
         assert tensors.keys() == wanted.keys()
         assert all(torch.equal(tensors[key], wanted[key]) for key in wanted)
-    fit(tiny(dropout=0.1), folder, **ALL)
+    fit(tiny(dropout=0.1), folder, **KILLED)
     assert list(folder.glob("*.half")) == []  # what the killed ones left is swept
 
 

@@ -179,7 +179,7 @@ def colab(base, clone, tmp_path, monkeypatch):
 WHERE = "import numpy\nprint(vit_steps.__file__, torch.__file__, numpy.__file__, sep='\\n')"
 
 
-@pytest.mark.slow
+@pytest.mark.nightly  # it makes an environment of its own
 def test_every_setup_cell_draws_its_map_and_a_lesson_runs_from_there_on(colab, base):
     """As by "Run all", but past errors."""
     look = "import importlib.util as u; print(u.find_spec('vit_steps'))"

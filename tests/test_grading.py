@@ -616,13 +616,16 @@ def test_without_a_sandbox_grading_stops_and_unsafe_is_said_on_each_page(
     assert not (tmp_path / "out").exists()
     monkeypatch.undo()
     monkeypatch.setattr(sandbox, "ready", pytest.fail)
-    with monkeypatch.context() as patch:
-        patch.delattr(grading, "write_pages")
-        with pytest.raises(NameError):
-            grading.grade(tmp_path / "in", tmp_path / "out", unsafe=True)
-    assert sum(scores(tmp_path / "out" / "tasks.csv", "task").values()) == 10
-    assert sum(scores(tmp_path / "out" / "grades.csv", "assignment").values()) == 10
+    write_pages, before = grading.write_pages, {}
+
+    def seen_before_the_pages(*arguments, **options):
+        for table, kind in (("tasks.csv", "task"), ("grades.csv", "assignment")):
+            before[table] = sum(scores(tmp_path / "out" / table, kind).values())
+        return write_pages(*arguments, **options)
+
+    monkeypatch.setattr(grading, "write_pages", seen_before_the_pages)
     notes = grading.grade(tmp_path / "in", tmp_path / "out", unsafe=True)
+    assert before == {"tasks.csv": 10, "grades.csv": 10}
     assert f"Mina, {name}: 10.0 of 10.0" in notes
     page = tmp_path / "out" / "feedback" / "Mina" / f"{name}.html"
     assert grading.UNSAFE in page.read_text("utf-8")

@@ -27,6 +27,8 @@ LONG = {
     ("ViT", "one block, many times"),
     ("ViT", "2. it is one block, many times"),
     ("ViT", "2. `head` does not start as init_weights says"),
+    ("ViT", "2. every block gets the same tokens"),
+    ("train", "it reports 20 times in 5 epochs"),
     ("train", "nothing is learned"),
     ("where_they_part", "2. the mean hides one number"),
 }
