@@ -40,8 +40,9 @@ def scale_means(runs: dict[str, list[float]]) -> list[str]:
 # Of lesson 11, with the name of a setting where the mean of its runs stands.
 LESSON_11 = """
 - Yours <yours>%. A <A>%. No cls <A, no cls>%, 3 heads <A, 3 heads>%, masking <A, masking>%,
-norm before the mean <A, norm before the mean>%, C's positions <A, C's positions>%. C's blocks <A, C's blocks>%. Close to
-C's <C>%: batch norms with <A, batch norms>% and all tokens with <A, all tokens>%.
+norm before the mean <A, norm before the mean>%, C's positions <A, C's positions>%. C's blocks
+<A, C's blocks>%. Close to C's <C>%: batch norms with <A, batch norms>% and all tokens with
+<A, all tokens>%.
 - without batch norms <C, no batch norms>%. With the mean <C, mean>%, the dots far apart; with the
 mean and nothing hidden <C, mean, nothing hidden>%; with the mean, nothing hidden and without batch
 norms <C, mean, nothing hidden, no batch norms>%.

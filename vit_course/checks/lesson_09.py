@@ -72,6 +72,9 @@ the largest of the heads is taken: take their mean, weights.mean(dim=1)
     .mean(dim=1) => .amax(dim=1)
 the heads are summed: take their mean, weights.mean(dim=1)
     .mean(dim=1) => .sum(dim=1)
+each head is followed by itself, and the mean is taken at the end: average the heads in each block,
+before you multiply, weights.mean(dim=1)
+    .mean(dim=1) => ;; return flow => return flow.mean(dim=1)
 the heads are still apart: the result must be (B, N, N), so take their mean, weights.mean(dim=1), in
 each block
     .mean(dim=1) =>
@@ -345,15 +348,21 @@ no token may look at these patches; only cls is blind, query 0
     [:, 0, 0, 1:] = ~hidden.flatten(1) => [:, 0, :, 1:] = ~hidden.flatten(1)[:, None]
 every patch is moved by one: key 0 is cls itself, and the patches are keys 1 to n
     0, 0, 1:] => 0, 0, :-1]
-a mask is of booleans; this one is of floats, and the equation flips it by ~
+a mask is of booleans; this one is of floats, and a block could not turn it round by ~
     torch.bool => torch.float32
 the axis of the heads is missing: (B, 1, N, N), one mask for all heads of a canvas
     return may_look => return may_look[:, 0]
 the first canvas's hidden patches are hidden in all; each canvas has its own row
     ~hidden.flatten(1)… => ~hidden[0].flatten()
+cls may not look at itself either; key 0 is no patch, so it stays True
+    return may_look => may_look[:, 0, 0, 0] = False ⏎ return may_look
 cls may look at nothing else than what is hidden, not even at itself: key 0 stays True
     torch.ones => torch.zeros ;; ~hidden.flatten(1)… => hidden.flatten(1)
 """,
+    slips={
+        "shape mismatch|expanded size of the tensor": "a row a canvas, (B, n), goes into the "
+        "row of cls: axis 1 is for the heads and axis 2 for the queries, so index both by 0",
+    },
     alike=["torch.ones(B, 1, N, N, dtype=torch.bool) => torch.ones(B, 1, N, N) > 0"],
     why="Everybody may look everywhere, but for cls, query 0, at the hidden patches, keys 1 to n. "
     "One mask serves all heads, by broadcasting.",

@@ -278,6 +278,11 @@ these are logits, one a class: the head is still on; put nn.Identity() in its pl
 the model calls its head, so the head must be a module that gives back what it gets: nn.Identity()
     body.head = nn.Identity() => body.head = None
     ! 'NoneType' object is not callable|as child module 'head'
+the new head computes something itself; it must give back what it gets: nn.Identity()
+    nn.Identity() => nn.Linear(body.head.in_features, body.head.in_features)
+this calls the parts one after another, and leaves out what `forward` does between them, such as
+taking cls; put another head into a copy, and call the copy
+    return body(images) => return nn.Sequential(*list(body.children())[:-1])(images)
 the model that came in has lost its head; take it off a copy (deepcopy)
     deepcopy(model).eval() => model.eval() ‖ model
 the model that came in is in another mode now; change a copy's (deepcopy)
@@ -438,6 +443,9 @@ the bias is as it was; taking off the mean changed each answer by a number, whic
     bias - shift => bias
 the bias has the wrong sign: the mean was taken off, so its part of the answer is taken off, too
     bias - shift => bias + shift ‖ shift - bias
+the weight is missing in what goes into the bias: each template has its own sum, that of weight ·
+mean / std
+    shift =… => shift = (mean / std).sum()
 the mean's part is not divided by std: the pictures had the mean taken off first, then were divided
     (scaled * mean => (weight * mean
 what goes into the bias is the sum over channels and pixels of weight · mean / std, one number a

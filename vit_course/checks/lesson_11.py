@@ -274,6 +274,9 @@ second argsort is missing, or the tokens are taken by `order` where `shuffled` i
 all samples of a batch keep the same tokens; each draws its own: draw noise of shape (B, N), a row
 for each sample, and sort it along dim=1
     torch.rand(B, N) => torch.rand(N).expand(B, N)
+all samples keep the tokens that the first one's row says; each has its own: tokens.take_along_dim(
+shuffled[:, :K, None], dim=1)
+    tokens.take_along_dim(shuffled[:, :K, None], dim=1) => tokens[:, shuffled[0, :K]]
 the number of tokens kept is not K = kept_count(N, ratio), the share 1 - ratio of N, rounded
     kept_count(N, ratio) => int(N * (1 - ratio))
     kept_count(N, ratio) => N - int(N * ratio)
@@ -413,6 +416,11 @@ def unmask(kept, order, mask_token):
     why="The row holds the kept tokens first and then the gaps, as `order` counts them. A token "
     "that went to place p is fetched from place p.",
     wrong="""
+the tokens kept are filled in as they come, but they come shuffled: fetch each from its place,
+order[..., None]
+    row = torch.cat([kept, gaps], dim=1) => row = mask_token.expand(B, N, D).clone() ⏎
+        row[order < K] = kept.reshape(-1, D) ;;
+        row.take_along_dim(order[:, :, None], dim=1) => row
 the tokens are still shuffled: row.take_along_dim(order[..., None], dim=1) puts each where it stood
     row.take_along_dim(order[:, :, None], dim=1) => row
 the tokens go the wrong way: the token of place p is fetched from where it went, order[..., None]
@@ -490,6 +498,8 @@ the share counts from 0, not from the base: how much of the way from base to win
         (sum(changed) / len(changed)) / (sum(winner) / len(winner))
 these are points, not a share: divide them by the whole gap, from the base's mean to the winner's
     / (sum(winner) / len(winner) - low) =>
+this divides by the winner's mean; the whole way is from the base's mean to the winner's
+    / (sum(winner) / len(winner) - low) => / (sum(winner) / len(winner))
 the gap is from the base to the winner; this divides by what lies between change and winner
     / (sum(winner) / len(winner) - low) =>
         / (sum(winner) / len(winner) - sum(changed) / len(changed))
@@ -604,6 +614,9 @@ is alike inside, (zero == zero[:, :1, :1]).all(); samples compared with each oth
     (gone == gone[:, :1, :1]).all() => (gone == gone[:1]).all()
 it looks at the first sample alone, which may be kept whole by chance: look at all
     gone = outputs == 0 => gone = outputs[:1] == 0
+it looks at one sample, and in it at one token, which may be whole or gone by chance: look at all
+    (gone == gone[:, :1, :1]).all() => (gone[0] == gone[0, 0, 0]).all() ;;
+        (gone == gone[:, :, :1]).all() => (gone[0, 0] == gone[0, 0, 0]).all()
 it looks at the first token alone, which may be kept whole by chance: look at all
     gone[:, :, :1]).all() => gone[:, :, :1])[0, 0].all()
 a sample or a token may be empty by chance, where tokens or numbers were drawn: ask whether all are

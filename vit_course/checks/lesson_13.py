@@ -137,14 +137,17 @@ alike.""",
         "it on that piece's own loss, not on the sum so far",
     },
     wrong="""
-the gradients of the pieces are added as they are, so they are `parts` times too large: weigh each
-piece's mean loss by its share of the batch, len(piece) / len(images)
+the pieces' gradients are added as they are, so together they are far too large: weigh each piece's
+mean loss by its share of the batch, len(piece) / len(images)
     loss.backward() => (loss / share).backward()
     theirs) * share => theirs)
     theirs) * share => theirs) ;; return whole => return whole / parts
 each piece counts alike, 1 / parts, but the pieces differ in size: weigh each piece's mean loss by
 its share of the batch, len(piece) / len(images)
     len(some) / len(images) => 1 / parts
+a piece's loss is divided by its size, but cross_entropy is a mean already: weigh it by its share of
+the batch, len(piece) / len(images)
+    len(some) / len(images) => 1 / len(some)
 this sums over all images, and a batch's loss is their mean: divide by len(images)
     len(some) / len(images) => len(some)
 the weight of a piece is upside down: it is its share of the batch, len(piece) / len(images)
@@ -350,6 +353,8 @@ go into B
 what stays of A is in the order of its likeness; put it back in its own: .sort(dim=1).values
     .sort(dim=1).values =>
     .sort(dim=1).values => .flip(1)
+what stays are places among what was sorted, not places in A: of a sort, take .values
+    .sort(dim=1).values => .sort(dim=1).indices
 B comes first here; what is left of A comes first, then B
     [a, b] => [b, a]
 the tokens are in the order in which they came; give what is left of A, then B
