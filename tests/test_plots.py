@@ -542,7 +542,9 @@ def test_a_proof_covers_what_stands_above_its_bracket():
         left, right = line.get_xdata()[0], line.get_xdata()[-1]
         assert name in names
         assert left < boxes["model"] < right
-        assert (left < boxes["preparation"]) == (name in ("from the file", "right answers counted"))
+        assert (left < boxes["preparation"]) == (
+            name in ("from the picture", "right answers counted")
+        )
 
 
 def test_the_paths_to_cls_are_coloured_and_as_thick_as_their_weights():

@@ -82,8 +82,10 @@ def as_named(result: Any, *_: Any) -> Any:
         if isinstance(theirs, str) and theirs != "nothing":
             return Verdict(f'`{ours}`: a tuple of one name ends with a comma, ("{theirs}",)')
         if not isinstance(theirs, tuple | list) or tuple(theirs) != right[ours]:
-            thirds = ", the three parts of" * (len(right[ours]) == 3)
+            thirds = " the three parts of" if len(right[ours]) == 3 else ""
             problem = f"`{ours}` is not made from {theirs}: look in the file for{thirds} {shape}"
+            if not all(str(name).startswith("vit.") for name in theirs):
+                problem = f"`{ours}`: {theirs}: all names in this file begin with vit."
             if isinstance(theirs, tuple | list) and set(theirs) == set(right[ours]):
                 problem = f"`{ours}`: these are the right names in a wrong order"
             return Verdict(problem)
@@ -108,6 +110,8 @@ def missing_names():
     ("query", "key", "value") => ("key", "query", "value") ‖ ("query", "value", "key")
 `blocks.0.mlp.fc1.weight` is the Linear that widens, (512, 128); output.dense narrows
     intermediate.dense => output.dense
+all names in this file begin with vit.
+    block = "vit. => block = "
 `blocks.0.attn.qkv.bias` is of biases; these are the weights
     {one}.bias => {one}.weight
 `tokens.pos_embed`: a tuple of one name ends with a comma

@@ -152,8 +152,8 @@ def alarms(
         ax.text(len(tests) + 0.1, middle, word, rotation=270, va="center", color=INK)
 
 
-WAY = ("file", "preparation", "batch", "model", "logits", "answer")
-PROOFS = (("names and shapes fit", 3, 3), ("the same batch", 2, 4), ("from the file", 0, 4),
+WAY = ("picture's file", "preparation", "batch", "model", "logits", "answer")
+PROOFS = (("names and shapes fit", 3, 3), ("the same batch", 2, 4), ("from the picture", 0, 4),
           ("right answers counted", 0, 5))  # fmt: skip
 
 
