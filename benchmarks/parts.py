@@ -49,10 +49,12 @@ class Nothing(nn.Module):
         return torch.zeros_like(x)
 
 
-def without(seed: int, branch: str, **options: Any) -> ViT:
+def without(seed: int, *branches: str, **options: Any) -> ViT:
+    """Make it with these branches of each block out."""
     model = whole(seed, **options)
     for block in model.blocks:
-        setattr(block, branch, Nothing())
+        for branch in branches:
+            setattr(block, branch, Nothing())
     return model
 
 
@@ -142,11 +144,13 @@ MAKERS: dict[str, Make] = {
     "no positions": partial(positions, times=0.0, learns=False),
     "positions 0, free to learn": partial(positions, times=0.0),
     "random positions, never learn": partial(positions, times=1.0, learns=False),
-    "no attention, cls": partial(without, branch="attn"),
-    "no attention, mean": partial(without, branch="attn", pool="mean"),
+    "no attention, cls": lambda seed: without(seed, "attn"),
+    "no attention, mean": lambda seed: without(seed, "attn", pool="mean"),
+    "no MLPs, mean": lambda seed: without(seed, "mlp", pool="mean"),
+    "no attention, no MLPs, mean": lambda seed: without(seed, "attn", "mlp", pool="mean"),
     "mean for cls": partial(whole, pool="mean"),
     "one head": partial(whole, num_heads=1),
-    "no MLPs": partial(without, branch="mlp"),
+    "no MLPs": lambda seed: without(seed, "mlp"),
     "q, k, v never learn": partial(frozen, branch="attn.qkv"),
     "templates never learn": random_templates,
     "Xavier": xavier,
@@ -154,6 +158,7 @@ MAKERS: dict[str, Make] = {
     "Xavier, mean": partial(xavier, pool="mean"),
     "Xavier, no attention, mean": partial(xavier, branch="attn", pool="mean"),
     "head by place": partial(whole, kind=ByPlace),
+    "head by place, no blocks": lambda seed: without(seed, "attn", "mlp", kind=ByPlace),
     "head by place, order mixed": partial(whole, kind=MixedPlaces),
     "mean, large head": large_head,
     "one Linear": linear,

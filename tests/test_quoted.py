@@ -45,11 +45,13 @@ norm before the mean <A, norm before the mean>%, C's positions <A, C's positions
 <A, all tokens>%.
 - without batch norms <C, no batch norms>%. With the mean <C, mean>%, the dots far apart; with the
 mean and nothing hidden <C, mean, nothing hidden>%; with the mean, nothing hidden and without batch
-norms <C, mean, nothing hidden, no batch norms>%.
-- A <A>%, with all tokens mixed <A, all tokens, mixed>%, with all tokens <A, all tokens>%, without
-blocks <A without blocks>%; C <C>%, without blocks <C without blocks>%.
-- the large head gets <A, all tokens, mixed>%: more than the mean of the same normed tokens
-(<A, norm before the mean>%)
+norms <C, mean, nothing hidden, no batch norms>%. With the mean and the averages retaken
+<C, mean, averages retaken>%.
+- A <A>%, with the norm before the mean <A, norm before the mean>%, before the sum
+<A, norm before the sum>%, with all tokens mixed <A, all tokens, mixed>%, with all tokens
+<A, all tokens>%, without blocks <A without blocks>%; C <C>%, without blocks <C without blocks>%.
+- The sum alone gets <A, norm before the sum>%
+- the large head gets <A, all tokens, mixed>%
 - C gets <C without blocks>% *without a single block*
 - Two Linears <A, two Linears>%, mean taken off <A, mean taken off>%, spread made 1
 <A, spread made 1>%, one batch norm <A, one batch norm>%. B <B>%, with batch norms

@@ -382,7 +382,8 @@ which no token sees another passes
 it asks only that the seen ones count: hide some, change what these hold, and the others must stay
     bool(quiet and heard) => bool(heard)
     seen = torch.tensor… => seen = torch.ones(2, 5, dtype=torch.bool)
-both pictures have the same mask, so an attention that takes the first one's for all passes
+an attention that takes the first picture's mask for all passes: give two pictures, and let each
+hide a token that the other shows
     [False] + [True] * 4]) => [True] * 3 + [False] * 2])
 it is too lenient: a hidden token that counts a little passes; let differences up to 1e-5 pass, and
 no more
