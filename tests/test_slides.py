@@ -29,6 +29,7 @@ def kind(name):
 @pytest.mark.parametrize("path", LESSONS, ids=NAMES)
 def test_a_lesson_is_a_talk_of_some_fifty_slides(path):
     notebook = nbformat.read(path, as_version=4)
+    notebook = slides.spoken(notebook)
     types = [cell.metadata.slideshow.slide_type for cell in notebook.cells]
     talk = slides.page_of(notebook, slides.LOCAL)
     shown = talk.count("<section") - types.count("slide")
@@ -38,6 +39,8 @@ def test_a_lesson_is_a_talk_of_some_fifty_slides(path):
     assert talk.count('<aside class="notes">') == types.count("notes") > 5
     assert types[0] == "slide"
     assert "# @title" not in talk  # the setup's source
+    assert "Open in Colab" not in talk
+    assert "minutes to read" not in talk
     assert "checks.quiz" not in talk
     assert ".ipynb)" not in talk
     assert "<img" in talk
@@ -54,6 +57,32 @@ def test_a_figure_has_the_room_that_its_code_leaves_or_a_slide_of_its_own():
         assert f'height="{height}"' in talk
         assert talk.count("<section") == 1 + number
         assert 'alt="A &lt;line&gt;."' in talk
+
+
+def test_what_is_for_who_learns_alone_is_not_in_the_talk():
+    lesson = nbformat.read(LESSONS[4], as_version=4)
+    before = [cell.source for cell in lesson.cells]
+    talk = [cell.source for cell in slides.spoken(lesson).cells]
+    out = [source.split("(")[0].split(" = ")[-1] for source in before[1:] if source not in talk]
+    assert set(out) == {"checks.mine", "checks.source"}
+    assert talk[0].count("\n\n") == before[0].count("\n\n") - 1  # the link
+    assert "After this lesson you can:" in talk[0]
+
+
+def test_of_a_lesson_the_sections_that_are_asked_for_are_shown(tmp_path, capsys):
+    out = tmp_path / "out"
+    command.main(["slides", "04", "--sections", "1-2,6", "--to", str(out)])
+    talk = (out / f"{NAMES[4]}.slides.html").read_text(encoding="utf-8")
+    assert re.findall(r"<h2[^>]*>(\d+) ·", talk) == ["1", "2", "6"]
+    assert "<h1" in talk
+    for words, message in (
+        (["04", "--sections", "1 to 4"], "'1 to 4' is not such as 1-4,6"),
+        (["04", "--sections", "9"], "04 · Scaled attention has no section 9"),
+        (["00", "--sections", "1"], "00 · Start here has no section 1"),
+    ):
+        with pytest.raises(SystemExit, match="2"):
+            command.main(["slides", *words, "--to", str(out)])
+        assert message in capsys.readouterr().err
 
 
 def test_the_command_makes_the_talks_and_copies_the_packages(tmp_path, capsys):

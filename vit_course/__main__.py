@@ -4,6 +4,7 @@ This only reads what is asked for and calls what does it.
 """
 
 import argparse
+import re
 import sys
 from pathlib import Path
 
@@ -11,6 +12,19 @@ from . import address, lab, run, start
 from .lessons import LESSONS, NOTEBOOKS, ROOT, chosen
 
 BUILD = ROOT / "build"
+
+
+def numbers(text: str) -> list[int]:
+    """Read "1-4,6" as 1, 2, 3, 4 and 6.
+
+    Raises:
+        ArgumentTypeError: it is written in another way.
+    """
+    ranges = [re.fullmatch(r"(\d+)(?:-(\d+))?", part.strip()) for part in text.split(",")]
+    if not all(ranges):
+        raise argparse.ArgumentTypeError(f"{text!r} is not such as 1-4,6")
+    ends = [(int(part[1]), int(part[2] or part[1])) for part in ranges if part]
+    return [number for first, last in ends for number in range(first, last + 1)]
 
 
 def arguments() -> argparse.ArgumentParser:
@@ -65,6 +79,7 @@ def arguments() -> argparse.ArgumentParser:
 
     add = command("slides", "make a talk of each lesson, shown by reveal.js").add_argument
     add("lessons", nargs="*", help="such as 03; by default all")
+    add("--sections", type=numbers, default=(), help="such as 1-4,6; by default all")
     add("--to", type=Path, default=BUILD / "slides", help="else build/slides")
     packages = (
         "a folder node_modules with reveal.js@4, requirejs@2, jquery@3 and mathjax@2, which are "
@@ -121,7 +136,8 @@ def carry_out(options: argparse.Namespace, lab_options: list[str]) -> list[str]:
         case "slides":
             from .teaching import slides
 
-            index = slides.make(options.to, options.packages, chosen(options.lessons))
+            lessons, sections = chosen(options.lessons), options.sections
+            index = slides.make(options.to, options.packages, lessons, sections)
             if (index.parent / "packages").is_dir():
                 return [f"Open {index}"]
             hint = "It fetches reveal.js from the network; `slides --help` says how to do without."

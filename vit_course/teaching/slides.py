@@ -7,7 +7,9 @@ What is on a slide, and what the speaker only reads, each cell of a lesson says 
 import html
 import re
 import shutil
+from collections.abc import Collection
 from pathlib import Path
+from typing import Any
 
 import nbformat
 from nbconvert import SlidesExporter
@@ -18,6 +20,8 @@ from ..lessons import LESSONS, ROOT, write
 WIDTH, HEIGHT = 1280, 720  # of a slide; the browser scales it to the screen
 LINE = 27  # of code, or of what it prints
 OWN_SLIDE = {"slideshow": {"slide_type": "subslide"}, "transient": {"remove_source": True}}
+# Cells for who learns alone: of pieces that were written before, and of the package's forms.
+ALONE = re.compile(r"(?m)^(?:[\w, ]+ = checks\.mine\(|checks\.source\()")
 SHOWS = r"(?s)<details><summary>What the figure shows</summary>\n\n(.*?)\n\n</details>"
 MAX_ZOOM = 2  # of a figure: it has two pixels for one, for dense screens
 # What shows the slides, from npm, and what of it is never asked for.
@@ -43,7 +47,12 @@ INDEX = """<!DOCTYPE html>
 """
 
 
-def make(to: Path, packages: Path | None = None, lessons: list[Path] = LESSONS) -> Path:
+def make(
+    to: Path,
+    packages: Path | None = None,
+    lessons: list[Path] = LESSONS,
+    sections: Collection[int] = (),
+) -> Path:
     """Make the slides of lessons, and a page that lists them.
 
     Args:
@@ -51,12 +60,13 @@ def make(to: Path, packages: Path | None = None, lessons: list[Path] = LESSONS) 
         packages: a folder `node_modules` with what shows the slides, which is copied beside them;
             by default build/node_modules. Without it slides fetch that from the network.
         lessons: by default all.
+        sections: the numbers of the sections that are shown; by default all, the exercises too.
 
     Returns:
         The page that lists them.
 
     Raises:
-        ValueError: a package is missing.
+        ValueError: a package is missing, or a lesson has no section of a number.
     """
     if not packages and FETCHED.is_dir():
         packages = FETCHED
@@ -69,7 +79,7 @@ def make(to: Path, packages: Path | None = None, lessons: list[Path] = LESSONS) 
             shutil.copytree(packages / name, copy, ignore=UNUSED, dirs_exist_ok=True)
     links = []
     for path in lessons:
-        book = nbformat.read(path, as_version=4)
+        book = spoken(nbformat.read(path, as_version=4), sections)
         page = to / f"{path.stem}.slides.html"
         write(page, page_of(book, LOCAL if packages else {}))
         title = book.cells[0].source.splitlines()[0].removeprefix("# ")
@@ -77,6 +87,42 @@ def make(to: Path, packages: Path | None = None, lessons: list[Path] = LESSONS) 
     index = to / "index.html"
     write(index, INDEX.format(links="\n".join(links)))
     return index
+
+
+def spoken(book: Any, sections: Collection[int] = ()) -> Any:
+    """Leave in a lesson what a talk has, and give it back.
+
+    Out goes what is for who learns alone: the link to Colab, the minutes, the lines that fetch the
+    learner's own pieces, the listings of the package. With `sections` only these stay, and what
+    stands above the first.
+
+    Raises:
+        ValueError: the lesson has no section of one of these numbers.
+    """
+    title = book.cells[0].source
+    title = re.sub(r"\[Open in Colab\]\(.*?\)\n+", "", title)
+    book.cells[0].source = re.sub(r"(?m)^\d+ minutes to read .*?(?=After this lesson)", "", title)
+    cells: list[Any] = []
+    number, found = 0, set()
+    for cell in book.cells:
+        if cell.cell_type == "code" and ALONE.search(cell.source):
+            continue
+        parts: list[Any] = [cell]
+        if cell.cell_type == "markdown" and sections:  # a heading may stand in the middle
+            texts = re.split(r"(?m)^(?=## )", cell.source)
+            parts = [nbformat.from_dict({**cell, "source": t}) for t in texts if t.strip()]
+        for part in parts:
+            if part.cell_type == "markdown" and part.source.startswith("## "):
+                heading = re.match(r"## (\d+) · ", part.source)
+                number = int(heading[1]) if heading else -1
+                found.add(number)
+            if not sections or number in {0, *sections}:
+                cells.append(part)
+    if missing := sorted({*sections} - found):
+        name = title.splitlines()[0].removeprefix("# ")
+        raise ValueError(f"{name} has no section {missing[0]}")
+    book.cells = cells
+    return book
 
 
 def page_of(book, urls: dict[str, str]) -> str:
