@@ -464,6 +464,28 @@ def test_a_notebook_of_another_name_is_known_by_its_tasks(tmp_path):
     assert submissions.found_in(tmp_path)[0]["Mina", LESSON].stem == LESSON
 
 
+@pytest.mark.parametrize(
+    ("file", "who"),
+    [
+        ("Mina Kim_4711_assignsubmission_file_03_heads.ipynb", "Mina Kim"),
+        ("Mina Kim_4711_assignsubmission_file_/03_heads.ipynb", "Mina Kim"),
+        ("kimmina_LATE_12_345_03_heads.ipynb", "kimmina"),
+        ("kimmina_12_345_03_heads (1).ipynb", "kimmina"),
+        ("ViT_kimmina_attempt_2027-03-01-10-00-00_03_heads.ipynb", "kimmina"),
+        ("kimmina_12_345_Final VERSION.ipynb", "kimmina"),
+        ("03_heads.ipynb", None),
+        ("deep/er/03_heads.ipynb", None),
+    ],
+)
+def test_what_a_learning_platform_gives_back_says_whose_it_is(file, who, tmp_path):
+    (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
+    assignments.write_book(tmp_path / file, assignments.source_of(LESSON))
+    work, notes = submissions.found_in(tmp_path)
+    assert list(work) == ([(who, LESSON)] if who else [])
+    told = f"{file} is not graded: it does not lie in a student's own folder, STUDENT/FILE"
+    assert (told in notes) is (who is None)
+
+
 def test_folders_of_one_plain_name_are_told_apart():
     names, notes = grading.plain_names({"Kim Li", "Kim_Li", "Kim+Li", ".a", "_a"})
     plain = {"Kim_Li": "Kim_Li", "Kim Li": "Kim_Li_", "Kim+Li": "Kim_Li__", "_a": "_a", ".a": "_a_"}

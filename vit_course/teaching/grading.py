@@ -27,7 +27,7 @@ from ..lessons import ROOT
 from . import sandbox
 from .assignments import ASSIGNMENTS, TEST, grade_id, is_task, lay_source, nbgrader, write_book
 from .pool import FAILED, SECONDS, judge_all
-from .submissions import found_in, in_order, is_test
+from .submissions import found_in, in_order, is_test, student_of
 
 # Of nbgrader's page what tells a student something is shown, and a verdict by its colour too.
 STYLE = f"""
@@ -99,8 +99,8 @@ def grade(
     work, notes = found_in(folder)
     if not work:
         raise ValueError(f"{folder} holds no STUDENT/{ASSIGNMENTS[0]}.ipynb, or the like")
-    folders = {path.name for path in folder.iterdir() if path.is_dir() and not path.is_symlink()}
-    idle = sorted(folders - {student for student, _ in work})
+    folders = [path for path in folder.iterdir() if path.is_dir() and not path.is_symlink()]
+    idle = sorted({student_of(path.name) for path in folders} - {student for student, _ in work})
     notes += [f"{student} handed in nothing to grade" for student in idle]
     names, renamed = plain_names({student for student, _ in work})
     notes += renamed

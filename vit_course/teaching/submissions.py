@@ -20,6 +20,12 @@ LONGEST_CELL, LONGEST_BOOK, EACH = 10_000, 100_000, 100
 LEFT_OUT = "# Left out, since too long to be read"
 LIMITS = f"a cell may have {LONGEST_CELL:,} characters, a notebook {LONGEST_BOOK:,}"
 RENAMED = -2  # the rank of a file with another name, which counts where there is nothing else
+# How learning platforms name what they give back, all in one folder: who, and the file.
+FLAT = (
+    re.compile(r"(?P<who>.+)_\d+_assignsubmission_file_(?P<file>.+)"),  # Moodle
+    re.compile(r".+_(?P<who>[^_]+)_attempt_[\d-]+_(?P<file>.+)"),  # Blackboard
+    re.compile(r"(?P<who>[^_]+)(?:_LATE)?_\d+_\d+_(?P<file>.+)"),  # Canvas
+)
 DEEPEST = 20  # folders in one another whose files are named one by one
 UNREAD = "This file could not be read as a notebook, so nothing in it was marked: hand it in again."
 # How browsers, JupyterLab and people call a second copy. Of several downloads the last counts; what
@@ -32,12 +38,12 @@ def found_in(folder: Path) -> tuple[dict[tuple[str, str], Path], list[str]]:
     work: dict[tuple[str, str], tuple[int, Path]] = {}
     notes = []
     for path in files_of(folder):
-        student, *names = path.relative_to(folder).parts
-        stem, rank = assignment_of(path.stem)
+        student, file = sender(path.relative_to(folder))
+        stem, rank = assignment_of(Path(file).stem)
         reason = ""
         if path.is_symlink() or not path.is_file():
             reason = "it is a link, or no file"
-        elif len(names) != 1:
+        elif not student:
             reason = "it does not lie in a student's own folder, STUDENT/FILE"
         elif path.suffix != ".ipynb":
             reason = "it is no notebook"
@@ -61,6 +67,22 @@ def found_in(folder: Path) -> tuple[dict[tuple[str, str], Path], list[str]]:
         if rank == RENAMED:
             notes.append(f"{path.relative_to(folder)} is graded as {stem}, whose tasks it holds")
     return {key: path for key, (_, path) in sorted(work.items())}, notes
+
+
+def sender(path: Path) -> tuple[str, str]:
+    """Give the student and the file's own name: of STUDENT/FILE, or as a platform calls it.
+
+    The student is "" where nothing says who it is.
+    """
+    if len(path.parts) == 2:
+        return student_of(path.parts[0]), path.name
+    found = next(filter(None, (form.fullmatch(path.name) for form in FLAT)), None)
+    return (found["who"], found["file"]) if found and len(path.parts) == 1 else ("", path.name)
+
+
+def student_of(folder: str) -> str:
+    """Give the student of a folder's name, to which Moodle adds a number and words of its own."""
+    return re.sub(r"_\d+_assignsubmission_file_?$", "", folder)
 
 
 def assignment_of(stem: str) -> tuple[str, int]:
