@@ -134,7 +134,9 @@ def test_one_command_points_everything_at_a_fork_and_back(copy, capsys):
     address.change(old)  # takes a tag away, should this be a fork with one
     untagged = texts(copy)
     command.main(["address", FORK])
-    assert capsys.readouterr().out == "Commit and push what changed\n"
+    said = capsys.readouterr().out.splitlines()
+    assert said[0] == "Commit and push what changed"
+    assert said[1].endswith(f"as the source in {FORK}/settings/pages")
     assert texts(copy) == {p: t.replace(old_name, new_name) for p, t in untagged.items()}
     for path in address.NOTEBOOKS:
         assert f"git+{FORK}\\" in path.read_text(encoding="utf-8")

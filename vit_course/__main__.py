@@ -120,7 +120,11 @@ def carry_out(options: argparse.Namespace, lab_options: list[str]) -> list[str]:
         case "address":
             address.change(options.url, options.tag)
             tagged = f", tagged {options.tag}" if options.tag else ""
-            return [f"Commit and push what changed{tagged}"]
+            pages = f"{options.url.removesuffix('.git').rstrip('/')}/settings/pages"
+            return [
+                f"Commit and push what changed{tagged}",
+                f"For a site of the lessons, choose GitHub Actions as the source in {pages}",
+            ]
         case "release":
             from .teaching import assignments
 
