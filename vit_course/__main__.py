@@ -76,6 +76,7 @@ def arguments() -> argparse.ArgumentParser:
     add("--seconds", type=float, default=60, help="that a task may take; else 60")
     add("--megabytes", type=int, default=2000, help="that a task may take; else 2000")
     add("--unsafe", action="store_true", help="grade without a sandbox")
+    add("--roster", type=Path, help="a CSV of student_id,name, for the names in grades.csv")
 
     add = command("slides", "make a talk of each lesson, shown by reveal.js").add_argument
     add("lessons", nargs="*", help="such as 03; by default all")
@@ -136,7 +137,8 @@ def carry_out(options: argparse.Namespace, lab_options: list[str]) -> list[str]:
 
             folder = options.folder.absolute()
             to = (options.to or folder.with_name(f"{folder.name}-graded")).absolute()
-            return grading.grade(folder, to, options.seconds, options.megabytes, options.unsafe)
+            limits = options.seconds, options.megabytes
+            return grading.grade(folder, to, *limits, options.unsafe, options.roster)
         case "slides":
             from .teaching import slides
 

@@ -24,7 +24,7 @@ from tqdm import tqdm
 from vit_steps.files import write_whole
 
 from ..lessons import ROOT
-from . import sandbox
+from . import gradebook, sandbox
 from .assignments import ASSIGNMENTS, TEST, grade_id, is_task, lay_source, nbgrader, write_book
 from .pool import FAILED, SECONDS, judge_all
 from .submissions import found_in, in_order, is_test, student_of
@@ -77,7 +77,12 @@ def task_name(cell: Any) -> str:
 
 
 def grade(
-    folder: Path, to: Path, seconds: float = 60, megabytes: int = 2000, unsafe: bool = False
+    folder: Path,
+    to: Path,
+    seconds: float = 60,
+    megabytes: int = 2000,
+    unsafe: bool = False,
+    roster: Path | None = None,
 ) -> list[str]:
     """Grade all that lies in a folder: grades.csv, tasks.csv, and pages of feedback beside them.
 
@@ -88,12 +93,13 @@ def grade(
         to: where the grades and pages go.
         seconds, megabytes: what each task may take.
         unsafe: without a sandbox.
+        roster: a table of students and their names, for grades.csv.
 
     Returns:
         The lines to print.
 
     Raises:
-        ValueError: there is nothing to grade.
+        ValueError: there is nothing to grade, or the roster or by_hand.csv cannot be used.
         RuntimeError: nbgrader or the sandbox is missing, or failed.
     """
     work, notes = found_in(folder)
@@ -130,12 +136,14 @@ def grade(
         nbgrader(course, "autograde", "--assignment=*")
         nbgrader(course, "export", "--to=grades.csv")
         shutil.copy(course / "grades.csv", to)
+        notes += gradebook.by_hand(to)
+        notes += gradebook.named(to, roster, names) if roster else []
         write_pages(course, to, UNSAFE if unsafe else "")
     (to / "unfinished.json").unlink(missing_ok=True)
     with (to / "grades.csv").open(encoding="utf-8") as file:
         for row in csv.DictReader(file):
             student, name = row["student_id"], row["assignment"]
-            if f"{student}/{name}" in books:  # the CSV gives 0 to the others
+            if f"{student}/{name}" in books:  # the table gives 0 to the others
                 notes.append(f"{student}, {name}: {row['score']} of {row['max_score']}")
     notes = ["".join(c if c.isprintable() else "\ufffd" for c in note) for note in notes]
     (to / "notes.txt").write_text("\n".join([*notes, ""]), encoding="utf-8")
