@@ -19,6 +19,12 @@ def store(file: Path, **entries: Any) -> None:
     file.write_text(text, encoding="utf-8")
 
 
+def makers(entry: dict[str, Any]) -> list[dict[str, str]]:
+    """List on what an entry's numbers were made: where they were added to, more than one."""
+    before = entry.get("made", [])
+    return [*before, *([] if machine() in before else [machine()])]
+
+
 def machine() -> dict[str, str]:
     """Say on what the numbers were made."""
     return {

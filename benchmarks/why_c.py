@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from benchmarks.storing import machine, store, stored
+from benchmarks.storing import makers, store, stored
 from vit_course import systems
 from vit_course.canvases import scattered
 from vit_course.plots.scores import FILE
@@ -53,11 +53,8 @@ PARTS = {  # of C's batch norms, given to A: what is it that helps?
 TAKEN = {  # taken out of C
     "no batch norms": dict(head="norm, all"),
     "mean": dict(head="norm, mean, batch norms"),
-    "mean, A's positions": dict(head="norm, mean, batch norms", positions=0.2),
-    "A's head": dict(head="mean, norm"),
     "mean, nothing hidden": dict(head="norm, mean, batch norms", masked=0.0),
     "mean, nothing hidden, no batch norms": dict(head="norm, mean", masked=0.0),
-    "mean, then norm": dict(head="mean, norm, batch norms"),
 }
 DROPPED = (0.1, 0.5)  # DropPath's rates, for C in the longer training
 NO_BLOCKS = {  # the control: a head, and nothing before it but patches and positions
@@ -254,12 +251,13 @@ def plan() -> dict:
 def main(file: Path = FILE) -> None:
     """Measure what the file lacks, and store each setting when it is there."""
     torch.set_num_threads(1)
-    runs = stored(file).get("why C", {}).get("runs", {})
+    before = stored(file).get("why C", {})
+    runs = before.get("runs", {})
     for name, options in plan().items():
         if name not in runs:
             runs[name] = [train_setting(seed=seed, **options) for seed in range(SEEDS)]
             print(name, runs[name], flush=True)
-            store(file, **{"why C": {"made": machine(), "runs": runs}})
+            store(file, **{"why C": {"made": makers(before), "runs": runs}})
 
 
 if __name__ == "__main__":

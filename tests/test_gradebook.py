@@ -45,6 +45,7 @@ def test_points_by_hand_are_in_both_tables(to):
         ("Mina,03_heads,trust_split,3", "tasks.csv has no trust_split of Mina in 03_heads"),
         ("Mina,03_heads,split_heads,8", "split_heads of Mina may have 0 to 7, not '8'"),
         ("Mina,03_heads,split_heads,-1", "may have 0 to 7, not '-1'"),
+        ("Mina,03_heads,split_heads,²", "may have 0 to 7, not '²'"),
         ("Mina,03_heads,split_heads,", "line 2: no score; its columns are student_id,assign"),
     ],
 )

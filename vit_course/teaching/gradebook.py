@@ -1,6 +1,7 @@
 """What a teacher adds to a grading's tables: points by hand, and the names of a roster."""
 
 import csv
+import re
 from io import StringIO
 from pathlib import Path
 
@@ -57,7 +58,7 @@ def by_hand(to: Path) -> list[str]:
         if not same:
             raise ValueError(f"{file}: tasks.csv has no {task} of {student} in {assignment}")
         most = float(same[0]["max_score"])
-        if not score.replace(".", "", 1).isdigit() or float(score) > most:
+        if not re.fullmatch(r"[0-9]+(\.[0-9]+)?", score) or float(score) > most:
             raise ValueError(f"{file}: {task} of {student} may have 0 to {most:g}, not {score!r}")
         change = float(score) - float(same[0]["score"])
         same[0]["score"] = score
