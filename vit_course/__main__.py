@@ -82,12 +82,6 @@ def arguments() -> argparse.ArgumentParser:
     add("lessons", nargs="*", help="such as 03; by default all")
     add("--sections", type=numbers, default=(), help="such as 1-4,6; by default all")
     add("--to", type=Path, default=BUILD / "slides", help="else build/slides")
-    packages = (
-        "a folder node_modules with reveal.js@4, requirejs@2, jquery@3 and mathjax@2, which are "
-        "copied beside the slides, so that they need no network; else build/node_modules, if it is "
-        "there: `npm install --prefix build reveal.js@4 requirejs@2 jquery@3 mathjax@2`"
-    )
-    add("--packages", type=Path, help=packages)
 
     add = command("book", "make a site of the lessons, to read offline, by Sphinx").add_argument
     add("--to", type=Path, default=BUILD / "book", help="else build/book")
@@ -142,12 +136,8 @@ def carry_out(options: argparse.Namespace, lab_options: list[str]) -> list[str]:
         case "slides":
             from .teaching import slides
 
-            lessons, sections = chosen(options.lessons), options.sections
-            index = slides.make(options.to, options.packages, lessons, sections)
-            if (index.parent / "packages").is_dir():
-                return [f"Open {index}"]
-            hint = "It fetches reveal.js from the network; `slides --help` says how to do without."
-            return [f"Open {index}", hint]
+            index = slides.make(options.to, chosen(options.lessons), options.sections)
+            return [f"Open {index}"]
         case "book":
             from .teaching import book
 

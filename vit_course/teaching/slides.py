@@ -1,40 +1,48 @@
-"""The lessons as talks: one page of slides each, made by nbconvert and shown by reveal.js.
+"""The lessons as talks: each one page of HTML, made by nbconvert and shown by reveal.js.
 
 What is on a slide, and what the speaker only reads, each cell of a lesson says itself, in its
-`slideshow` metadata: JupyterLab shows and changes it in its Property Inspector.
+`slideshow` metadata: JupyterLab shows and changes it in its Property Inspector. What shows the
+slides comes with two packages for Sphinx and is written into each page, which so needs no network
+and no other file.
 """
 
 import html
 import re
-import shutil
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from importlib.resources import files
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import nbformat
 from nbconvert import SlidesExporter
-from nbformat.v4 import new_code_cell
+from nbformat.v4 import new_code_cell, new_markdown_cell
 
 from ..lessons import LESSONS, ROOT, write
 
 WIDTH, HEIGHT = 1280, 720  # of a slide; the browser scales it to the screen
 LINE = 27  # of code, or of what it prints
+TEXT = 170  # of a heading and a sentence
 OWN_SLIDE = {"slideshow": {"slide_type": "subslide"}, "transient": {"remove_source": True}}
-# Cells for who learns alone: of pieces that were written before, and of the package's forms.
-ALONE = re.compile(r"(?m)^(?:[\w, ]+ = checks\.mine\(|checks\.source\()")
-SHOWS = r"(?s)<details><summary>What the figure shows</summary>\n\n(.*?)\n\n</details>"
+NOTES = {"slideshow": {"slide_type": "notes"}}
+# For who learns alone: lines that bring pieces or list the package's form, and what they print.
+ALONE = re.compile(r"(?m)^(?:[\w, ]+ = checks\.mine|checks\.(?:source|pieces))\([^)]*\)\n*")
+PRINTED = re.compile(r"(?m)^(?:no my_vit\.py|not solved) .*\n|^(?:def|class) (?s:.*)")
+LINKS = re.compile(r"(?m)^(?:Before|Back): \[.*$|Solutions: \[.*?\)\.?")  # to other notebooks
+DRAWS = re.compile(r"(?s)(?:(?:plots|explorer)\.\w+\([^\n]*\)\n?)+")  # nothing to read in it
+FOLD = re.compile(r"(?s)<details><summary>(.*?)</summary>(.*?)</details>\n*")
+SHOWS = re.compile(r"(?s)\s*<details><summary>What the figure shows</summary>(.*?)</details>\n*")
+ALONE_ON_SLIDE = "**Predict.**"
+PREDICT = r"\*\*Predict\.\*\*.+(?:\n.+)*(?:\n+<details>.*</details>)*"
+WHOLE = re.compile(r"[#|<>]|```|\$\$|    |\*\*Words to remember|\*\*[^*]+\*\*$")  # is not shortened
+ITEM = r"(?:[-*]|\d+\.) +"  # what an item of a list begins with
+SENTENCE = re.compile(r"(?s)(?:\*\*[^*]+\*\*\s)?.*?(?<! al)(?<!\bp)[.?!][*)”]*(?=\s|$)")
 MAX_ZOOM = 2  # of a figure: it has two pixels for one, for dense screens
-# What shows the slides, from npm, and what of it is never asked for.
-PACKAGES = ("reveal.js", "requirejs", "jquery", "mathjax")
-INSTALL = "npm install --prefix build reveal.js@4 requirejs@2 jquery@3 mathjax@2"
-FETCHED = ROOT / "build" / "node_modules"
-UNUSED = shutil.ignore_patterns("unpacked", "png", "localization", "docs", "test", "*.map")
-LOCAL = {
-    "reveal_url_prefix": "packages/reveal.js",
-    "require_js_url": "packages/requirejs/require.js",
-    "jquery_url": "packages/jquery/dist/jquery.min.js",
-    "mathjax_url": "packages/mathjax/MathJax.js?config=TeX-AMS_CHTML-full,Safe",
-}
+PACKAGES = ("sphinx_revealjs", "sphinx-mathjax-offline")  # they show the slides
+REVEAL = "_static/revealjs"  # in the first
+STYLES = ("reveal.css", "theme/white.css")
+SCRIPTS = ("dist/reveal.js", "plugin/notes/notes.js")
+MATHJAX = "static/mathjax/tex-svg.js"  # in the second: one file that needs no other
 INDEX = """<!DOCTYPE html>
 <html lang="en">
 <meta charset="utf-8">
@@ -47,18 +55,11 @@ INDEX = """<!DOCTYPE html>
 """
 
 
-def make(
-    to: Path,
-    packages: Path | None = None,
-    lessons: list[Path] = LESSONS,
-    sections: Collection[int] = (),
-) -> Path:
+def make(to: Path, lessons: list[Path] = LESSONS, sections: Collection[int] = ()) -> Path:
     """Make the slides of lessons, and a page that lists them.
 
     Args:
         to: the folder; what is there under the same name is replaced.
-        packages: a folder `node_modules` with what shows the slides, which is copied beside them;
-            by default build/node_modules. Without it slides fetch that from the network.
         lessons: by default all.
         sections: the numbers of the sections that are shown; by default all, the exercises too.
 
@@ -66,22 +67,16 @@ def make(
         The page that lists them.
 
     Raises:
-        ValueError: a package is missing, or a lesson has no section of a number.
+        ValueError: a lesson has no section of a number.
+        RuntimeError: what shows the slides is not installed.
     """
-    if not packages and FETCHED.is_dir():
-        packages = FETCHED
-    if packages and (missing := [name for name in PACKAGES if not (packages / name).is_dir()]):
-        raise ValueError(f"{packages} has no {missing[0]}; `{INSTALL}` makes build/node_modules")
-    to.mkdir(parents=True, exist_ok=True)
-    if packages:
-        for name in PACKAGES:
-            copy = to / "packages" / name
-            shutil.copytree(packages / name, copy, ignore=UNUSED, dirs_exist_ok=True)
+    guide = (ROOT / "notebooks" / "TEACHING.md").read_text(encoding="utf-8")
     links = []
     for path in lessons:
-        book = spoken(nbformat.read(path, as_version=4), sections)
+        book = spoken(nbformat.read(path, as_version=4), sections, questions(guide, path.stem[:2]))
         page = to / f"{path.stem}.slides.html"
-        write(page, page_of(book, LOCAL if packages else {}))
+        to.mkdir(parents=True, exist_ok=True)
+        write(page, page_of(book))
         title = book.cells[0].source.splitlines()[0].removeprefix("# ")
         links.append(f'<p><a href="{page.name}">{html.escape(title)}</a></p>')
     index = to / "index.html"
@@ -89,12 +84,25 @@ def make(
     return index
 
 
-def spoken(book: Any, sections: Collection[int] = ()) -> Any:
-    """Leave in a lesson what a talk has, and give it back.
+def questions(guide: str, lesson: str) -> dict[str, list[str]]:
+    """Give the guide's questions on a lesson, "03", by the section that each belongs to."""
+    about = re.search(rf"(?ms)^## {lesson} · .*?^\*\*Ask\*\*\n(.*?)^\*\*", guide)
+    asked: dict[str, list[str]] = {}
+    for where, question in re.findall(r"(?m)^- \*(.+?)\.?\* (.+)$", about[1] if about else ""):
+        asked.setdefault(where.removeprefix("Section "), []).append(question)
+    return asked
 
-    Out goes what is for who learns alone: the link to Colab, the minutes, the lines that fetch the
-    learner's own pieces, the listings of the package. With `sections` only these stay, and what
-    stands above the first.
+
+def spoken(
+    book: Any, sections: Collection[int] = (), asked: Mapping[str, list[str]] = MappingProxyType({})
+) -> Any:
+    """Turn a lesson into a talk, and give it back.
+
+    On a slide stand a heading, the first sentence of each paragraph, a figure, code, or a Predict
+    alone; all else that the lesson says is in the notes. Out goes what is for who learns alone: the
+    link to Colab, the minutes, the lines that fetch the learner's own pieces, the listings of the
+    package. With `sections` only these stay, and what stands above the first. `asked` has questions
+    by section, which go into its notes.
 
     Raises:
         ValueError: the lesson has no section of one of these numbers.
@@ -103,21 +111,35 @@ def spoken(book: Any, sections: Collection[int] = ()) -> Any:
     title = re.sub(r"\[Open in Colab\]\(.*?\)\n+", "", title)
     book.cells[0].source = re.sub(r"(?m)^\d+ minutes to read .*?(?=After this lesson)", "", title)
     cells: list[Any] = []
-    number, found = 0, set()
+    number, found, alone = 0, set(), False
     for cell in book.cells:
-        if cell.cell_type == "code" and ALONE.search(cell.source):
-            continue
-        parts: list[Any] = [cell]
-        if cell.cell_type == "markdown" and sections:  # a heading may stand in the middle
-            texts = re.split(r"(?m)^(?=## )", cell.source)
-            parts = [nbformat.from_dict({**cell, "source": t}) for t in texts if t.strip()]
-        for part in parts:
-            if part.cell_type == "markdown" and part.source.startswith("## "):
-                heading = re.match(r"## (\d+) · ", part.source)
-                number = int(heading[1]) if heading else -1
+        if cell.cell_type == "markdown":
+            cell.source = LINKS.sub("", cell.source)
+        elif ALONE.search(cell.source):
+            cell.source = ALONE.sub("", cell.source).strip()
+            for output in cell.outputs:
+                output.update({"text": PRINTED.sub("", output.text)} if "text" in output else {})
+            if not cell.source:
+                continue
+        elif DRAWS.fullmatch(cell.source) and figures_of(cell):
+            cell.metadata["transient"] = {"remove_source": True}
+        for part in [cell] if cell.cell_type == "code" else parts_of(cell):
+            text = part.cell_type == "markdown"
+            heading = re.match(r"## (?:(\d+) · )?(.*)", part.source) if text else None
+            if heading:
+                number = int(heading[1] or -1)
                 found.add(number)
-            if not sections or number in {0, *sections}:
-                cells.append(part)
+            if sections and number not in {0, *sections}:
+                continue
+            kind = part.metadata.slideshow.slide_type
+            if kind == "-" or (not text and kind != "skip"):  # below a text, where it has room
+                part.metadata.slideshow.slide_type = "subslide" if alone else "-"
+            cells.append(part)
+            if kind not in ("notes", "skip"):
+                alone = not text or part.source.startswith(ALONE_ON_SLIDE)
+            if heading:
+                notes = asked.get(heading[1] or heading[2], [])
+                cells += [new_markdown_cell(f"**Ask.** {n}", metadata=NOTES) for n in notes]
     if missing := sorted({*sections} - found):
         name = title.splitlines()[0].removeprefix("# ")
         raise ValueError(f"{name} has no section {missing[0]}")
@@ -125,10 +147,66 @@ def spoken(book: Any, sections: Collection[int] = ()) -> Any:
     return book
 
 
-def page_of(book, urls: dict[str, str]) -> str:
+def parts_of(cell: Any) -> list[Any]:
+    """Divide a cell of text into slides and notes: at headings, and around each Predict."""
+    if cell.metadata.slideshow.slide_type == "skip":
+        return []
+    parts = []
+
+    def add(kind: str, text: str) -> None:
+        if text.strip():
+            on = {"slideshow": {"slide_type": kind}}
+            parts.append(new_markdown_cell(text.strip(), metadata=on))
+
+    texts = re.split(rf"(?m)^(?=#{{2,3}} )|({PREDICT})", cell.source)
+    texts = [text for text in texts if text and text.strip()]
+    for text in texts:
+        kind = cell.metadata.slideshow.slide_type
+        if text.startswith(ALONE_ON_SLIDE):
+            options = FOLD.findall(text)
+            offered = "\n".join(f"- {option}" for option, _ in options)
+            add("subslide", FOLD.sub("", text).strip() + f"\n\n{offered}")
+            add("notes", "\n\n".join(f"**{option}.** {means}" for option, means in options))
+            continue
+        if shows := SHOWS.match(text):  # it belongs to the figure above
+            add("notes", shows[0])
+            text = text[shows.end() :]
+        if heading := re.match("#+", text):
+            kind = "subslide" if heading[0] == "###" else "slide"
+        elif shows or text is not texts[-1]:  # it speaks of what is above
+            kind = "notes"
+        slide = brief(FOLD.sub("", text)).strip()
+        if kind != "notes":
+            add(kind, slide)
+        if kind == "notes" or slide != text.strip():
+            add("notes", FOLD.sub(r"**\1.** \2", re.sub(r"\A#+ .*", "", text)))
+    return parts
+
+
+def brief(text: str) -> str:
+    """Shorten a text to the first sentence of each paragraph and of each item of a list."""
+    blocks = []
+    for block in re.findall(r"(?ms)^```.*?^```$|^\$\$.*?\$\$$|^[^\n].*?(?=\n\n|\Z)", text):
+        if re.match(ITEM, block):
+            items = re.findall(rf"(?s)({ITEM})(.*?)(?=\n{ITEM}|\Z)", block)
+            block = "\n".join(mark + first_sentence(item) for mark, item in items)
+        elif not WHOLE.match(block):
+            block = first_sentence(block)
+        blocks.append(block)
+    return "\n\n".join(blocks)
+
+
+def first_sentence(text: str) -> str:
+    """Give the first sentence of a paragraph; with a bold title, that and the first after it."""
+    sentence = SENTENCE.match(text)
+    return sentence[0] if sentence else text
+
+
+def page_of(book: Any) -> str:
     """Make a lesson's slides, as one page of HTML.
 
-    `urls` says where packages are, by nbconvert's options; what it lacks comes from the network.
+    Raises:
+        RuntimeError: what shows the slides is not installed.
     """
     cells = []
     for cell, below in zip(book.cells, [*book.cells[1:], None], strict=True):
@@ -136,35 +214,58 @@ def page_of(book, urls: dict[str, str]) -> str:
         if cell.cell_type == "markdown":
             cell.source = re.sub(r"\((\d\d_\w+)\.ipynb\)", r"(\1.slides.html)", cell.source)
             continue
-        figure = next((o for o in cell.outputs if "image/png" in o.get("metadata", {})), None)
-        if figure and below:
-            shows = re.search(SHOWS, below.source)
-            size = figure.metadata["image/png"]
-            room = HEIGHT - 70 - LINE * lines(cell)
+        figures = figures_of(cell)
+        if figures and below:
+            shows = SHOWS.match(below.source)
+            sizes = [figure.metadata["image/png"] for figure in figures]
+            high = sum(size["height"] for size in sizes)
+            above = TEXT if cell.metadata.slideshow.slide_type == "-" else 0
+            room = HEIGHT - 70 - above - LINE * lines(cell)
             # The setup shows only its map. To nbconvert alone it is one whole, and left out.
-            if cell.metadata.get("jupyter") or room < 0.9 * size["height"]:
+            if cell.metadata.get("jupyter") or room < 0.9 * high:
                 room = HEIGHT - 20
-                cell.outputs.remove(figure)
-                cells.append(new_code_cell(outputs=[figure], metadata=OWN_SLIDE))
-            zoom = min(MAX_ZOOM, (WIDTH - 40) / size["width"], room / size["height"])
-            size.update({side: round(zoom * size[side]) for side in ("width", "height")})
-            size["alt"] = shows[1] if shows else ""
+                cell.outputs = [output for output in cell.outputs if output not in figures]
+                cells.append(new_code_cell(outputs=figures, metadata=OWN_SLIDE))
+            for size in sizes:
+                zoom = min(MAX_ZOOM, (WIDTH - 40) / size["width"], room / high)
+                size.update({side: round(zoom * size[side]) for side in ("width", "height")})
+                size["alt"] = shows[1].strip() if shows else ""
     book.cells = cells
     exporter = SlidesExporter(
-        template_file=str(Path(__file__).with_suffix(".html.j2")),
-        reveal_theme="white",
-        reveal_number="c/t",
-        reveal_transition="none",
-        reveal_width=str(WIDTH),
-        reveal_height=str(HEIGHT),
-        **urls,
+        exclude_anchor_links=True, template_file=str(Path(__file__).with_suffix(".html.j2"))
     )
-    return exporter.from_notebook_node(book)[0]
+    return exporter.from_notebook_node(book, {"shown_by": shown_by()})[0]
+
+
+def shown_by() -> dict[str, str]:
+    """Read what shows the slides: reveal.js with its style, and MathJax.
+
+    Raises:
+        RuntimeError: one of them is not installed.
+    """
+    try:
+        reveal, mathjax = map(files, PACKAGES)
+    except ModuleNotFoundError as error:
+        missing = f"{error.name} is missing, which shows slides"
+        raise RuntimeError(f"{missing}: `pip install -e '.[teach]'` brings it") from error
+    style = "".join((reveal / REVEAL / "dist" / n).read_text("utf-8") for n in STYLES)
+    scripts = [reveal / REVEAL / name for name in SCRIPTS] + [mathjax / MATHJAX]
+    return {
+        "style": re.sub(r"@import url\(.*?\);", "", style),  # a font that would be fetched
+        "script": "\n".join(script.read_text("utf-8") for script in scripts),
+        "width": str(WIDTH),
+        "height": str(HEIGHT),
+    }
+
+
+def figures_of(cell: Any) -> list[Any]:
+    """Give the outputs of a cell of code that are pictures of a known size."""
+    return [output for output in cell.outputs if "image/png" in output.get("metadata", {})]
 
 
 def lines(cell) -> int:
     """Count the lines of a cell, with those that it printed."""
-    texts = [cell.source]
+    texts = [] if cell.metadata.get("transient") else [cell.source]
     for output in cell.outputs:
         data = output.get("data", {})
         texts.append(data["text/plain"] if len(data) == 1 else output.get("text", ""))
