@@ -14,7 +14,8 @@ import pytest
 from browser import listen
 from helpers import needs
 
-from vit_course import lessons
+import vit_steps
+from vit_course import address, lessons
 from vit_course.lessons import LESSONS, NOTEBOOKS, ROOT
 from vit_course.teaching import book
 
@@ -110,7 +111,8 @@ def test_the_book_can_be_made_without_solutions(tmp_path):
     (tmp_path / "source" / "notebooks" / "solutions").mkdir(parents=True)
     for name in ("notebooks/01_one", "notebooks/solutions/01_one"):
         nbformat.write(lesson, tmp_path / "source" / f"{name}.ipynb")
-    for name in ("README", "notebooks/TEACHING", "notebooks/GLOSSARY"):
+    (tmp_path / "source" / "vit_steps").mkdir()
+    for name in ("README", "notebooks/TEACHING", "notebooks/GLOSSARY", "vit_steps/README"):
         (tmp_path / "source" / f"{name}.md").write_text("# A page\n")
     front = book.make(tmp_path / "site", tmp_path / "source", solutions=False)
     pages = {p.stem: p.read_text("utf-8") for p in front.parent.glob("notebooks/**/*.html")}
@@ -143,15 +145,30 @@ def test_a_page_shows_all_of_its_notebook(site):
         assert setups == 1
 
 
-def test_the_front_page_leads_to_every_page(site):
+def test_the_front_page_begins_with_the_live_page_and_leads_to_every_page(site):
     front = site / "index.html"
+    shown = [(tag, options.get("src")) for tag, options in Page(front).tags]
+    pictures = [src for tag, src in shown if tag in ("iframe", "img")]
+    assert pictures[0] == "explorer.html"
     links = set(Page(front).links)
     pages = {*PAGES, *(f"notebooks/{path.stem}.html" for path in ROOT.glob("notebooks/*.md"))}
     assert pages - links == set()
     assert "notebooks/GLOSSARY.html" in pages
-    assert "explorer.html" in links  # the live page; that it is there, is looked at with all links
+    assert "explorer.html" in links  # that it is there, is looked at with all links
+    assert address.site() not in links  # it would lead to where one is
     # A folder is no page: its link goes to the repository.
     assert any(link.endswith("/tree/main/notebooks/solutions") for link in links)
+
+
+def test_every_public_name_of_the_package_has_its_place(site):
+    text = (site / "vit_steps" / "README.html").read_text(encoding="utf-8")
+    for name in vit_steps.__all__:
+        home = getattr(vit_steps, name).__module__
+        assert f'id="{home}.{name}"' in text
+    parts = [*(ROOT / "vit_steps").glob("*.py"), *(ROOT / "vit_steps").glob("*/__init__.py")]
+    modules = {path.parent.name if path.stem == "__init__" else path.stem for path in parts}
+    shown = set(re.findall(r'id="module-vit_steps\.(\w+)"', text))
+    assert modules - shown == {"vit_steps", "files", "inputs"}  # for the others' use
 
 
 def test_a_search_finds_a_lesson_by_its_words(site):
@@ -164,7 +181,7 @@ def test_a_search_finds_a_lesson_by_its_words(site):
 def test_a_browser_shows_every_lesson_on_a_desk_and_a_phone(site, chrome, width, scheme):
     context = chrome.new_context(viewport={"width": width, "height": 850}, color_scheme=scheme)
     tab, formulas = context.new_page(), 0
-    problems = listen(tab, "file:")
+    problems = listen(tab, "file:", "blob:")
     for name in ["index", "notebooks/GLOSSARY", *(f"notebooks/{path.stem}" for path in LESSONS)]:
         tab.goto((site / f"{name}.html").as_uri())
         tab.evaluate("() => window.MathJax?.startup?.promise")

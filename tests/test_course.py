@@ -137,11 +137,18 @@ def test_one_command_points_everything_at_a_fork_and_back(copy, capsys):
     said = capsys.readouterr().out.splitlines()
     assert said[0] == "Commit and push what changed"
     assert said[1].endswith(f"as the source in {FORK}/settings/pages")
-    assert texts(copy) == {p: t.replace(old_name, new_name) for p, t in untagged.items()}
+    old_site, new_site = address.site(old), address.site(FORK)
+    assert new_site == "https://a-teacher.github.io/vit-2027/"
+    forked = {
+        p: t.replace(old_name, new_name).replace(old_site, new_site) for p, t in untagged.items()
+    }
+    assert texts(copy) == forked
+    readme = (copy / "README.md").read_text(encoding="utf-8")
+    assert re.findall(r"\]\((\S+)\)", readme)[0] == new_site
     for path in address.NOTEBOOKS:
         assert f"git+{FORK}\\" in path.read_text(encoding="utf-8")
     address.change(f"{FORK}.git/")  # the same
-    assert texts(copy) == {p: t.replace(old_name, new_name) for p, t in untagged.items()}
+    assert texts(copy) == forked
     address.change(old)
     assert texts(copy) == untagged
 

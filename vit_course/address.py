@@ -15,6 +15,12 @@ def current() -> str:
     return settings["project"]["urls"]["Repository"]
 
 
+def site(repository: str = "") -> str:
+    """Give the address of a repository's site, on GitHub's Pages; by default of this one's."""
+    owner, name = (repository or current()).removeprefix("https://github.com/").split("/")
+    return f"https://{owner}.github.io/{name}/"
+
+
 def change(new: str, tag: str | None = None) -> None:
     """Point all pages, every link to Colab and every setup cell at a repository, and at one tag.
 
@@ -46,6 +52,7 @@ def change(new: str, tag: str | None = None) -> None:
     for path in (*NOTEBOOKS, *pages, ROOT / "pyproject.toml"):
         before = path.read_text(encoding="utf-8")
         text = old.sub(rf"\g<1>{new_name}", before)
+        text = text.replace(site(old_name), site(new_name))
         text = re.sub(rf"{re.escape(install)}(@[\w.-]+)?", install + pin, text)
         text = re.sub(rf"({re.escape(link)})[\w.-]+/", rf"\g<1>{tag or 'main'}/", text)
         if path in NOTEBOOKS and f'{install}{pin}\\"' not in text:

@@ -96,7 +96,7 @@ class Recomputed(EncoderBlock):
 def checkpoint_blocks(model: ViT) -> ViT:
     """Keep only each block's input for backward, in training (Chen et al. 2016); in place.
 
-    Numbers, names and parameters stay. TypeError for blocks that are no plain `EncoderBlock`s.
+    Numbers, names and parameters stay. TypeError for a block that is no plain `EncoderBlock`.
     """
     blocks: Any = getattr(model, "blocks", ())
     plain = [type(b) in (EncoderBlock, Recomputed) and "forward" not in vars(b) for b in blocks]

@@ -25,10 +25,15 @@ include_patterns = [
     "notebooks/*.md",
     "notebooks/[0-9]*.ipynb",
     "notebooks/solutions/[0-9]*.ipynb",
+    "vit_steps/README.md",
 ]
 exclude_patterns = [".*", "build", "my_course", "runs"]  # not even looked into
 
-extensions = ["myst_nb"]
+extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+autodoc_default_options = {"members": True, "member-order": "bysource"}
+autodoc_typehints_format = "short"
+add_module_names = False
+default_role = "code"  # of `this` in a docstring
 nb_execution_mode = "off"
 nb_render_image_options = {"alt": "A figure, described in the sentence below it"}
 highlight_language = "none"  # what says no language is no Python
@@ -53,16 +58,22 @@ html_theme_options = {
     "show_toc_level": 2,
 }
 
+PACKAGE = "vit_steps/README"  # its page has, in the book, what each module offers
 # What stands in the contents on the left.
 CONTENTS = {
     "The lessons": "notebooks/[0-9]*",
-    "To look up": "notebooks/[A-Z]*",
+    "To look up": f"notebooks/[A-Z]*\n{PACKAGE}*",
     "Solutions": "notebooks/solutions/*",
 }
 if without := tags.has("without_solutions"):  # noqa: F821  # type: ignore[name-defined]  # Sphinx's
     exclude_patterns += ["notebooks/solutions", "notebooks/TEACHING.md"]
     CONTENTS.pop("Solutions")
-LIVE = "**See it think.**"  # on the front page; in the book it leads to the live page
+# What the front page has in place of the link that leads here: the live page.
+SITE = re.compile(rf"\n.*\({re.escape(address.site())}\).*\n")
+LIVE = """
+<iframe src="explorer.html" title="A ViT, live: it reads what you draw" class="live"></iframe>
+<a href="explorer.html">The live page alone</a>
+"""
 
 
 def setup(app):
@@ -78,10 +89,16 @@ def prepare(app, page, source):
     text = re.sub(r"\]\(([^()\s]+)\)", lambda link: f"]({target(app, folder, link[1])})", text)
     if page == root_doc:
         text = without_answers(text) if without else text
-        text = text.replace(LIVE, f'<a href="explorer.html">{LIVE}</a>')
+        text = SITE.sub(LIVE, text)
         text += "".join(
             f"\n```{{toctree}}\n:hidden:\n:glob:\n:caption: {caption}\n\n{pages}\n```\n"
             for caption, pages in CONTENTS.items()
+        )
+    elif page == PACKAGE:
+        modules = [name for row in re.findall(r"(?m)^\| (`.+?`) \|", text) for name in names(row)]
+        text += "".join(
+            f"\n## `{module}`\n\n```{{eval-rst}}\n.. automodule:: vit_steps.{module}\n```\n"
+            for module in modules
         )
     elif (app.srcdir / page).with_suffix(".ipynb").exists():
         book = json.loads(text)
@@ -94,6 +111,11 @@ def prepare(app, page, source):
                 cell["outputs"] = []  # the package's form, which is an answer too
         text = json.dumps(book)
     source[0] = text
+
+
+def names(text):
+    """Give what stands in backquotes."""
+    return re.findall(r"`(\w+)`", text)
 
 
 def target(app, folder, link):
