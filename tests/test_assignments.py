@@ -15,6 +15,7 @@ import pytest
 import torch
 from helpers import needs
 
+from vit_course import __main__ as command
 from vit_course import lessons
 from vit_course.checks.engine import Check
 from vit_course.folding import checked
@@ -75,6 +76,40 @@ def test_the_source_has_the_lessons_cells_and_the_lines_that_their_answers_need(
     for task in tasks:
         above, _ = solutions(name)[task].split(TASKS[task].answer.strip())
         assert all(line in code for line in above.splitlines()), task
+
+
+@each_assignment
+def test_what_some_sections_ask_for_is_an_assignment_of_its_own_and_whole(name):
+    tasks = [*stubs(name)]
+    by_section = assignments.sections_by_task(name)
+    assert [*by_section] == tasks
+    for section in {*by_section.values()}:
+        (part,) = assignments.of([name], [section, "no other"])
+        assert part == f"{name}_sections_{section}"
+        assert assignments.is_assignment(part)
+        cells = assignments.source_of(part)["cells"]
+        held = [grade_id(cell) for cell in cells if is_task(cell)]
+        assert held == [task for task in tasks if by_section[task] == section]
+        code = "\n".join(cell["source"] for cell in cells if cell["cell_type"] == "code")
+        for task in held:
+            above, _ = solutions(name)[task].split(TASKS[task].answer.strip())
+            pieces = {*re.findall(r"\w+", above)} & {*tasks} - {*held}
+            assert all(re.search(rf"\b{piece}\b.* = checks\.mine", code) for piece in pieces), task
+    assert assignments.of([name], [*by_section.values()]) == [name]  # all of it
+
+
+def test_an_assignment_that_would_ask_for_nothing_is_refused(capsys):
+    for words, message in (
+        (["04", "--sections", "1-2"], "04_attention has no task in these sections; there are"),
+        (["00", "--sections", "exercises"], "00_start_here has no task in these sections\n"),
+        (["08"], "08_what_makes_it_learn is no assignment"),
+        (["04", "--sections", "last"], "'last' is not such as 1-4,6 or 3,exercises"),
+    ):
+        with pytest.raises(SystemExit, match="2"):
+            command.main(["release", *words])
+        assert message in capsys.readouterr().err
+    names = [f"{name}_sections_9" for name in ASSIGNMENTS] + ["00_start_here_sections_exercises"]
+    assert not any(map(assignments.is_assignment, names))
 
 
 @each_assignment

@@ -354,6 +354,7 @@ def test_pages_of_feedback_name_student_and_tasks_and_run_nothing(graded):
     pages = {path.parent.name: path.read_text("utf-8") for path in files}
     assert set(pages) == {"torn", *(PLAIN.get(who, who) for who in STUDENTS)}
     assert submissions.UNREAD in pages["torn"]
+    assert not re.search("not attempted|cell stops|stays", pages["torn"])  # and nothing besides
     assert "does it end?" in pages[PLAIN[KIM]]
     assert submissions.LEFT_OUT in pages["helped"]
     assert LEFT in pages["grades.csv"]
@@ -451,13 +452,16 @@ def test_of_a_merged_cell_each_part_is_one_though_others_are_broken():
 
 def test_a_notebook_of_another_name_is_known_by_its_tasks(tmp_path):
     (tmp_path / "Mina").mkdir()
-    for name, source in (("Final VERSION", LESSON), ("mine", LESSON + ENDING), ("00", "")):
+    some = f"{LESSON}_sections_exercises"
+    sources = {"Final VERSION": LESSON, "mine": LESSON + ENDING, "part": some, "00": ""}
+    for name, source in sources.items():
         book = assignments.source_of(source) if source else {"cells": []}
         assignments.write_book(tmp_path / "Mina" / f"{name}.ipynb", book)
     work, notes = submissions.found_in(tmp_path)
     assert {name: path.stem for (_, name), path in work.items()} == {
         LESSON: "Final VERSION",
         LESSON + ENDING: "mine",
+        some: "part",
     }
     assert "Mina/00.ipynb is not graded: no assignment has this name" in notes
     (tmp_path / "Mina" / f"{LESSON}.ipynb").write_text("{}")

@@ -14,17 +14,21 @@ from .lessons import LESSONS, NOTEBOOKS, ROOT, chosen
 BUILD = ROOT / "build"
 
 
-def numbers(text: str) -> list[int]:
-    """Read "1-4,6" as 1, 2, 3, 4 and 6.
+def sections(text: str) -> list[str]:
+    """Read "1-3,exercises" as 1, 2, 3 and exercises.
 
     Raises:
         ArgumentTypeError: it is written in another way.
     """
-    ranges = [re.fullmatch(r"(\d+)(?:-(\d+))?", part.strip()) for part in text.split(",")]
-    if not all(ranges):
-        raise argparse.ArgumentTypeError(f"{text!r} is not such as 1-4,6")
-    ends = [(int(part[1]), int(part[2] or part[1])) for part in ranges if part]
-    return [number for first, last in ends for number in range(first, last + 1)]
+    found = []
+    for part in text.split(","):
+        match = re.fullmatch(r"(\d+)(?:-(\d+))?|(exercises)", part.strip())
+        if not match:
+            raise argparse.ArgumentTypeError(f"{text!r} is not such as 1-4,6 or 3,exercises")
+        first, last, word = match.groups()
+        numbers = range(int(first), int(last or first) + 1) if first else ()
+        found += [word] if word else map(str, numbers)
+    return found
 
 
 def arguments() -> argparse.ArgumentParser:
@@ -67,6 +71,9 @@ def arguments() -> argparse.ArgumentParser:
     add("--tag", help="the version that a class keeps; by default the branch main")
 
     add = command("release", "make the students' assignments, by nbgrader").add_argument
+    add("lessons", nargs="*", help="such as 03; by default all")
+    some = "such as 1-4,6 or 3,exercises; by default all"
+    add("--sections", type=sections, default=(), help=some)
     add("--to", type=Path, default=ROOT / "assignments", help="the folder; else assignments")
 
     warning = "It runs the students' code: notebooks/TEACHING.md says what that means."
@@ -80,7 +87,7 @@ def arguments() -> argparse.ArgumentParser:
 
     add = command("slides", "make a talk of each lesson, shown by reveal.js").add_argument
     add("lessons", nargs="*", help="such as 03; by default all")
-    add("--sections", type=numbers, default=(), help="such as 1-4,6; by default all")
+    add("--sections", type=sections, default=(), help=some)
     add("--to", type=Path, default=BUILD / "slides", help="else build/slides")
 
     add = command("book", "make a site of the lessons, to read offline, by Sphinx").add_argument
@@ -123,7 +130,9 @@ def carry_out(options: argparse.Namespace, lab_options: list[str]) -> list[str]:
         case "release":
             from .teaching import assignments
 
-            return assignments.release(options.to.absolute())
+            stems = [path.stem for path in chosen(options.lessons)]
+            made = assignments.of(stems, options.sections)
+            return assignments.release(options.to.absolute(), made)
         case "grade":
             if sys.platform == "win32":
                 raise RuntimeError("grading needs Linux, as WSL is one, or a container")

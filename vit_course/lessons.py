@@ -33,6 +33,12 @@ def chosen(names: list[str]) -> list[Path]:
     return [path for path in LESSONS if path.stem.startswith(tuple(names) or "")]
 
 
+def section_of(text: str) -> str | None:
+    """Give the section that a text begins, such as "3" or "exercises", if it begins one."""
+    heading = re.match(r"## (?:(\d+) · )?(.*)", text)
+    return (heading[1] or heading[2].lower()) if heading else None
+
+
 def write(path: Path, text: str) -> None:
     """Write a text with the line ends of git, also on Windows."""
     path.write_text(text, encoding="utf-8", newline="\n")

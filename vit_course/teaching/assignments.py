@@ -3,7 +3,8 @@
 A task is a code cell of a lesson that ends with its check, `checks.patchify(patchify)`. Here it
 comes with its text, the lines that its answer needs, and a grade cell below it, which gives as many
 points as the task has minutes, all or none. An unseen task (`unseen.py`) is an assignment of its
-own.
+own; so is what a lesson asks in some of its sections, whose name says which:
+`04_attention_sections_3_exercises`.
 """
 
 import json
@@ -12,6 +13,8 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Collection
+from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -20,13 +23,14 @@ import nbformat
 from nbformat.v4 import new_code_cell, new_markdown_cell
 
 from ..folding import answers_of, needed, setup_of, task_of
-from ..lessons import ROOT, SOLUTIONS
+from ..lessons import ROOT, SOLUTIONS, section_of
 from .unseen import SECTIONS, UNSEEN
 
 # Lesson 00 is an introduction, and 08 is about experiments that differ from machine to machine.
 ASSIGNMENTS = [p.stem for p in SOLUTIONS if p.stem[:2] not in "00 08"]
 ENDING = "_unseen"  # of the name of a lesson's unseen task
 ALL = ASSIGNMENTS + [lesson + ENDING for lesson in UNSEEN]
+SOME = "_sections_"  # after a lesson's name, before those of its sections
 TEST = "test-"  # what the names of grade cells begin with
 MINUTES = re.compile(r"\((\d+) minutes?\)")
 NOTE = """# {title}: assignment
@@ -85,23 +89,69 @@ def is_task(cell: dict[str, Any]) -> bool:
     return cell["metadata"].get("nbgrader", {}).get("solution", False)
 
 
+def of(lessons: list[str], sections: Collection[str] = ()) -> list[str]:
+    """Name the assignments of lessons: all of each and its unseen task, or some sections alone.
+
+    Raises:
+        ValueError: a lesson asks for nothing, or for nothing in these sections.
+    """
+    if not sections:
+        if found := [name for name in ALL if name.removesuffix(ENDING) in lessons]:
+            return found
+        raise ValueError(f"{lessons[0]} is no assignment")
+    names = []
+    for lesson in lessons:
+        held = dict.fromkeys(sections_by_task(lesson).values()) if lesson in ASSIGNMENTS else {}
+        if not (asked := [section for section in held if section in sections]):
+            in_others = f"; there are tasks in {', '.join(held)}" if held else ""
+            raise ValueError(f"{lesson} has no task in these sections{in_others}")
+        names.append(lesson if asked == [*held] else lesson + SOME + "_".join(asked))
+    return names
+
+
+def is_assignment(name: str) -> bool:
+    """Whether an assignment has this name."""
+    stem, some, sections = name.partition(SOME)
+    if not some:
+        return name in ALL
+    return stem in ASSIGNMENTS and {*sections.split("_")} <= {*sections_by_task(stem).values()}
+
+
+@cache
+def sections_by_task(stem: str) -> dict[str, str]:
+    """Give the section of a lesson in which each of its tasks stands."""
+    found, section = {}, ""
+    for cell in nbformat.read(ROOT / "notebooks" / f"{stem}.ipynb", as_version=4).cells:
+        if cell.cell_type == "markdown":
+            for text in re.findall(r"(?m)^## .*", cell.source):
+                section = section_of(text) or section
+        elif exercise := task_of(cell):
+            found[exercise.name] = section
+    return found
+
+
 def source_of(assignment: str) -> dict[str, Any]:
     """Make nbgrader's source of an assignment: its tasks, and the definitions that they use."""
-    stem = assignment.removesuffix(ENDING)
+    stem, some, sections = assignment.removesuffix(ENDING).partition(SOME)
     lesson = nbformat.read(ROOT / "notebooks" / f"{stem}.ipynb", as_version=4)
     cells, note = [setup_of(lesson)], NOTE
-    if stem == assignment:
+    if assignment.endswith(ENDING):
+        exercise, note = UNSEEN[stem], NOTE_UNSEEN
+        text, stub, *_ = SECTIONS[stem]
+        cells += task_cells(exercise.name, stub, text, needed(exercise, set()))
+    else:
         texts = texts_of(lesson)
+        if some:
+            held, asked = sections_by_task(stem), sections.split("_")
+            tasks = [(cell, task_of(cell)) for cell in lesson.cells]
+            lesson.cells = [c for c, task in tasks if not task or held[task.name] in asked]
         for _, exercise, definitions, above in answers_of(lesson):
             name = exercise.name
             cells += [new_code_cell(x, id=f"own-{name}-{n}") for n, x in definitions]
             cells += task_cells(name, *texts[name], above)
-    else:
-        exercise, note = UNSEEN[stem], NOTE_UNSEEN
-        text, stub, *_ = SECTIONS[stem]
-        cells += task_cells(exercise.name, stub, text, needed(exercise, set()))
     title = lesson.cells[0].source.splitlines()[0].removeprefix("# ")
     intro = note.format(title=title, name=f"{assignment}.ipynb")
+    lesson.metadata["assignment"] = assignment  # by which a renamed file is known
     return lesson | {"cells": [new_markdown_cell(intro, id="title"), *cells]}
 
 

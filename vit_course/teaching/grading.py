@@ -208,7 +208,10 @@ def judged(books: dict[str, Any], to: Path, limits: tuple) -> dict[str, dict[str
         for key, message in messages_by_key:
             stored[key] = message
             write_whole(store, json.dumps(stored).encode())
-    messages: dict[str, dict[str, str]] = {who: {} for who in books}
+    messages = {
+        who: {task_name(cell): "" for cell in filter(is_test, book["cells"])}
+        for who, book in books.items()
+    }
     for who, key, (name, *_) in tasks:
         messages[who][name] = stored[key]
     return messages
@@ -220,6 +223,8 @@ def answers_in(books: dict[str, Any], limits: tuple) -> list[tuple[str, str, tup
     course = hashlib.sha256(b"".join(path.read_bytes() for path in sorted(files))).hexdigest()
     answers = []
     for who, book in books.items():
+        if book["metadata"].get("unread"):
+            continue
         codes = [c for c in book["cells"] if c["cell_type"] == "code" and not is_test(c)]
         sources = [cell["source"] for cell in codes]
         names = {n: str(grade_id(cell)) for n, cell in enumerate(codes) if is_task(cell)}

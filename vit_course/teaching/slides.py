@@ -18,7 +18,7 @@ import nbformat
 from nbconvert import SlidesExporter
 from nbformat.v4 import new_code_cell, new_markdown_cell
 
-from ..lessons import LESSONS, ROOT, write
+from ..lessons import LESSONS, ROOT, section_of, write
 
 WIDTH, HEIGHT = 1280, 720  # of a slide; the browser scales it to the screen
 LINE = 27  # of code, or of what it prints
@@ -55,19 +55,19 @@ INDEX = """<!DOCTYPE html>
 """
 
 
-def make(to: Path, lessons: list[Path] = LESSONS, sections: Collection[int] = ()) -> Path:
+def make(to: Path, lessons: list[Path] = LESSONS, sections: Collection[str] = ()) -> Path:
     """Make the slides of lessons, and a page that lists them.
 
     Args:
         to: the folder; what is there under the same name is replaced.
         lessons: by default all.
-        sections: the numbers of the sections that are shown; by default all, the exercises too.
+        sections: those that are shown, such as "3" or "exercises"; by default all.
 
     Returns:
         The page that lists them.
 
     Raises:
-        ValueError: a lesson has no section of a number.
+        ValueError: a lesson has no such section.
         RuntimeError: what shows the slides is not installed.
     """
     guide = (ROOT / "notebooks" / "TEACHING.md").read_text(encoding="utf-8")
@@ -89,12 +89,12 @@ def questions(guide: str, lesson: str) -> dict[str, list[str]]:
     about = re.search(rf"(?ms)^## {lesson} · .*?^\*\*Ask\*\*\n(.*?)^\*\*", guide)
     asked: dict[str, list[str]] = {}
     for where, question in re.findall(r"(?m)^- \*(.+?)\.?\* (.+)$", about[1] if about else ""):
-        asked.setdefault(where.removeprefix("Section "), []).append(question)
+        asked.setdefault(where.removeprefix("Section ").lower(), []).append(question)
     return asked
 
 
 def spoken(
-    book: Any, sections: Collection[int] = (), asked: Mapping[str, list[str]] = MappingProxyType({})
+    book: Any, sections: Collection[str] = (), asked: Mapping[str, list[str]] = MappingProxyType({})
 ) -> Any:
     """Turn a lesson into a talk, and give it back.
 
@@ -105,13 +105,13 @@ def spoken(
     by section, which go into its notes.
 
     Raises:
-        ValueError: the lesson has no section of one of these numbers.
+        ValueError: the lesson has no such section.
     """
     title = book.cells[0].source
     title = re.sub(r"\[Open in Colab\]\(.*?\)\n+", "", title)
     book.cells[0].source = re.sub(r"(?m)^\d+ minutes to read .*?(?=After this lesson)", "", title)
     cells: list[Any] = []
-    number, found, alone = 0, set(), False
+    section, found, alone = "", [], False
     for cell in book.cells:
         if cell.cell_type == "markdown":
             cell.source = LINKS.sub("", cell.source)
@@ -125,11 +125,11 @@ def spoken(
             cell.metadata["transient"] = {"remove_source": True}
         for part in [cell] if cell.cell_type == "code" else parts_of(cell):
             text = part.cell_type == "markdown"
-            heading = re.match(r"## (?:(\d+) · )?(.*)", part.source) if text else None
-            if heading:
-                number = int(heading[1] or -1)
-                found.add(number)
-            if sections and number not in {0, *sections}:
+            begins = section_of(part.source) if text else None
+            if begins:
+                section = begins
+                found.append(section)
+            if sections and section not in {"", *sections}:
                 continue
             kind = part.metadata.slideshow.slide_type
             if kind == "-" or (not text and kind != "skip"):  # below a text, where it has room
@@ -137,10 +137,9 @@ def spoken(
             cells.append(part)
             if kind not in ("notes", "skip"):
                 alone = not text or part.source.startswith(ALONE_ON_SLIDE)
-            if heading:
-                notes = asked.get(heading[1] or heading[2], [])
-                cells += [new_markdown_cell(f"**Ask.** {n}", metadata=NOTES) for n in notes]
-    if missing := sorted({*sections} - found):
+            notes = asked.get(begins, []) if begins else []
+            cells += [new_markdown_cell(f"**Ask.** {note}", metadata=NOTES) for note in notes]
+    if missing := [section for section in sections if section not in found]:
         name = title.splitlines()[0].removeprefix("# ")
         raise ValueError(f"{name} has no section {missing[0]}")
     book.cells = cells

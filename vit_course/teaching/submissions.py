@@ -11,7 +11,7 @@ from typing import Any
 
 from nbformat.v4 import new_code_cell, new_markdown_cell
 
-from .assignments import ALL, TEST, grade_id, is_task, source_of
+from .assignments import ALL, TEST, grade_id, is_assignment, is_task, source_of
 
 LARGEST = 50_000_000  # bytes of a notebook
 # Characters that are read, each cell taken for some more: a page's colours take time that grows
@@ -49,10 +49,10 @@ def found_in(folder: Path) -> tuple[dict[tuple[str, str], Path], list[str]]:
             reason = "it is no notebook"
         elif path.stat().st_size > LARGEST:
             reason = f"it is larger than {LARGEST // 1_000_000} MB; clear its outputs"
-        elif stem not in ALL:
+        elif not is_assignment(stem):
             stem, rank = assignment_within(path) or stem, RENAMED
         before = work.get((student, stem))
-        if not reason and stem not in ALL:
+        if not reason and not is_assignment(stem):
             near = get_close_matches(stem.lower(), ALL, 1)
             reason = "no assignment has this name" + (f"; is it {near[0]}?" if near else "")
         elif not reason and before and before[0] > rank:
@@ -96,11 +96,15 @@ def assignment_of(stem: str) -> tuple[str, int]:
 
 
 def assignment_within(path: Path) -> str | None:
-    """Give the assignment of which a notebook of another name holds the most tasks, or None."""
+    """Give the assignment that a notebook of another name is, or whose tasks it holds, or None."""
     try:
-        codes = codes_of(path.read_bytes())
+        data = path.read_bytes()
+        codes, metadata = codes_of(data), parsed(data).get("metadata")
     except Exception:  # whatever a file can be
         return None
+    said = metadata.get("assignment") if isinstance(metadata, dict) else None
+    if isinstance(said, str) and is_assignment(said):
+        return said
     named = {name for cell_name, source in codes for name in (cell_name, *checked_in(source))}
     counts = Counter(assignments_by_task()[name] for name in named & {*assignments_by_task()})
     return counts.most_common(1)[0][0] if counts else None
@@ -165,14 +169,27 @@ def in_order(released: dict[str, Any], path: Path) -> tuple[dict[str, Any], str]
             cells += [heading, cell | {"source": source, "id": f"task-{number}"}, test]
         elif not str(cell_name).startswith(TEST):
             cells.append(new_code_cell(source, id=f"own-{number}"))
+    if problem:  # said once: no task has a word of its own
+        cells += [cell | {"source": ""} for _, *both in tasks.values() for cell in both]
+        unread = {"metadata": released["metadata"] | {"unread": True}}
+        return released | unread | {"cells": cells}, problem
     missing = [name for name in tasks if name not in names.values()]
     for name in missing:
         cells += tasks[name]
-    if missing and not problem:
+    if missing:
         problem = f"no cell for {', '.join(missing)}"
     if any(source.startswith(LEFT_OUT) for _, source in submitted):
         problem = "; ".join(filter(None, [problem, f"something is left out: {LIMITS}"]))
     return released | {"cells": cells}, problem
+
+
+def parsed(data: bytes) -> dict[str, Any]:
+    """Read JSON, whatever its encoding.
+
+    Raises:
+        ValueError: it is none.
+    """
+    return json.loads(data.decode(json.detect_encoding(data), "replace"))
 
 
 def codes_of(data: bytes) -> list[tuple[str | None, str]]:
@@ -181,8 +198,9 @@ def codes_of(data: bytes) -> list[tuple[str | None, str]]:
     Raises:
         Exception: of many kinds, where it is no notebook.
     """
-    cells = json.loads(data.decode(json.detect_encoding(data), "replace"))["cells"]
-    codes = [c for c in cells if isinstance(c, dict) and c.get("cell_type") == "code"]
+    codes = [
+        c for c in parsed(data)["cells"] if isinstance(c, dict) and c.get("cell_type") == "code"
+    ]
     sources = ["".join(cell.get("source") or "").lstrip("\ufeff") for cell in codes]
     clean = [x.encode("utf-16", "surrogatepass").decode("utf-16", "replace") for x in sources]
     return shortened(list(zip(map(grade_id, codes), clean, strict=True)))
