@@ -48,32 +48,67 @@ def test_a_slide_has_the_first_sentence_of_each_paragraph_and_the_notes_have_all
     assert notes.endswith("**A nudge.** \n\nTry. Then try.")
 
 
-def test_a_predict_stands_alone_and_what_its_answers_mean_is_in_the_notes():
+def test_a_predict_stands_alone_below_what_it_asks_about():
     options = "".join(
         f"<details><summary>{n}%</summary>Then {n}.</details>\n" for n in (10, 40)
     ).strip()
-    seen = f"{SHOWS}\n\nA line.\n\n</details>\n\nThe line rises. More.\n\n"
+    seen = f"{SHOWS}\n\nA line.\n\n</details>\n\nIt rises.\n\nOne. Two.\nThree.\n\n"
     parts = talk_of(f"{seen}**Predict.** How many? Say.\n\n{options}", "Below. It is long.")
     assert parts == [
-        ("notes", f"{SHOWS}\n\nA line.\n\n</details>"),  # of the figure above
-        ("notes", "The line rises. More."),
-        ("subslide", "**Predict.** How many? Say.\n\n- 10%\n- 40%"),
+        ("notes", "**What the figure shows.** \n\nA line.\n\nIt rises.\n\nOne. Two.\nThree."),
+        ("subslide", "> Two. Three.\n\n**Predict.** How many? Say.\n\n- 10%\n- 40%"),
         ("notes", "**10%.** Then 10.\n\n**40%.** Then 40."),
         ("subslide", "Below."),
         ("notes", "Below. It is long."),
     ]
 
 
-def test_the_guides_questions_are_in_the_notes_of_their_sections():
+def test_of_code_a_stub_and_what_prints_are_shown_and_the_rest_is_in_the_notes():
+    figure = new_output("display_data", {"image/png": "", "text/plain": "<Figure>"})
+    figure["metadata"] = {"image/png": {"width": 600, "height": 400}}
+    said = new_output("stream", text="right\n")
+    stub = "def patchify(images, patch_size):\n    return ...\n\n\nchecks.patchify(patchify)"
+    caption = new_markdown_cell(f"{SHOWS}\n\nA line.\n\n</details>", metadata=kind("notes"))
+    cells = [new_markdown_cell("# T", metadata=kind("slide"))]
+    cells += [new_code_cell("x = 1", metadata=kind("-"))]
+    cells += [new_code_cell("plot(x)", outputs=[said, figure], metadata=kind("-")), caption]
+    cells += [new_code_cell("print(x)", outputs=[said], metadata=kind("-"))]
+    cells += [new_code_cell(stub, outputs=[said], metadata=kind("-"))]
+    talk = slides.spoken(new_notebook(cells=cells)).cells
+    assert [(c.metadata.slideshow.slide_type, c.source.splitlines()[-1]) for c in talk[1:]] == [
+        ("notes", "```"),
+        ("-", "plot(x)"),
+        ("notes", "```"),
+        ("notes", "A line."),
+        ("subslide", "print(x)"),
+        ("subslide", "checks.patchify(patchify)"),
+    ]
+    drawn, printed, task = (cell for cell in talk if cell.cell_type == "code")
+    assert (drawn.metadata.transient.remove_source, len(drawn.outputs)) == (True, 2)
+    assert drawn.outputs[1].metadata["image/png"].alt == "A line."
+    assert (len(printed.outputs), len(task.outputs)) == (1, 0)
+
+
+def test_the_guides_questions_and_mistakes_are_in_the_notes_where_they_are_needed():
     guide = (lessons.ROOT / "notebooks" / "TEACHING.md").read_text(encoding="utf-8")
     for path in LESSONS:
-        asked = slides.questions(guide, path.stem[:2])
-        talk = slides.spoken(nbformat.read(path, as_version=4), (), asked)
-        texts = [cell.source for cell in talk.cells]
-        for where, ways in asked.items():
-            at = next(i for i, text in enumerate(texts) if lessons.section_of(text) == where)
-            assert texts[at + 1 : at + 1 + len(ways)] == [f"**Ask.** {way}" for way in ways]
-        assert sum(map(len, asked.values())) == 2
+        advised = slides.advice(guide, path.stem[:2])
+        assert len(advised[slides.MISTAKES]) == 1
+        assert sum(map(len, advised.values())) == 3
+        talk = slides.spoken(nbformat.read(path, as_version=4), (), advised).cells
+        texts = [cell.source for cell in talk]
+        for where, ways in advised.items():
+            label = "What goes wrong" if where == slides.MISTAKES else "Ask"
+            at = texts.index(f"**{label}.** {ways[0]}")
+            assert texts[at : at + len(ways)] == [f"**{label}.** {way}" for way in ways]
+            if where == slides.MISTAKES:
+                assert at - 1 == next(i for i, cell in enumerate(talk) if slides.is_task(cell))
+                continue
+            begins = next(i for i, text in enumerate(texts) if lessons.section_of(text) == where)
+            between = texts[begins:at]
+            assert not any(map(lessons.section_of, between[1:]))
+            assert sum("**Predict.**" in text for text in between) <= 1
+            assert "**Predict.**" in between[-1] or len(between) == 1
 
 
 @pytest.mark.slow
@@ -90,7 +125,7 @@ def test_a_lesson_is_a_talk_of_some_fifty_slides(path):
     predicts = [source for source in sources if "**Predict.**" in source]
     before = nbformat.read(path, as_version=4).cells
     assert len(predicts) == sum(cell.source.count("**Predict.**") for cell in before) > 0
-    assert all(source.startswith("**Predict.**") for source in predicts)
+    assert all(re.match(r"(?:> .+\n\n)?\*\*Predict", source) for source in predicts)
     body = talk.partition('<div class="slides')[2].partition("<script>")[0]
     for words in ("# @title", "Open in Colab", "minutes to read", "checks.quiz", ".ipynb"):
         assert words not in body
@@ -98,13 +133,14 @@ def test_a_lesson_is_a_talk_of_some_fifty_slides(path):
     assert len(re.findall(r"<img alt=[\"'].{50,}", body)) == body.count("<img")
 
 
-def test_a_figure_has_the_room_that_its_code_leaves_or_a_slide_of_its_own():
-    caption = new_markdown_cell(f"{SHOWS}\n\nA <line>.\n\n</details>", metadata=kind("notes"))
-    for length, height, number in ((1, 623, 1), (9, 407, 1), (12, 700, 2)):
-        output = new_output("display_data", {"image/png": "", "text/plain": "<Figure>"})
-        output["metadata"] = {"image/png": {"width": 600, "height": 400}}
-        cell = new_code_cell("x\n" * length, outputs=[output], metadata=kind("slide"))
-        talk = slides.page_of(new_notebook(cells=[cell, caption]))
+def test_a_figure_has_the_room_that_its_text_leaves_or_a_slide_of_its_own():
+    for printed, height, number in ((1, 623, 1), (9, 407, 1), (12, 700, 2)):
+        figure = new_output("display_data", {"image/png": "", "text/plain": "<Figure>"})
+        figure["metadata"] = {"image/png": {"width": 600, "height": 400, "alt": "A <line>."}}
+        outputs = [new_output("stream", text="x\n" * printed), figure]
+        metadata = {**kind("slide"), "transient": {"remove_source": True}}
+        cell = new_code_cell("plot()", outputs=outputs, metadata=metadata)
+        talk = slides.page_of(new_notebook(cells=[cell]))
         assert f'height="{height}"' in talk
         assert talk.count("<section") == 1 + number
         assert 'alt="A &lt;line&gt;."' in talk
@@ -121,18 +157,20 @@ def test_what_is_for_who_learns_alone_is_not_in_the_talk():
     printed = "\n".join(o.get("text", "") for c in talk.cells for o in c.get("outputs", []))
     for words in ("checks.mine", "checks.pieces", "checks.source"):
         assert words not in code
-    assert "def init_weights" in code  # what stood in one cell with checks.mine
+    notes = "\n".join(cell.source for cell in talk.cells if cell.cell_type == "markdown")
+    assert "def init_weights" in notes  # what stood in one cell with checks.mine
     assert "against torch.nn: " in printed  # and with checks.source
     assert "my_vit.py in this folder" not in printed
     assert "def forward" not in printed
 
 
-def test_of_a_lesson_the_sections_that_are_asked_for_are_shown(tmp_path, capsys):
+def test_of_a_lesson_the_sections_that_are_asked_for_are_shown_in_that_order(tmp_path, capsys):
     out = tmp_path / "out"
-    command.main(["slides", "04", "--sections", "1-2,6", "--to", str(out)])
-    talk = (out / f"{NAMES[4]}.slides.html").read_text(encoding="utf-8")
-    assert re.findall(r"<h2[^>]*>(\d+) ·", talk) == ["1", "2", "6"]
-    assert "<h1" in talk
+    for words, shown in (("1-2,6", "1 2 6"), ("2,6,1", "2 6 1"), ("3b,4", "3b 4"), ("3a", "3")):
+        command.main(["slides", "04", "--sections", words, "--to", str(out)])
+        talk = (out / f"{NAMES[4]}.slides.html").read_text(encoding="utf-8")
+        assert re.findall(r"<h[23][^>]*>(\d+b?) ·", talk) == shown.split()
+        assert "<h1" in talk
     for words, message in (
         (["04", "--sections", "1 to 4"], "'1 to 4' is not such as 1-4,6 or 3,exercises"),
         (["04", "--sections", "9"], "04 · Scaled attention has no section 9"),

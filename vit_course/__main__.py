@@ -15,14 +15,14 @@ BUILD = ROOT / "build"
 
 
 def sections(text: str) -> list[str]:
-    """Read "1-3,exercises" as 1, 2, 3 and exercises.
+    """Read "1-3,4b,exercises" as 1, 2, 3, 4b and exercises.
 
     Raises:
         ArgumentTypeError: it is written in another way.
     """
     found = []
     for part in text.split(","):
-        match = re.fullmatch(r"(\d+)(?:-(\d+))?|(exercises)", part.strip())
+        match = re.fullmatch(r"(\d+)(?:-(\d+))?|(\d+[a-z]|exercises)", part.strip())
         if not match:
             raise argparse.ArgumentTypeError(f"{text!r} is not such as 1-4,6 or 3,exercises")
         first, last, word = match.groups()

@@ -18,25 +18,24 @@ import nbformat
 from nbconvert import SlidesExporter
 from nbformat.v4 import new_code_cell, new_markdown_cell
 
+from ..folding import task_of
 from ..lessons import LESSONS, ROOT, section_of, write
 
 WIDTH, HEIGHT = 1280, 720  # of a slide; the browser scales it to the screen
 LINE = 27  # of code, or of what it prints
 TEXT = 170  # of a heading and a sentence
-OWN_SLIDE = {"slideshow": {"slide_type": "subslide"}, "transient": {"remove_source": True}}
-NOTES = {"slideshow": {"slide_type": "notes"}}
 # For who learns alone: lines that bring pieces or list the package's form, and what they print.
 ALONE = re.compile(r"(?m)^(?:[\w, ]+ = checks\.mine|checks\.(?:source|pieces))\([^)]*\)\n*")
 PRINTED = re.compile(r"(?m)^(?:no my_vit\.py|not solved) .*\n|^(?:def|class) (?s:.*)")
 LINKS = re.compile(r"(?m)^(?:Before|Back): \[.*$|Solutions: \[.*?\)\.?")  # to other notebooks
-DRAWS = re.compile(r"(?s)(?:(?:plots|explorer)\.\w+\([^\n]*\)\n?)+")  # nothing to read in it
 FOLD = re.compile(r"(?s)<details><summary>(.*?)</summary>(.*?)</details>\n*")
-SHOWS = re.compile(r"(?s)\s*<details><summary>What the figure shows</summary>(.*?)</details>\n*")
-ALONE_ON_SLIDE = "**Predict.**"
+SHOWS = re.compile(r"(?s)\s*<details><summary>What the figure shows</summary>\s*(.*?)\s*</details>")
 PREDICT = r"\*\*Predict\.\*\*.+(?:\n.+)*(?:\n+<details>.*</details>)*"
 WHOLE = re.compile(r"[#|<>]|```|\$\$|    |\*\*Words to remember|\*\*[^*]+\*\*$")  # is not shortened
 ITEM = r"(?:[-*]|\d+\.) +"  # what an item of a list begins with
 SENTENCE = re.compile(r"(?s)(?:\*\*[^*]+\*\*\s)?.*?(?<! al)(?<!\bp)[.?!][*)”]*(?=\s|$)")
+MISTAKES = "what goes wrong"  # in the advice on a lesson, beside its sections
+OWN_SLIDE = {"slideshow": {"slide_type": "subslide"}, "transient": {"remove_source": True}}
 MAX_ZOOM = 2  # of a figure: it has two pixels for one, for dense screens
 PACKAGES = ("sphinx_revealjs", "sphinx-mathjax-offline")  # they show the slides
 REVEAL = "_static/revealjs"  # in the first
@@ -73,7 +72,7 @@ def make(to: Path, lessons: list[Path] = LESSONS, sections: Collection[str] = ()
     guide = (ROOT / "notebooks" / "TEACHING.md").read_text(encoding="utf-8")
     links = []
     for path in lessons:
-        book = spoken(nbformat.read(path, as_version=4), sections, questions(guide, path.stem[:2]))
+        book = spoken(nbformat.read(path, as_version=4), sections, advice(guide, path.stem[:2]))
         page = to / f"{path.stem}.slides.html"
         to.mkdir(parents=True, exist_ok=True)
         write(page, page_of(book))
@@ -84,25 +83,35 @@ def make(to: Path, lessons: list[Path] = LESSONS, sections: Collection[str] = ()
     return index
 
 
-def questions(guide: str, lesson: str) -> dict[str, list[str]]:
-    """Give the guide's questions on a lesson, "03", by the section that each belongs to."""
-    about = re.search(rf"(?ms)^## {lesson} · .*?^\*\*Ask\*\*\n(.*?)^\*\*", guide)
-    asked: dict[str, list[str]] = {}
-    for where, question in re.findall(r"(?m)^- \*(.+?)\.?\* (.+)$", about[1] if about else ""):
-        asked.setdefault(where.removeprefix("Section ").lower(), []).append(question)
-    return asked
+def advice(guide: str, lesson: str) -> dict[str, list[str]]:
+    """Give what the guide advises on a lesson, "03": questions by section, and MISTAKES."""
+    about = re.search(
+        rf"(?ms)^## {lesson} · .*?\n\*\*Ask\*\*\n(.*?)^(?:\*\*Exercises|## |\Z)", guide
+    )
+    asked, _, mistakes = about[1].partition("**What goes wrong**") if about else ("", "", "")
+    found = {MISTAKES: [mistakes.strip()]} if mistakes else {}
+    for where, question in re.findall(r"(?m)^- \*(.+?)\.?\* (.+)$", asked):
+        found.setdefault(where.removeprefix("Section ").lower(), []).append(question)
+    return found
 
 
 def spoken(
-    book: Any, sections: Collection[str] = (), asked: Mapping[str, list[str]] = MappingProxyType({})
+    book: Any,
+    sections: Collection[str] = (),
+    advised: Mapping[str, list[str]] = MappingProxyType({}),
 ) -> Any:
     """Turn a lesson into a talk, and give it back.
 
-    On a slide stand a heading, the first sentence of each paragraph, a figure, code, or a Predict
-    alone; all else that the lesson says is in the notes. Out goes what is for who learns alone: the
-    link to Colab, the minutes, the lines that fetch the learner's own pieces, the listings of the
-    package. With `sections` only these stay, and what stands above the first. `asked` has questions
-    by section, which go into its notes.
+    On a slide stand a heading and the first sentence of each paragraph, a figure, a stub to be
+    written, code with what it prints, or a Predict alone; all else that the lesson says is in the
+    notes. Out goes what is for who learns alone: the link to Colab, the minutes, the lines that
+    fetch the learner's own pieces, the listings of the package, what a check says to an empty stub.
+
+    Args:
+        book: the lesson.
+        sections: these alone, in this order, below what stands above the first: "3", "3b" or
+            "exercises"; "3a" is what stands above 3b. By default all.
+        advised: what `advice` gives, for the notes.
 
     Raises:
         ValueError: the lesson has no such section.
@@ -110,40 +119,74 @@ def spoken(
     title = book.cells[0].source
     title = re.sub(r"\[Open in Colab\]\(.*?\)\n+", "", title)
     book.cells[0].source = re.sub(r"(?m)^\d+ minutes to read .*?(?=After this lesson)", "", title)
-    cells: list[Any] = []
-    section, found, alone = "", [], False
-    for cell in book.cells:
-        if cell.cell_type == "markdown":
-            cell.source = LINKS.sub("", cell.source)
-        elif ALONE.search(cell.source):
-            cell.source = ALONE.sub("", cell.source).strip()
-            for output in cell.outputs:
-                output.update({"text": PRINTED.sub("", output.text)} if "text" in output else {})
-            if not cell.source:
-                continue
-        elif DRAWS.fullmatch(cell.source) and figures_of(cell):
-            cell.metadata["transient"] = {"remove_source": True}
-        for part in [cell] if cell.cell_type == "code" else parts_of(cell):
-            text = part.cell_type == "markdown"
-            begins = section_of(part.source) if text else None
-            if begins:
-                section = begins
-                found.append(section)
-            if sections and section not in {"", *sections}:
-                continue
-            kind = part.metadata.slideshow.slide_type
+    cells: list[tuple[str, str, Any]] = []  # each with its section, and the part of it
+    section, part, alone = "", "", False
+    for cell, below in zip(book.cells, [*book.cells[1:], None], strict=True):
+        for piece in parts_of(cell) if cell.cell_type == "markdown" else code_of(cell, below):
+            kind = piece.metadata.slideshow.slide_type
+            text = piece.cell_type == "markdown"
+            if text and (begins := section_of(piece.source)):
+                section, part = begins, f"{begins}a"
+            elif text and (lettered := re.match(r"### (\d+[a-z]) ·", piece.source)):
+                part = lettered[1]
             if kind == "-" or (not text and kind != "skip"):  # below a text, where it has room
-                part.metadata.slideshow.slide_type = "subslide" if alone else "-"
-            cells.append(part)
+                piece.metadata.slideshow.slide_type = "subslide" if alone else "-"
             if kind not in ("notes", "skip"):
-                alone = not text or part.source.startswith(ALONE_ON_SLIDE)
-            notes = asked.get(begins, []) if begins else []
-            cells += [new_markdown_cell(f"**Ask.** {note}", metadata=NOTES) for note in notes]
-    if missing := [section for section in sections if section not in found]:
+                alone = not text or "**Predict.**" in piece.source
+            cells.append((section, part, piece))
+    names = {name for *both, _ in cells for name in both}
+    if missing := [section for section in sections if section not in names]:
         name = title.splitlines()[0].removeprefix("# ")
         raise ValueError(f"{name} has no section {missing[0]}")
-    book.cells = cells
+    for where, texts in advised.items():
+        sources = [piece.source if own == where else "" for own, _, piece in cells]
+        tasks = [number for number, (*_, piece) in enumerate(cells) if is_task(piece)]
+        predicts = [number for number, source in enumerate(sources) if "**Predict.**" in source]
+        headings = [number for number, source in enumerate(sources) if section_of(source)]
+        if at := (tasks if where == MISTAKES else [*predicts, *headings]):
+            label = "What goes wrong" if where == MISTAKES else "Ask"
+            notes = [note_of(f"**{label}.** {text}") for text in texts]
+            cells[at[0] + 1 : at[0] + 1] = [(*cells[at[0]][:2], note) for note in notes]
+    chosen = [[c for *own, c in cells if name in own] for name in sections] or [
+        [c for own, _, c in cells if own]
+    ]
+    book.cells = [c for own, _, c in cells if not own] + [c for group in chosen for c in group]
     return book
+
+
+def note_of(text: str) -> Any:
+    """Make a cell of text that only the speaker sees."""
+    return new_markdown_cell(text.strip(), metadata={"slideshow": {"slide_type": "notes"}})
+
+
+def is_task(cell: Any) -> bool:
+    """Whether a cell holds a stub that learners fill."""
+    return cell.cell_type == "code" and task_of(cell) is not None
+
+
+def code_of(cell: Any, below: Any) -> list[Any]:
+    """Leave of a cell of code what a hall should see; the code that drew a figure is in the notes.
+
+    `below` is the next cell, which says what a figure shows.
+    """
+    if ALONE.search(cell.source):
+        cell.source = ALONE.sub("", cell.source).strip()
+        for output in cell.outputs:
+            output.update({"text": PRINTED.sub("", output.text)} if "text" in output else {})
+        cell.outputs = [output for output in cell.outputs if output.get("text", "x").strip()]
+    if is_task(cell):
+        cell.outputs = []
+        return [cell]
+    if cell.metadata.get("jupyter") or not cell.source:  # the setup
+        return [cell] if cell.source else []
+    note = note_of(f"```python\n{cell.source}\n```")
+    shows = SHOWS.match(below.source) if below else None
+    for figure in figures_of(cell):
+        figure.metadata["image/png"]["alt"] = shows[1] if shows else ""
+    if figures_of(cell) or any("text/html" in output.get("data", {}) for output in cell.outputs):
+        cell.metadata["transient"] = {"remove_source": True}
+        return [cell, note]
+    return [cell] if cell.outputs else [note]
 
 
 def parts_of(cell: Any) -> list[Any]:
@@ -157,29 +200,38 @@ def parts_of(cell: Any) -> list[Any]:
             on = {"slideshow": {"slide_type": kind}}
             parts.append(new_markdown_cell(text.strip(), metadata=on))
 
-    texts = re.split(rf"(?m)^(?=#{{2,3}} )|({PREDICT})", cell.source)
+    texts = re.split(rf"(?m)^(?=#{{2,3}} )|({PREDICT})", LINKS.sub("", cell.source))
     texts = [text for text in texts if text and text.strip()]
+    context = ""
     for text in texts:
         kind = cell.metadata.slideshow.slide_type
-        if text.startswith(ALONE_ON_SLIDE):
+        if text.startswith("**Predict.**"):
             options = FOLD.findall(text)
             offered = "\n".join(f"- {option}" for option, _ in options)
-            add("subslide", FOLD.sub("", text).strip() + f"\n\n{offered}")
+            question = FOLD.sub("", text).strip()
+            add("subslide", f"{context}{question}\n\n{offered}")
             add("notes", "\n\n".join(f"**{option}.** {means}" for option, means in options))
             continue
-        if shows := SHOWS.match(text):  # it belongs to the figure above
-            add("notes", shows[0])
-            text = text[shows.end() :]
-        if heading := re.match("#+", text):
+        shows, heading = SHOWS.match(text), re.match("#+", text)
+        if heading:
             kind = "subslide" if heading[0] == "###" else "slide"
         elif shows or text is not texts[-1]:  # it speaks of what is above
             kind = "notes"
-        slide = brief(FOLD.sub("", text)).strip()
+        plain = FOLD.sub("", text).strip()
+        slide = brief(plain)
         if kind != "notes":
             add(kind, slide)
         if kind == "notes" or slide != text.strip():
             add("notes", FOLD.sub(r"**\1.** \2", re.sub(r"\A#+ .*", "", text)))
+        last = plain.split("\n\n")[-1]
+        context = "" if WHOLE.match(last) or not last else f"> {last_sentences(last)}\n\n"
     return parts
+
+
+def last_sentences(text: str) -> str:
+    """Give the last two sentences of a paragraph, on which a question below it may stand."""
+    sentences = SENTENCE.findall(text) or [text]
+    return " ".join(" ".join(sentences[-2:]).split())
 
 
 def brief(text: str) -> str:
@@ -208,14 +260,12 @@ def page_of(book: Any) -> str:
         RuntimeError: what shows the slides is not installed.
     """
     cells = []
-    for cell, below in zip(book.cells, [*book.cells[1:], None], strict=True):
+    for cell in book.cells:
         cells.append(cell)
         if cell.cell_type == "markdown":
             cell.source = re.sub(r"\((\d\d_\w+)\.ipynb\)", r"(\1.slides.html)", cell.source)
             continue
-        figures = figures_of(cell)
-        if figures and below:
-            shows = SHOWS.match(below.source)
+        if figures := figures_of(cell):
             sizes = [figure.metadata["image/png"] for figure in figures]
             high = sum(size["height"] for size in sizes)
             above = TEXT if cell.metadata.slideshow.slide_type == "-" else 0
@@ -228,7 +278,6 @@ def page_of(book: Any) -> str:
             for size in sizes:
                 zoom = min(MAX_ZOOM, (WIDTH - 40) / size["width"], room / high)
                 size.update({side: round(zoom * size[side]) for side in ("width", "height")})
-                size["alt"] = shows[1].strip() if shows else ""
     book.cells = cells
     exporter = SlidesExporter(
         exclude_anchor_links=True, template_file=str(Path(__file__).with_suffix(".html.j2"))
