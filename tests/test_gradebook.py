@@ -1,72 +1,84 @@
-"""What a teacher adds to a grading's tables: points by hand, and a roster."""
+"""The tables of a grading: points by hand, the names of a class, and who handed in nothing."""
 
 import pytest
 
 from vit_course.teaching import gradebook
 
-TASKS = """student_id,assignment,task,score,max_score
-Mina,03_heads,split_heads,0,7
-Mina,03_heads,rows_of,5,5
-Kim_Li,03_heads,split_heads,7,7
-"""
-GRADES = """assignment,student_id,score,max_score
-03_heads,Mina,5.0,12.0
-03_heads,Kim_Li,7.0,12.0
-"""
+MOST = {
+    ("Mina", "03_heads", "split_heads"): 7.0,
+    ("Mina", "03_heads", "rows_of"): 5.0,
+    ("Kim_Li", "03_heads", "split_heads"): 7.0,
+    ("Kim_Li", "03_heads", "rows_of"): 5.0,
+    ("Kim_Li", "04_attention", "find_fault"): 15.0,
+}
+POINTS = dict.fromkeys(MOST, 0.0) | {("Mina", "03_heads", "rows_of"): 5.0}
+
+
+def called(student: str) -> str:
+    return student.replace(" ", "_")
 
 
 @pytest.fixture
-def to(tmp_path):
-    (tmp_path / "tasks.csv").write_text(TASKS, encoding="utf-8")
-    (tmp_path / "grades.csv").write_text(GRADES, encoding="utf-8")
-    return tmp_path
+def file(tmp_path):
+    def lay(*lines: str):
+        path = tmp_path / "table.csv"
+        path.write_text("\n".join(lines), encoding="utf-8-sig")  # as a spreadsheet saves it
+        return path
+
+    return lay
 
 
-def lay(to, *lines: str, name: str = "by_hand.csv"):
-    (to / name).write_text("\n".join(lines), encoding="utf-8-sig")  # as a spreadsheet saves it
-    return to / name
+def by_hand(path):
+    return gradebook.by_hand(path, MOST, called)
 
 
-def scores(to) -> dict[str, str]:
-    return {row["student_id"]: row["score"] for row in gradebook.table(to / "grades.csv")}
-
-
-def test_points_by_hand_are_in_both_tables(to):
-    assert gradebook.by_hand(to) == []
-    lay(to, "student_id,assignment,task,score", "Mina,03_heads,split_heads,3.5")
-    assert gradebook.by_hand(to) == ["Mina, 03_heads, split_heads: 3.5 by hand"]
-    assert gradebook.table(to / "tasks.csv")[0]["score"] == "3.5"
-    assert scores(to) == {"Mina": "8.5", "Kim_Li": "7.0"}
+def test_points_by_hand_are_read_for_either_form_of_a_name(file, tmp_path):
+    assert by_hand(tmp_path / "none.csv") == {}
+    head, line = "student_id,assignment,task,score", "03_heads,split_heads,3.5"
+    for name in ("Kim Li", "Kim_Li"):
+        given = by_hand(file(head, f"{name},{line}"))
+        assert given == {("Kim_Li", "03_heads", "split_heads"): 3.5}
 
 
 @pytest.mark.parametrize(
     ("line", "problem"),
     [
-        ("Mina,03_heads,trust_split,3", "tasks.csv has no trust_split of Mina in 03_heads"),
+        ("Mina,03_heads,trust_split,3", "line 2: Mina handed in no trust_split of 03_heads"),
         ("Mina,03_heads,split_heads,8", "split_heads of Mina may have 0 to 7, not '8'"),
         ("Mina,03_heads,split_heads,-1", "may have 0 to 7, not '-1'"),
         ("Mina,03_heads,split_heads,²", "may have 0 to 7, not '²'"),
         ("Mina,03_heads,split_heads,", "line 2: no score; its columns are student_id,assign"),
     ],
 )
-def test_points_that_a_task_cannot_have_are_refused_and_nothing_is_changed(line, problem, to):
-    lay(to, "student_id,assignment,task,score", line)
+def test_points_that_a_task_cannot_have_are_refused(line, problem, file):
     with pytest.raises(ValueError, match=problem):
-        gradebook.by_hand(to)
-    assert (to / "tasks.csv").read_text("utf-8") == TASKS
-    assert (to / "grades.csv").read_text("utf-8") == GRADES
+        by_hand(file("student_id,assignment,task,score", line))
 
 
-def test_a_roster_gives_names_and_a_line_to_who_handed_in_nothing(to):
-    roster = lay(to, "student_id,name", 'Kim Li,"Li, Kim"', "Ada,Ada L.", name="names.csv")
-    notes = gradebook.named(to, roster, {"Kim Li": "Kim_Li"})
-    assert notes == ["Mina is not in names.csv"]
-    rows = {row["student_id"]: row for row in gradebook.table(to / "grades.csv")}
-    assert {student: row["name"] for student, row in rows.items()} == {
-        "Mina": "",
-        "Kim_Li": "Li, Kim",
-        "Ada": "Ada L.",
-    }
-    assert (rows["Ada"]["score"], rows["Ada"]["max_score"]) == ("0.0", "12.0")
+def test_a_roster_has_names_by_student(file):
+    path = file("student_id,name", 'Kim Li,"Li, Kim"', "Ada,Ada L.")
+    assert gradebook.roster(path, called) == {"Kim_Li": "Li, Kim", "Ada": "Ada L."}
     with pytest.raises(ValueError, match="no name; its columns are student_id,name"):
-        gradebook.named(to, lay(to, "student_id,names", "Ada,Ada L."), {})
+        gradebook.roster(file("student_id,names", "Ada,Ada L."), called)
+
+
+def test_the_tables_have_each_task_and_of_each_student_each_assignment(tmp_path):
+    for names in ({}, {"Kim_Li": "Li, Kim", "Ada": "Ada L."}):
+        gradebook.save(tmp_path / "grades.csv", gradebook.grades(POINTS, MOST, names))
+        rows = gradebook.table(tmp_path / "grades.csv")
+        scores = {tuple(row.values())[:2]: (row["score"], row["max_score"]) for row in rows}
+        assert scores.pop(("03_heads", "Mina")) == ("5", "12")
+        assert {key for key, score in scores.items() if score == ("0", "15")} == {
+            ("04_attention", student) for student in {"Mina", "Kim_Li", *names}
+        }
+        assert {key for key, score in scores.items() if score == ("0", "12")} == {
+            ("03_heads", student) for student in {"Kim_Li", *names}
+        }
+        assert [row.get("name") for row in rows if row["student_id"] == "Mina"] == (
+            ["", ""] if names else [None, None]
+        )
+    gradebook.save(tmp_path / "tasks.csv", gradebook.tasks(POINTS, MOST))
+    lines = (tmp_path / "tasks.csv").read_text("utf-8").splitlines()
+    assert lines[0] == "student_id,assignment,task,score,max_score"
+    assert lines[2] == "Mina,03_heads,rows_of,5,5"
+    assert len(lines) == 6

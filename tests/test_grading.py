@@ -331,7 +331,7 @@ def test_each_submission_gets_what_it_deserves(graded):
     half, most = points["split_heads"] + points["rows_of"], sum(points.values())
     for line in (
         "torn, 03_heads: no notebook that can be read",
-        f"_half, 03_heads: {half:.1f} of {most:.1f}",
+        f"_half, 03_heads: {half:g} of {most:g}",
         "helped/03_heads.ipynb is not graded: 03_heads (1).ipynb is",
         "helped, 03_heads: something is left out: a cell may have 10,000 characters",
         "merged/My heads.ipynb is graded as 03_heads, whose tasks it holds",
@@ -415,6 +415,48 @@ def test_of_a_notebook_without_a_task_or_any_cell_the_rest_is_graded(tmp_path):
     assert len([*filter(submissions.is_test, book["cells"])]) == len(SOLVED)
 
 
+def test_a_stub_that_was_left_counts_for_nothing_and_a_task_without_a_cell_has_no_words(tmp_path):
+    released = nbformat.from_dict(assignments.source_of(LESSON))
+    path, book = tmp_path / "03_heads.ipynb", deepcopy(released)
+    stubs = {grade_id(c): c for c in book.cells if is_task(c)}
+    answer = nbformat.v4.new_code_cell(SOLVED["split_heads"])
+    book.cells.insert(0, answer)  # above its stub, which would take its name from it
+    book.cells.remove(stubs["rows_of"])
+    assignments.write_book(path, book)
+    cells = submissions.in_order(released, path)[0]["cells"]
+    sources = [cell["source"] for cell in cells]
+    assert answer.source in sources
+    assert stubs["split_heads"].source not in sources
+    assert [c["source"] for c in cells if grade_id(c) == "rows_of"] == [""]
+    given = {"Mina/03_heads": {"cells": cells, "metadata": {}}}
+    names = {name for _, _, (name, *_) in grading.answers_in(given, ())}
+    assert names == {*SOLVED} - {"rows_of"}
+
+
+def test_a_whole_lesson_is_graded_as_the_part_that_the_class_got(tmp_path):
+    some = f"{LESSON}_sections_exercises"
+    both = assignments.source_of(LESSON)
+    both["cells"] += assignments.source_of("04_attention")["cells"]
+    for name, book in ((f"Ada/{LESSON}", both), (f"Bo/{some}", assignments.source_of(some))):
+        assignments.write_book(tmp_path / "in" / f"{name}.ipynb", book)
+    (tmp_path / "in" / "Cy_1_assignsubmission_file_a.pdf").touch()
+    got = tmp_path / "got"
+    (got / "unseen").mkdir(parents=True)
+    names = [f"{some}.ipynb", f"unseen/{LESSON}{ENDING}.ipynb", "05_encoder.ipynb"]
+    for stop, wanted in ((0, LESSON), (3, some)):
+        for name in names[:stop]:
+            (got / name).touch()
+        work, senders, notes = submissions.found_in(tmp_path / "in", got)
+        assert {*work} == {("Ada", wanted), ("Bo", some)}
+        assert senders == {"Ada", "Bo", "Cy"}
+        told = f"Ada/{LESSON}.ipynb is graded as {some}, which the class got"
+        assert (told in notes) == (wanted == some)
+        held = f"Ada/{LESSON}.ipynb also holds tasks of 04_attention, which are not graded"
+        assert held in notes
+    (got / f"{LESSON}.ipynb").touch()  # both: a file is what it is called
+    assert {*submissions.found_in(tmp_path / "in", got)[0]} == {("Ada", LESSON), ("Bo", some)}
+
+
 def test_of_a_notebook_that_is_too_long_the_rest_is_graded(tmp_path):
     released = nbformat.from_dict(assignments.source_of(LESSON))
     path = tmp_path / "03_heads.ipynb"
@@ -457,7 +499,7 @@ def test_a_notebook_of_another_name_is_known_by_its_tasks(tmp_path):
     for name, source in sources.items():
         book = assignments.source_of(source) if source else {"cells": []}
         assignments.write_book(tmp_path / "Mina" / f"{name}.ipynb", book)
-    work, notes = submissions.found_in(tmp_path)
+    work, _, notes = submissions.found_in(tmp_path)
     assert {name: path.stem for (_, name), path in work.items()} == {
         LESSON: "Final VERSION",
         LESSON + ENDING: "mine",
@@ -484,7 +526,7 @@ def test_a_notebook_of_another_name_is_known_by_its_tasks(tmp_path):
 def test_what_a_learning_platform_gives_back_says_whose_it_is(file, who, tmp_path):
     (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
     assignments.write_book(tmp_path / file, assignments.source_of(LESSON))
-    work, notes = submissions.found_in(tmp_path)
+    work, _, notes = submissions.found_in(tmp_path)
     assert list(work) == ([(who, LESSON)] if who else [])
     told = f"{file} is not graded: it does not lie in a student's own folder, STUDENT/FILE"
     assert (told in notes) is (who is None)

@@ -84,6 +84,8 @@ def arguments() -> argparse.ArgumentParser:
     add("--megabytes", type=int, default=2000, help="that a task may take; else 2000")
     add("--unsafe", action="store_true", help="grade without a sandbox")
     add("--roster", type=Path, help="a CSV of student_id,name, for the names in grades.csv")
+    got = "what `release` wrote for this class; else assignments"
+    add("--released", type=Path, default=ROOT / "assignments", help=got)
 
     add = command("slides", "make a talk of each lesson, shown by reveal.js").add_argument
     add("lessons", nargs="*", help="such as 03; by default all")
@@ -141,7 +143,8 @@ def carry_out(options: argparse.Namespace, lab_options: list[str]) -> list[str]:
             folder = options.folder.absolute()
             to = (options.to or folder.with_name(f"{folder.name}-graded")).absolute()
             limits = options.seconds, options.megabytes
-            return grading.grade(folder, to, *limits, options.unsafe, options.roster)
+            given = options.unsafe, options.roster, options.released
+            return grading.grade(folder, to, *limits, *given)
         case "slides":
             from .teaching import slides
 

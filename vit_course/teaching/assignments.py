@@ -22,6 +22,7 @@ from typing import Any
 import nbformat
 from nbformat.v4 import new_code_cell, new_markdown_cell
 
+from .. import address
 from ..folding import answers_of, needed, setup_of, task_of
 from ..lessons import ROOT, SOLUTIONS, section_of
 from .unseen import SECTIONS, UNSEEN
@@ -192,10 +193,14 @@ def release(to: Path, assignments: list[str] = ALL) -> list[str]:
             shutil.copy(course / "release" / name / f"{name}.ipynb", target)
     shutil.copy(ROOT / "notebooks" / "HANDING_IN.md", to)
     unseen = sum(name.endswith(ENDING) for name in assignments)
-    return [
-        f"{to.name} holds {len(assignments) - unseen} assignments, one notebook each, and {unseen} "
-        "unseen tasks in a folder of their own."
-    ]
+    count = len(assignments) - unseen
+    told = [f"{to.name} holds {count} assignment{'s' * (count != 1)}, a notebook each"]
+    told[0] += f", and {unseen} unseen task{'s' * (unseen != 1)} in a folder of its own." * bool(
+        unseen
+    )
+    if "/OWNER/" in address.current():
+        told.append("Colab cannot open them until `python -m vit_course address URL` and a push.")
+    return told
 
 
 def lay_source(course: Path, assignments: list[str]) -> None:

@@ -1,13 +1,15 @@
-"""What a teacher adds to a grading's tables: points by hand, and the names of a roster."""
+"""The tables of a grading: points of tasks and notebooks, by hand where a teacher says so."""
 
 import csv
 import re
+from collections.abc import Callable, Mapping
 from io import StringIO
 from pathlib import Path
 
 from ..lessons import write
 
 Rows = list[dict[str, str]]
+Key = tuple[str, str, str]  # a student, an assignment, a task
 KEY = ("student_id", "assignment", "task")
 
 
@@ -30,73 +32,75 @@ def table(path: Path, *columns: str) -> Rows:
 def save(path: Path, rows: Rows) -> None:
     """Write a table, whole or not at all."""
     text = StringIO()
-    columns = dict.fromkeys(column for row in rows for column in row)
-    lines = csv.DictWriter(text, [*columns], lineterminator="\n")
+    lines = csv.DictWriter(text, [*rows[0]], lineterminator="\n")
     lines.writeheader()
     lines.writerows(rows)
     write(path, text.getvalue())
 
 
-def by_hand(to: Path) -> list[str]:
-    """Put the points of by_hand.csv into tasks.csv and grades.csv, and give a line for each.
-
-    A teacher writes it beside them, with the columns student_id, assignment, task and score; each
-    run reads it again.
-
-    Raises:
-        ValueError: a line names no task that was handed in, or a score that it cannot have.
-    """
-    file = to / "by_hand.csv"
-    if not file.exists():
-        return []
-    tasks, grades = table(to / "tasks.csv"), table(to / "grades.csv")
-    notes = []
-    for row in table(file, *KEY, "score"):
-        *key, score = (row[column] for column in (*KEY, "score"))
-        student, assignment, task = key
-        same = [line for line in tasks if [line[column] for column in KEY] == key]
-        if not same:
-            raise ValueError(f"{file}: tasks.csv has no {task} of {student} in {assignment}")
-        most = float(same[0]["max_score"])
-        if not re.fullmatch(r"[0-9]+(\.[0-9]+)?", score) or float(score) > most:
-            raise ValueError(f"{file}: {task} of {student} may have 0 to {most:g}, not {score!r}")
-        change = float(score) - float(same[0]["score"])
-        same[0]["score"] = score
-        for grade in grades:
-            if (grade["student_id"], grade["assignment"]) == (student, assignment):
-                grade["score"] = str(float(grade["score"]) + change)
-        notes.append(f"{student}, {assignment}, {task}: {score} by hand")
-    save(to / "tasks.csv", tasks)
-    save(to / "grades.csv", grades)
-    return notes
-
-
-def named(to: Path, roster: Path, folders: dict[str, str]) -> list[str]:
-    """Give grades.csv the names of a roster, and a line of 0 for who handed in nothing.
+def by_hand(
+    file: Path, most: Mapping[Key, float], called: Callable[[str], str]
+) -> dict[Key, float]:
+    """Read the points that a teacher gives, if the file is there.
 
     Args:
-        to: holds grades.csv.
-        roster: a table with the columns student_id, as the folders are called, and name.
-        folders: how each folder's student is called in grades.csv.
-
-    Returns:
-        A line for each student of grades.csv who is not in the roster.
+        file: has the columns student_id, assignment, task and score.
+        most: the points of each task that was handed in.
+        called: gives how the student of a folder is called in `most`.
 
     Raises:
-        ValueError: the roster lacks a column.
+        ValueError: a line names no task that was handed in, or points that it cannot have.
     """
-    rows = table(roster, "student_id", "name")
-    names = {folders.get(row["student_id"], row["student_id"]): row["name"] for row in rows}
-    grades = table(to / "grades.csv")
-    most = {grade["assignment"]: grade["max_score"] for grade in grades}
-    known = {(grade["student_id"], grade["assignment"]) for grade in grades}
-    for student in names:
-        for assignment, points in most.items():
-            if (student, assignment) not in known:
-                line = {"assignment": assignment, "student_id": student}
-                grades.append({**line, "score": "0.0", "max_score": points})
-    for grade in grades:
-        grade["name"] = names.get(grade["student_id"], "")
-    save(to / "grades.csv", grades)
-    strangers = sorted({grade["student_id"] for grade in grades} - {*names})
-    return [f"{student} is not in {roster.name}" for student in strangers]
+    points = {}
+    for number, row in enumerate(table(file, *KEY, "score") if file.exists() else [], start=2):
+        student, name, task = (row[column] for column in KEY)
+        key, score = (called(student), name, task), row["score"]
+        if key not in most:
+            raise ValueError(f"{file}, line {number}: {student} handed in no {task} of {name}")
+        if not re.fullmatch(r"[0-9]+(\.[0-9]+)?", score) or float(score) > most[key]:
+            may = f"{task} of {student} may have 0 to {most[key]:g}"
+            raise ValueError(f"{file}, line {number}: {may}, not {score!r}")
+        points[key] = float(score)
+    return points
+
+
+def roster(file: Path, called: Callable[[str], str]) -> dict[str, str]:
+    """Read the names of a class, by student; its columns are student_id and name.
+
+    Raises:
+        ValueError: it lacks a column.
+    """
+    rows = table(file, "student_id", "name")
+    return {called(row["student_id"]): row["name"] for row in rows}
+
+
+def tasks(points: Mapping[Key, float], most: Mapping[Key, float]) -> Rows:
+    """Make the table of all tasks that were handed in."""
+    return [
+        dict(zip(KEY, key, strict=True)) | {"score": f"{points[key]:g}", "max_score": f"{top:g}"}
+        for key, top in most.items()
+    ]
+
+
+def grades(
+    points: Mapping[Key, float], most: Mapping[Key, float], names: Mapping[str, str]
+) -> Rows:
+    """Make the table of notebooks: of each student each assignment that anybody handed in.
+
+    `names` has the class's names by student, or is empty.
+    """
+    totals: dict[tuple[str, str], float] = {}
+    tops: dict[tuple[str, str], float] = {}
+    for (student, assignment, _), score in points.items():
+        totals[assignment, student] = totals.get((assignment, student), 0) + score
+    for (student, assignment, _), top in most.items():
+        tops[assignment, student] = tops.get((assignment, student), 0) + top
+    highest = {assignment: top for (assignment, _), top in tops.items()}
+    students = sorted({student for student, *_ in most} | {*names})
+    return [
+        {"assignment": assignment, "student_id": student}
+        | ({"name": names.get(student, "")} if names else {})
+        | {"score": f"{totals.get((assignment, student), 0):g}", "max_score": f"{top:g}"}
+        for assignment, top in sorted(highest.items())
+        for student in students
+    ]

@@ -5,12 +5,10 @@ runs, keeps the marks and writes the pages of feedback. What remains possible st
 in notebooks/TEACHING.md.
 """
 
-import csv
 import hashlib
 import json
 import os
 import re
-import shutil
 from contextlib import closing
 from importlib import import_module
 from pathlib import Path
@@ -27,7 +25,7 @@ from ..lessons import ROOT
 from . import gradebook, sandbox
 from .assignments import ASSIGNMENTS, TEST, grade_id, is_task, lay_source, nbgrader, write_book
 from .pool import FAILED, SECONDS, judge_all
-from .submissions import found_in, in_order, is_test, student_of
+from .submissions import found_in, in_order, is_test
 
 # Of nbgrader's page what tells a student something is shown, and a verdict by its colour too.
 STYLE = f"""
@@ -37,6 +35,7 @@ pre {{ white-space: pre-wrap !important; word-break: normal; overflow-wrap: anyw
 .output_subarea pre {{ border-left: 6px solid #0072b2 }}
 .output_error pre {{ border-left-color: #d55e00 }}
 """
+NOTHING = "nothing was handed in for this task"
 UNSAFE = "This was graded without a sandbox: its code could reach all that the grader can."
 
 
@@ -83,6 +82,7 @@ def grade(
     megabytes: int = 2000,
     unsafe: bool = False,
     roster: Path | None = None,
+    released: Path | None = None,
 ) -> list[str]:
     """Grade all that lies in a folder: grades.csv, tasks.csv, and pages of feedback beside them.
 
@@ -94,6 +94,8 @@ def grade(
         seconds, megabytes: what each task may take.
         unsafe: without a sandbox.
         roster: a table of students and their names, for grades.csv.
+        released: the folder of the assignments that the class got. Where it has some sections of a
+            lesson alone, the whole lesson is graded as these.
 
     Returns:
         The lines to print.
@@ -102,14 +104,18 @@ def grade(
         ValueError: there is nothing to grade, or the roster or by_hand.csv cannot be used.
         RuntimeError: nbgrader or the sandbox is missing, or failed.
     """
-    work, notes = found_in(folder)
+    work, senders, notes = found_in(folder, released)
     if not work:
         raise ValueError(f"{folder} holds no STUDENT/{ASSIGNMENTS[0]}.ipynb, or the like")
-    folders = [path for path in folder.iterdir() if path.is_dir() and not path.is_symlink()]
-    idle = sorted({student_of(path.name) for path in folders} - {student for student, _ in work})
-    notes += [f"{student} handed in nothing to grade" for student in idle]
     names, renamed = plain_names({student for student, _ in work})
     notes += renamed
+
+    def called(student: str) -> str:
+        return names.get(student, plain(student))
+
+    class_names = gradebook.roster(roster, called) if roster else {}
+    absent = {*map(called, senders), *class_names} - {*names.values()}
+    notes += [f"{student} handed in nothing to grade" for student in sorted(absent)]
     if not unsafe:
         sandbox.ready([ROOT / "vit_course", folder, to])
     with TemporaryDirectory() as other:
@@ -117,11 +123,17 @@ def grade(
         lay_source(course, sorted({name for _, name in work}))
         books = {}
         for (student, name), path in work.items():
-            released = nbformat.read(course / "release" / name / f"{name}.ipynb", as_version=4)
-            book, problem = in_order(released, path)
+            blank = nbformat.read(course / "release" / name / f"{name}.ipynb", as_version=4)
+            book, problem = in_order(blank, path)
             books[f"{names[student]}/{name}"] = book
             write_book(course / "submitted" / names[student] / name / f"{name}.ipynb", book)
             notes += [f"{student}, {name}: {problem}"] if problem else []
+        most = {
+            (*who.split("/"), task_name(cell)): cell["metadata"]["nbgrader"]["points"]
+            for who, book in books.items()
+            for cell in filter(is_test, book["cells"])
+        }
+        given = gradebook.by_hand(to / "by_hand.csv", most, called)
         marks = judged(books, to, (seconds, megabytes, unsafe))
         notes += [
             f"{who.replace('/', ', ')}, {task}: {message}; grade it by hand"
@@ -129,66 +141,68 @@ def grade(
             for task, message in messages.items()
             if message.startswith(FAILED)
         ]
-        write_tasks(to / "tasks.csv", books, marks)
         # Only now, when no student's code runs any more, is there a gradebook.
         os.environ["MARKS"] = str(course / "marks.json")
         Path(os.environ["MARKS"]).write_text(json.dumps(marks), encoding="utf-8")
         nbgrader(course, "autograde", "--assignment=*")
-        nbgrader(course, "export", "--to=grades.csv")
-        shutil.copy(course / "grades.csv", to)
-        notes += gradebook.by_hand(to)
-        notes += gradebook.named(to, roster, names) if roster else []
-        write_pages(course, to, UNSAFE if unsafe else "")
+        tops = {who: [UNSAFE] if unsafe else [] for who in books}
+        for (student, name, task), score in given.items():
+            tops[f"{student}/{name}"].append(f"{task}: {score:g} points by hand.")
+        write_pages(course, to, tops)
+    right = {key: most[key] * (marks["/".join(key[:2])][key[2]] == "right") for key in most}
+    points = {**right, **given}
+    gradebook.save(to / "tasks.csv", gradebook.tasks(points, most))
+    grades = gradebook.grades(points, most, class_names)
+    gradebook.save(to / "grades.csv", grades)
     (to / "unfinished.json").unlink(missing_ok=True)
-    with (to / "grades.csv").open(encoding="utf-8") as file:
-        for row in csv.DictReader(file):
-            student, name = row["student_id"], row["assignment"]
-            if f"{student}/{name}" in books:  # the table gives 0 to the others
-                notes.append(f"{student}, {name}: {row['score']} of {row['max_score']}")
+    notes += [f"{', '.join(key)}: {score:g} by hand" for key, score in given.items()]
+    if class_names:
+        strangers = sorted({*names.values()} - {*class_names})
+        notes += [f"{student} is not in the roster" for student in strangers]
+    for name in sorted({name for _, name in work}):
+        alone = [student for student, own in work if own == name]
+        if len(alone) == 1 < len(names) - 1:
+            notes.append(f"{name} was handed in by {alone[0]} alone")
+    for row in grades:  # the table gives 0 to the others
+        if f"{row['student_id']}/{row['assignment']}" in books:
+            score = f"{row['score']} of {row['max_score']}"
+            notes.append(f"{row['student_id']}, {row['assignment']}: {score}")
     notes = ["".join(c if c.isprintable() else "\ufffd" for c in note) for note in notes]
     (to / "notes.txt").write_text("\n".join([*notes, ""]), encoding="utf-8")
     told = "a page of feedback for each notebook, and notes.txt, these lines"
     return [*notes, f"{to.name} holds grades.csv, tasks.csv, {told}."]
 
 
+def plain(student: str) -> str:
+    """Name a student as nbgrader can, which takes a name as part of a path and of a pattern."""
+    return re.sub(r"^\.+|[^\w.-]", "_", student)
+
+
 def plain_names(students: set[str]) -> tuple[dict[str, str], list[str]]:
-    """Name each student as nbgrader can, which takes a name as part of a path and of a pattern.
+    """Name each student as nbgrader can, and otherwise than all others.
 
     Returns:
         The name by folder; and a line for each that would have been another's, and is told apart.
     """
     names, notes = {}, []
-    plain = {student: re.sub(r"^\.+|[^\w.-]", "_", student) for student in students}
-    for student in sorted(students, key=lambda student: (plain[student] != student, student)):
-        names[student] = plain[student]
+    for student in sorted(students, key=lambda student: (plain(student) != student, student)):
+        names[student] = plain(student)
         while [*names.values()].count(names[student]) > 1:
             names[student] += "_"
-        if names[student] != plain[student]:
-            name, first = names[student], plain[student]
+        if names[student] != plain(student):
+            name, first = names[student], plain(student)
             notes.append(f"{student} is called {name} here, since another folder is {first}")
     return names, notes
 
 
-def write_pages(course: Path, to: Path, note: str) -> None:
-    """Write the pages of feedback, each headed by the note."""
+def write_pages(course: Path, to: Path, tops: dict[str, list[str]]) -> None:
+    """Write the pages of feedback, each headed by its lines of `tops`."""
     nbgrader(course, "generate_feedback", "--assignment=*")
     for page in course.glob("feedback/*/*/*.html"):
-        student = page.parent.parent.name
+        student, name = page.parts[-3:-1]
         (to / "feedback" / student).mkdir(parents=True, exist_ok=True)
-        text = alone(page.read_text("utf-8"), student, note)
+        text = alone(page.read_text("utf-8"), student, " ".join(tops[f"{student}/{name}"]))
         (to / "feedback" / student / page.name).write_text(text, encoding="utf-8")
-
-
-def write_tasks(path: Path, books: dict[str, Any], marks: dict[str, dict[str, str]]) -> None:
-    """Write the points of each task of each notebook, a line each."""
-    with path.open("w", encoding="utf-8", newline="") as file:
-        rows = csv.writer(file)
-        rows.writerow(["student_id", "assignment", "task", "score", "max_score"])
-        for who, book in books.items():
-            for cell in filter(is_test, book["cells"]):
-                name, points = task_name(cell), cell["metadata"]["nbgrader"]["points"]
-                score = points if marks[who][name] == "right" else 0
-                rows.writerow([*who.split("/"), name, score, points])
 
 
 def judged(books: dict[str, Any], to: Path, limits: tuple) -> dict[str, dict[str, str]]:
@@ -209,12 +223,17 @@ def judged(books: dict[str, Any], to: Path, limits: tuple) -> dict[str, dict[str
             stored[key] = message
             write_whole(store, json.dumps(stored).encode())
     messages = {
-        who: {task_name(cell): "" for cell in filter(is_test, book["cells"])}
+        who: dict.fromkeys(map(task_name, filter(is_test, book["cells"])), missing(book))
         for who, book in books.items()
     }
     for who, key, (name, *_) in tasks:
         messages[who][name] = stored[key]
     return messages
+
+
+def missing(book: dict[str, Any]) -> str:
+    """Say of each task without an answer what is amiss; of a file that is unread all is said."""
+    return "" if book["metadata"].get("unread") else NOTHING
 
 
 def answers_in(books: dict[str, Any], limits: tuple) -> list[tuple[str, str, tuple]]:
@@ -223,12 +242,12 @@ def answers_in(books: dict[str, Any], limits: tuple) -> list[tuple[str, str, tup
     course = hashlib.sha256(b"".join(path.read_bytes() for path in sorted(files))).hexdigest()
     answers = []
     for who, book in books.items():
-        if book["metadata"].get("unread"):
-            continue
         codes = [c for c in book["cells"] if c["cell_type"] == "code" and not is_test(c)]
         sources = [cell["source"] for cell in codes]
         names = {n: str(grade_id(cell)) for n, cell in enumerate(codes) if is_task(cell)}
         for own, name in names.items():
+            if not sources[own].strip():
+                continue
             inputs = (name, sources, own, names, *limits)
             key = hashlib.sha256(json.dumps([course, *inputs]).encode()).hexdigest()
             answers.append((who, key, inputs))

@@ -11,7 +11,7 @@ from typing import Any
 
 from nbformat.v4 import new_code_cell, new_markdown_cell
 
-from .assignments import ALL, TEST, grade_id, is_assignment, is_task, source_of
+from .assignments import ALL, SOME, TEST, grade_id, is_assignment, is_task, source_of
 
 LARGEST = 50_000_000  # bytes of a notebook
 # Characters that are read, each cell taken for some more: a page's colours take time that grows
@@ -33,12 +33,21 @@ UNREAD = "This file could not be read as a notebook, so nothing in it was marked
 SECOND = re.compile(r"(?: ?\((?P<number>\d+)\)| (?P<other>\d+)|(?P<copy> - Copy| copy|-Copy\d*))+$")
 
 
-def found_in(folder: Path) -> tuple[dict[tuple[str, str], Path], list[str]]:
-    """Find the notebooks to grade, by student and assignment; and say why all else is not."""
+def found_in(
+    folder: Path, released: Path | None = None
+) -> tuple[dict[tuple[str, str], Path], set[str], list[str]]:
+    """Find the notebooks to grade, by student and assignment; and say why all else is not.
+
+    Returns:
+        The notebooks; the students of all files and folders; and a line for whatever is odd.
+    """
     work: dict[tuple[str, str], tuple[int, Path]] = {}
-    notes = []
+    parts, notes = parts_in(released), []
+    folders = [path for path in folder.iterdir() if path.is_dir() and not path.is_symlink()]
+    senders = {student_of(path.name) for path in folders}
     for path in files_of(folder):
         student, file = sender(path.relative_to(folder))
+        senders |= {student} - {""}
         stem, rank = assignment_of(Path(file).stem)
         reason = ""
         if path.is_symlink() or not path.is_file():
@@ -51,6 +60,7 @@ def found_in(folder: Path) -> tuple[dict[tuple[str, str], Path], list[str]]:
             reason = f"it is larger than {LARGEST // 1_000_000} MB; clear its outputs"
         elif not is_assignment(stem):
             stem, rank = assignment_within(path) or stem, RENAMED
+        stem = parts.get(stem, stem)
         before = work.get((student, stem))
         if not reason and not is_assignment(stem):
             near = get_close_matches(stem.lower(), ALL, 1)
@@ -64,9 +74,24 @@ def found_in(folder: Path) -> tuple[dict[tuple[str, str], Path], list[str]]:
         if reason:
             notes.append(f"{path.relative_to(folder)} is not graded: {reason}")
     for (_, stem), (rank, path) in sorted(work.items()):
+        name = path.relative_to(folder)
         if rank == RENAMED:
-            notes.append(f"{path.relative_to(folder)} is graded as {stem}, whose tasks it holds")
-    return {key: path for key, (_, path) in sorted(work.items())}, notes
+            notes.append(f"{name} is graded as {stem}, whose tasks it holds")
+        elif stem not in path.name:
+            notes.append(f"{name} is graded as {stem}, which the class got")
+        tasks = tasks_in(path).items()
+        if others := sorted({other for task, other in tasks if not stem.startswith(other)}):
+            notes.append(f"{name} also holds tasks of {', '.join(others)}, which are not graded")
+    return {key: path for key, (_, path) in sorted(work.items())}, senders, notes
+
+
+def parts_in(released: Path | None) -> dict[str, str]:
+    """Give for a lesson of which a class got some sections alone the name of that assignment."""
+    names = {path.stem for path in released.rglob("*.ipynb")} if released else set()
+    parts: dict[str, list[str]] = {}
+    for name in sorted(names):
+        parts.setdefault(name.partition(SOME)[0], []).append(name)
+    return {lesson: own[0] for lesson, own in parts.items() if len(own) == 1 and own != [lesson]}
 
 
 def sender(path: Path) -> tuple[str, str]:
@@ -98,23 +123,31 @@ def assignment_of(stem: str) -> tuple[str, int]:
 def assignment_within(path: Path) -> str | None:
     """Give the assignment that a notebook of another name is, or whose tasks it holds, or None."""
     try:
-        data = path.read_bytes()
-        codes, metadata = codes_of(data), parsed(data).get("metadata")
+        said = parsed(path.read_bytes())["metadata"]["assignment"]
+        if is_assignment(said):
+            return said
     except Exception:  # whatever a file can be
-        return None
-    said = metadata.get("assignment") if isinstance(metadata, dict) else None
-    if isinstance(said, str) and is_assignment(said):
-        return said
-    named = {name for cell_name, source in codes for name in (cell_name, *checked_in(source))}
-    counts = Counter(assignments_by_task()[name] for name in named & {*assignments_by_task()})
+        pass
+    counts = Counter(tasks_in(path).values())
     return counts.most_common(1)[0][0] if counts else None
 
 
+def tasks_in(path: Path) -> dict[str, str]:
+    """Give the tasks that a notebook's cells are by name, or check, each with its assignment."""
+    try:
+        codes = codes_of(path.read_bytes())
+    except Exception:  # whatever a file can be
+        return {}
+    named = {name for cell_name, source in codes for name in (cell_name, *checked_in(source))}
+    known = assignments_by_task()
+    return {name: known[name] for name in named if name in known}
+
+
 @cache
-def assignments_by_task() -> dict[str | None, str]:
+def assignments_by_task() -> dict[str, str]:
     """Give for each task the assignment that has it."""
     cells = ((name, cell) for name in ALL for cell in source_of(name)["cells"])
-    return {grade_id(cell): name for name, cell in cells if is_task(cell)}
+    return {str(grade_id(cell)): name for name, cell in cells if is_task(cell)}
 
 
 def files_of(folder: Path) -> list[Path]:
@@ -163,11 +196,12 @@ def in_order(released: dict[str, Any], path: Path) -> tuple[dict[str, Any], str]
         for name, claim in claims(cell_name, source, tasks):
             best[name] = max(best.get(name, (0, 0)), (claim, number))
     names = {number: name for name, (_, number) in best.items()}
+    left = {text_of(cell) for _, *both in tasks.values() for cell in both}  # as it was given
     for number, (cell_name, source) in enumerate(submitted):
         if number in names:
             heading, cell, test = tasks[names[number]]
             cells += [heading, cell | {"source": source, "id": f"task-{number}"}, test]
-        elif not str(cell_name).startswith(TEST):
+        elif not str(cell_name).startswith(TEST) and source.strip() not in left:
             cells.append(new_code_cell(source, id=f"own-{number}"))
     if problem:  # said once: no task has a word of its own
         cells += [cell | {"source": ""} for _, *both in tasks.values() for cell in both]
@@ -175,7 +209,8 @@ def in_order(released: dict[str, Any], path: Path) -> tuple[dict[str, Any], str]
         return released | unread | {"cells": cells}, problem
     missing = [name for name in tasks if name not in names.values()]
     for name in missing:
-        cells += tasks[name]
+        heading, cell, test = tasks[name]
+        cells += [heading, cell | {"source": ""}, test]
     if missing:
         problem = f"no cell for {', '.join(missing)}"
     if any(source.startswith(LEFT_OUT) for _, source in submitted):
@@ -237,6 +272,11 @@ def parted(name: str | None, source: str, tasks: dict[str, list]) -> list[tuple[
     return [(name if number == own else None, part) for number, part in enumerate(parts)]
 
 
+def text_of(cell: Any) -> str:
+    """Give a cell's source, without what is empty around it."""
+    return "".join(cell["source"]).strip()
+
+
 def checked_in(source: str) -> list[str]:
     """List the names of the checks that a cell calls."""
     return re.findall(r"\bchecks\.(\w+)\(", source)
@@ -245,8 +285,7 @@ def checked_in(source: str) -> list[str]:
 def claims(cell_name: str | None, source: str, tasks: dict[str, list]) -> list[tuple[str, int]]:
     """Name the tasks whose answer a cell may be, each with how good its claim is."""
     if cell_name in tasks:
-        stub = "".join(tasks[cell_name][1]["source"]).strip()
-        return [(cell_name, 3 if source.strip() not in ("", stub) else 0)]
+        return [(cell_name, 3 if source.strip() not in ("", text_of(tasks[cell_name][1])) else 0)]
     checked = [name for name in checked_in(source) if name in tasks]
     if checked:
         return [(checked[-1], 2)]

@@ -72,7 +72,7 @@ if without := tags.has("without_solutions"):  # noqa: F821  # type: ignore[name-
 SITE = re.compile(rf"\n.*\({re.escape(address.site())}\).*\n")
 LIVE = """
 <iframe src="explorer.html" title="A ViT, live: it reads what you draw" class="live"></iframe>
-<a href="explorer.html">The live page alone</a>
+<a href="explorer.html">Draw for it on a page of its own</a>
 """
 
 
