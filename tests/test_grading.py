@@ -694,7 +694,7 @@ def test_without_a_sandbox_grading_stops_and_unsafe_is_said_on_each_page(
     monkeypatch.setattr(grading, "write_pages", seen_before_the_pages)
     notes = grading.grade(tmp_path / "in", tmp_path / "out", unsafe=True)
     assert before == {"tasks.csv": 10, "grades.csv": 10}
-    assert f"Mina, {name}: 10.0 of 10.0" in notes
+    assert f"Mina, {name}: 10 of 10" in notes
     page = tmp_path / "out" / "feedback" / "Mina" / f"{name}.html"
     assert grading.UNSAFE in page.read_text("utf-8")
 

@@ -141,6 +141,11 @@ def grade(
             for task, message in messages.items()
             if message.startswith(FAILED)
         ]
+        right = {key: most[key] * (marks["/".join(key[:2])][key[2]] == "right") for key in most}
+        points = {**right, **given}
+        gradebook.save(to / "tasks.csv", gradebook.tasks(points, most))
+        grades = gradebook.grades(points, most, class_names)
+        gradebook.save(to / "grades.csv", grades)
         # Only now, when no student's code runs any more, is there a gradebook.
         os.environ["MARKS"] = str(course / "marks.json")
         Path(os.environ["MARKS"]).write_text(json.dumps(marks), encoding="utf-8")
@@ -149,11 +154,6 @@ def grade(
         for (student, name, task), score in given.items():
             tops[f"{student}/{name}"].append(f"{task}: {score:g} points by hand.")
         write_pages(course, to, tops)
-    right = {key: most[key] * (marks["/".join(key[:2])][key[2]] == "right") for key in most}
-    points = {**right, **given}
-    gradebook.save(to / "tasks.csv", gradebook.tasks(points, most))
-    grades = gradebook.grades(points, most, class_names)
-    gradebook.save(to / "grades.csv", grades)
     (to / "unfinished.json").unlink(missing_ok=True)
     notes += [f"{', '.join(key)}: {score:g} by hand" for key, score in given.items()]
     if class_names:

@@ -6,7 +6,6 @@ slides comes with two packages for Sphinx and is written into each page, which s
 and no other file.
 """
 
-import html
 import re
 from collections.abc import Collection, Mapping
 from importlib.resources import files
@@ -32,6 +31,7 @@ FOLD = re.compile(r"(?s)<details><summary>(.*?)</summary>(.*?)</details>\n*")
 SHOWS = re.compile(r"(?s)\s*<details><summary>What the figure shows</summary>\s*(.*?)\s*</details>")
 PREDICT = r"\*\*Predict\.\*\*.+(?:\n.+)*(?:\n+<details>.*</details>)*"
 WHOLE = re.compile(r"[#|<>]|```|\$\$|    |\*\*Words to remember|\*\*[^*]+\*\*$")  # is not shortened
+LONG = 60  # words of a paragraph
 ITEM = r"(?:[-*]|\d+\.) +"  # what an item of a list begins with
 SENTENCE = re.compile(r"(?s)(?:\*\*[^*]+\*\*\s)?.*?(?<! al)(?<!\bp)[.?!][*)”]*(?=\s|$)")
 MISTAKES = "what goes wrong"  # in the advice on a lesson, beside its sections
@@ -55,7 +55,7 @@ INDEX = """<!DOCTYPE html>
 
 
 def make(to: Path, lessons: list[Path] = LESSONS, sections: Collection[str] = ()) -> Path:
-    """Make the slides of lessons, and a page that lists them.
+    """Make the slides of lessons, and a page that lists all that are in the folder.
 
     Args:
         to: the folder; what is there under the same name is replaced.
@@ -70,15 +70,14 @@ def make(to: Path, lessons: list[Path] = LESSONS, sections: Collection[str] = ()
         RuntimeError: what shows the slides is not installed.
     """
     guide = (ROOT / "notebooks" / "TEACHING.md").read_text(encoding="utf-8")
-    links = []
+    to.mkdir(parents=True, exist_ok=True)
     for path in lessons:
         book = spoken(nbformat.read(path, as_version=4), sections, advice(guide, path.stem[:2]))
-        page = to / f"{path.stem}.slides.html"
-        to.mkdir(parents=True, exist_ok=True)
-        write(page, page_of(book))
-        title = book.cells[0].source.splitlines()[0].removeprefix("# ")
-        links.append(f'<p><a href="{page.name}">{html.escape(title)}</a></p>')
-    index = to / "index.html"
+        write(to / f"{path.stem}.slides.html", page_of(book))
+    index, links = to / "index.html", []
+    for page in sorted(to.glob("*.slides.html")):  # those that were made before, too
+        title = re.search(r"<title>(.*?)</title>", page.read_text(encoding="utf-8"))
+        links.append(f'<p><a href="{page.name}">{title[1] if title else page.name}</a></p>')
     write(index, INDEX.format(links="\n".join(links)))
     return index
 
@@ -102,10 +101,11 @@ def spoken(
 ) -> Any:
     """Turn a lesson into a talk, and give it back.
 
-    On a slide stand a heading and the first sentence of each paragraph, a figure, a stub to be
-    written, code with what it prints, or a Predict alone; all else that the lesson says is in the
-    notes. Out goes what is for who learns alone: the link to Colab, the minutes, the lines that
-    fetch the learner's own pieces, the listings of the package, what a check says to an empty stub.
+    On a slide stand a heading and the first sentence of each paragraph and each with a bold word, a
+    figure, a stub to be written, code with what it prints, or a Predict alone; all else that the
+    lesson says is in the notes. Out goes code that only draws, and what is for who learns alone:
+    the link to Colab, the minutes, the lines that fetch the learner's own pieces, the listings of
+    the package, what a check says to an empty stub.
 
     Args:
         book: the lesson.
@@ -118,7 +118,10 @@ def spoken(
     """
     title = book.cells[0].source
     title = re.sub(r"\[Open in Colab\]\(.*?\)\n+", "", title)
-    book.cells[0].source = re.sub(r"(?m)^\d+ minutes to read .*?(?=After this lesson)", "", title)
+    title = re.sub(r"(?m)^\d+ minutes to read .*?(?=After this lesson)", "", title)
+    if sections:  # it promises what all sections do
+        title = title.partition("After this lesson")[0]
+    book.cells[0].source = title
     cells: list[tuple[str, str, Any]] = []  # each with its section, and the part of it
     section, part, alone = "", "", False
     for cell, below in zip(book.cells, [*book.cells[1:], None], strict=True):
@@ -144,8 +147,8 @@ def spoken(
         predicts = [number for number, source in enumerate(sources) if "**Predict.**" in source]
         headings = [number for number, source in enumerate(sources) if section_of(source)]
         if at := (tasks if where == MISTAKES else [*predicts, *headings]):
-            label = "What goes wrong" if where == MISTAKES else "Ask"
-            notes = [note_of(f"**{label}.** {text}") for text in texts]
+            label = "**What goes wrong**\n\n" if where == MISTAKES else "**Ask.** "
+            notes = [note_of(label + text) for text in texts]
             cells[at[0] + 1 : at[0] + 1] = [(*cells[at[0]][:2], note) for note in notes]
     chosen = [[c for *own, c in cells if name in own] for name in sections] or [
         [c for own, _, c in cells if own]
@@ -165,7 +168,7 @@ def is_task(cell: Any) -> bool:
 
 
 def code_of(cell: Any, below: Any) -> list[Any]:
-    """Leave of a cell of code what a hall should see; the code that drew a figure is in the notes.
+    """Leave of a cell of code what a hall should see: its figure, or what it prints, or a stub.
 
     `below` is the next cell, which says what a figure shows.
     """
@@ -177,16 +180,12 @@ def code_of(cell: Any, below: Any) -> list[Any]:
     if is_task(cell):
         cell.outputs = []
         return [cell]
-    if cell.metadata.get("jupyter") or not cell.source:  # the setup
-        return [cell] if cell.source else []
-    note = note_of(f"```python\n{cell.source}\n```")
     shows = SHOWS.match(below.source) if below else None
     for figure in figures_of(cell):
         figure.metadata["image/png"]["alt"] = shows[1] if shows else ""
     if figures_of(cell) or any("text/html" in output.get("data", {}) for output in cell.outputs):
         cell.metadata["transient"] = {"remove_source": True}
-        return [cell, note]
-    return [cell] if cell.outputs else [note]
+    return [cell] if cell.outputs else []
 
 
 def parts_of(cell: Any) -> list[Any]:
@@ -213,9 +212,10 @@ def parts_of(cell: Any) -> list[Any]:
             add("notes", "\n\n".join(f"**{option}.** {means}" for option, means in options))
             continue
         shows, heading = SHOWS.match(text), re.match("#+", text)
+        text = SHOWS.sub("", text)
         if heading:
             kind = "subslide" if heading[0] == "###" else "slide"
-        elif shows or text is not texts[-1]:  # it speaks of what is above
+        elif shows or text != texts[-1]:  # it speaks of what is above
             kind = "notes"
         plain = FOLD.sub("", text).strip()
         slide = brief(plain)
@@ -224,33 +224,36 @@ def parts_of(cell: Any) -> list[Any]:
         if kind == "notes" or slide != text.strip():
             add("notes", FOLD.sub(r"**\1.** \2", re.sub(r"\A#+ .*", "", text)))
         last = plain.split("\n\n")[-1]
-        context = "" if WHOLE.match(last) or not last else f"> {last_sentences(last)}\n\n"
+        context = "" if WHOLE.match(last) or not last else f"> {last_words(last)}\n\n"
     return parts
 
 
-def last_sentences(text: str) -> str:
-    """Give the last two sentences of a paragraph, on which a question below it may stand."""
-    sentences = SENTENCE.findall(text) or [text]
-    return " ".join(" ".join(sentences[-2:]).split())
+def last_words(text: str) -> str:
+    """Give a paragraph on which a question below it may stand; of a long one, its end."""
+    sentences = SENTENCE.findall(text) if len(text.split()) > LONG else []
+    return " ".join((" ".join(sentences[-2:]) or text).split())
 
 
 def brief(text: str) -> str:
-    """Shorten a text to the first sentence of each paragraph and of each item of a list."""
+    """Shorten each paragraph, and each item of a list."""
     blocks = []
     for block in re.findall(r"(?ms)^```.*?^```$|^\$\$.*?\$\$$|^[^\n].*?(?=\n\n|\Z)", text):
         if re.match(ITEM, block):
             items = re.findall(rf"(?s)({ITEM})(.*?)(?=\n{ITEM}|\Z)", block)
-            block = "\n".join(mark + first_sentence(item) for mark, item in items)
+            block = "\n".join(mark + short(item) for mark, item in items)
         elif not WHOLE.match(block):
-            block = first_sentence(block)
+            block = short(block)
         blocks.append(block)
     return "\n\n".join(blocks)
 
 
-def first_sentence(text: str) -> str:
-    """Give the first sentence of a paragraph; with a bold title, that and the first after it."""
-    sentence = SENTENCE.match(text)
-    return sentence[0] if sentence else text
+def short(text: str) -> str:
+    """Give the first sentence of a paragraph, and each that has a bold word, as a definition has.
+
+    A bold title counts as part of the first.
+    """
+    first, *others = SENTENCE.findall(text) or [text]
+    return first + "".join(sentence for sentence in others if "**" in sentence)
 
 
 def page_of(book: Any) -> str:
@@ -282,7 +285,8 @@ def page_of(book: Any) -> str:
     exporter = SlidesExporter(
         exclude_anchor_links=True, template_file=str(Path(__file__).with_suffix(".html.j2"))
     )
-    return exporter.from_notebook_node(book, {"shown_by": shown_by()})[0]
+    title = book.cells[0].source.splitlines()[0].lstrip("# ") if book.cells else ""
+    return exporter.from_notebook_node(book, {"shown_by": shown_by(), "title": title})[0]
 
 
 def shown_by() -> dict[str, str]:
