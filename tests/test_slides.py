@@ -131,7 +131,9 @@ def test_a_lesson_is_a_talk_of_some_fifty_slides(path):
     assert len(re.findall(r"<img alt=[\"'].{50,}", body)) == body.count("<img")
 
 
+@pytest.mark.slow
 def test_a_figure_has_the_room_that_its_text_leaves_or_a_slide_of_its_own():
+    needs("sphinx_revealjs")
     for printed, height, number in ((1, 623, 1), (9, 407, 1), (12, 700, 2)):
         figure = new_output("display_data", {"image/png": "", "text/plain": "<Figure>"})
         figure["metadata"] = {"image/png": {"width": 600, "height": 400, "alt": "A <line>."}}
@@ -160,7 +162,9 @@ def test_what_is_for_who_learns_alone_is_not_in_the_talk():
     assert "def forward" not in printed
 
 
+@pytest.mark.slow
 def test_of_a_lesson_the_sections_that_are_asked_for_are_shown_in_that_order(tmp_path, capsys):
+    needs("sphinx_revealjs")
     out = tmp_path / "out"
     for words, shown in (("1-2,6", "1 2 6"), ("2,6,1", "2 6 1"), ("3b,4", "3b 4"), ("3a", "3")):
         command.main(["slides", "04", "--sections", words, "--to", str(out)])
@@ -177,6 +181,7 @@ def test_of_a_lesson_the_sections_that_are_asked_for_are_shown_in_that_order(tmp
         assert message in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_the_command_makes_talks_that_link_to_one_another_and_names_what_is_missing(
     tmp_path, capsys, monkeypatch
 ):
