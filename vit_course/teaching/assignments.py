@@ -193,11 +193,10 @@ def release(to: Path, assignments: list[str] = ALL) -> list[str]:
             shutil.copy(course / "release" / name / f"{name}.ipynb", target)
     shutil.copy(ROOT / "notebooks" / "HANDING_IN.md", to)
     unseen = sum(name.endswith(ENDING) for name in assignments)
-    count = len(assignments) - unseen
-    told = [f"{to.name} holds {count} assignment{'s' * (count != 1)}, a notebook each"]
-    told[0] += f", and {unseen} unseen task{'s' * (unseen != 1)} in a folder of its own." * bool(
-        unseen
+    count = (
+        f"assignments: {len(assignments) - unseen}; unseen tasks, in a folder of theirs: {unseen}"
     )
+    told = [f"{to.name} holds a notebook each; {count}."]
     if "/OWNER/" in address.current():
         told.append("Colab cannot open them until `python -m vit_course address URL` and a push.")
     return told

@@ -1,13 +1,13 @@
 """The lessons as talks: each one page of HTML, made by nbconvert and shown by reveal.js.
 
-What is on a slide, and what the speaker only reads, each cell of a lesson says itself, in its
-`slideshow` metadata: JupyterLab shows and changes it in its Property Inspector. What shows the
-slides comes with two packages for Sphinx and is written into each page, which so needs no network
-and no other file.
+Which cells begin a slide, are notes or are left out, a lesson says itself, in its `slideshow`
+metadata, which JupyterLab shows in its Property Inspector; `spoken` shortens what is on a slide.
+What shows the slides comes with two packages for Sphinx and is written into each page, which so
+needs no network and no other file.
 """
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
 from types import MappingProxyType
@@ -54,7 +54,7 @@ INDEX = """<!DOCTYPE html>
 """
 
 
-def make(to: Path, lessons: list[Path] = LESSONS, sections: Collection[str] = ()) -> Path:
+def make(to: Path, lessons: list[Path] = LESSONS, sections: Sequence[str] = ()) -> Path:
     """Make the slides of lessons, and a page that lists all that are in the folder.
 
     Args:
@@ -96,7 +96,7 @@ def advice(guide: str, lesson: str) -> dict[str, list[str]]:
 
 def spoken(
     book: Any,
-    sections: Collection[str] = (),
+    sections: Sequence[str] = (),
     advised: Mapping[str, list[str]] = MappingProxyType({}),
 ) -> Any:
     """Turn a lesson into a talk, and give it back.
