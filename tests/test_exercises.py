@@ -13,7 +13,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from tests.answers import ROWS, is_slow, marked
+from tests.answers import ROWS, marked
 from vit_course.checks.compare import Verdict, YesOrNo, compare
 from vit_course.checks.engine import LEFT
 from vit_course.checks.exercise import PATIENCE as WAIT
@@ -103,7 +103,8 @@ def message_for(name: str, source: str) -> str:
     return check.judge(check.made(edited(check.answer, source)))
 
 
-@pytest.mark.parametrize(("name", "expected", "source"), [marked(*row) for row in ROWS])
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "expected", "source"), ROWS)
 def test_an_answer_of_other_people_is_told_what_is_wrong_with_it(name, expected, source):
     message = message_for(name, source)
     assert (message == "right") is (expected == "right"), message
@@ -119,8 +120,9 @@ SYMPTOM = re.compile(
 )
 
 
+@pytest.mark.slow
 def test_nine_in_ten_wrong_answers_are_named_not_only_told_a_symptom():
-    wrong = [row for row in ROWS if row[1] != "right" and not is_slow(*row)]
+    wrong = [row for row in ROWS if row[1] != "right"]
     unnamed = []
     for name, _, source in wrong:
         message, edits = message_for(name, source), dict(TASKS[name].edits)
