@@ -261,13 +261,6 @@ def test_bends_show_a_function_and_its_slope():
     assert np.allclose(slopes.lines[0].get_ydata(), 2 * np.asarray(x))
 
 
-def test_a_silenced_branch_has_a_mark_for_each_way():
-    plots.silenced(["attention 0", "MLP 0"], {"left out": [1, 0.9], "never written": [0.7, 0.5]})
-    (ax,) = axes()
-    assert [list(line.get_xdata()) for line in ax.lines[:2]] == [[100, 90], [70, 50]]
-    assert rows(ax) == ["attention 0", "MLP 0"]
-
-
 def test_rows_of_maps_share_a_scale():
     maps = {name: torch.rand(2, 2, 2) for name in ("one", "two")}
     plots.maps_below(torch.rand(2, 4, 4), maps, torch.zeros(2, 2))

@@ -80,5 +80,4 @@ from .stream import (
     parameter_bars,
     reading,
     residual_road,
-    silenced,
 )

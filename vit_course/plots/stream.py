@@ -1,6 +1,6 @@
 """Lessons 05 and 06: the residual stream and its branches, the parameters, what a model reads."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
@@ -181,26 +181,6 @@ def reading(image: Tensor, guesses: Tensor) -> None:
     right.set_xticks(range(classes))
     right.tick_params(length=0)
     right.set(xlabel="digit")
-
-
-def silenced(names: Sequence[str], shares: Mapping[str, Sequence[float]]) -> None:
-    """Draw a row for each branch, with a mark for each way to be without it.
-
-    Args:
-        shares: at most three ways, each with the share of right answers, 0 to 1, for each branch.
-    """
-    ax = new_axes(8, 0.3 * len(names) + 1.2)
-    looks = (("o", "white", INK), ("o", PATCH, PATCH), ("D", CLS, INK))
-    percent = 100 * torch.tensor([*shares.values()], dtype=torch.float64)
-    for label, values, (marker, face, edge) in zip(shares, percent, looks, strict=False):
-        look = dict(mfc=face, mec=edge, markersize=7, zorder=3)
-        ax.plot(values, range(len(names)), marker, label=label, **look)
-    ax.hlines(range(len(names)), percent.amin(0), percent.amax(0), color=FAINT, lw=1.2, zorder=1)
-    ax.set_yticks(range(len(names)), names)
-    ax.tick_params(axis="y", length=0)
-    ax.set(xlabel="right answers in %", ylim=(len(names) - 0.5, -0.5))
-    ax.spines[["top", "right", "left"]].set_visible(False)
-    ax.legend(frameon=False, ncols=len(shares), loc="lower left", bbox_to_anchor=(0, 1))
 
 
 # The colours of the course's pieces, as on its map; what has none of its own is grey.
