@@ -89,7 +89,13 @@ def test_the_first_lesson_stands_open_and_nothing_asks(lab):
     lab.picture("start")
 
 
-@pytest.mark.parametrize("path", LESSONS, ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "path",
+    [  # one in five; each week all of them
+        pytest.param(path, marks=[pytest.mark.nightly] if number % 5 else [], id=path.stem)
+        for number, path in enumerate(LESSONS)
+    ],
+)
 def test_a_lesson_as_it_is_stored_is_seen_whole(path, opened, home):
     stored = home / "my_course" / "stored"
     stored.mkdir(exist_ok=True)

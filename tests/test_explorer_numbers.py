@@ -261,7 +261,7 @@ def test_what_is_taken_out_is_out(tmp_path):
     beside_pytorch(tmp_path, ["runs", dict(given=page_data(model), runs=runs)])
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_stored_weights_read_1000_canvases_as_in_pytorch(tmp_path):
     model = load_model(SCATTERED).eval()
     images, labels = scattered(1000, seed=1, held_out=True)[:]

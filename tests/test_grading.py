@@ -124,26 +124,40 @@ def attacked_without_sandbox(what: str, targets: dict) -> str:
         return judged("split_heads", cell, seconds=100, unsafe=True)
 
 
+def asked_for(request, test) -> list[str]:
+    """The attacks that this run tries in a test."""
+    names = {item: getattr(item, "originalname", "") for item in request.session.items}
+    return [item.callspec.params["what"] for item in names if names[item] == test.__name__]
+
+
 @pytest.fixture(scope="module")
-def attacks(tmp_path_factory):
-    """What is said of all attacks, with a sandbox and without, after those with did no harm."""
+def attacks(request, tmp_path_factory):
+    """What is said of the attacks that this run asks for, with a sandbox and without, after those
+    with did no harm."""
+    inside = asked_for(request, test_an_attack_gains_nothing_and_harms_nothing)
+    outside = asked_for(request, test_without_a_sandbox_an_attack_gains_its_points)
     prey, other = Prey(tmp_path_factory.mktemp("prey")), tmp_path_factory.mktemp("other")
     with pytest.MonkeyPatch.context() as patch, several() as processes:
         patch.setenv("A_SECRET", "loot")
         patch.setenv("TMPDIR", str(other))
-        messages = processes.map(attacked, ATTACKS, repeat(prey.targets))
-        inside = dict(zip(ATTACKS, messages, strict=True))
+        messages = processes.map(attacked, inside, repeat(prey.targets))
+        inside = dict(zip(inside, messages, strict=True))
         assert prey.unharmed()
         assert work.left_behind(str(other)) == []
-        outside = processes.map(attacked_without_sandbox, STARRED, repeat(prey.targets))
-        outside = dict(zip(STARRED, outside, strict=True))
+        messages = processes.map(attacked_without_sandbox, outside, repeat(prey.targets))
+        outside = dict(zip(outside, messages, strict=True))
     for server in prey.servers:
         server.close()
     return SimpleNamespace(inside=inside, outside=outside)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("what", ATTACKS)
+@pytest.mark.parametrize(
+    "what",
+    [
+        pytest.param(what, marks=pytest.mark.slow if what in STARRED else pytest.mark.nightly)
+        for what in ATTACKS
+    ],
+)
 def test_an_attack_gains_nothing_and_harms_nothing(what, attacks):
     message, seconds = attacks.inside[what]
     assert message != "right"
@@ -153,7 +167,7 @@ def test_an_attack_gains_nothing_and_harms_nothing(what, attacks):
         assert re.search(ENDLESS, what)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("what", STARRED)
 def test_without_a_sandbox_an_attack_gains_its_points(what, attacks):
     """So the attack is one, and the test above can fail."""
@@ -597,7 +611,7 @@ def looks_up_all(name: str) -> bool:
     return not any(compare(*pair) for pair in pairs)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_table_of_the_visible_cases_meets_a_hidden_one():
     names = {name for name, *_ in rights() if not isinstance(TASKS[name].reference, type)}
     assert {*filter(looks_up_all, names)} == ON_THE_CHECKS_ALONE
@@ -728,7 +742,7 @@ def rights() -> list[tuple[str, list[str], int]]:
 
 
 @pytest.mark.parametrize(
-    "step", [pytest.param(16, marks=pytest.mark.slow), pytest.param(1, marks=pytest.mark.nightly)]
+    "step", [pytest.param(40, marks=pytest.mark.slow), pytest.param(1, marks=pytest.mark.nightly)]
 )
 def test_what_the_check_calls_right_is_right_in_grading(step):
     answers = rights()
