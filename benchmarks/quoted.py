@@ -16,10 +16,11 @@ from torch import nn
 from benchmarks.parts import CONFIG, Nothing, start_by_xavier
 from benchmarks.storing import store, stored
 from images.handwriting import drawn
+from vit_course.ablation import small
 from vit_course.canvases import hands, scattered
 from vit_course.checks import museum
 from vit_course.plots.scores import FILE
-from vit_steps import ViT, ViTConfig
+from vit_steps import EncoderBlock, ViT, ViTConfig
 from vit_steps.training import evaluate, fit, load_data, recipe, train, train_step
 from vit_steps.training.data import digits
 from vit_steps.training.dataset import ImageDataset
@@ -55,6 +56,13 @@ def never_had(seed: int, mlps: bool) -> float:
         block.mlp = block.mlp if mlps else Nothing()
     train(model, scattered(30_000), 5, seed=seed)
     return share(model, scattered(2000, seed=1, held_out=True))
+
+
+def on_its_own(seed: int, without: str = "nothing", depth: int = 12, epochs: int = 5) -> float:
+    """Train a small ViT of lesson 05's experiment, of more blocks or for longer."""
+    model = small(EncoderBlock, without, seed, depth)
+    fit(model, digits()[0], epochs=epochs, lr=4e-3, seed=seed, device="cpu", progress=False)
+    return share(model, digits()[1])
 
 
 def lesson_07(seed: int) -> float:
@@ -102,11 +110,14 @@ KINDS |= {f"SGD {lr}": dict(sgd=True, lr=lr) for lr in (0.01, 0.03, 0.1, 0.3)}
 XAVIER = {kind: options | dict(xavier=True) for kind, options in KINDS.items()}
 STARTS = {"0.02": dict(positions=0.1, epochs=12), "0.2": dict(epochs=12)}
 MENDED = {"published": dict(mended=False), "mended": dict(mended=True)}
+BLOCKS = {part: dict(without=part) for part in ("nothing", "norms", "sums")}
+BLOCKS["sums, four, longer"] = dict(without="sums", depth=4, epochs=20)
 Variants = dict[str, dict[str, Any]]  # their names, and what is given to the function
 COMPARED: dict[str, tuple[int, Callable[..., float], Variants]] = {  # how many seeds, and of what
     "02 start of positions": (3, on_digits, STARTS),
     "03 heads": (5, on_digits, {"1": dict(num_heads=1), "4": dict(num_heads=4)}),
     "05 MLPs never had": (3, never_had, {"without": dict(mlps=False), "whole": dict(mlps=True)}),
+    "05 twelve blocks": (3, on_its_own, BLOCKS),
     "07 seeds": (3, lesson_07, {"hands": {}}),
     "07 why AdamW, 0.02": (3, why_adamw, KINDS),
     "07 why AdamW, Xavier": (3, why_adamw, XAVIER),

@@ -101,6 +101,13 @@ SENTENCES = [
         f"they reached {span('05 MLPs never had', 'without')} without MLPs, and "
         f"{span('05 MLPs never had', 'whole')} with them",
     ),
+    (
+        "05_encoder",
+        f"whole ones get {span('05 twelve blocks', 'nothing')}, those without norms "
+        f"{span('05 twelve blocks', 'norms')}, and those without sums "
+        f"{mean(MEASURED['05 twelve blocks']['sums']):.0f}%",
+    ),
+    ("05_encoder", f"those without sums get {span('05 twelve blocks', 'sums, four, longer')}"),
     ("07_training", f"three seeds got {listed('07 seeds', 'hands')}"),
     *(
         (

@@ -72,7 +72,7 @@ def trained(block: type[nn.Module], without: str = "nothing") -> list[ViT]:
     models = [small(block, without, seed) for seed in range(3)]
     for seed, model in enumerate(models):
         fit(model, digits()[0], epochs=5, lr=4e-3, seed=seed, device="cpu", progress=False)
-    print("trained without", without, flush=True)  # noqa: T201
+    print("trained", "whole" if without == "nothing" else f"without {without}", flush=True)  # noqa: T201
     return models
 
 

@@ -233,6 +233,8 @@ a width is a float, such as 48.0; a Linear takes a whole number: round it
     ! TypeError: .*(a float; give a whole number|empty[(])
 the attention has one head whatever num_heads says; hand num_heads on
     (embed_dim, num_heads) => (embed_dim, 1)
+attention is given the width of a head; it wants their number, num_heads
+    (embed_dim, num_heads) => (embed_dim, embed_dim // num_heads)
 the sizes are fixed numbers; hand on embed_dim and num_heads
     (embed_dim, num_heads) => (768, 12) ;; , mask, return_attention=True => ;; x = x + mixed => ;;
         x = x + self.mlp(self.norm2(x)) => ;; return (x, weights) if return_attention else x =>

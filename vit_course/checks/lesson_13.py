@@ -148,6 +148,9 @@ its share of the batch, len(piece) / len(images)
 a piece's loss is divided by its size, but cross_entropy is a mean already: weigh it by its share of
 the batch, len(piece) / len(images)
     len(some) / len(images) => 1 / len(some)
+a piece's loss is divided by the whole batch, but cross_entropy is the piece's mean already:
+multiply by len(piece), too
+    len(some) / len(images) => 1 / len(images)
 this sums over all images, and a batch's loss is their mean: divide by len(images)
     len(some) / len(images) => len(some)
 the weight of a piece is upside down: it is its share of the batch, len(piece) / len(images)
@@ -299,7 +302,8 @@ size travels along as one more number, and one division at the end gives all mea
         "(B, N) and need a third axis, by keepdim=True or [..., None]; A has a token more than B "
         "where N is odd, and r of A are gone",
         "Expected size .* but got size": "torch.cat joins tensors that are alike in all axes but "
-        "one: the axis of the tokens is dim=1, that of the numbers dim=-1",
+        "one: the axis of the tokens is dim=1, that of the numbers dim=-1; and each image has its "
+        "own `gone` and `left`: order[:, :r], not order[:r]",
         "tuple indices must be": ".sort(dim=1) gives two things, values and indices: take its "
         ".values",
         "index.* out of (bounds|range)": "a place is larger than a set: the numbers of "
@@ -350,6 +354,11 @@ go into B
     rows[:, 0::2], rows[:, 1::2] => rows[:, 1::2], rows[:, 0::2] ;;
         keys[:, 0::2] @ keys[:, 1::2].mT => keys[:, 1::2] @ keys[:, 0::2].mT ;;
         alike[:, 0] => alike[:, :, 0]
+the keys are divided by their squared length, so long ones are like nobody: divide by the length,
+F.normalize(keys, dim=-1)
+    F.normalize(keys, dim=-1) => keys / keys.square().sum(dim=-1, keepdim=True)
+the images are sorted among each other; sort along the tokens of each, .sort(dim=1)
+    .sort(dim=1).values => .sort(dim=0).values
 what stays of A is in the order of its likeness; put it back in its own: .sort(dim=1).values
     .sort(dim=1).values =>
     .sort(dim=1).values => .flip(1)
