@@ -206,6 +206,12 @@ def test_an_answer_is_right_in_the_sandbox_too(style):
 
 
 @pytest.mark.slow
+def test_of_an_answer_under_another_name_the_name_that_is_missing_is_told():
+    message = judge("split_heads", [SETUP, "def mine(x, num_heads):\n    return x"], 1)
+    assert message == "no cell defines split_heads: keep the name that the task gives"
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("above", "below", "broken"),
     [
@@ -274,6 +280,7 @@ UNSEEN_ANSWERS = {
     "helped": edited(UNSEEN_TASK.answer, UNSEEN_TASK.edits[0][1]),
     "hostile": FROM_JUDGE.format(UNSEEN_TASK.name),
 }
+BY_HAND = ("torn", LESSON, "split_heads", "1.5")
 OTHER_FILES = {
     "hostile/torch.py": "raise SystemExit",
     f"torn/{LESSON}.ipynb": '{"cells": [',
@@ -308,6 +315,8 @@ def graded(released, tmp_path_factory):
     (folder / "nobody" / "03_heads").mkdir(parents=True)
     for name, text in OTHER_FILES.items():
         (folder / name).write_text(text)
+    to.mkdir()
+    (to / "by_hand.csv").write_text("student_id,assignment,task,score\n" + ",".join(BY_HAND))
     before, other = contents(folder), tmp_path_factory.mktemp("other")
     line = [sys.executable, "-m", "vit_course", "grade", folder, "--to", to, "--seconds", "20"]
     environment = os.environ | {"TMPDIR": str(other)}
@@ -332,11 +341,14 @@ def test_each_submission_gets_what_it_deserves(graded):
     to, output = graded
     cells = filter(submissions.is_test, assignments.source_of(LESSON)["cells"])
     points = {grading.task_name(c): c["metadata"]["nbgrader"]["points"] for c in cells}
-    wanted = {  # by student, assignment and task
-        (PLAIN.get(who, who), LESSON, task): points[task]
-        for who, (*_, tasks) in STUDENTS.items()
-        for task in tasks
-    } | {("right", LESSON + ENDING, UNSEEN_TASK.name): 10}
+    wanted = (
+        {  # by student, assignment and task
+            (PLAIN.get(who, who), LESSON, task): points[task]
+            for who, (*_, tasks) in STUDENTS.items()
+            for task in tasks
+        }
+        | {("right", LESSON + ENDING, UNSEEN_TASK.name): 10, BY_HAND[:3]: 1.5}
+    )
     tasks = scores(to / "tasks.csv", "task")
     assert {key: score for key, score in tasks.items() if score} == wanted
     assert {who for who, *_ in tasks} == {"torn", *(PLAIN.get(who, who) for who in STUDENTS)}
@@ -359,7 +371,6 @@ def test_each_submission_gets_what_it_deserves(graded):
         assert line in (to / "notes.txt").read_text("utf-8")
     assert "\x1b" not in output
     assert not Path("/tmp/vit-loot").exists()
-    assert not (to / "unfinished.json").exists()
 
 
 @pytest.mark.slow
@@ -520,8 +531,9 @@ def test_a_notebook_of_another_name_is_known_by_its_tasks(tmp_path):
         some: "part",
     }
     assert "Mina/00.ipynb is not graded: no assignment has this name" in notes
-    (tmp_path / "Mina" / f"{LESSON}.ipynb").write_text("{}")
-    assert submissions.found_in(tmp_path)[0]["Mina", LESSON].stem == LESSON
+    for later in ("Final VERSION (2)", LESSON):
+        assignments.write_book(tmp_path / "Mina" / f"{later}.ipynb", assignments.source_of(LESSON))
+        assert submissions.found_in(tmp_path)[0]["Mina", LESSON].stem == later
 
 
 @pytest.mark.parametrize(

@@ -86,7 +86,7 @@ def grade(
 ) -> list[str]:
     """Grade all that lies in a folder: grades.csv, tasks.csv, and pages of feedback beside them.
 
-    What was judged is kept in `to`, until all is; so it can be stopped, and goes on.
+    What was judged is kept in `to`: stopped, it goes on, and another run judges what is new alone.
 
     Args:
         folder: holds a folder of notebooks for each student.
@@ -139,7 +139,7 @@ def grade(
             f"{who.replace('/', ', ')}, {task}: {message}; grade it by hand"
             for who, messages in marks.items()
             for task, message in messages.items()
-            if message.startswith(FAILED)
+            if message.startswith((FAILED, "no cell defines"))
         ]
         right = {key: most[key] * (marks["/".join(key[:2])][key[2]] == "right") for key in most}
         points = {**right, **given}
@@ -150,11 +150,11 @@ def grade(
         os.environ["MARKS"] = str(course / "marks.json")
         Path(os.environ["MARKS"]).write_text(json.dumps(marks), encoding="utf-8")
         nbgrader(course, "autograde", "--assignment=*")
+        give(course, given)
         tops = {who: [UNSAFE] if unsafe else [] for who in books}
         for (student, name, task), score in given.items():
             tops[f"{student}/{name}"].append(f"{task}: {score:g} points by hand.")
         write_pages(course, to, tops)
-    (to / "unfinished.json").unlink(missing_ok=True)
     notes += [f"{', '.join(key)}: {score:g} by hand" for key, score in given.items()]
     if class_names:
         strangers = sorted({*names.values()} - {*class_names})
@@ -171,6 +171,15 @@ def grade(
     (to / "notes.txt").write_text("\n".join([*notes, ""]), encoding="utf-8")
     told = "a page of feedback for each notebook, and notes.txt, these lines"
     return [*notes, f"{to.name} holds grades.csv, tasks.csv, {told}."]
+
+
+def give(course: Path, points: dict[gradebook.Key, float]) -> None:
+    """Write points that were given by hand into nbgrader's gradebook, which the pages show."""
+    api: Any = import_module("nbgrader.api")
+    with api.Gradebook(f"sqlite:///{course / 'gradebook.db'}") as book:
+        for (student, name, task), score in points.items():
+            book.find_grade(f"{TEST}{task}", name, name, student).manual_score = score
+        book.db.commit()
 
 
 def plain(student: str) -> str:
@@ -212,7 +221,7 @@ def judged(books: dict[str, Any], to: Path, limits: tuple) -> dict[str, dict[str
         Of each book the message for each task.
     """
     to.mkdir(parents=True, exist_ok=True)
-    store = to / "unfinished.json"
+    store = to / "judged.json"
     stored: dict[str, str] = json.loads(store.read_text("utf-8")) if store.exists() else {}
     tasks = answers_in(books, limits)
     new = {key: (f"{who}: {inputs[0]}", inputs) for who, key, inputs in tasks if key not in stored}

@@ -253,8 +253,12 @@ def results_of(
             raise ValueError("it needs more memory than it may have")
         case ["broken", str(kind), int(number)]:
             lines = dict(enumerate(cells[own].splitlines(), 1))
-            line = f" in the line `{lines[number].strip()[:LONGEST]}`" if number in lines else ""
-            raise ValueError(f"the cell stops with {kind_shown(kind)}{line}")
+            if number in lines:
+                line = lines[number].strip()[:LONGEST]
+                raise ValueError(f"the cell stops with {kind_shown(kind)} in the line `{line}`")
+            if kind == "NameError":
+                raise ValueError(f"no cell defines {name}: keep the name that the task gives")
+            raise ValueError(f"the cell stops with {kind_shown(kind)}")
     raise ValueError(NO_RESULT)
 
 

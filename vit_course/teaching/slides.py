@@ -9,6 +9,7 @@ needs no network and no other file.
 import re
 from collections.abc import Mapping, Sequence
 from importlib.resources import files
+from itertools import pairwise
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -31,9 +32,13 @@ FOLD = re.compile(r"(?s)<details><summary>(.*?)</summary>(.*?)</details>\n*")
 SHOWS = re.compile(r"(?s)\s*<details><summary>What the figure shows</summary>\s*(.*?)\s*</details>")
 PREDICT = r"\*\*Predict\.\*\*.+(?:\n.+)*(?:\n+<details>.*</details>)*"
 WHOLE = re.compile(r"[#|<>]|```|\$\$|    |\*\*Words to remember|\*\*[^*]+\*\*$")  # is not shortened
-LONG = 60  # words of a paragraph
+LONG, FEW = 60, 4  # words of a paragraph, and of a sentence
 ITEM = r"(?:[-*]|\d+\.) +"  # what an item of a list begins with
-SENTENCE = re.compile(r"(?s)(?:\*\*[^*]+\*\*\s)?.*?(?<! al)(?<!\bp)[.?!][*)”]*(?=\s|$)")
+SENTENCE = re.compile(r"(?s)(?:\*\*[^*]+\*\*\s)?.*?(?<! al)(?<!\beq)(?<!\bp)[.?!][*)”]*(?=\s|$)")
+AT_HOME = ("exercises", "going deeper")
+LETTERS = "ABCDEF"  # of a Predict's answers, for the vote
+FORMULA = re.compile(r"\$\$")  # it stays, with the sentence above it
+KEPT = re.compile(r"^\$\$|(?<!^)\*\*[^*]+\*\*(?! *$)")  # a formula, or a definition
 MISTAKES = "what goes wrong"  # in the advice on a lesson, beside its sections
 OWN_SLIDE = {"slideshow": {"slide_type": "subslide"}, "transient": {"remove_source": True}}
 MAX_ZOOM = 2  # of a figure: it has two pixels for one, for dense screens
@@ -60,7 +65,8 @@ def make(to: Path, lessons: list[Path] = LESSONS, sections: Sequence[str] = ()) 
     Args:
         to: the folder; what is there under the same name is replaced.
         lessons: by default all.
-        sections: those that are shown, such as "3" or "exercises"; by default all.
+        sections: those that are shown, such as "3" or "exercises"; by default all but the
+            exercises and Going deeper.
 
     Returns:
         The page that lists them.
@@ -73,7 +79,8 @@ def make(to: Path, lessons: list[Path] = LESSONS, sections: Sequence[str] = ()) 
     to.mkdir(parents=True, exist_ok=True)
     for path in lessons:
         book = spoken(nbformat.read(path, as_version=4), sections, advice(guide, path.stem[:2]))
-        write(to / f"{path.stem}.slides.html", page_of(book))
+        name = "_".join([path.stem, *(["sections", *sections] if sections else [])])
+        write(to / f"{name}.slides.html", page_of(book))
     index, links = to / "index.html", []
     for page in sorted(to.glob("*.slides.html")):  # those that were made before, too
         title = re.search(r"<title>(.*?)</title>", page.read_text(encoding="utf-8"))
@@ -101,16 +108,16 @@ def spoken(
 ) -> Any:
     """Turn a lesson into a talk, and give it back.
 
-    On a slide stand a heading and the first sentence of each paragraph and each with a bold word, a
-    figure, a stub to be written, code with what it prints, or a Predict alone; all else that the
-    lesson says is in the notes. Out goes code that only draws, and what is for who learns alone:
-    the link to Colab, the minutes, the lines that fetch the learner's own pieces, the listings of
-    the package, what a check says to an empty stub.
+    On a slide stand a heading and the first sentence of each paragraph and each with a bold word,
+    formulas, a figure or what a cell prints, below the first sentence of what is said of it, a stub
+    to be written, or a Predict alone; all else that the lesson says is in the notes. Out goes code
+    that only draws, and what is for who learns alone: the link to Colab, the minutes, the lines
+    that fetch the learner's own pieces, the listings of the package, what a check says to a stub.
 
     Args:
         book: the lesson.
         sections: these alone, in this order, below what stands above the first: "3", "3b" or
-            "exercises"; "3a" is what stands above 3b. By default all.
+            "exercises"; "3a" is what stands above 3b. By default all but AT_HOME.
         advised: what `advice` gives, for the notes.
 
     Raises:
@@ -134,6 +141,9 @@ def spoken(
                 part = lettered[1]
             if kind == "-" or (not text and kind != "skip"):  # below a text, where it has room
                 piece.metadata.slideshow.slide_type = "subslide" if alone else "-"
+                if alone and (finding := finding_of(piece, below)):
+                    cells.append((section, part, finding))
+                    piece.metadata.slideshow.slide_type = "-"
             if kind not in ("notes", "skip"):
                 alone = not text or "**Predict.**" in piece.source
             cells.append((section, part, piece))
@@ -151,10 +161,26 @@ def spoken(
             notes = [note_of(label + text) for text in texts]
             cells[at[0] + 1 : at[0] + 1] = [(*cells[at[0]][:2], note) for note in notes]
     chosen = [[c for *own, c in cells if name in own] for name in sections] or [
-        [c for own, _, c in cells if own]
+        [c for own, _, c in cells if own and own not in AT_HOME]
     ]
     book.cells = [c for own, _, c in cells if not own] + [c for group in chosen for c in group]
     return book
+
+
+def finding_of(cell: Any, below: Any) -> Any:
+    """Make a slide's first line of what the text below a cell says of its output, or None."""
+    if below is None or not below.source.startswith("<details>") or is_task(cell):
+        return None  # where no fold begins it, a text has a slide of its own
+    text = SHOWS.sub("", below.source).strip()
+    if answer := re.match(r"(?s)<details><summary>After you ran it</summary>(.*?)</details>", text):
+        text = answer[1].strip()
+    block = text.split("\n\n")[0]
+    if not block or WHOLE.match(block) or re.match(ITEM, block) or "**Predict" in block:
+        return None
+    first, *others = SENTENCE.findall(block) or [block]
+    if len(first.split()) < FEW:
+        first += "".join(others[:1])
+    return new_markdown_cell(first, metadata={"slideshow": {"slide_type": "subslide"}})
 
 
 def note_of(text: str) -> Any:
@@ -206,7 +232,10 @@ def parts_of(cell: Any) -> list[Any]:
         kind = cell.metadata.slideshow.slide_type
         if text.startswith("**Predict.**"):
             options = FOLD.findall(text)
-            offered = "\n".join(f"- {option}" for option, _ in options)
+            offered = "\n".join(
+                f"- **{letter}** {option}"
+                for letter, (option, _) in zip(LETTERS, options, strict=False)
+            )
             question = FOLD.sub("", text).strip()
             add("subslide", f"{context}{question}\n\n{offered}")
             add("notes", "\n\n".join(f"**{option}.** {means}" for option, means in options))
@@ -223,6 +252,10 @@ def parts_of(cell: Any) -> list[Any]:
             add(kind, slide)
         if kind == "notes" or slide != text.strip():
             add("notes", FOLD.sub(r"**\1.** \2", re.sub(r"\A#+ .*", "", text)))
+        if kind == "notes":  # what must be seen of it
+            blocks = ["", *slide.split("\n\n"), ""]
+            seen = [a for a, b in pairwise(blocks) if KEPT.search(a) or FORMULA.match(b)]
+            add("subslide", "\n\n".join(seen))
         last = plain.split("\n\n")[-1]
         context = "" if WHOLE.match(last) or not last else f"> {last_words(last)}\n\n"
     return parts

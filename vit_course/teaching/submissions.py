@@ -19,7 +19,9 @@ LARGEST = 50_000_000  # bytes of a notebook
 LONGEST_CELL, LONGEST_BOOK, EACH = 10_000, 100_000, 100
 LEFT_OUT = "# Left out, since too long to be read"
 LIMITS = f"a cell may have {LONGEST_CELL:,} characters, a notebook {LONGEST_BOOK:,}"
-RENAMED = -2  # the rank of a file with another name, which counts where there is nothing else
+# The ranks of files: its own name first, then one that is called a copy, then another name, which
+# counts where there is nothing else. Of one rank the higher number counts.
+OWN, COPY, RENAMED = 0, -1, -2
 # How learning platforms name what they give back, all in one folder: who, and the file.
 FLAT = (
     re.compile(r"(?P<who>.+)_\d+_assignsubmission_file_(?P<file>.+)"),  # Moodle
@@ -41,7 +43,7 @@ def found_in(
     Returns:
         The notebooks; the students of all files and folders; and a line for whatever is odd.
     """
-    work: dict[tuple[str, str], tuple[int, Path]] = {}
+    work: dict[tuple[str, str], tuple[tuple[int, int], Path]] = {}
     parts, notes = parts_in(released), []
     folders = [path for path in folder.iterdir() if path.is_dir() and not path.is_symlink()]
     senders = {student_of(path.name) for path in folders}
@@ -59,7 +61,7 @@ def found_in(
         elif path.stat().st_size > LARGEST:
             reason = f"it is larger than {LARGEST // 1_000_000} MB; clear its outputs"
         elif not is_assignment(stem):
-            stem, rank = assignment_within(path) or stem, RENAMED
+            stem, rank = assignment_within(path) or stem, (RENAMED, rank[1])
         stem = parts.get(stem, stem)
         before = work.get((student, stem))
         if not reason and not is_assignment(stem):
@@ -75,7 +77,7 @@ def found_in(
             notes.append(f"{path.relative_to(folder)} is not graded: {reason}")
     for (_, stem), (rank, path) in sorted(work.items()):
         name = path.relative_to(folder)
-        if rank == RENAMED:
+        if rank[0] == RENAMED:
             notes.append(f"{name} is graded as {stem}, whose tasks it holds")
         elif stem not in path.name:
             notes.append(f"{name} is graded as {stem}, which the class got")
@@ -110,14 +112,14 @@ def student_of(folder: str) -> str:
     return re.sub(r"_\d+_assignsubmission_file_?$", "", folder)
 
 
-def assignment_of(stem: str) -> tuple[str, int]:
-    """Give the assignment of a file's name, and the file's rank among several of it."""
+def assignment_of(stem: str) -> tuple[str, tuple[int, int]]:
+    """Give the assignment of a file's name, and the file's rank and number among several of it."""
     second = SECOND.search(stem)
     plain = SECOND.sub("", stem)
     copy = plain.removeprefix("Copy of ")
     if copy != plain or (second and second["copy"]):
-        return copy, -1
-    return copy, int(second["number"] or second["other"]) if second else 0
+        return copy, (COPY, 0)
+    return copy, (OWN, int(second["number"] or second["other"]) if second else 0)
 
 
 def assignment_within(path: Path) -> str | None:
