@@ -71,6 +71,8 @@ if without := tags.has("without_solutions"):  # noqa: F821  # type: ignore[name-
 # What the front page has in place of the link that leads here: the live page.
 SITE = re.compile(rf"\n.*\({re.escape(address.site())}\).*\n")
 LIVE = """
+In fourteen notebooks you build a Vision Transformer; you need Python, and no GPU. This is one:
+
 <iframe src="explorer.html" title="A ViT, live: it reads what you draw" class="live"></iframe>
 <a href="explorer.html">Draw for it on a page of its own</a>
 """
