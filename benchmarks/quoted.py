@@ -7,6 +7,7 @@ comparisons, only these are made anew. tests/test_quoted.py compares lessons wit
 
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from math import ceil
 from typing import Any
 
@@ -105,11 +106,39 @@ def of_2021(seed: int, mended: bool) -> float:
     return share(model, test)
 
 
+def beside_the_model(seed: int, number: int, told: bool, mended: bool = False) -> float:
+    """Give what the author of an exhibit of lesson 12's room 5 is told, or what is true."""
+    data = digits()[0]
+    torch.manual_seed(seed)
+    order = torch.randperm(len(data))
+    few, new = data[order[:300]], data[order[300:]]
+    exhibit, dropout = museum.patient(number, mended), 0.0
+    learn = held = few
+    if number == 20:
+        learn, held = exhibit.prepare(*few)
+        held, new = ((images[labels < 3], labels[labels < 3]) for images, labels in (held, new))
+    elif number == 21:
+        held, dropout = new, 0.1
+    else:
+        learn = held = exhibit.pairs({f"{i + 1}.png": x for i, x in enumerate(few[0])}, few[1])
+    torch.manual_seed(seed)
+    model = ViT(replace(CONFIG, dropout=dropout))
+    train(model, ImageDataset(*learn, data.classes), epochs=30, lr=4e-3, seed=seed)
+    if number == 21 and told:
+        return round(100 * exhibit.accuracy(model.train(), *new), 1)
+    return share(model, ImageDataset(*(held if told else new), data.classes))
+
+
 KINDS = {"AdamW": {}, "no warm-up": dict(warmup=0), "steady": dict(steady=True)}
 KINDS |= {f"SGD {lr}": dict(sgd=True, lr=lr) for lr in (0.01, 0.03, 0.1, 0.3)}
 XAVIER = {kind: options | dict(xavier=True) for kind, options in KINDS.items()}
 STARTS = {"0.02": dict(positions=0.1, epochs=12), "0.2": dict(epochs=12)}
 MENDED = {"published": dict(mended=False), "mended": dict(mended=True)}
+BESIDE = {
+    f"{number} {name}": dict(number=number, told=name == "told")
+    for number in (20, 21, 23)
+    for name in ("told", "true")
+}
 BLOCKS = {part: dict(without=part) for part in ("nothing", "norms", "sums")}
 BLOCKS["sums, four, longer"] = dict(without="sums", depth=4, epochs=20)
 Variants = dict[str, dict[str, Any]]  # their names, and what is given to the function
@@ -122,6 +151,7 @@ COMPARED: dict[str, tuple[int, Callable[..., float], Variants]] = {  # how many 
     "07 why AdamW, 0.02": (3, why_adamw, KINDS),
     "07 why AdamW, Xavier": (3, why_adamw, XAVIER),
     "12 the attention of 2021": (4, of_2021, MENDED),
+    "12 beside the model": (3, beside_the_model, BESIDE),
 }
 
 

@@ -229,6 +229,7 @@ def failed(*words) -> str:
     return done.stderr
 
 
+@pytest.mark.slow
 def test_a_folder_without_submissions_is_said_so(tmp_path):
     assert failed("grade", tmp_path).endswith("holds no STUDENT/01_patches.ipynb, or the like\n")
 

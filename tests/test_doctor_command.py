@@ -229,6 +229,7 @@ def test_the_exit_code_is_that_of_the_worst():
     assert command.exit_code([sick, Result("c", "ended itself"), clean]) == 2
 
 
+@pytest.mark.slow
 def test_one_file_that_cannot_be_examined_gives_2(tmp_path, capfd):
     written(tmp_path, {"vit.py": "raise KeyError('k')\n"})
     assert command.main([str(tmp_path / "vit.py")]) == 2

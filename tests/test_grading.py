@@ -670,6 +670,7 @@ def test_the_course_is_hidden_in_every_python_that_a_submission_could_read(tmp_p
         sandbox.ready([places[0] / "other.py"])
 
 
+@pytest.mark.slow
 def test_python_may_be_called_by_a_relative_path(tmp_path):
     program = os.path.relpath(sys.executable, tmp_path)
     line = "from vit_course.teaching import sandbox; sandbox.ready()"

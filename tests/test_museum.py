@@ -179,6 +179,7 @@ def test_nothing_silences_an_exhibit_in_training():
         assert idle == ({"blocks"} if number == 10 else set()), number
 
 
+@pytest.mark.slow
 def test_the_doctor_reports_something_in_eleven_of_fifteen_and_flags_no_sound_one():
     reports = {number: examined(museum.patient(number)) for number in EXHIBITS}
     silent = [n for n in FAULTY if n < 20 and not (reports[n].names or reports[n].notes)]

@@ -349,6 +349,21 @@ def test_a_merged_photo_shows_each_patch_as_its_token():
     assert np.abs(shown - 0.5).max() <= 0.3 + 1e-6  # means of what is there
 
 
+def test_a_merging_draws_the_pairs_and_what_comes_out():
+    numbers = torch.tensor([0.0, 10, 20, 40, 30, 50, 60])
+    keys = torch.tensor([[1.0, 1], [1, 0], [0.9, 0.1], [0, 1], [0.8, 0.3], [-1, 0], [-1, 0.5]])
+    plots.merging(numbers.tolist(), keys, 2)
+    (ax,) = axes()
+    said = [text for text in texts(ax) if text]  # an arrow has none
+    cosines, shown = said[:3], said[3:]
+    assert cosines == ["0.99", "0.94", "0.89"]
+    merged, sizes = merge_tokens(numbers.view(1, 7, 1), keys[None], torch.ones(1, 7), 2)
+    for number, size in zip(merged.flatten().tolist(), sizes[0].tolist(), strict=True):
+        at = shown.index(f"size {size:g}")
+        assert shown[at - 1] == f"{number:g}"
+        shown = shown[at + 1 :]
+
+
 KEYS = {"high bend": (1.0, 0.0), "low stroke": (0.0, 1.0), "low bend": (1.0, 1.0)}
 QUERY, VALUES = torch.tensor([1.0, 2.0]), torch.tensor([[3.0, 8.0], [1.0, 2.0], [9.0, 5.0]])
 

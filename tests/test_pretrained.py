@@ -460,6 +460,7 @@ CONFIG = ("num_attention_heads", "layer_norm_eps", "hidden_act", "image_size", "
 PICTURES = ("size", "resample", "do_center_crop", "do_normalize", "image_mean", "image_std")
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=80, derandomize=True, database=None)
 @given(
     config=st.dictionaries(st.sampled_from(CONFIG), values),

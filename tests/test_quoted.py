@@ -108,6 +108,15 @@ SENTENCES = [
         f"{mean(MEASURED['05 twelve blocks']['sums']):.0f}%",
     ),
     ("05_encoder", f"those without sums get {span('05 twelve blocks', 'sums, four, longer')}"),
+    *(
+        ("12_spot_the_mistake", words.format(*(span("12 beside the model", v) for v in both)))
+        for both, words in (
+            (("20 told", "20 true"), "sees {} of the rare ones right, where {} of new ones are"),
+            (("21 told", "21 true"), "it is {} in place of {}"),
+            (("23 told",), "learns {} of the wrong labels"),
+            (("23 true",), "of new ones it gets {}"),
+        )
+    ),
     ("07_training", f"three seeds got {listed('07 seeds', 'hands')}"),
     *(
         (

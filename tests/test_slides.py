@@ -213,7 +213,8 @@ def test_the_command_makes_talks_that_link_to_one_another_and_names_what_is_miss
     assert {path.name for path in out.iterdir()} == {"index.html", *pages}
     index = (out / "index.html").read_text(encoding="utf-8")
     assert re.findall(r'href="([^"]+)"', index) == pages
-    assert "03 · Queries, keys, values, heads" in index
+    assert "02 · cls token and positions, 1</a>" in index
+    assert "03 · Queries, keys, values, heads</a>" in index
     for changed, message in (
         (["slides", "heads"], "there is no lesson 'heads'; there are 00_start_here"),
         (words, "no_such_package is missing, which shows slides: `pip install -e '.[teach]'`"),

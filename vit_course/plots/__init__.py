@@ -11,6 +11,7 @@ from .close_ups import (
     maps_below,
     maps_beside,
     merged_photo,
+    merging,
     opened,
     outlined,
     pictures,

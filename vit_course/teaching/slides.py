@@ -84,7 +84,9 @@ def make(to: Path, lessons: list[Path] = LESSONS, sections: Sequence[str] = ()) 
     index, links = to / "index.html", []
     for page in sorted(to.glob("*.slides.html")):  # those that were made before, too
         title = re.search(r"<title>(.*?)</title>", page.read_text(encoding="utf-8"))
-        links.append(f'<p><a href="{page.name}">{title[1] if title else page.name}</a></p>')
+        some = page.name.removesuffix(".slides.html").partition("_sections_")[2]
+        label = (title[1] if title else page.name) + f", {some.replace('_', ', ')}" * bool(some)
+        links.append(f'<p><a href="{page.name}">{label}</a></p>')
     write(index, INDEX.format(links="\n".join(links)))
     return index
 
