@@ -162,7 +162,7 @@ def grade(
     for name in sorted({name for _, name in work}):
         alone = [student for student, own in work if own == name]
         if len(alone) == 1 < len(names) - 1:
-            notes.append(f"{name} was handed in by {alone[0]} alone")
+            notes.append(f"{name} was handed in by {alone[0]} alone; the others have 0 there")
     for row in grades:  # the table gives 0 to the others
         if f"{row['student_id']}/{row['assignment']}" in books:
             score = f"{row['score']} of {row['max_score']}"
