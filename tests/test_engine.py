@@ -286,6 +286,7 @@ def test_what_has_other_names_is_judged_under_these(old, new, rest, monkeypatch)
     assert check.judge(check.made(OTHER_NAMES.replace(old, new))) == CALLED + rest
 
 
+@pytest.mark.slow
 def test_two_mistakes_beside_a_name_are_told_too_and_so_is_a_bias_that_is_missing():
     check = checks.MultiHeadAttention
     named = check.answer.replace("self.qkv", "self.to_qkv").replace("v, mask)", "v)")
@@ -377,6 +378,7 @@ def test_judging_does_not_depend_on_what_a_notebook_has_set(setting):
         assert settings() == before
 
 
+@pytest.mark.slow
 def test_a_part_that_is_cut_off_is_told_by_the_gradient_that_comes_back():
     """The results are right, and all parameters get a gradient."""
     answer = checks.EncoderBlock.answer

@@ -17,7 +17,7 @@ ROWS = [  # the task, what is said, the answer
 ]
 # Exercises whose trials train, or run a trained model on hundreds of pictures; and answers for
 # which all pairs of many mistakes are tried.
-HEAVY = {"beat_the_bar", "likeness", "needed", "shared_position"}
+HEAVY = {"beat_the_bar", "likeness", "needed", "shared_position", "where_they_part"}
 LONG = {
     ("EncoderBlock", "1. attention's change is added to the normalised x"),
     ("ThirdPatient", "the head reads the last block alone"),
