@@ -85,7 +85,7 @@ def test_of_code_a_stub_and_what_prints_are_shown_below_what_is_said_of_it():
     talk = slides.spoken(new_notebook(cells=cells)).cells
     assert [(c.metadata.slideshow.slide_type, c.source.splitlines()[-1]) for c in talk[1:]] == [
         ("-", "plot(x)"),
-        ("subslide", "No. It falls."),
+        ("subslide", "**No. It falls.**"),
         ("-", "print(x)"),
         ("notes", "No. It falls. And more."),
         ("subslide", "checks.patchify(patchify)"),

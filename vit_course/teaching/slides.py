@@ -23,7 +23,7 @@ from ..lessons import LESSONS, ROOT, section_of, write
 
 WIDTH, HEIGHT = 1280, 720  # of a slide; the browser scales it to the screen
 LINE = 27  # of code, or of what it prints
-TEXT = 170  # of a heading and a sentence
+TEXT, SENTENCES = 170, 90  # of a heading and a sentence, and of another one
 # For who learns alone: lines that bring pieces or list the package's form, and what they print.
 ALONE = re.compile(r"(?m)^(?:[\w, ]+ = checks\.mine|checks\.(?:source|pieces))\([^)]*\)\n*")
 PRINTED = re.compile(r"(?m)^(?:no my_vit\.py|not solved) .*\n|^(?:def|class) (?s:.*)")
@@ -143,9 +143,11 @@ def spoken(
                 part = lettered[1]
             if kind == "-" or (not text and kind != "skip"):  # below a text, where it has room
                 piece.metadata.slideshow.slide_type = "subslide" if alone else "-"
-                if alone and (finding := finding_of(piece, below)):
+                if finding := None if text else finding_of(piece, below):
+                    finding.metadata.slideshow.slide_type = "subslide" if alone else "-"
                     cells.append((section, part, finding))
                     piece.metadata.slideshow.slide_type = "-"
+                    piece.metadata["below"] = TEXT if alone else TEXT + SENTENCES
             if kind not in ("notes", "skip"):
                 alone = not text or "**Predict.**" in piece.source
             cells.append((section, part, piece))
@@ -182,7 +184,8 @@ def finding_of(cell: Any, below: Any) -> Any:
     first, *others = SENTENCE.findall(block) or [block]
     if len(first.split()) < FEW:
         first += "".join(others[:1])
-    return new_markdown_cell(first, metadata={"slideshow": {"slide_type": "subslide"}})
+    on = {"slideshow": {"slide_type": "subslide"}}
+    return new_markdown_cell(f"**{first}**", metadata=on | {"finding": True})
 
 
 def note_of(text: str) -> Any:
@@ -307,7 +310,11 @@ def page_of(book: Any) -> str:
             sizes = [figure.metadata["image/png"] for figure in figures]
             high = sum(size["height"] for size in sizes)
             above = TEXT if cell.metadata.slideshow.slide_type == "-" else 0
+            above = cell.metadata.get("below", above)
             room = HEIGHT - 70 - above - LINE * lines(cell)
+            if room < 0.9 * high and cells[-2:][0].metadata.get("finding"):  # a slide for both
+                cells[-2].metadata.slideshow.slide_type = "subslide"
+                room = HEIGHT - 70 - TEXT - LINE * lines(cell)
             # The setup shows only its map. To nbconvert alone it is one whole, and left out.
             if cell.metadata.get("jupyter") or room < 0.9 * high:
                 room = HEIGHT - 20
