@@ -19,6 +19,7 @@ from torch import nn
 
 from vit_course.systems import einops_vit
 from vit_steps import ViT, training
+from vit_steps.files import write_whole
 from vit_steps.images import Preprocess
 from vit_steps.training import checkpoints, resuming
 from vit_steps.training.data import as_stored
@@ -321,6 +322,19 @@ def test_ctrl_c_reaches_the_caller_and_the_run_can_go_on(tmp_path):
     assert not model.training
     assert fit(model, tmp_path, **ALL) == whole
     assert same(model, unbroken)
+
+
+def test_what_is_half_written_is_hidden_from_jupyterlabs_listing(tmp_path, monkeypatch):
+    """Its server answers 404 for a folder while a listed file goes."""
+    seen, replace = [], os.replace
+
+    def watched(source, target):
+        seen.extend(path.name for path in tmp_path.iterdir())
+        replace(source, target)
+
+    monkeypatch.setattr(os, "replace", watched)
+    write_whole(tmp_path / "my_vit.py", b"1")
+    assert [name[:11] for name in seen] == [".my_vit.py."]
 
 
 @pytest.mark.parametrize("call", ["fsync", "replace"])
