@@ -24,6 +24,7 @@ from vit_steps.files import write_whole
 from ..lessons import ROOT
 from . import gradebook, sandbox
 from .assignments import ASSIGNMENTS, TEST, grade_id, is_task, lay_source, nbgrader, write_book
+from .judge import UNNAMED
 from .pool import FAILED, SECONDS, judge_all
 from .submissions import found_in, in_order, is_test
 
@@ -139,7 +140,7 @@ def grade(
             f"{who.replace('/', ', ')}, {task}: {message}; grade it by hand"
             for who, messages in marks.items()
             for task, message in messages.items()
-            if message.startswith((FAILED, "no cell defines"))
+            if message.startswith((FAILED, UNNAMED))
         ]
         right = {key: most[key] * (marks["/".join(key[:2])][key[2]] == "right") for key in most}
         points = {**right, **given}

@@ -44,6 +44,7 @@ from .without import Pickler, by_value, lay
 ASKS = 10_000  # questions that a student's code may ask of an `Outside`
 OPEN = rf"{LEFT}(: (one line still holds|\d+ lines still hold) `\.\.\.`)?"
 MINE = 'from vit_course import checks\n{0} = checks.mine("{0}")'
+UNNAMED = "no cell defines"  # how a message begins, where an answer has another name
 NO_RESULT = "its process ended before it gave a result"
 TOO_LARGE = "what it gives is too large to be judged"
 LONGEST, LONGEST_MESSAGE = 300, 3000  # characters of a line that is told, and of a message
@@ -257,7 +258,7 @@ def results_of(
                 line = lines[number].strip()[:LONGEST]
                 raise ValueError(f"the cell stops with {kind_shown(kind)} in the line `{line}`")
             if kind == "NameError":
-                raise ValueError(f"no cell defines {name}: keep the name that the task gives")
+                raise ValueError(f"{UNNAMED} {name}: keep the name that the task gives")
             raise ValueError(f"the cell stops with {kind_shown(kind)}")
     raise ValueError(NO_RESULT)
 
