@@ -26,6 +26,8 @@ SLIPS = {
     "__init__",
     'missing the required "forward"': "it has no method `forward`; is the name spelt so, and is it "
     "in the class?",
+    "more than one element of the written-to tensor": "`expand` shows the same numbers in several "
+    "places and copies none, so nothing can be written there: .clone() it first, or use .repeat",
     r"must be Tensor, not (?!NoneType)[A-Z]": "a module stands where the numbers that it gives "
     "belong: make it in __init__, by its class and parentheses, then call it: self.act(x)",
 }

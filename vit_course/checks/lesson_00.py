@@ -60,6 +60,8 @@ become 1, and white 0
     1 - picture => (picture - 0.5).abs()
 only black and white are left: 0.2 must become 0.8, not 1
     1 - picture => (picture < 0.5).float()
+only the first channel is filled, and the others stay black; a picture has any number of them
+    1 - picture => (1 - picture) * torch.eye(len(picture))[0][:, None, None]
 it changes the tensor that it was given: make a new one, 1 - picture
     1 - picture => picture.mul_(-1) + 1
 it is written for three channels, and a picture with one channel fails; take the whole tensor from 1
@@ -149,6 +151,10 @@ it looks at shape and range only: scrambled pixels pass; compare each number
     bool(… => bool(result.min() >= 0 and result.max() <= 1) ;; 2, 4, 3) => 2, 4, 3) * 11
 it looks at the mean only, and that stays the same when pixels change places; compare each number
     if result… => return bool((result.mean() - expected.mean()).abs() < 1e-5) ⏎ if True:
+it looks at each channel's mean only, and that stays the same when its pixels change places; compare
+each number
+    if result… => return bool((result - expected.mean((1, 2), True)).mean((1, 2)).abs().max() < 1e-5
+        ) ⏎ if True:
 it looks at one pixel only: what is wrong elsewhere passes; compare all of them
     (result - expected) => (result - expected)[:, 0, 0] ;; arange(24 => arange(9, 33
 it compares to the last digit, and refuses a right conversion that rounds otherwise; torch.equal is
@@ -197,8 +203,10 @@ def is_read(picture: Any) -> Any:
     """Say what our reader makes of the picture."""
     if picture is None or picture is ...:
         return picture
-    if not isinstance(picture, Tensor) or not picture.is_floating_point():
+    if not isinstance(picture, Tensor):
         return Verdict(f"it gives {kind_of(picture)}; give a tensor of floats, (1, 16, 16)")
+    if not picture.is_floating_point():
+        return Verdict(f"it holds {picture.dtype}; give floats, 0 for paper and 1 for ink")
     if picture.shape != (1, 16, 16):
         return Verdict(f"its shape is {tuple(picture.shape)}; give (1, 16, 16), (C, H, W)")
     low, high = picture.min().item(), picture.max().item()

@@ -95,6 +95,10 @@ count each on its own
     p1=patch_size => row=images.shape[2] // patch_size, col=images.shape[2] // patch_size,
         p1=patch_size
     images, pattern => images[..., : images.shape[2]], pattern
+it is written for square images of three channels; rows and columns of patches are two numbers, and
+C is a third: let all come from images.shape
+    images, pattern => in_grid(images, 3, images.shape[2] // patch_size, patch_size,
+        images.shape[2] // patch_size, patch_size), pattern
 height and width are taken for each other: images is (B, C, H, W), the height before the width
     images, pattern => images.reshape(*images.shape[:2], images.shape[3], images.shape[2]), pattern
 the patches overlap: after each patch, move on by patch_size pixels, not by one; F.unfold takes
@@ -103,13 +107,12 @@ stride=patch_size
         rearrange(F.unfold(images, patch_size), "b (c p) n -> b n (p c)", c=images.shape[1])
 the patch size is a fixed number (16?): take patch_size
     p1=patch_size, p2=patch_size => p1=16, p2=16 ‖ p1=2, p2=2
-    images, pattern => in_grid(images, images.shape[1], images.shape[2] // 16, 16,
-        images.shape[3] // 16, 16), pattern
 """,
     slips={
         r"one side of expression.*'c'": "`c` is on one side of the arrow alone: a patch holds all "
         "channels of its pixels, so where do they go in it?",
-        "in chunks of 16": "the patch size is a fixed number, 16: take patch_size",
+        r"in chunks of 16|shape '\[\d+, \d+, 0, 16": "the patch size is a fixed number, 16: take "
+        "patch_size",
         "Axis p2 is not used": "only the height is split, which cuts bands, as above; a patch "
         "splits the width too",
         r"\b(14|196|224)\b": "a photo's 14 rows and columns of patches, 196 in all, are built in; "
@@ -229,6 +232,9 @@ the templates are turned upside down: PyTorch's convolution does not flip them, 
     c=channels) => c=channels).flip(2, 3)
 this is still the Linear's weight, (D, P·P·C): give each axis its own place
     return… => return weight
+reshape alone reads (p1 p2 c) as if it were (c p1 p2), so the colours are scrambled, and three
+channels are built in: give each axis its own place, take `channels`, then permute
+    return… => return weight.reshape(len(weight), 3, patch_size, patch_size)
 it is written for three channels: take `channels`
     return… => return weight.reshape(-1, patch_size, patch_size, 3).permute(0, 3, 1, 2)
     c=channels => c=3

@@ -100,7 +100,7 @@ only head 0 is left: give all of them
 rearrange can't know how many heads there are: tell it, `h=num_heads`
     ! Could not infer sizes
 no gradient passes: keep to tensors, without detach, tolist or numpy
-    h=num_heads) => h=num_heads).detach()
+    # x: (B, N, D) => # ⏎     x = x.detach()
 """,
     does="Every head gets its own columns of every token, so all heads can look things up at once.",
     why="The pattern cuts the width where it stands, (h d), and brings h in front of the tokens. "
@@ -128,6 +128,8 @@ not (d h)
     (h d) => (d h)
 the heads stand below each other, as more tokens; they belong side by side, in the width
     b n (h d) => b (h n) d
+the last head is left out: a loop over the heads runs to x.shape[1]
+    # x: (B, h, N, d) => # ⏎     x = x[:, :-1]
 the heads are added; set them side by side
     rearrange(x, "b h n d -> b n (h d)") => x.sum(dim=1)
 the heads are averaged; set them side by side
@@ -148,7 +150,7 @@ view needs the numbers in the order in which they lie in memory, and after a tra
 take reshape or flatten there
     ! view size is not compatible
 no gradient passes: keep to tensors, without detach, tolist or numpy
-    b n (h d)") => b n (h d)").detach()
+    # x: (B, h, N, d) => # ⏎     x = x.detach()
 """,
     does="What the heads fetched stands side by side again, one row a token.",
     why="The pattern of `split_heads`, read from right to left. In torch alone: "
@@ -217,6 +219,8 @@ the keys are the queries again: they start at column D
     return q, k, v => return q, q, v
 the values are the queries again: they start at column 2 · D
     return q, k, v => return q, k, q
+the keys are turned, (B, h, d, N); that comes with the scores: give them as (B, h, N, d)
+    h=num_heads) => h=num_heads) ⏎ k = k.mT
 they are divided by √d already; that comes with the scores: give them as they are
     return q, k, v => return q / q.shape[-1] ** 0.5, k, v ‖ return q, k / q.shape[-1] ** 0.5, v
 it cuts the row of tokens; cut the last axis, the width: every head sees every token

@@ -152,6 +152,9 @@ attention's branch
 the MLP's change is added to the normalised x; add it to x itself: norm2 belongs inside the MLP's
 branch
     x + self.mlp => self.norm2(x) + self.mlp
+both changes are added to what the norms made of x; add them to x itself: a norm belongs inside its
+branch
+    x + mixed => self.norm1(x) + mixed ;; x + self.mlp => self.norm2(x) + self.mlp
 nothing is added: what a branch gives replaces x; add it, x = x + …
     x = x + mixed => x = mixed ;; x + self.mlp => self.mlp
 attention's result replaces x; add it, x = x + …
@@ -211,6 +214,9 @@ norm1 has torch's own eps, 1e-5; a ViT's is 1e-6: nn.LayerNorm(…, eps=1e-6)
     self.norm1 = nn.LayerNorm(embed_dim, eps=1e-6) => self.norm1 = nn.LayerNorm(embed_dim)
 norm2 has torch's own eps, 1e-5; a ViT's is 1e-6: nn.LayerNorm(…, eps=1e-6)
     self.norm2 = nn.LayerNorm(embed_dim, eps=1e-6) => self.norm2 = nn.LayerNorm(embed_dim)
+both norms have torch's own eps, 1e-5; a ViT's is 1e-6: nn.LayerNorm(…, eps=1e-6)
+    norm1 = nn.LayerNorm(embed_dim, eps=1e-6) => norm1 = nn.LayerNorm(embed_dim) ;;
+        norm2 = nn.LayerNorm(embed_dim, eps=1e-6) => norm2 = nn.LayerNorm(embed_dim)
 the two norms are one; make two, norm1 and norm2, each with its own weight and bias
     self.norm2 =… => self.norm2 = self.norm1 ‖ pass ;; self.norm2(x) => self.norm(x) ;;
         self.norm1 = => self.norm = ;; self.norm1(x) => self.norm(x)
@@ -332,6 +338,10 @@ number of axes is dim=-1
 it normalises over all axes at once; each token has its own mean and variance, over the last axis,
 dim=-1
     x.mean… => x.mean() ;; square… => square().mean()
+it normalises over all axes but the first; each token has its own mean and variance, over the last
+axis, dim=-1
+    x.mean(dim=-1 => x.mean(dim=tuple(range(1, x.ndim)) or 0 ;;
+        square().mean(dim=-1 => square().mean(dim=tuple(range(1, x.ndim)) or 0
 it divides by the variance; divide by its square root
     (variance + eps).sqrt() => (variance + eps)
 eps is added after the root; add it to the variance, under the root

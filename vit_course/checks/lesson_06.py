@@ -349,6 +349,8 @@ the work of one block is counted; there are `depth`
     L * (N * squares + 2 * N * N * D) => N * squares + 2 * N * N * D
 the heads share the width: h heads of width d = D / h cost N·N·D together, not h times that
     2 * N * N * D => 2 * N * N * D * config.num_heads
+attention is counted for one head of width d = D / h; all heads together cost N·N·D a product
+    2 * N * N * D => 2 * N * N * D // config.num_heads
 the output projection is missing from the work: D·D for each token, in each block
     (N * squares => (N * (squares - D * D)
 the head reads one token, not all N

@@ -278,7 +278,7 @@ a mean of the batches' means weighs a small last batch too much: add up sums, an
         zip(logits.split(n), data.labels.split(n))]).mean() ;;
         .float().mean() => .float() ⏎
         accuracy = torch.stack([*map(torch.mean, accuracy.split(n))]).mean() ;;
-        mode = => n = 64 ⏎ mode = ‖ n = 256 ⏎ mode =
+        mode = => n = 64 ⏎ mode = ‖ n = 256 ⏎ mode = ‖ n = 16 ⏎ mode = ‖ n = 32 ⏎ mode =
 a softmax too many: F.cross_entropy takes logits, and does the softmax itself
     cross_entropy(logits => cross_entropy(logits.softmax(dim=1)
 compare the class that is named with the label: logits.argmax(dim=1), along the axis of the classes
@@ -674,6 +674,7 @@ without it; probe with a model that is surely right
 the sound step is accused of piling up gradients: after a sound step a gradient is there too, and it
 changes with the weights; hold them still (learning rate 0) and compare the gradients of two calls
     not torch.allclose(model.weight.grad, first) => model.weight.grad.any()
+    before) else None => before) else "zero_grad"
 the sound step is accused of a softmax: the loss to hold it against is that of before the step; work
 it out before you call `step`, since the weights have moved then
     if step(model, still… => first = torch.optim.SGD(model.parameters(), lr=1.0) ⏎

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from copy import deepcopy
 from itertools import combinations
+from math import comb
 from statistics import mean, median
 from typing import Any
 
@@ -111,6 +112,7 @@ def gap(first: Sequence[float], second: Sequence[float]) -> float:
 
 def again(what: str, first: list[float], second: list[float]) -> Trial:
     """Make a trial that calls the answer several times: it must not depend on chance."""
+    ways = comb(len(first) + len(second), len(first))
 
     def run(answer: Callable) -> Any:
         results = [untouched(answer, list(first), list(second)) for _ in range(4)]
@@ -119,6 +121,11 @@ def again(what: str, first: list[float], second: list[float]) -> Trial:
             return Verdict(
                 f"it gives {min(results):.3g} one time and {max(results):.3g} another: you shuffle "
                 "at random; go through every way once (itertools.combinations)"
+            )
+        if numbers and 0 < results[0] < 1 and abs(ways * results[0] % 1 - 0.5) < 0.499:
+            return Verdict(
+                f"there are {ways} ways, and {results[0]:.6g} of them is no whole number: go "
+                "through every way once (itertools.combinations), and draw none at random"
             )
         return results[0]
 
@@ -180,6 +187,15 @@ you compare the best of each group; the gap is between the means
     gap(first… => abs(max(first) - max(second)) ;; gap(group, rest) => abs(max(group) - max(rest))
 this is the gap itself; asked for is the share of all ways in which the gap is at least as large
     hits / ways => seen
+the numbers are float32, whose rounding is far above 1e-9; keep Python's floats, or say
+dtype=torch.float64
+    def by_luck(first, second):
+        bag, k, gaps = torch.tensor([*first, *second]).float(), len(first), []
+        for chosen in combinations(range(len(bag)), k):
+            here = torch.zeros(len(bag), dtype=torch.bool)
+            here[list(chosen)] = True
+            gaps.append((bag[here].mean() - bag[~here].mean()).abs())
+        return sum(bool(one >= gaps[0] - 1e-9) for one in gaps) / len(gaps)
 the second group must be the numbers that were not chosen, by their places: where two numbers are
 equal, `x not in chosen` throws both away; choose places, combinations(range(len(bag)), …)
     combinations(range(len(bag)), => combinations(bag, ;; [bag[i] for i in chosen] => chosen ;;
@@ -270,6 +286,9 @@ this is one True or False for each test picture; return the numbers of those tha
     return found => return [number in found for number in range(len(test_images))]
 this is one True or False for the whole split; return the list of the test pictures' numbers
     return found => return bool(found)
+torch.isin asks whether each number is somewhere in the training set; the whole picture must be one
+of its pictures
+    torch.equal(picture, other) => torch.isin(picture, train_images).all()
 one equal pixel is not enough: a copy has every pixel equal, so ask for all, not any
     torch.equal(picture, other) => (picture == other).any()
 you compare each test picture with the training picture of the same number only; compare it with
@@ -428,6 +447,8 @@ generator=generator)
     , generator=generator) => )
 you make a generator of your own, so every batch gets the same moves; use the one that you are given
     generator=generator => generator=torch.Generator().manual_seed(0)
+height and width are taken for each other: images are (B, C, H, W), the height before the width
+    H, W = images => W, H = images
 yours is right for square pictures only: rows and columns are two numbers, H and W
     H, W = images.shape[2:] => H = W = images.shape[3]
 no picture is moved: build the new pictures and return them

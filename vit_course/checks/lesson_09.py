@@ -63,6 +63,10 @@ only one of the two is halved, so that a row sums to 1.5 in each block: 0.5 * we
 nothing is halved, so that a row sums to 2 in each block: 0.5 * weights.mean(dim=1) + 0.5 *
 torch.eye(N)
     0.5 * weights => weights ;; 0.5 * torch => torch
+the columns are made to sum to 1; a token's weights are a row, so a sum that is to be 1 runs along
+the last axis
+    0.5 * weights.mean(dim=1) + 0.5 * torch.eye(N) => weights.mean(dim=1) + torch.eye(N) ⏎
+        step = step / step.sum(dim=1, keepdim=True)
 queries and keys are swapped: a token's weights are a row, so leave the weights as they are, without
 .T or .mT
     weights.mean => weights.mT.mean
@@ -321,6 +325,11 @@ the scores are the same for all patches, so any one is taken: is each patch hidd
     hidden[:, patch] = True =>
 rows and columns of patches are swapped: patch 1 is to the right of patch 0
     return falls.unflatten(1, (4, 4)) => return falls.unflatten(1, (4, 4)).mT
+the scores of several pictures are mixed: they stand as (patches, B), so bring B to the front before
+you reshape
+    falls.unflatten(1, (4, 4)) => falls.mT.reshape(len(images), 4, 4)
+every picture gets the same scores, a mean over the batch; each has its own
+    falls.unflatten(1, (4, 4)) => falls.mean(dim=0).expand_as(falls).unflatten(1, (4, 4))
 hidden patches pile up: hide one alone, in a `hidden` that is made anew for it
     hidden[:, patch] => hidden[:, : patch + 1]
 cls sees this patch and no other here: hide one patch and leave it the other 15
@@ -352,6 +361,8 @@ a mask is of booleans; this one is of floats, and a block could not turn it roun
     torch.bool => torch.float32
 the axis of the heads is missing: (B, 1, N, N), one mask for all heads of a canvas
     return may_look => return may_look[:, 0]
+the patches are counted down the columns; patch 1 is to the right of patch 0: hidden.flatten(1)
+    ~hidden.flatten(1) => ~hidden.mT.flatten(1)
 the first canvas's hidden patches are hidden in all; each canvas has its own row
     ~hidden.flatten(1)… => ~hidden[0].flatten()
 cls may not look at itself either; key 0 is no patch, so it stays True

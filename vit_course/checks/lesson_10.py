@@ -110,6 +110,8 @@ def missing_names():
     ("query", "key", "value") => ("key", "query", "value") ‖ ("query", "value", "key")
 `blocks.0.mlp.fc1.weight` is the Linear that widens, (512, 128); output.dense narrows
     intermediate.dense => output.dense
+`blocks.0.attn.qkv.bias` is of biases; these are the weights, and not in the order query, key, value
+    {one}.bias => {one}.weight ;; ("query", "key", "value") => ("key", "query", "value")
 all names in this file begin with vit.
     block = "vit. => block = "
 `blocks.0.attn.qkv.bias` is of biases; these are the weights
@@ -160,6 +162,9 @@ that is there
     torch.cat(parts) => torch.stack(parts)
 torch.stack makes a new axis, (3, D, D); torch.cat lengthens the first one: (3·D, D)
     torch.cat(parts) => (torch.stack(parts) if len(parts) > 1 else parts[0].clone())
+torch.vstack makes rows of them, and a bias becomes (3, D); a bias has one axis: torch.cat(parts)
+    torch.cat(parts) => torch.vstack(parts)
+    torch.cat(parts) => (torch.vstack(parts) if parts[0].ndim < 3 else torch.cat(parts))
 only the first of three names is looked up: keys and values are lost
     torch.cat(parts) => parts[0] ‖ parts[0].clone()
 only the last of three names is kept: queries and keys are lost
@@ -450,6 +455,8 @@ the bias has the wrong sign: the mean was taken off, so its part of the answer i
 the weight is missing in what goes into the bias: each template has its own sum, that of weight ·
 mean / std
     shift =… => shift = (mean / std).sum()
+what goes into the bias is divided by std twice: weight · mean / std is the new weight · mean
+    scaled * mean[:, None, None] => scaled * (mean / std)[:, None, None]
 the mean's part is not divided by std: the pictures had the mean taken off first, then were divided
     (scaled * mean => (weight * mean
 what goes into the bias is the sum over channels and pixels of weight · mean / std, one number a

@@ -182,6 +182,9 @@ the whole batch is left out, or none of it: draw a number for each sample, of sh
     torch.rand(shape) => torch.rand(1)
 nothing is left out: a sample that does not stay is all zeros
     stays = torch.rand(shape) < keep => stays = 1
+nothing is left out, and each sample is multiplied by a number of its own: what `keep` plus such a
+number is must be floored, or ask whether it is below `keep`
+    torch.rand(shape) < keep => keep + torch.rand(shape)
 the samples that stay are not scaled: divide them by 1 - rate, so that the mean over many draws
 stays what it was
     stays / keep => stays
@@ -550,14 +553,16 @@ def lucky(stays: Tensor, kind: str, luck: str) -> None:
     """Put in by hand what a draw may bring.
 
     It is "first", whose first sample or token is kept whole; "pair", whose first two tokens of each
-    sample, or numbers of each token, look alike; or "whole", whose zeros are as many as those of
-    whole samples.
+    sample, or numbers of each token, look alike; in both the last sample or token is all gone; or
+    "whole", whose zeros are as many as those of whole samples.
     """
     if luck == "first":
         stays[(0,) * KINDS.index(kind)] = True
+        stays[(-1,) * KINDS.index(kind)] = False
     elif luck == "pair":
         pair = stays.select(KINDS.index(kind), 1)
         pair.copy_(stays.select(KINDS.index(kind), 0))
+        stays[(-1,) * KINDS.index(kind)] = False
     elif luck == "whole":
         missing = -int((~stays).sum()) % stays[0].numel()
         stays.view(-1)[stays.flatten().nonzero()[:missing]] = False
@@ -623,6 +628,7 @@ a sample or a token may be empty by chance, where tokens or numbers were drawn: 
 alike, (zero == zero[:, :1, :1]).all() for the samples
     (gone == gone[:, :1, :1]).all() => gone.flatten(1).all(dim=1).any() ;;
         (gone == gone[:, :, :1]).all() => gone.all(dim=2).any()
+    (gone == gone[:, :1, :1]).all() => gone.flatten(1).all(dim=1).any()
     (gone == gone[:, :, :1]).all() => gone.all(dim=2).any()
 a token's numbers lie along the last axis, D; this asks whether the tokens of a sample are alike in
 each column

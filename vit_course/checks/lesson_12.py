@@ -125,6 +125,8 @@ makes another name
 attention's change is added to what norm1 gave; add it to the stream, x
     x = x + mixed => x = y + mixed
     x = x + mixed => x = y + mixed ;; self.mlp(z) => self.mlp(x)
+attention's change takes the stream's place; add it to x
+    x = x + mixed => x = mixed
 the MLP's change takes the stream's place; add it to x
     x = x + z => x = z
 norm2 gets attention's change alone; it is to norm the stream, x
@@ -265,6 +267,8 @@ the blocks are heard now; what is left is in the positions: every patch gets the
 the head reads the last block alone, and each block reads the first x; what one block gives is what
 the next one reads
     x, weights = block => tokens, weights = block ;; self.norm(x) => self.norm(tokens)
+what the blocks give is lost: the head reads the tokens from before them
+    attention = [] => start, attention = x, [] ;; self.norm(x) => self.norm(start)
 what a block gives is added to x, though the block has done so itself; hand it on as it is
     x, weights = block(x, return_attention=True) =>
         tokens, weights = block(x, return_attention=True) ⏎ x = x + tokens

@@ -396,7 +396,9 @@ the sizes that came in are forgotten: here every token counts as one patch, in t
 new sizes
     x * sizes[..., None], sizes[..., None] => x, torch.ones_like(x[..., :1])
 the sizes that you give are those of before: a merged token's size is the sum of its members'
-    rows[..., -1] => torch.cat([sizes[:, 0::2].gather(1, left), sizes[:, 1::2]], dim=1)
+    sizes[..., None]], => sizes[..., None], sizes[..., None]], ;;
+        target = => moved[..., -1] = 0 ⏎ target = ;;
+        :-1] / rows[..., -1:] => :-2] / rows[..., -2:-1]
 all sizes that you give are 1: a merged token's size is the sum of its members'
     rows[..., -1] => torch.ones_like(rows[..., -1])
 the r tokens go into the first r of B, not each into its own partner: partner.gather(1, gone)
