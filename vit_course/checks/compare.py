@@ -164,6 +164,8 @@ def compare_parts(result: Any, expected: tuple | list, closely: bool) -> str | N
         counted = not isinstance(expected, Parts)
         if counted and a is None and b is not None:
             return f"result {number} of {len(expected)} is None, where {kind_of(b)} is expected"
+        if type(expected) is list and isinstance(b, int) and isinstance(a, Tensor):
+            return "it holds tensors, where whole numbers are expected"
         if problem := compare(a, b, closely):
             return f"result {number} of {len(expected)}: {problem}" if counted else problem
     return None

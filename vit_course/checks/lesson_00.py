@@ -55,6 +55,9 @@ it divides 1 by the picture; dark must become bright within 0 to 1, so subtract
     1 - picture => 1 / picture
 it takes the picture from its own brightest number; white is 1 in every picture, so take it from 1
     1 - picture => picture.max() - picture
+it mirrors between the picture's own darkest and brightest number; black is 0 and white is 1 in
+every picture: take it from 1
+    1 - picture => picture.max() + picture.min() - picture
 it says how far each number is from the middle, so black and white come out the same; black must
 become 1, and white 0
     1 - picture => (picture - 0.5).abs()
@@ -155,6 +158,7 @@ it looks at each channel's mean only, and that stays the same when its pixels ch
 each number
     if result… => return bool((result - expected.mean((1, 2), True)).mean((1, 2)).abs().max() < 1e-5
         ) ⏎ if True:
+    (result - expected).abs().max() => (result - expected).mean((1, 2)).abs().max()
 it looks at one pixel only: what is wrong elsewhere passes; compare all of them
     (result - expected) => (result - expected)[:, 0, 0] ;; arange(24 => arange(9, 33
 it compares to the last digit, and refuses a right conversion that rounds otherwise; torch.equal is
@@ -347,7 +351,7 @@ it uses 0.5 for everything; use the mean and std that come in
 it uses the picture's own mean and std; use those that come in
     (image - mean) / std => (image - image.mean((1, 2), True)) / image.std((1, 2), keepdim=True)
 it divides by the root of std; std is the root of the variance already
-    / std => / std.sqrt()
+    std[:, None, None]  # => std.sqrt()[:, None, None]  #
 it is written for three channels, and an image of one channel fails; let the number of channels
 come from the image or the mean
     (image - mean) / std => torch.stack([(image[c] - mean[c]) / std[c] for c in range(3)])

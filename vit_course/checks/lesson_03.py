@@ -144,6 +144,8 @@ only one head is left: set all of them side by side
     rearrange(x, "b h n d -> b n (h d)") => x[:, 0]
 the sizes are fixed numbers; take them from the tensor that comes
     rearrange(x, "b h n d -> b n (h d)") => x.transpose(1, 2).reshape(-1, 9, 12)
+the tokens stand in front of the batch: the image comes first, (B, N, D)
+    b n (h d) => n b (h d)
 it joins the images of the batch; join the heads, axis 1: unbind(dim=1) takes them apart
     rearrange(x, "b h n d -> b n (h d)") => torch.cat(list(x), dim=-1)
 view needs the numbers in the order in which they lie in memory, and after a transpose they are not:

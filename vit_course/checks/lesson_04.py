@@ -93,6 +93,10 @@ as softmax does
     scores.softmax(dim=-1) => scores.exp() / scores.exp().sum(dim=-1, keepdim=True)
     scores = scores.masked_fill(~mask, float("-inf")) => pass ;; scores.softmax(dim=-1) =>
         F.normalize(scores.exp() * (1.0 if mask is None else mask), p=1, dim=-1)
+e to a score above 88 is inf, so first subtract from each row its largest score, as softmax does;
+and True means that a query may look, so what is False counts nothing
+    scores = scores.masked_fill(~mask, float("-inf")) => pass ;; scores.softmax(dim=-1) =>
+        (e := scores.exp() * (1.0 if mask is None else ~mask)) / e.sum(dim=-1, keepdim=True)
 the softmax is missing: the scores themselves mix the values
     scores.softmax(dim=-1) => scores
     float("-inf") => 0.0 ;; scores.softmax(dim=-1) => scores
@@ -105,6 +109,9 @@ the scores stand the wrong way: a row is a query and a column a key, so q comes 
 a matrix product does not fit; for the scores swap the last two axes of k, k.mT, and let the weights
 (B, h, N, N) mix v as it is
     k.mT => k
+reshape and view do not turn the keys, they cut the same numbers into other rows: swap the last two
+axes, k.mT
+    k.mT => k.reshape(*k.shape[:2], d, -1)
 swap the last two axes of k and no others, k.mT (k.T turns all four)
     k.mT => k.T
 the scores compare queries with values; a query meets the keys: q @ k.mT
@@ -306,6 +313,9 @@ def effective_keys(weights):  # (B, h, N, N)
 a weight of 0 gives NaN, since log 0 is -inf and 0 · -inf is no number; let such a key count 0
 (torch.special.entr, torch.where, or nansum)
     torch.special.entr(weights) => -weights * weights.log()
+what is NaN is replaced after the sum, so one hidden key spoils its row: replace it in each product,
+before the sum
+    torch.special.entr(weights) => -weights * weights.log() ;; .exp() => .nan_to_num(nan=0.0).exp()
 this is the entropy; raise e to it
     .exp() =>
 the sign is lost: it is minus the sum of w · ln w

@@ -42,6 +42,8 @@ this is GELU's approximation by tanh; take the exact form, nn.GELU() as it is
     nn.GELU() => nn.GELU(approximate="tanh")
 this is the quick form of GELU, x · sigmoid(1.702 x); take the exact one, nn.GELU()
     nn.GELU() => lambda h: h * torch.sigmoid(1.702 * h)
+GELU is x times the normal curve's share below x, ½ (1 + erf(x / √2)); the √2 is missing
+    nn.GELU() => lambda h: h * (1 + torch.erf(h)) / 2
 the activation is sigmoid, SiLU or tanh; a ViT uses GELU, nn.GELU()
     nn.GELU() => nn.Sigmoid() ‖ nn.SiLU() ‖ nn.Tanh()
 `act` stands after fc2; it belongs between the two Linears alone
@@ -378,6 +380,7 @@ the mean and the variance lost the last axis, so the shapes do not fit: keep it,
 it calls torch's own norm; write it out: mean, variance, root
     (x - mean) / (variance + eps).sqrt() => F.layer_norm(x, x.shape[-1:], eps=eps)
 it works for some numbers of axes alone; x may have one to four, with D the last: use dim=-1
+    x.mean(dim=-1, keepdim=True) => x.mean(dim=-1)[:, :, None]
     mean = x => B, N, D = x.shape ⏎ mean = x ‖ N, D = x.shape[-2:] ⏎ mean = x
     x.mean(dim=-1 => x.mean(dim=min(x.ndim - 1, 2) ;;
         square().mean(dim=-1 => square().mean(dim=min(x.ndim - 1, 2)

@@ -264,8 +264,8 @@ def counted(what: str, config: ViTConfig, place: int) -> Trial:
             return number
         if isinstance(number, bool) or not isinstance(number, int):
             return Verdict(
-                f"the {name} are {number!r}, no whole number; is the hidden width "
-                "round(mlp_ratio * D)?"
+                f"the {name} are {number!r}, no whole number: the hidden width is "
+                "round(mlp_ratio * D), and the rows of patches are image_size // patch_size"
             )
         return f"{number:,}"
 
@@ -325,6 +325,8 @@ the parameters of one block are counted; there are `depth`
     L * (squares + biases + norms) => squares + biases + norms
 mlp_ratio is ignored: the MLP's hidden width is round(mlp_ratio * D), and not always 4·D
     round(config.mlp_ratio * D) => 4 * D
+12·D² + 13·D are a block's parameters where mlp_ratio is 4; the hidden width is round(mlp_ratio * D)
+    L * (squares + biases + norms) => L * (12 * D * D + 13 * D)
 int() cuts 60.99999 to 60; the hidden width is round(mlp_ratio * D)
     round(config => int(config
 in_channels is ignored: a patch has P·P·in_channels numbers, and not always three channels

@@ -80,6 +80,8 @@ def wrongly_moved(before: Tensor, weight: Tensor, asked: bool) -> str:
     still = torch.equal(before, weight)
     if still and asked:
         none = weight.grad is None or not weight.grad.any()
+        if not none and weight.grad.abs().max() < 1e-6:
+            return "the gradient is so small that no weight moves: is there a softmax too many?"
         gradient = "none is there" if none else "it came later"
         return f"the optimizer was asked to step, but had no gradient; {gradient}"
     if still:
@@ -140,6 +142,7 @@ this is a squared error; the loss of this lesson is F.cross_entropy(logits, labe
     F.cross_entropy… => F.mse_loss(model(images), F.one_hot(labels, 4).float())
 F.nll_loss takes log-probabilities; for logits, as a model gives them, it is F.cross_entropy
     F.cross_entropy => F.nll_loss
+    F.cross_entropy(model(images), labels) => F.nll_loss(model(images).softmax(dim=1), labels)
 your loss does not depend on the labels that it is given; compare the logits with `labels`
     F.cross_entropy… => F.cross_entropy(logits := model(images), logits.argmax(dim=1))
 your step switches the model to evaluation mode; leave out model.eval(), the caller chooses the mode
@@ -279,11 +282,16 @@ a mean of the batches' means weighs a small last batch too much: add up sums, an
         .float().mean() => .float() ⏎
         accuracy = torch.stack([*map(torch.mean, accuracy.split(n))]).mean() ;;
         mode = => n = 64 ⏎ mode = ‖ n = 256 ⏎ mode = ‖ n = 16 ⏎ mode = ‖ n = 32 ⏎ mode =
+    F.cross_entropy(logits, data.labels) => torch.stack([F.cross_entropy(*pair) for pair in
+        zip(logits.split(n), data.labels.split(n))]).mean() ;;
+        mode = => n = 64 ⏎ mode = ‖ n = 256 ⏎ mode = ‖ n = 16 ⏎ mode = ‖ n = 32 ⏎ mode =
 a softmax too many: F.cross_entropy takes logits, and does the softmax itself
     cross_entropy(logits => cross_entropy(logits.softmax(dim=1)
 compare the class that is named with the label: logits.argmax(dim=1), along the axis of the classes
 (amax gives the logit itself)
     argmax(dim=1) => argmax(dim=0)[:1]
+`keepdim=True` leaves an axis of 1, so each answer is compared with every label: leave it out
+    argmax(dim=1) => argmax(dim=1, keepdim=True)
 only the first batch is measured: go through all of data
     data.images => data.images[:64] ;; logits, data.labels) => logits, data.labels[:64]) ;;
         == data.labels => == data.labels[:64]
@@ -544,12 +552,16 @@ the learning rate is `lr` at every step; multiply it by this step's share
     lr * warmup_cosine(len(losses), steps, 0.1) => lr
 you multiply the rate of the last step, and so it shrinks and shrinks; begin with `lr` at each step
     group["lr"] = lr * warmup => group["lr"] = group["lr"] * warmup
+    group["lr"] = lr * warmup => group["lr"] = group["lr"] * warmup ;; 0.05)) => 0.05), lr=lr)
 the third number of warmup_cosine is a share of the steps, 0.1, and not a number of steps
     steps, 0.1) => steps, steps // 10)
 the learning rate is the share alone; multiply it by lr, the peak
     lr * warmup_cosine => warmup_cosine
 the schedule goes by steps, not by epochs: len(losses) of them are done, and there are `steps`
     warmup_cosine(len(losses), steps, 0.1) => warmup_cosine(epoch, epochs, 0.1)
+the count begins again in each epoch, and the schedule with it: the steps done are len(losses)
+    for batch in order.split(batch_size): => for i, batch in enumerate(order.split(batch_size)): ;;
+        warmup_cosine(len(losses) => warmup_cosine(i
 the schedule takes one epoch for the whole training; all its steps together are epochs times those
 of one epoch
     epochs * math.ceil => math.ceil
@@ -669,17 +681,17 @@ the sound step is accused of eval mode: hand it a model in training mode, as a l
 (model.train()); the step itself need not switch
     nn.init.eye_(model.weight) => nn.init.eye_(model.eval().weight)
 the sound step is accused of a softmax: an untrained model has a loss near ln(classes) with and
-without it; probe with a model that is surely right
+without it. Probe with a model that is surely right, by logits of 50 on the label; or hold the loss
+against one that you work out before the call, since the weights have moved then
     50 * images => 0 * images
+    before) else None => before) else "softmax"
+    if step(model, still… => first = torch.optim.SGD(model.parameters(), lr=1.0) ⏎
+        loss = step(model, first, images, labels) ⏎ after = F.cross_entropy(model(images), labels) ⏎
+        if WHERE (loss - after).abs() > 1e-4: ;; WHERE => ‖ model.training and
 the sound step is accused of piling up gradients: after a sound step a gradient is there too, and it
 changes with the weights; hold them still (learning rate 0) and compare the gradients of two calls
     not torch.allclose(model.weight.grad, first) => model.weight.grad.any()
     before) else None => before) else "zero_grad"
-the sound step is accused of a softmax: the loss to hold it against is that of before the step; work
-it out before you call `step`, since the weights have moved then
-    if step(model, still… => first = torch.optim.SGD(model.parameters(), lr=1.0) ⏎
-        loss = step(model, first, images, labels) ⏎ after = F.cross_entropy(model(images), labels) ⏎
-        if WHERE (loss - after).abs() > 1e-4: ;; WHERE => ‖ model.training and
 "step" is said of steps that move the weights: either they could not move, with a learning rate of 0
 or on a model that is surely right, or `before = model.weight` is the weight itself and moves along;
 keep a copy, model.weight.detach().clone()

@@ -147,6 +147,7 @@ def by_luck(first, second):
     trials=[
         again("[1, 1] and [2, 3]", [1.0, 1.0], [2.0, 3.0]),
         again("[1, 9] and [2, 4, 3, 11, 30]", [1.0, 9.0], [2.0, 4.0, 3.0, 11.0, 30.0]),
+        again("[1, 2] and [2.0000001, 7]", [1.0, 2.0], [2.0000001, 7.0]),
         again("eight shares near 84%", [82.2, 87.0, 83.6, 85.0], [85.6, 71.8, 82.2, 83.6]),
     ],
     uses={"combinations": combinations, "gap": gap, "mean": mean, "median": median},
@@ -189,6 +190,8 @@ this is the gap itself; asked for is the share of all ways in which the gap is a
     hits / ways => seen
 the numbers are float32, whose rounding is far above 1e-9; keep Python's floats, or say
 dtype=torch.float64
+    bag, seen = [*first, *second], gap(first, second) => bag =
+        torch.tensor([*first, *second]).tolist() ⏎ seen = gap(bag[: len(first)], bag[len(first) :])
     def by_luck(first, second):
         bag, k, gaps = torch.tensor([*first, *second]).float(), len(first), []
         for chosen in combinations(range(len(bag)), k):
@@ -289,6 +292,8 @@ this is one True or False for the whole split; return the list of the test pictu
 torch.isin asks whether each number is somewhere in the training set; the whole picture must be one
 of its pictures
     torch.equal(picture, other) => torch.isin(picture, train_images).all()
+one channel is compared; a copy has every pixel equal in all of them
+    torch.equal(picture, other) => torch.equal(picture[0], other[0])
 one equal pixel is not enough: a copy has every pixel equal, so ask for all, not any
     torch.equal(picture, other) => (picture == other).any()
 you compare each test picture with the training picture of the same number only; compare it with
@@ -311,6 +316,8 @@ yours stops after the first copy; go on through all test pictures
     return found => return found[:1]
 you count from 1; the first test picture is number 0
     enumerate(test_images) => enumerate(test_images, 1)
+the numbers are right, but each is a tensor: .tolist() makes whole numbers of all, int() of one
+    found.append(number) => found.append(torch.tensor(number))
 the numbers are right; give them as a list: .tolist() makes one of a tensor, sorted() of a set
     return found => return torch.tensor(found, dtype=torch.int64) ‖ return set(found)
 each number is in a list of its own, since nonzero() gives a column; take it by [:, 0] or
@@ -450,7 +457,7 @@ you make a generator of your own, so every batch gets the same moves; use the on
 height and width are taken for each other: images are (B, C, H, W), the height before the width
     H, W = images => W, H = images
 yours is right for square pictures only: rows and columns are two numbers, H and W
-    H, W = images.shape[2:] => H = W = images.shape[3]
+    H, W = images.shape[2:] => H = W = images.shape[3] ‖ H = W = images.shape[2]
 no picture is moved: build the new pictures and return them
     return torch.stack(windows) => return images
 the pictures have grown: after padding, cut a window of the old size, at a place of its own for
@@ -510,6 +517,11 @@ give back the model, not a part of it
 nothing in it learns any more; leave something to train
     model.patch_embed.req => model.req
 """,
+    slips={
+        "as child module": "a function is no module: write a class, an nn.Module with a forward",
+        "FrozenInstanceError": "the parts were made from the config, and a change of it would come "
+        "too late: change the parts themselves",
+    },
     does="Your variant can be trained.",
     why="There is no right variant. This one asks whether the templates of the patches must learn, "
     "or whether random ones do.",

@@ -67,6 +67,9 @@ the columns are made to sum to 1; a token's weights are a row, so a sum that is 
 the last axis
     0.5 * weights.mean(dim=1) + 0.5 * torch.eye(N) => weights.mean(dim=1) + torch.eye(N) ⏎
         step = step / step.sum(dim=1, keepdim=True)
+the sums of the rows lost their axis, so they meet the columns: keepdim=True
+    0.5 * weights.mean(dim=1) + 0.5 * torch.eye(N) => weights.mean(dim=1) + torch.eye(N) ⏎
+        step = step / step.sum(dim=-1)
 queries and keys are swapped: a token's weights are a row, so leave the weights as they are, without
 .T or .mT
     weights.mean => weights.mT.mean
@@ -173,8 +176,9 @@ it trusts the largest head in place of their mean: give it at least two heads th
     3, 2, 4, 6 => 3, 2, 1, 6
 it compares which is largest, or ratios, so rows that sum to 2 pass: compare the numbers themselves
     candidate(attention), => candidate(attention) / candidate(attention).sum(-1, True),
-on the weights that it tries nearly all wrong ones agree with right ones: equal weights, or
-identities, hide the order, the heads and the transpose; random ones do not
+on what it tries nearly all wrong ones agree with right ones: a single block, equal weights,
+identities or a wide limit hide the order, the heads and the transpose; take several blocks and
+heads of random weights, and 1e-5
     torch.randn(3, 2, 4, 6, 6) => torch.zeros(3, 2, 4, 6, 6)
     torch.randn(3, 2, 4, 6, 6).softmax(dim=-1) => torch.eye(6).expand(3, 2, 4, 6, 6)
 """,
@@ -363,11 +367,16 @@ the axis of the heads is missing: (B, 1, N, N), one mask for all heads of a canv
     return may_look => return may_look[:, 0]
 the patches are counted down the columns; patch 1 is to the right of patch 0: hidden.flatten(1)
     ~hidden.flatten(1) => ~hidden.mT.flatten(1)
+a patch's number is its row times the number of columns, plus its column; here the rows are
+multiplied by their own number, which is right for a square grid alone
+    may_look[:, 0, 0, 1:] = ~hidden.flatten(1) => for b, row, col in hidden.nonzero().tolist():
+        ⏎     may_look[b, 0, 0, 1 + row * hidden.shape[1] + col] = False
 the first canvas's hidden patches are hidden in all; each canvas has its own row
     ~hidden.flatten(1)… => ~hidden[0].flatten()
 cls may not look at itself either; key 0 is no patch, so it stays True
     return may_look => may_look[:, 0, 0, 0] = False ⏎ return may_look
-cls may look at nothing else than what is hidden, not even at itself: key 0 stays True
+True stands where cls may not look, and all else is False; True means that a query may look, so
+begin with ones
     torch.ones => torch.zeros ;; ~hidden.flatten(1)… => hidden.flatten(1)
 """,
     slips={

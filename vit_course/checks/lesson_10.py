@@ -401,7 +401,7 @@ the mean of the differences hides a logit that is off; take the largest: .abs().
 differences below zero are not seen: take .abs() before the largest
     .abs().max() => .max()
 differences cancel in a sum; take the largest: .abs().max()
-    .abs().max() => .sum().abs() ‖ .mean().abs()
+    .abs().max() => .sum().abs() ‖ .mean().abs() ‖ .mean() ‖ .sum()
 the answers are compared, not the logits: a small mistake changes no answer
     if (model… => if (model(images).argmax(dim=1) == right.argmax(dim=1)).all():
 shares are compared, and softmax does not see what is added to all logits; compare the logits
@@ -481,6 +481,7 @@ this is the way back: it makes a model for normalised pictures of one that takes
     scaled =… => scaled = weight ;; return… => return weight * std[:, None, None], bias + shift
 it is written for three channels; give mean and std the shape (C, 1, 1) for any C
     std[:, None, None] => std.view(3, 1, 1)
+    weight / std[:, None, None] => torch.stack([weight[:, c] / std[c] for c in range(3)], dim=1)
 two tensors are asked for, weight and bias
     return scaled, bias - shift => return scaled
 """,

@@ -508,6 +508,8 @@ the gap is from the base to the winner; this divides by what lies between change
         / (sum(winner) / len(winner) - sum(changed) / len(changed))
 the sign is turned round: a change that helps closes a share above 0
     return share => return -share
+the share has lost its sign; a change that does harm has a share below 0
+    return share => return abs(share)
 the share is cut off at 0; a change that does harm has a share below 0
     return share => return max(share, 0.0)
 the share is in percent; give it as it is: 1 is the whole gap

@@ -187,6 +187,8 @@ class SecondPatient(MultiHeadAttention):
 the weights of a query sum to 1 now, and the mixed values are right; the weights that it gives stand
 as (keys, queries): give (B, h, queries, keys)
     return (x, weights) => return (x, weights.mT)
+the tokens are right; the weights that it gives are of scores without the scale
+    return (x, weights) => return (x, torch.einsum("bhqd,bhkd->bhqk", q, k).softmax(dim=-1))
 the softmax is over the keys now, but the line that mixes takes keys for queries; name the axes of
 the weights alike in both, (queries, keys)
     "bhqk,bhkd->bhqd" => "bhkq,bhkd->bhqd"

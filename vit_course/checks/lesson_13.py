@@ -488,6 +488,7 @@ for each one that it meets
 N loses its fraction: give it as it comes out, 1732.5 for D = 385 and mlp_ratio = 2.5
     linears / (2 * embed_dim) => int(linears / (2 * embed_dim))
     linears / (2 * embed_dim) => linears // (2 * embed_dim)
+    linears / (2 * embed_dim) => linears // (2 * embed_dim) + 1
     linears / (2 * embed_dim) => math.ceil(linears / (2 * embed_dim))
 mlp_ratio loses its fraction: use it as it comes
     4 + 2 * mlp_ratio => 4 + 2 * int(mlp_ratio)
