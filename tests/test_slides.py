@@ -76,7 +76,8 @@ def test_of_code_a_stub_and_what_prints_are_shown_below_what_is_said_of_it():
     stub = "def patchify(images, patch_size):\n    return ...\n\n\nchecks.patchify(patchify)"
     caption = new_markdown_cell(f"{SHOWS}\n\nA line.\n\n</details>", metadata=kind("notes"))
     answer = "<details><summary>After you ran it</summary>\n\nNo. It falls. And more.\n\n</details>"
-    answered = new_markdown_cell(answer, metadata=kind("notes"))
+    asked = "Write `patchify(images, patch_size)`. It gets images. It gives patches."
+    answered = new_markdown_cell(f"{answer}\n\n{asked}", metadata=kind("notes"))
     cells = [new_markdown_cell("# T", metadata=kind("slide"))]
     cells += [new_code_cell("x = 1", metadata=kind("-"))]
     cells += [new_code_cell("plot(x)", outputs=[said, figure], metadata=kind("-")), caption]
@@ -88,7 +89,8 @@ def test_of_code_a_stub_and_what_prints_are_shown_below_what_is_said_of_it():
         ("subslide", "**No. It falls.**"),
         ("-", "print(x)"),
         ("notes", "No. It falls. And more."),
-        ("subslide", "checks.patchify(patchify)"),
+        ("subslide", asked),
+        ("-", "checks.patchify(patchify)"),
     ]
     drawn, printed, task = (cell for cell in talk if cell.cell_type == "code")
     assert (drawn.metadata.transient.remove_source, len(drawn.outputs)) == (True, 2)

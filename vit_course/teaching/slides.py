@@ -112,9 +112,10 @@ def spoken(
 
     On a slide stand a heading and the first sentence of each paragraph and each with a bold word,
     formulas, a figure or what a cell prints, below the first sentence of what is said of it, a stub
-    to be written, or a Predict alone; all else that the lesson says is in the notes. Out goes code
-    that only draws, and what is for who learns alone: the link to Colab, the minutes, the lines
-    that fetch the learner's own pieces, the listings of the package, what a check says to a stub.
+    below all that is asked of it, or a Predict alone; all else that the lesson says is in the
+    notes. Out goes code that only draws, and what is for who learns alone: the link to Colab, the
+    minutes, the lines that fetch the learner's own pieces, the listings of the package, what a
+    check says to a stub.
 
     Args:
         book: the lesson.
@@ -134,7 +135,8 @@ def spoken(
     cells: list[tuple[str, str, Any]] = []  # each with its section, and the part of it
     section, part, alone = "", "", False
     for cell, below in zip(book.cells, [*book.cells[1:], None], strict=True):
-        for piece in parts_of(cell) if cell.cell_type == "markdown" else code_of(cell, below):
+        pieces = parts_of if cell.cell_type == "markdown" else code_of
+        for piece in pieces(cell, below):
             kind = piece.metadata.slideshow.slide_type
             text = piece.cell_type == "markdown"
             if text and (begins := section_of(piece.source)):
@@ -219,8 +221,11 @@ def code_of(cell: Any, below: Any) -> list[Any]:
     return [cell] if cell.outputs else []
 
 
-def parts_of(cell: Any) -> list[Any]:
-    """Divide a cell of text into slides and notes: at headings, and around each Predict."""
+def parts_of(cell: Any, below: Any) -> list[Any]:
+    """Divide a cell of text into slides and notes: at headings, and around each Predict.
+
+    What it says of the piece that a stub in the next cell, `below`, is for, stays whole.
+    """
     if cell.metadata.slideshow.slide_type == "skip":
         return []
     parts = []
@@ -232,9 +237,16 @@ def parts_of(cell: Any) -> list[Any]:
 
     texts = re.split(rf"(?m)^(?=#{{2,3}} )|({PREDICT})", LINKS.sub("", cell.source))
     texts = [text for text in texts if text and text.strip()]
+    task = task_of(below) if below else None
+    asked = re.search(rf"(?ms)^[^#\n]*`{task.name}\b.*", texts[-1]) if task else None
+    if asked:
+        texts[-1:] = [texts[-1][: asked.start()], asked[0]]
     context = ""
     for text in texts:
         kind = cell.metadata.slideshow.slide_type
+        if asked and text is texts[-1]:
+            add("-", FOLD.sub("", text))
+            continue
         if text.startswith("**Predict.**"):
             options = FOLD.findall(text)
             offered = "\n".join(
