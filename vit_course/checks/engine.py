@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import torch
 from torch import nn
 
 from . import face
@@ -20,6 +21,10 @@ from .sources import dotted_lines
 from .trials import Trial, fixed_settings
 
 LEFT = "not attempted yet"
+GRADIENTS_OFF = (
+    "your code leaves gradients switched off for all that comes after it; inside of `with "
+    "torch.no_grad():` they are off for as long as it takes"
+)
 # What an error of torch or Python says, as a pattern, and what to change.
 SLIPS = {
     r"before Module.__init__\(\) call": "`super().__init__()` is missing: it is the first line of "
@@ -205,6 +210,8 @@ def outcome(trial: Trial, answer: Callable, slips: Mapping[str, str]) -> Any:
         with fixed_settings(), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # what to tell a learner stands in the message
             result = trial.run(answer)
+            if not torch.is_grad_enabled():
+                return Verdict(GRADIENTS_OFF)
     except (Exception, SystemExit) as error:
         return explained(error, answer, slips)
     if not isinstance(result, Parts):

@@ -51,6 +51,10 @@ the channels stand last; leave each number in its place, (C, H, W)
     1 - picture => (1 - picture).permute(1, 2, 0)
 nothing has changed: dark is still dark
     1 - picture => picture
+the channels stand in reverse order; leave each in its place
+    1 - picture => (1 - picture).flip(0)
+it goes through bytes, which cut off what lies between them; the numbers stay floats
+    1 - picture => 1 - (255 * picture).byte() / 255
 it divides 1 by the picture; dark must become bright within 0 to 1, so subtract
     1 - picture => 1 / picture
 it takes the picture from its own brightest number; white is 1 in every picture, so take it from 1

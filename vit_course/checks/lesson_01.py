@@ -240,8 +240,9 @@ it is written for three channels: take `channels`
     c=channels => c=3
 p1 and p2 are patch_size, and c is `channels`: is one of them a fixed number, or another size?
     p1=patch_size, p2=patch_size => p1=16, p2=16
-the numbers are divided by P·P; no number changes here, they only move
+the numbers are divided by P·P, or by P; no number changes here, they only move
     c=channels) => c=channels) / patch_size**2
+    c=channels) => c=channels) / patch_size
 it changes the tensor that it was given, `weight`: make a new one (x + y, not x += y)
     weight, pattern => weight.mul_(2), pattern
 """,

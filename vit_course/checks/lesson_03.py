@@ -232,7 +232,7 @@ give three tensors, q, k and v: this is the first alone
 the sizes are fixed numbers; take them from the tensor that comes and from num_heads
     h=num_heads => h=2 ‖ h=4
 no gradient passes: keep to tensors, without detach, tolist or numpy
-    rearrange(qkv => rearrange(qkv.detach()
+    # qkv: (B, N, 3·D), its => # ⏎     qkv = qkv.detach()  #
 """,
     does="The output of one Linear becomes the queries, keys and values of every head.",
     why="Three axes lie in the width, and the role comes first, so the result can be taken apart. "
@@ -389,6 +389,9 @@ round trip undoes its own damage; compare head i with slice i of x
     torch.equal… => torch.equal(heads.transpose(1, 2).reshape(2, 5, 12), x)
 it tries heads of a single column, and there (h d) and (d h) are the same; take wider heads
     (2, 5, 12) => (2, 5, 3) ;; (3, 4) => (3,) ;; d = 12 => d = 3
+your number of heads does not divide the width, and a right split cannot cut it: take one that does
+    (3, 4) => (5,)
+    ! don't multiply up|is invalid for input
 it tries as many heads as each is wide, and so trusts a split that mixes up the two
     (2, 5, 12) => (2, 5, 9) ;; (3, 4) => (3,) ;; d = 12 => d = 9
 it looks whether each slice of x is somewhere among the heads, and so trusts heads in reverse;

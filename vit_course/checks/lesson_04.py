@@ -97,6 +97,9 @@ e to a score above 88 is inf, so first subtract from each row its largest score,
 and True means that a query may look, so what is False counts nothing
     scores = scores.masked_fill(~mask, float("-inf")) => pass ;; scores.softmax(dim=-1) =>
         (e := scores.exp() * (1.0 if mask is None else ~mask)) / e.sum(dim=-1, keepdim=True)
+the largest score of all is taken away, so a row far below it becomes 0 / 0: take from each row its
+own, scores.amax(dim=-1, keepdim=True)
+    scores.softmax(dim=-1) => (e := (scores - scores.max()).exp()) / e.sum(dim=-1, keepdim=True)
 the softmax is missing: the scores themselves mix the values
     scores.softmax(dim=-1) => scores
     float("-inf") => 0.0 ;; scores.softmax(dim=-1) => scores
@@ -148,6 +151,7 @@ to that is 0
 a hidden score becomes a number that other scores may come close to, so its key may still get
 weight; fill with float('-inf'), since e to that is 0
     float("-inf") => -1.0 ‖ -100.0
+    scores.masked_fill(~mask, float("-inf")) => scores - 100.0 * ~mask
 the fill is +inf, which gives NaN; a hidden key needs a score of float('-inf')
     float("-inf") => float("inf")
 the mask is added to the scores, so True adds 1 and False nothing; fill with float('-inf') where it
@@ -277,6 +281,8 @@ split_qkv takes the number of heads, not the width of one: self.num_heads
     self.num_heads) => x.shape[-1] // self.num_heads)
 it cuts into a fixed number of heads, whatever it was made with; take self.num_heads
     self.num_heads) => 12) ‖ 3) ‖ 2)
+the mask is turned round, as PyTorch's own layer wants it; hand it on as it is
+    (q, k, v, mask) => (q, k, v, None if mask is None else ~mask)
 x is added to the result; that comes in lesson 05, in the block around this layer
     y = self.proj => y = x + self.proj
 `qkv` is never used: queries, keys and values are what it makes of x
@@ -316,6 +322,9 @@ a weight of 0 gives NaN, since log 0 is -inf and 0 · -inf is no number; let suc
 what is NaN is replaced after the sum, so one hidden key spoils its row: replace it in each product,
 before the sum
     torch.special.entr(weights) => -weights * weights.log() ;; .exp() => .nan_to_num(nan=0.0).exp()
+a weight of 0 is raised to a small one, and then counts as a key: let it count 0
+    entr(weights) => entr(weights.clamp(min=0.001))
+    entr(weights) => entr(weights.clamp(min=0.0001))
 this is the entropy; raise e to it
     .exp() =>
 the sign is lost: it is minus the sum of w · ln w

@@ -42,8 +42,8 @@ this is GELU's approximation by tanh; take the exact form, nn.GELU() as it is
     nn.GELU() => nn.GELU(approximate="tanh")
 this is the quick form of GELU, x · sigmoid(1.702 x); take the exact one, nn.GELU()
     nn.GELU() => lambda h: h * torch.sigmoid(1.702 * h)
-GELU is x times the normal curve's share below x, ½ (1 + erf(x / √2)); the √2 is missing
-    nn.GELU() => lambda h: h * (1 + torch.erf(h)) / 2
+GELU is x times the normal curve's share below x, ½ (1 + erf(x / √2)); yours has no √2 there
+    nn.GELU() => lambda h: h * (1 + torch.erf(h)) / 2 ‖ lambda h: h * (1 + torch.erf(h / 2)) / 2
 the activation is sigmoid, SiLU or tanh; a ViT uses GELU, nn.GELU()
     nn.GELU() => nn.Sigmoid() ‖ nn.SiLU() ‖ nn.Tanh()
 `act` stands after fc2; it belongs between the two Linears alone
@@ -210,6 +210,10 @@ it never gives the weights; with return_attention=True give (tokens, weights)
     (x, weights) if return_attention else x => x
 the weights come first; give the tokens, then the weights
     (x, weights) if => (weights, x) if
+the weights are those of a second call, on what comes out of the block; give those of the call that
+made the change
+    return (x, weights) if => weights = self.attn(self.norm1(x), mask, return_attention=True)[1] ⏎
+        return (x, weights) if
 the weights are averaged over the heads; give all of them, (B, h, N, N)
     (x, weights) if => (x, weights.mean(1)) if
 norm1 has torch's own eps, 1e-5; a ViT's is 1e-6: nn.LayerNorm(…, eps=1e-6)
@@ -516,6 +520,14 @@ it finds every block heard, in broken encoders too; a block is heard if other we
 encoder(x): a loop of your own over the blocks does not show it, nor does an encoder whose weights
 are as they were
     return unheard => return []
+the blocks are run in a loop of your own, and the encoder need not run them so: ask encoder(x)
+    def unheard_blocks(encoder, x):
+        def run(without):
+            tokens = x
+            for number, block in enumerate(encoder):
+                tokens = tokens if number == without else block(tokens)
+            return tokens
+        return [n for n in range(len(encoder)) if torch.allclose(run(n), run(None), atol=1e-5)]
 it finds every block unheard, in a healthy encoder too; a block is heard if other weights in it
 change encoder(x)
     return unheard => return list(range(len(encoder)))

@@ -528,6 +528,8 @@ the seed has no say in the order: give randperm the generator
 pictures are drawn with replacement, so some come twice and others never; randperm gives each number
 once
     torch.randperm… => torch.randint(len(data), (len(data),), generator=generator)
+the last picture is never shown: torch.randperm(n) gives the numbers 0 to n − 1 already
+    randperm(len(data), => randperm(len(data) - 1,
 the last batch of an epoch, the smaller one, is left out
     order.split(batch_size) => order.split(batch_size)[: len(data) // batch_size]
 only the first batch of each epoch is used
@@ -555,6 +557,9 @@ you multiply the rate of the last step, and so it shrinks and shrinks; begin wit
     group["lr"] = lr * warmup => group["lr"] = group["lr"] * warmup ;; 0.05)) => 0.05), lr=lr)
 the third number of warmup_cosine is a share of the steps, 0.1, and not a number of steps
     steps, 0.1) => steps, steps // 10)
+the rate is set once an epoch; set it before each step
+    for batch in order.split(batch_size): => done = len(losses) ⏎
+        for batch in order.split(batch_size): ;; warmup_cosine(len(losses) => warmup_cosine(done
 the learning rate is the share alone; multiply it by lr, the peak
     lr * warmup_cosine => warmup_cosine
 the schedule goes by steps, not by epochs: len(losses) of them are done, and there are `steps`

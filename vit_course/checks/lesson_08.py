@@ -518,6 +518,8 @@ nothing in it learns any more; leave something to train
     model.patch_embed.req => model.req
 """,
     slips={
+        r"forward\(\) takes \d+ pos": "attention is called as attn(x, mask, "
+        "return_attention=True), and gives two things; what stands in its place must, too",
         "as child module": "a function is no module: write a class, an nn.Module with a forward",
         "FrozenInstanceError": "the parts were made from the config, and a change of it would come "
         "too late: change the parts themselves",

@@ -167,6 +167,9 @@ it is the wrong way round: True for a rollout to be trusted
 it trusts whatever has rows that sum to 1: row sums alone do not tell; compare with a result that
 you know
     torch.allclose… => torch.allclose(candidate(attention).sum(-1), torch.ones(2, 6), atol=1e-5)
+differences above and below 0 cancel in a mean, and wholly where rows sum to 1: take the largest,
+.abs().max()
+    torch.allclose… => bool((candidate(attention) - rollout(attention)).mean().abs() <= 1e-5)
 it compares row 0 alone: compare all rows
     candidate(attention), rollout(attention) => candidate(attention)[:, 0], rollout(attention)[:, 0]
 it trusts the blocks in the wrong order: with one block, or equal ones, the order cannot show; give

@@ -489,7 +489,7 @@ N loses its fraction: give it as it comes out, 1732.5 for D = 385 and mlp_ratio 
     linears / (2 * embed_dim) => int(linears / (2 * embed_dim))
     linears / (2 * embed_dim) => linears // (2 * embed_dim)
     linears / (2 * embed_dim) => linears // (2 * embed_dim) + 1
-    linears / (2 * embed_dim) => math.ceil(linears / (2 * embed_dim))
+    linears / (2 * embed_dim) => float(math.ceil(linears / (2 * embed_dim)))
 mlp_ratio loses its fraction: use it as it comes
     4 + 2 * mlp_ratio => 4 + 2 * int(mlp_ratio)
 """,
@@ -693,6 +693,9 @@ this is the cosine alone, as in `merge_tokens`, and it does not ask where cls lo
     alike - 0.2 * together => alike
 what cls looks at is merged first here: subtract it from the likeness
     alike - 0.2 => alike + 0.2
+every picture gets the same looks, a mean over the batch; each has its own
+    (dim=1, keepdim=True)  # => (dim=1, keepdim=True) ⏎
+        looks = looks.mean(dim=0, keepdim=True).expand_as(looks)  #
 this asks only where cls looks, and not what is alike
     alike - 0.2 * together => -together
 this is no table: a row for each token of A, a column for each of B, (batch, A, B)
