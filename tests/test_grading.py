@@ -327,12 +327,23 @@ def graded(released, tmp_path_factory):
     return to, done.stdout
 
 
-def scores(path: Path, kind: str) -> dict[tuple[str, str, str], float]:
-    """The points in a table of grades; `kind` is of the last column of a row's key."""
+def scores(path: Path) -> dict[tuple[str, str, str], float]:
+    """The points in a table of tasks."""
     with path.open(encoding="utf-8") as file:
         return {
-            (row["student_id"], row["assignment"], row[kind]): float(row["score"])
+            (row["student_id"], row["assignment"], row["task"]): float(row["score"])
             for row in csv.DictReader(file)
+        }
+
+
+def class_table(path: Path) -> dict[tuple[str, str], float]:
+    """The points in the table of a class, by student and assignment."""
+    with path.open(encoding="utf-8") as file:
+        return {
+            (row["student_id"], column.split(" (")[0]): float(score)
+            for row in csv.DictReader(file)
+            for column, score in row.items()
+            if "(" in column
         }
 
 
@@ -349,11 +360,12 @@ def test_each_submission_gets_what_it_deserves(graded):
         }
         | {("right", LESSON + ENDING, UNSEEN_TASK.name): 10, BY_HAND[:3]: 1.5}
     )
-    tasks = scores(to / "tasks.csv", "task")
+    tasks = scores(to / "tasks.csv")
     assert {key: score for key, score in tasks.items() if score} == wanted
     assert {who for who, *_ in tasks} == {"torn", *(PLAIN.get(who, who) for who in STUDENTS)}
-    for (who, name, _), total in scores(to / "grades.csv", "assignment").items():
-        assert total == sum(score for key, score in wanted.items() if key[:2] == (who, name))
+    for (who, name), total in class_table(to / "grades.csv").items():
+        own = [score for key, score in wanted.items() if key[0] == who and name in (key[1], "all")]
+        assert total == sum(own)
     half, most = points["split_heads"] + points["rows_of"], sum(points.values())
     for line in (
         "torn, 03_heads: no notebook that can be read",
@@ -385,7 +397,7 @@ def test_pages_of_feedback_name_student_and_tasks_and_run_nothing(graded):
     assert LEFT in pages["grades.csv"]
     unseen = graded[0] / "feedback" / "helped" / f"{LESSON}{ENDING}.html"
     assert UNSEEN_TASK.edits[0][0] in unseen.read_text("utf-8")
-    points = scores(graded[0] / "tasks.csv", "task")
+    points = scores(graded[0] / "tasks.csv")
     entry = r'<a href="#test-(\w+)">\w+</a> \(Score: ([\d.]+) /'
     for who, page in pages.items():
         marks = {(who, LESSON, task): float(score) for task, score in re.findall(entry, page)}
@@ -714,13 +726,13 @@ def test_without_a_sandbox_grading_stops_and_unsafe_is_said_on_each_page(
     write_pages, before = grading.write_pages, {}
 
     def seen_before_the_pages(*arguments, **options):
-        for table, kind in (("tasks.csv", "task"), ("grades.csv", "assignment")):
-            before[table] = sum(scores(tmp_path / "out" / table, kind).values())
+        before["tasks.csv"] = sum(scores(tmp_path / "out" / "tasks.csv").values())
+        before.update(class_table(tmp_path / "out" / "grades.csv"))
         return write_pages(*arguments, **options)
 
     monkeypatch.setattr(grading, "write_pages", seen_before_the_pages)
     notes = grading.grade(tmp_path / "in", tmp_path / "out", unsafe=True)
-    assert before == {"tasks.csv": 10, "grades.csv": 10}
+    assert before == {"tasks.csv": 10, ("Mina", name): 10, ("Mina", "all"): 10}
     assert f"Mina, {name}: 10 of 10" in notes
     page = tmp_path / "out" / "feedback" / "Mina" / f"{name}.html"
     assert grading.UNSAFE in page.read_text("utf-8")

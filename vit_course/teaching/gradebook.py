@@ -82,25 +82,28 @@ def tasks(points: Mapping[Key, float], most: Mapping[Key, float]) -> Rows:
     ]
 
 
+def totals(points: Mapping[Key, float]) -> dict[tuple[str, str], float]:
+    """Add up the points of tasks, by student and assignment."""
+    sums: dict[tuple[str, str], float] = {}
+    for (student, assignment, _), score in points.items():
+        sums[student, assignment] = sums.get((student, assignment), 0) + score
+    return sums
+
+
 def grades(
     points: Mapping[Key, float], most: Mapping[Key, float], names: Mapping[str, str]
 ) -> Rows:
-    """Make the table of notebooks: of each student each assignment that anybody handed in.
+    """Make the table of a class: a row for each student, a column for each assignment, and the sum.
 
-    `names` has the class's names by student, or is empty.
+    A column is headed by the most that it can have. `names` has the class's names by student, or is
+    empty.
     """
-    totals: dict[tuple[str, str], float] = {}
-    tops: dict[tuple[str, str], float] = {}
-    for (student, assignment, _), score in points.items():
-        totals[assignment, student] = totals.get((assignment, student), 0) + score
-    for (student, assignment, _), top in most.items():
-        tops[assignment, student] = tops.get((assignment, student), 0) + top
-    highest = {assignment: top for (assignment, _), top in tops.items()}
-    students = sorted({student for student, *_ in most} | {*names})
-    return [
-        {"assignment": assignment, "student_id": student}
-        | ({"name": names.get(student, "")} if names else {})
-        | {"score": f"{totals.get((assignment, student), 0):g}", "max_score": f"{top:g}"}
-        for assignment, top in sorted(highest.items())
-        for student in students
-    ]
+    scores = totals(points)
+    tops = {assignment: top for (_, assignment), top in sorted(totals(most).items())}
+    rows = []
+    for student in sorted({student for student, *_ in most} | {*names}):
+        own = {name: scores.get((student, name), 0) for name in tops}
+        row = {"student_id": student} | ({"name": names.get(student, "")} if names else {})
+        row |= {f"{name} ({top:g})": f"{own[name]:g}" for name, top in tops.items()}
+        rows.append(row | {f"all ({sum(tops.values()):g})": f"{sum(own.values()):g}"})
+    return rows

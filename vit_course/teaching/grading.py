@@ -145,17 +145,16 @@ def grade(
         right = {key: most[key] * (marks["/".join(key[:2])][key[2]] == "right") for key in most}
         points = {**right, **given}
         gradebook.save(to / "tasks.csv", gradebook.tasks(points, most))
-        grades = gradebook.grades(points, most, class_names)
-        gradebook.save(to / "grades.csv", grades)
+        gradebook.save(to / "grades.csv", gradebook.grades(points, most, class_names))
         # Only now, when no student's code runs any more, is there a gradebook.
         os.environ["MARKS"] = str(course / "marks.json")
         Path(os.environ["MARKS"]).write_text(json.dumps(marks), encoding="utf-8")
         nbgrader(course, "autograde", "--assignment=*")
         give(course, given)
-        tops = {who: [UNSAFE] if unsafe else [] for who in books}
+        heads = {who: [UNSAFE] if unsafe else [] for who in books}
         for (student, name, task), score in given.items():
-            tops[f"{student}/{name}"].append(f"{task}: {score:g} points by hand.")
-        write_pages(course, to, tops)
+            heads[f"{student}/{name}"].append(f"{task}: {score:g} points by hand.")
+        write_pages(course, to, heads)
     notes += [f"{', '.join(key)}: {score:g} by hand" for key, score in given.items()]
     if class_names:
         strangers = sorted({*names.values()} - {*class_names})
@@ -164,10 +163,8 @@ def grade(
         alone = [student for student, own in work if own == name]
         if len(alone) == 1 < len(names) - 1:
             notes.append(f"{name} was handed in by {alone[0]} alone; the others have 0 there")
-    for row in grades:  # the table gives 0 to the others
-        if f"{row['student_id']}/{row['assignment']}" in books:
-            score = f"{row['score']} of {row['max_score']}"
-            notes.append(f"{row['student_id']}, {row['assignment']}: {score}")
+    scores, tops = gradebook.totals(points), gradebook.totals(most)
+    notes += [f"{', '.join(who)}: {scores[who]:g} of {top:g}" for who, top in sorted(tops.items())]
     notes = ["".join(c if c.isprintable() else "\ufffd" for c in note) for note in notes]
     (to / "notes.txt").write_text("\n".join([*notes, ""]), encoding="utf-8")
     told = "a page of feedback for each notebook, and notes.txt, these lines"
@@ -205,13 +202,13 @@ def plain_names(students: set[str]) -> tuple[dict[str, str], list[str]]:
     return names, notes
 
 
-def write_pages(course: Path, to: Path, tops: dict[str, list[str]]) -> None:
-    """Write the pages of feedback, each headed by its lines of `tops`."""
+def write_pages(course: Path, to: Path, heads: dict[str, list[str]]) -> None:
+    """Write the pages of feedback, each headed by its lines of `heads`."""
     nbgrader(course, "generate_feedback", "--assignment=*")
     for page in course.glob("feedback/*/*/*.html"):
         student, name = page.parts[-3:-1]
         (to / "feedback" / student).mkdir(parents=True, exist_ok=True)
-        text = alone(page.read_text("utf-8"), student, " ".join(tops[f"{student}/{name}"]))
+        text = alone(page.read_text("utf-8"), student, " ".join(heads[f"{student}/{name}"]))
         (to / "feedback" / student / page.name).write_text(text, encoding="utf-8")
 
 
