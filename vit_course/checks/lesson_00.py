@@ -358,7 +358,7 @@ it divides by the root of std; std is the root of the variance already
     std[:, None, None]  # => std.sqrt()[:, None, None]  #
 it is written for three channels, and an image of one channel fails; let the number of channels
 come from the image or the mean
-    (image - mean) / std => torch.stack([(image[c] - mean[c]) / std[c] for c in range(3)])
+    image, mean, std): => image, mean, std): ⏎     image = image[[0, 1, 2]]
 it changes the tensor that it was given: make a new one (image - mean, not image -= mean)
     image - mean => image.sub_(mean)
 """,

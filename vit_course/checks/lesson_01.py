@@ -80,6 +80,8 @@ each channel makes tokens of its own; a patch holds all channels: (p1 p2 c)
 it is written for three channels; let C come from images.shape
     images, pattern => in_grid(images, 3, images.shape[2] // patch_size, patch_size,
         images.shape[3] // patch_size, patch_size), pattern
+the last row and the last column of patches are missing: a range ends before its stop
+    images, pattern => images[..., :-patch_size, :-patch_size], pattern
 only the first image of the batch is cut; keep the axis b, or go through all images
     images, pattern => images[:1], pattern
 it gives one mean for each patch and channel: keep all numbers of a patch

@@ -389,6 +389,8 @@ round trip undoes its own damage; compare head i with slice i of x
     torch.equal… => torch.equal(heads.transpose(1, 2).reshape(2, 5, 12), x)
 it tries heads of a single column, and there (h d) and (d h) are the same; take wider heads
     (2, 5, 12) => (2, 5, 3) ;; (3, 4) => (3,) ;; d = 12 => d = 3
+you expect every h-th column in a head; a head has d columns that stand side by side
+    x[:, :, i * d : (i + 1) * d] => x[:, :, i::num_heads]
 your number of heads does not divide the width, and a right split cannot cut it: take one that does
     (3, 4) => (5,)
     ! don't multiply up|is invalid for input

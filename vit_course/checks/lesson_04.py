@@ -250,6 +250,8 @@ the mask does not arrive where the weights are not asked for: hand it on in both
     v, mask) => v, mask if return_attention else None)
 the mask does not arrive: hand it on to scaled_dot_product_attention
     v, mask) => v)
+without return_attention=True give the tokens alone; a comma makes two things, (tokens, None)
+    if return_attention: => if not return_attention: ⏎     return y, None ⏎ if return_attention:
 without return_attention=True the tokens do not attend: mix the values always, and choose only what
 to return
     y = self => mixed = mixed if return_attention else v ⏎ y = self
@@ -436,6 +438,9 @@ masked weights
 with a mask it asks only whether the weights change; they do under a wrong mask too: compare with
 right masked weights
     torch.allclose(masked, expected, atol=1e-5) => not torch.allclose(masked, weights, atol=1e-5)
+differences above and below 0 cancel in a sum, since rows of both sum to 1: take .abs() first
+    torch.allclose(weights, right, atol=1e-5) => (weights - right).sum().abs() < 1e-3 ;;
+        torch.allclose(masked, expected, atol=1e-5) => (masked - expected).sum().abs() < 1e-3
 your mask hides nothing: take one in which each query sees some keys and not others
     torch.rand(5… => torch.ones(5, 5, dtype=torch.bool) ;; mask[:, 1… => mask[:, 1] = True, True
 it does not see √D: with one head, D = d; try q, k, v with several heads

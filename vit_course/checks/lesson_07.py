@@ -340,7 +340,10 @@ def wrong_pictures(steps: list, count: int, epochs: int, batch: int) -> str:
     """Say what is wrong with the pictures that the steps were made with, or ""."""
     sizes = [len(part) for part in torch.arange(count).split(batch)]
     if not steps:
-        return "no optimizer was asked to step: each batch goes through train_step"
+        return (
+            "no optimizer was asked to step: each batch goes through train_step, the smaller last "
+            "one too"
+        )
     if len(steps) != epochs * len(sizes):
         return (
             f"it makes {len(steps)} steps; {count} pictures in batches of {batch} are "

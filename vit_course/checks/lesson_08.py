@@ -125,7 +125,8 @@ def again(what: str, first: list[float], second: list[float]) -> Trial:
         if numbers and 0 < results[0] < 1 and abs(ways * results[0] % 1 - 0.5) < 0.499:
             return Verdict(
                 f"there are {ways} ways, and {results[0]:.6g} of them is no whole number: go "
-                "through every way once (itertools.combinations), and draw none at random"
+                "through every way once (itertools.combinations), draw none at random, and count "
+                "none besides"
             )
         return results[0]
 
@@ -147,7 +148,7 @@ def by_luck(first, second):
     trials=[
         again("[1, 1] and [2, 3]", [1.0, 1.0], [2.0, 3.0]),
         again("[1, 9] and [2, 4, 3, 11, 30]", [1.0, 9.0], [2.0, 4.0, 3.0, 11.0, 30.0]),
-        again("[1, 2] and [2.0000001, 7]", [1.0, 2.0], [2.0000001, 7.0]),
+        again("[1, 2] and [2.0000001, 7], which float32 makes 2", [1.0, 2.0], [2.0000001, 7.0]),
         again("eight shares near 84%", [82.2, 87.0, 83.6, 85.0], [85.6, 71.8, 82.2, 83.6]),
     ],
     uses={"combinations": combinations, "gap": gap, "mean": mean, "median": median},

@@ -77,6 +77,8 @@ only the first head is followed: take the mean over the heads, weights.mean(dim=
     .mean(dim=1) => [:, 0]
 the largest of the heads is taken: take their mean, weights.mean(dim=1)
     .mean(dim=1) => .amax(dim=1)
+    0.5 * weights.mean(dim=1) + 0.5 * torch.eye(N) => weights.amax(dim=1) + torch.eye(N) ⏎
+        step = step / step.sum(dim=-1, keepdim=True)
 the heads are summed: take their mean, weights.mean(dim=1)
     .mean(dim=1) => .sum(dim=1)
 each head is followed by itself, and the mean is taken at the end: average the heads in each block,

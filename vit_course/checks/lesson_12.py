@@ -127,6 +127,8 @@ attention's change is added to what norm1 gave; add it to the stream, x
     x = x + mixed => x = y + mixed ;; self.mlp(z) => self.mlp(x)
 attention's change takes the stream's place; add it to x
     x = x + mixed => x = mixed
+the weights are averaged over the heads; give those of each head, (B, h, N, N)
+    return (x, weights) if => return (x, weights.mean(1)) if
 the MLP's change takes the stream's place; add it to x
     x = x + z => x = z
 norm2 gets attention's change alone; it is to norm the stream, x
@@ -226,6 +228,8 @@ the scores are divided by the root of the model's width; a head's width, d, is w
     k.shape[-1] => x.shape[-1]
 the heads are merged by a view or reshape, which mixes tokens and heads up; use merge_heads
     merge_heads(mixed) => mixed.reshape(x.shape)
+the weights are averaged over the heads; give those of each head, (B, h, N, N)
+    return (x, weights) if => return (x, weights.mean(1)) if
 the softmax is right, but proj is not used; what attention gives passes through it
     self.proj(merge_heads(mixed)) => merge_heads(mixed)
 it always gives two things; give the weights only where return_attention is True
