@@ -191,6 +191,9 @@ def test_of_a_lesson_the_sections_that_are_asked_for_are_shown_in_that_order(tmp
         page.unlink()
         assert re.findall(r"<h[23][^>]*>(\d+b?) ·", talk) == shown.split()
         assert "<h1" in talk
+        question = "What happens when all of them ask at once?"  # at both ends
+        assert talk.count(question) == 2
+        assert talk.rindex(question) < talk.index("Answer it in one sentence")
     for words, message in (
         (["04", "--sections", "1 to 4"], "'1 to 4' is not such as 1-4,6 or 3,exercises"),
         (["04", "--sections", "9"], "04 · Scaled attention has no section 9"),

@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from itertools import pairwise
+from math import ceil
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -23,7 +24,8 @@ from ..lessons import LESSONS, ROOT, section_of, write
 
 WIDTH, HEIGHT = 1280, 720  # of a slide; the browser scales it to the screen
 LINE = 27  # of code, or of what it prints
-TEXT, SENTENCES = 170, 90  # of a heading and a sentence, and of another one
+TEXT, FULL = 170, 300  # of a heading and a sentence; letters that leave no room for more
+BOLD, BOLD_WIDE = 42, 60  # of a line of what is found, and its letters
 # For who learns alone: lines that bring pieces or list the package's form, and what they print.
 ALONE = re.compile(r"(?m)^(?:[\w, ]+ = checks\.mine|checks\.(?:source|pieces))\([^)]*\)\n*")
 PRINTED = re.compile(r"(?m)^(?:no my_vit\.py|not solved) .*\n|^(?:def|class) (?s:.*)")
@@ -36,6 +38,7 @@ LONG, FEW = 60, 4  # words of a paragraph, and of a sentence
 ITEM = r"(?:[-*]|\d+\.) +"  # what an item of a list begins with
 SENTENCE = re.compile(r"(?s)(?:\*\*[^*]+\*\*\s)?.*?(?<! al)(?<!\beq)(?<!\bp)[.?!][*)”]*(?=\s|$)")
 AT_HOME = ("exercises", "going deeper")
+ANSWERED = "**Answer it in one sentence, and compare with your neighbour.**"
 LETTERS = "ABCDEF"  # of a Predict's answers, for the vote
 FORMULA = re.compile(r"\$\$")  # it stays, with the sentence above it
 KEPT = re.compile(r"^\$\$|(?<!^)\*\*[^*]+\*\*(?! *$)")  # a formula, or a definition
@@ -115,7 +118,7 @@ def spoken(
     below all that is asked of it, or a Predict alone; all else that the lesson says is in the
     notes. Out goes code that only draws, and what is for who learns alone: the link to Colab, the
     minutes, the lines that fetch the learner's own pieces, the listings of the package, what a
-    check says to a stub.
+    check says to a stub. A talk of some sections ends with the question that it began with.
 
     Args:
         book: the lesson.
@@ -132,6 +135,7 @@ def spoken(
     if sections:  # it promises what all sections do
         title = title.partition("After this lesson")[0]
     book.cells[0].source = title
+    question = title.partition("\n")[2].strip()
     cells: list[tuple[str, str, Any]] = []  # each with its section, and the part of it
     section, part, alone = "", "", False
     for cell, below in zip(book.cells, [*book.cells[1:], None], strict=True):
@@ -149,9 +153,9 @@ def spoken(
                     finding.metadata.slideshow.slide_type = "subslide" if alone else "-"
                     cells.append((section, part, finding))
                     piece.metadata.slideshow.slide_type = "-"
-                    piece.metadata["below"] = TEXT if alone else TEXT + SENTENCES
+                    piece.metadata["below"] = height_of(finding) + (0 if alone else TEXT)
             if kind not in ("notes", "skip"):
-                alone = not text or "**Predict.**" in piece.source
+                alone = not text or "**Predict.**" in piece.source or len(piece.source) > FULL
             cells.append((section, part, piece))
     names = {name for *both, _ in cells for name in both}
     if missing := [section for section in sections if section not in names]:
@@ -170,6 +174,9 @@ def spoken(
         [c for own, _, c in cells if own and own not in AT_HOME]
     ]
     book.cells = [c for own, _, c in cells if not own] + [c for group in chosen for c in group]
+    if sections and question:  # it ends where it began
+        last = {"slideshow": {"slide_type": "slide"}}
+        book.cells.append(new_markdown_cell(f"{question}\n\n{ANSWERED}", metadata=last))
     return book
 
 
@@ -188,6 +195,11 @@ def finding_of(cell: Any, below: Any) -> Any:
         first += "".join(others[:1])
     on = {"slideshow": {"slide_type": "subslide"}}
     return new_markdown_cell(f"**{first}**", metadata=on | {"finding": True})
+
+
+def height_of(finding: Any) -> int:
+    """Give the height of what is found, in pixels."""
+    return 60 + BOLD * ceil(len(finding.source) / BOLD_WIDE)
 
 
 def note_of(text: str) -> Any:
@@ -324,11 +336,13 @@ def page_of(book: Any) -> str:
             above = TEXT if cell.metadata.slideshow.slide_type == "-" else 0
             above = cell.metadata.get("below", above)
             room = HEIGHT - 70 - above - LINE * lines(cell)
-            if room < 0.9 * high and cells[-2:][0].metadata.get("finding"):  # a slide for both
-                cells[-2].metadata.slideshow.slide_type = "subslide"
-                room = HEIGHT - 70 - TEXT - LINE * lines(cell)
+            least = 0.9  # of its size that a figure may have
+            finding = cells[-2] if cells[-2:][0].metadata.get("finding") else None
+            if finding and room < least * high:  # a slide for both
+                finding.metadata.slideshow.slide_type = "subslide"
+                room, least = HEIGHT - 70 - height_of(finding) - LINE * lines(cell), 0.6
             # The setup shows only its map. To nbconvert alone it is one whole, and left out.
-            if cell.metadata.get("jupyter") or room < 0.9 * high:
+            if cell.metadata.get("jupyter") or room < least * high:
                 room = HEIGHT - 20
                 cell.outputs = [output for output in cell.outputs if output not in figures]
                 cells.append(new_code_cell(outputs=figures, metadata=OWN_SLIDE))
