@@ -24,7 +24,7 @@ from ..lessons import LESSONS, ROOT, section_of, write
 
 WIDTH, HEIGHT = 1280, 720  # of a slide; the browser scales it to the screen
 LINE = 27  # of code, or of what it prints
-TEXT, FULL = 170, 300  # of a heading and a sentence; letters that leave no room for more
+TEXT, FULL = 170, 200  # of a heading and a sentence; letters that leave no room for more
 BOLD, BOLD_WIDE = 42, 60  # of a line of what is found, and its letters
 # For who learns alone: lines that bring pieces or list the package's form, and what they print.
 ALONE = re.compile(r"(?m)^(?:[\w, ]+ = checks\.mine|checks\.(?:source|pieces))\([^)]*\)\n*")
