@@ -79,10 +79,10 @@ def wrongly_moved(before: Tensor, weight: Tensor, asked: bool) -> str:
     """Say why the weights have not moved, or not by the optimizer, if asked; "" where they have."""
     still = torch.equal(before, weight)
     if still and asked:
-        none = weight.grad is None or not weight.grad.any()
-        if not none and weight.grad.abs().max() < 1e-6:
+        largest = 0 if weight.grad is None else weight.grad.abs().max()
+        if 0 < largest < 1e-6:
             return "the gradient is so small that no weight moves: is there a softmax too many?"
-        gradient = "none is there" if none else "it came later"
+        gradient = "it came later" if largest else "none is there"
         return f"the optimizer was asked to step, but had no gradient; {gradient}"
     if still:
         return "the weights have not moved, and the optimizer was never asked to step"
