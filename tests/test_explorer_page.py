@@ -283,6 +283,15 @@ def test_how_far_an_answer_is_to_be_believed(chrome, tmp_path):
 # A photo -----------------------------------------------------------------------------------------
 
 
+A_IS_SLOW = """() => {
+  const read = createImageBitmap;
+  window.createImageBitmap = async (file) => {
+    if (file.name === "a.png") await new Promise((ready) => setTimeout(ready, 300));
+    return read(file);
+  };
+}"""
+
+
 def test_a_photo_is_read_as_the_model_learned_from_photos(chrome, tmp_path):
     model = lively(ViTConfig((8, 16), 4, 3, 3, embed_dim=12, depth=1, num_heads=2))
     how = Preprocess((8, 16), 8, "bicubic", (0.5,) * 3, (0.5,) * 3)
@@ -315,6 +324,13 @@ def test_a_photo_is_read_as_the_model_learned_from_photos(chrome, tmp_path):
             page.ask("() => vitState.show(vitState.state.base.map(() => 0))")
             page.ask("asked.give", [kind, list(files["a.png"])])
             right(f"{kind}.png", files["a.png"], 2 / 255)
+        page.ask(A_IS_SLOW)
+        for name, bytes_ in files.items():  # the last one counts, whatever takes longer
+            file = {"name": name, "mimeType": "image/png", "buffer": bytes_}
+            page.get_by_label("Choose a photo").set_input_files(file)
+        right("b.jpg", files["b.jpg"], 0.03)
+        page.wait_for_timeout(500)
+        assert page.caption() == "b.jpg, its middle"
 
 
 # The Worker --------------------------------------------------------------------------------------
@@ -399,6 +415,7 @@ def test_names_stay_text(chrome, tmp_path):
                 page.mouse.move(*page.at(2, 2, (8, 16)))  # which says something else
                 page.ask("() => 0")
                 page.mouse.move(0, 0)
+                page.ask("() => 0")  # drawn, or it would draw over the next message
             chooser.set_input_files({"name": name, "mimeType": "image/png", "buffer": file})
             page.wait_for_function("name => vitState.state.caption === name", arg=name)
             page.settled()

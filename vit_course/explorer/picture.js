@@ -122,11 +122,15 @@ const vitPicture = (() => {
 
   // A photo ---------------------------------------------------------------------------------------
 
+  let latest; // a slow file that was chosen before it must not take its place
+
   /* A file from the disk, prepared as the model learned from photos. */
   async function take(file) {
     if (!file) return;
+    latest = file;
     try {
       const photo = await createImageBitmap(file);
+      if (file !== latest) return;
       // Beyond some 2,000 pixels the browser's own steps make it smaller first.
       const scale = Math.min(1, 2000 / Math.min(photo.width, photo.height));
       const [width, height] = [photo.width, photo.height].map((long) => Math.round(long * scale));
@@ -139,6 +143,7 @@ const vitPicture = (() => {
       const cut = width * config.height === height * config.width ? "" : ", its middle";
       vitState.show(shrink(bytes, width, height, config), { caption: file.name + cut });
     } catch {
+      if (file !== latest) return;
       told.textContent = `${file.name} is no picture that this browser reads.`;
     }
   }
