@@ -59,6 +59,7 @@ FOLLOWS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "make"), CASES, ids=[name for name, _ in CASES])
 def test_a_fault_is_found_by_name_and_taken_for_no_other(name, make):
     report = look(make)
@@ -136,6 +137,7 @@ for name, parameter in {
     ADVICE[name] = "trunc_normal_(x, std=0.02)", start_small
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ADVICE)
 def test_a_model_that_is_as_a_finding_advises_has_none(name):
     advice, *edits = ADVICE[name]
@@ -257,6 +259,7 @@ SOUND = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SOUND)
 def test_a_sound_model_comes_out_clean(name):
     report = look(*SOUND[name])
@@ -415,6 +418,7 @@ def test_a_model_runs_on_one_thread_and_all_come_back():
     torch.set_num_threads(before)
 
 
+@pytest.mark.slow
 def test_models_examined_at_once_print_and_change_nothing(capsys):
     stdout, autocast, reports = sys.stdout, torch.autocast.__init__, []
 

@@ -200,6 +200,7 @@ def spoilt(x):
         x.clear()
 
 
+@pytest.mark.slow
 @each_exercise
 def test_what_one_attempt_spoils_no_other_meets(name):
     check = TASKS[name]

@@ -188,6 +188,7 @@ def test_the_course_shows_each_to_its_learners():
         assert any(words in cell.source for cell in books[lesson].cells), (number, words)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("each", FOUND, ids=title)
 def test_it_is_named(each):
     assert set(named(each)) == set(each.names)
