@@ -137,7 +137,7 @@ def spoken(
     book.cells[0].source = title
     question = title.partition("\n")[2].strip()
     cells: list[tuple[str, str, Any]] = []  # each with its section, and the part of it
-    section, part, alone = "", "", False
+    section, part, alone, full = "", "", False, False
     for cell, below in zip(book.cells, [*book.cells[1:], None], strict=True):
         pieces = parts_of if cell.cell_type == "markdown" else code_of
         for piece in pieces(cell, below):
@@ -150,12 +150,14 @@ def spoken(
             if kind == "-" or (not text and kind != "skip"):  # below a text, where it has room
                 piece.metadata.slideshow.slide_type = "subslide" if alone else "-"
                 if finding := None if text else finding_of(piece, below):
-                    finding.metadata.slideshow.slide_type = "subslide" if alone else "-"
+                    own = alone or full
+                    finding.metadata.slideshow.slide_type = "subslide" if own else "-"
                     cells.append((section, part, finding))
                     piece.metadata.slideshow.slide_type = "-"
-                    piece.metadata["below"] = height_of(finding) + (0 if alone else TEXT)
+                    piece.metadata["below"] = height_of(finding) + (0 if own else TEXT)
             if kind not in ("notes", "skip"):
-                alone = not text or "**Predict.**" in piece.source or len(piece.source) > FULL
+                alone = not text or "**Predict.**" in piece.source
+                full = len(piece.source) > FULL
             cells.append((section, part, piece))
     names = {name for *both, _ in cells for name in both}
     if missing := [section for section in sections if section not in names]:
@@ -250,14 +252,17 @@ def parts_of(cell: Any, below: Any) -> list[Any]:
     texts = re.split(rf"(?m)^(?=#{{2,3}} )|({PREDICT})", LINKS.sub("", cell.source))
     texts = [text for text in texts if text and text.strip()]
     task = task_of(below) if below else None
-    asked = re.search(rf"(?ms)^[^#\n]*`{task.name}\b.*", texts[-1]) if task else None
+    asked = re.search(rf"(?ms)^[^\n]*`{task.name}\b.*", texts[-1]) if task else None
     if asked:
         texts[-1:] = [texts[-1][: asked.start()], asked[0]]
     context = ""
     for text in texts:
         kind = cell.metadata.slideshow.slide_type
+        heading = re.match("#+", text)
+        if heading:
+            kind = "subslide" if heading[0] == "###" else "slide"
         if asked and text is texts[-1]:
-            add("-", FOLD.sub("", text))
+            add(kind if heading else "-", FOLD.sub("", text))
             continue
         if text.startswith("**Predict.**"):
             options = FOLD.findall(text)
@@ -269,11 +274,9 @@ def parts_of(cell: Any, below: Any) -> list[Any]:
             add("subslide", f"{context}{question}\n\n{offered}")
             add("notes", "\n\n".join(f"**{option}.** {means}" for option, means in options))
             continue
-        shows, heading = SHOWS.match(text), re.match("#+", text)
+        shows = SHOWS.match(text)
         text = SHOWS.sub("", text)
-        if heading:
-            kind = "subslide" if heading[0] == "###" else "slide"
-        elif shows or text != texts[-1]:  # it speaks of what is above
+        if not heading and (shows or text != texts[-1]):  # it speaks of what is above
             kind = "notes"
         plain = FOLD.sub("", text).strip()
         slide = brief(plain)
