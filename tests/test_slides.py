@@ -98,6 +98,19 @@ def test_of_code_a_stub_and_what_prints_are_shown_below_what_is_said_of_it():
     assert (len(printed.outputs), len(task.outputs)) == (1, 0)
 
 
+def test_below_a_long_text_a_figure_has_a_slide_of_its_own_with_its_headline():
+    said = new_output("stream", text="right\n")
+    answer = "<details><summary>After you ran it</summary>\n\nNo. It falls.\n\n</details>"
+    for words, begins in ((10, "-"), (60, "subslide")):
+        cells = [new_markdown_cell("# T", metadata=kind("slide"))]
+        cells += [new_markdown_cell("## S\n\n" + "word " * words, metadata=kind("slide"))]
+        cells += [new_code_cell("print(x)", outputs=[said], metadata=kind("-"))]
+        cells += [new_markdown_cell(answer, metadata=kind("notes"))]
+        talk = slides.spoken(new_notebook(cells=cells)).cells
+        (headline,) = (cell for cell in talk if cell.metadata.get("finding"))
+        assert headline.metadata.slideshow.slide_type == begins
+
+
 def test_the_guides_questions_and_mistakes_are_in_the_notes_where_they_are_needed():
     guide = (lessons.ROOT / "notebooks" / "TEACHING.md").read_text(encoding="utf-8")
     for path in LESSONS:
@@ -313,6 +326,22 @@ def test_what_has_no_room_goes_on_to_the_next_slide(chrome, folder):
         problems, count = problems_of(chrome, talk)
         assert problems == []
         assert least <= count < 30
+
+
+@pytest.mark.slow
+def test_a_list_that_goes_on_is_counted_on(chrome, folder):
+    tab = chrome.new_page(viewport={"width": 1280, "height": 720})
+    talk = page(folder, [new_markdown_cell("1. word\n" * 60, metadata=kind("slide"))])
+    tab.goto(talk.as_uri())
+    tab.wait_for_function(READY)
+    lists = tab.locator(".slides ol").evaluate_all(
+        "all => all.map(o => [o.start, o.children.length])"
+    )
+    tab.close()
+    assert len(lists) > 2
+    assert [start for start, _ in lists] == [
+        1 + sum(length for _, length in lists[:number]) for number in range(len(lists))
+    ]
 
 
 @pytest.mark.slow

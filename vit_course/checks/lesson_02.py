@@ -354,7 +354,7 @@ def judged(what: str, make: Callable[[Tensor], Read], expected: bool) -> Trial:
     return Trial(what, untouched, inputs, say)
 
 
-TWO_ALIKE = partial(small_vit, lambda positions: positions[:, [0, 1, 1, *range(3, 24), 1]])
+THREE_ALIKE = partial(small_vit, lambda positions: positions[:, [0, 1, 1, *range(3, 24), 1]])
 ONE = "a model of whose 24 numbers one"
 
 is_order_blind = Exercise(
@@ -378,7 +378,7 @@ def is_order_blind(read, image, patch_size):
         ),
         judged("a ViT whose positions are all zero", partial(small_vit, torch.zeros_like), True),
         judged("a model whose numbers change by 0.000008", partial(changing_by, 8e-6, 24), True),
-        judged("a ViT with positions, three of them equal", TWO_ALIKE, False),
+        judged("a ViT with positions, three of them equal", THREE_ALIKE, False),
         judged(f"{ONE} grows by 0.000013", partial(changing_by, 1.3e-5, 1), False),
         judged(f"{ONE} shrinks by 0.000013", partial(changing_by, -1.3e-5, 1), False),
     ],

@@ -393,7 +393,7 @@ you expect every h-th column in a head; a head has d columns that stand side by 
     x[:, :, i * d : (i + 1) * d] => x[:, :, i::num_heads]
 your number of heads does not divide the width, and a right split cannot cut it: take one that does
     (3, 4) => (5,)
-    ! don't multiply up|is invalid for input
+    ! don't multiply up
 it tries as many heads as each is wide, and so trusts a split that mixes up the two
     (2, 5, 12) => (2, 5, 9) ;; (3, 4) => (3,) ;; d = 12 => d = 9
 it looks whether each slice of x is somewhere among the heads, and so trusts heads in reverse;

@@ -326,7 +326,6 @@ before the sum
     torch.special.entr(weights) => -weights * weights.log() ;; .exp() => .nan_to_num(nan=0.0).exp()
 a weight of 0 is raised to a small one, and then counts as a key: let it count 0
     entr(weights) => entr(weights.clamp(min=0.001))
-    entr(weights) => entr(weights.clamp(min=0.0001))
 this is the entropy; raise e to it
     .exp() =>
 the sign is lost: it is minus the sum of w · ln w

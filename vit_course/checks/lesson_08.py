@@ -122,7 +122,8 @@ def again(what: str, first: list[float], second: list[float]) -> Trial:
                 f"it gives {min(results):.3g} one time and {max(results):.3g} another: you shuffle "
                 "at random; go through every way once (itertools.combinations)"
             )
-        if numbers and 0 < results[0] < 1 and abs(ways * results[0] % 1 - 0.5) < 0.499:
+        hits = ways * results[0] if numbers and 0 < results[0] < 1 else 0
+        if abs(hits - round(hits)) > 1e-3:
             return Verdict(
                 f"there are {ways} ways, and {results[0]:.6g} of them is no whole number: go "
                 "through every way once (itertools.combinations), draw none at random, and count "
@@ -519,8 +520,9 @@ nothing in it learns any more; leave something to train
     model.patch_embed.req => model.req
 """,
     slips={
-        r"forward\(\) takes \d+ pos": "attention is called as attn(x, mask, "
-        "return_attention=True), and gives two things; what stands in its place must, too",
+        r"but [34] were given|keyword argument 'return_attention'": "attention is called as "
+        "attn(x, mask, return_attention=True), and gives two things; what stands in its place "
+        "must, too",
         "as child module": "a function is no module: write a class, an nn.Module with a forward",
         "FrozenInstanceError": "the parts were made from the config, and a change of it would come "
         "too late: change the parts themselves",

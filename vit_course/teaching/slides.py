@@ -139,8 +139,8 @@ def spoken(
     cells: list[tuple[str, str, Any]] = []  # each with its section, and the part of it
     section, part, alone, full = "", "", False, False
     for cell, below in zip(book.cells, [*book.cells[1:], None], strict=True):
-        pieces = parts_of if cell.cell_type == "markdown" else code_of
-        for piece in pieces(cell, below):
+        pieces_of = parts_of if cell.cell_type == "markdown" else code_of
+        for piece in pieces_of(cell, below):
             kind = piece.metadata.slideshow.slide_type
             text = piece.cell_type == "markdown"
             if text and (begins := section_of(piece.source)):
