@@ -467,6 +467,11 @@ the two faults are mixed up: rows that do not sum to 1 tell of a scale after sof
 it calls a softmax over the queries a scale after the softmax: neither has rows that sum to 1, but
 here the columns do
     return "wrong axis" => return "scaled after softmax"
+rows and columns are exchanged: a row of the weights sums over the keys, the last axis, dim=-1
+    weights.sum(dim=-1), ones, atol=1e-4):  # of the rows =>
+        weights.sum(dim=-2), ones, atol=1e-4):  # not the rows ;;
+        weights.sum(dim=-2), ones, atol=1e-4):  # of the columns =>
+        weights.sum(dim=-1), ones, atol=1e-4):  # of the rows
 it calls a softmax over the queries a wrong scale: its columns sum to 1, not its rows
     return "wrong axis" => return "wrong scale"
 it misses a scale after the softmax: its rows sum to 1/√D or 1/√d, not to 1
