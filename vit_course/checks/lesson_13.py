@@ -338,6 +338,16 @@ cls is merged like any other token: the row of cls, alike[:, 0], must lose again
     alike[:, 0] = -torch.inf =>
 a 0 in the row of cls does not keep it out, since a cosine may be below 0: -torch.inf does
     -torch.inf => 0.0
+cls is last in `order`, since it is like nobody: the best pairs are its first r, order[:, :r]
+    order[:, :r] => order[:, 1 : r + 1]
+    order[:, :r] => order[:, 1 : r + 1] ;; order[:, r:] =>
+        torch.cat([order[:, :1], order[:, r + 1 :]], dim=1)
+what stays of A begins where what goes ends, order[:, r:]; order[:, :-r] keeps what is merged
+    order[:, r:] => order[:, :-r]
+every image gets the pairs of the first; each has its own
+    alike.max(dim=2) => alike[:1].expand_as(alike).max(dim=2)
+the sums are divided along the wrong axis: the sizes need a last axis of length 1, rows[..., -1:]
+    rows[..., :-1] / rows[..., -1:], => rows[..., :-1] / rows[..., -1],
 the first r of A are merged, whatever is alike; the r most alike come first
     best.argsort(dim=1, descending=True) => torch.arange(best.shape[1]).roll(-1).expand_as(best)
 A is cut off as the first half; set A are the tokens 0, 2, 4, …, set B the tokens 1, 3, 5, …
