@@ -333,7 +333,7 @@ def test_marked_patches_are_framed_where_they_stand():
 
 def test_a_patch_is_shown_as_it_stands_in_the_first_picture():
     images = torch.rand(3, 1, 8, 12) * 2 - 1
-    plots.same_patch(images, place=5, patch_size=4)
+    plots.same_patch(images, 5, 4, torch.arange(len(images)))
     alone, *others = axes()
     assert np.allclose(alone.images[0].get_array(), images[0, 0, 4:8, 8:12])
     assert [ax.patches[0].get_xy() for ax in others] == [(7.5, 3.5)] * 3
@@ -418,10 +418,12 @@ def test_each_number_of_qkv_is_made_of_all_numbers_of_the_token():
 
 
 def test_heads_at_work_have_a_row_each_and_frame_the_patch_that_asks():
-    weights = torch.rand(3, 2, 16).softmax(dim=-1)
-    plots.heads_at_work(torch.rand(3, 1, 16, 16), weights, asks=6)
+    weights = torch.rand(3, 3, 16).softmax(dim=-1)
+    plots.heads_at_work(torch.rand(3, 1, 16, 16), weights, asks=6, heads=[2, 0])
     maps = axes()[3:9]
-    for ax, expected in zip(maps, weights.transpose(0, 1).flatten(0, 1), strict=True):
+    assert [maps[0].get_ylabel(), maps[3].get_ylabel()] == ["head 2", "head 0"]
+    shown = weights[:, [2, 0]].transpose(0, 1).flatten(0, 1)
+    for ax, expected in zip(maps, shown, strict=True):
         assert np.allclose(ax.images[0].get_array(), expected.view(4, 4))
         assert ax.patches[0].get_xy() == (7.5, 3.5)
 

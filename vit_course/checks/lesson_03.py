@@ -13,13 +13,17 @@ from .trials import Trial, asked, call, learns, numbered, trust, untouched
 
 
 def fetch(
-    title: str, make_model: Callable, look_up: Callable, num_heads: int, places: int = 2
+    title: str,
+    make_model: Callable,
+    look_up: Callable,
+    num_heads: int,
+    places: int = 2,
+    values: bool = False,
 ) -> None:
     """Train lookups by which cls should fetch half its numbers from each of two places, or of one.
 
     Tokens are top, bottom, side and cls; each holds 8 random numbers and a mark that says which it
-    is. Prints of three seeds the error, whom cls attends to, and the mean squares of both halves of
-    top's value and of bottom's.
+    is. Prints of three seeds the error, and whom cls attends to.
 
     Args:
         title: is printed first.
@@ -27,6 +31,7 @@ def fetch(
         look_up: from q, k, v, each (B, 4, 8), and `num_heads`, to blends and attention weights.
         num_heads: of the lookup.
         places: 2 for the first half from top and the second from bottom; 1 for both from top.
+        values: whether the mean squares of both halves of top's value and of bottom's are printed.
     """
     marks = torch.eye(4).expand(256, 4, 4)
 
@@ -52,7 +57,7 @@ def fetch(
         mean, spread = of_cls.mean(dim=0).numpy().round(1), of_cls.std(dim=0).max()
         print(f"  error {error.item():.2f}, cls attends", *mean, f"± {spread:.1f}", end="")  # noqa: T201
         halves = v[:, :2].unflatten(-1, (2, 4)).square().mean(dim=(0, 3))
-        print(", values", *halves.numpy().round(1))  # noqa: T201
+        print(*[", values", *halves.numpy().round(1)] if values else [])  # noqa: T201
 
 
 split_heads = Exercise(
@@ -384,6 +389,9 @@ it tries a single head, and there is nothing to cut; take three or more
 it trusts a split that makes two heads, whatever is asked for: ask for three or more, and look at
 how many heads come
     (3, 4) => (2,)
+it tries two heads, each two wide, and so trusts a split that always makes two, and one that mixes
+up number and width: ask for three or more, of another width
+    (2, 5, 12) => (2, 5, 4) ;; (3, 4) => (2,) ;; d = 12 => d = 4
 it merges the heads again and compares with x, and so trusts heads of any number, since such a
 round trip undoes its own damage; compare head i with slice i of x
     torch.equal… => torch.equal(heads.transpose(1, 2).reshape(2, 5, 12), x)

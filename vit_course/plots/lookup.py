@@ -212,22 +212,26 @@ def qkv_product(width: int, num_heads: int) -> None:
     ax.set(xlim=(-0.2, width + 12), ylim=(height + 0.2, -1.6), aspect="equal")
 
 
-def heads_at_work(images: Tensor, weights: Tensor, asks: int | None = None) -> None:
+def heads_at_work(
+    images: Tensor, weights: Tensor, asks: int | None = None, heads: Sequence[int] = ()
+) -> None:
     """Draw whom a token attends to in each head, a row a head, a column a drawing, ink on top.
 
     Args:
         images: (n, 1, H, W), from -1, paper, to 1, ink.
         weights: (n, h, patches), one token's attention weights on the patches.
         asks: the number of its patch, framed in each drawing; None for cls.
+        heads: these, from the top; by default all.
     """
-    count, num_heads, patches = weights.shape
+    heads = heads or range(weights.shape[1])
+    count, patches = len(weights), weights.shape[2]
     side = round(patches**0.5)
     height, width = images.shape[2:]
-    axes = panels(num_heads + 1, count, 1.25 * count + 1.1, 1.2 * (num_heads + 1))
+    axes = panels(len(heads) + 1, count, 1.25 * count + 1.1, 1.2 * (len(heads) + 1))
     extent = (-0.5, width - 0.5, height - 0.5, -0.5)
     for column, image in enumerate(images[:, 0].numpy()):
         axes[0, column].imshow(image, cmap="gray_r", vmin=-1, vmax=1)
-        for head, row in enumerate(axes[1:]):
+        for head, row in zip(heads, axes[1:], strict=True):
             tiles = weights[column, head].view(side, side).numpy()
             row[column].imshow(tiles, cmap=WEIGHTS, vmin=0, vmax=1, extent=extent)
             row[column].contour(image, levels=[0.0], colors="white", linewidths=1)
@@ -235,7 +239,7 @@ def heads_at_work(images: Tensor, weights: Tensor, asks: int | None = None) -> N
             top, left = (asks // side) * height / side - 0.5, (asks % side) * width / side - 0.5
             for ax in axes[:, column]:
                 rectangle(ax, left, top, width / side, height / side, fill=False, ec=QUERY, lw=2)
-    for row, name in zip(axes, ("drawing", *(f"head {i}" for i in range(num_heads))), strict=True):
+    for row, name in zip(axes, ("drawing", *(f"head {i}" for i in heads)), strict=True):
         row[0].set_ylabel(name, rotation=0, ha="right", va="center")
         for ax in row:
             bordered(ax)

@@ -24,12 +24,13 @@ from .figures import (
 ROLES = {"q": QUERY, "k": KEY, "v": VALUE}
 
 
-def same_patch(images: Tensor, place: int, patch_size: int) -> None:
+def same_patch(images: Tensor, place: int, patch_size: int, labels: Tensor) -> None:
     """Show a patch of the first picture alone, and where it stands in each of several pictures.
 
     Args:
         images: (n, 1, H, W), from -1, paper, to 1, ink.
         place: the patch's number, counted row by row from 0.
+        labels: (n,), what stands above each.
     """
     row, column = divmod(place, images.shape[3] // patch_size)
     y, x = row * patch_size, column * patch_size
@@ -40,7 +41,8 @@ def same_patch(images: Tensor, place: int, patch_size: int) -> None:
         bordered(ax)
     bordered(alone, PATCH, 2.5)
     alone.set_title("the first one's patch", size=9)
-    for ax in axes:
+    for ax, label in zip(axes, labels.tolist(), strict=True):
+        ax.set_title(label, size=9)
         rectangle(ax, x - 0.5, y - 0.5, patch_size, patch_size, fill=False, ec=PATCH, lw=2.5)
 
 
