@@ -139,7 +139,10 @@ the gradients are clipped between backward and step; this step takes them as the
     optimizer.step() => nn.utils.clip_grad_value_(model.parameters(), MOST) ⏎ optimizer.step() ;;
         MOST => 1.0 ‖ 0.5
 this is a squared error; the loss of this lesson is F.cross_entropy(logits, labels)
-    F.cross_entropy… => F.mse_loss(model(images), F.one_hot(labels, 4).float())
+    F.cross_entropy… => F.mse_loss(model(images), F.one_hot(labels, 4).float()) ‖
+        F.mse_loss(model(images).softmax(dim=1), F.one_hot(labels, 4).float()) ‖
+        F.mse_loss(model(images), F.one_hot(labels, 4).float(), reduction="sum") ‖
+        (model(images) - F.one_hot(labels, 4)).square().sum(dim=1).mean()
 F.nll_loss takes log-probabilities; for logits, as a model gives them, it is F.cross_entropy
     F.cross_entropy => F.nll_loss
     F.cross_entropy(model(images), labels) => F.nll_loss(model(images).softmax(dim=1), labels)
@@ -533,6 +536,9 @@ once
     torch.randperm… => torch.randint(len(data), (len(data),), generator=generator)
 the last picture is never shown: torch.randperm(n) gives the numbers 0 to n − 1 already
     randperm(len(data), => randperm(len(data) - 1,
+the order must be the numbers 0 to len(data) − 1, each once: torch.randperm(len(data), …)
+    randperm(len(data), => randperm(steps, ‖ randperm(len(data) + 1,
+    ! IndexError: .*out of (bounds|range)
 the last batch of an epoch, the smaller one, is left out
     order.split(batch_size) => order.split(batch_size)[: len(data) // batch_size]
 only the first batch of each epoch is used
@@ -762,6 +768,8 @@ def tried(settings: Any) -> Any:
         advice = "; so low a rate hardly moves the weights"
     elif lr > 0.02:
         advice = "; so high a rate throws the weights about"
+    elif batch >= 64:
+        advice = "; a rate alone does not clear it: what decides how many steps four epochs hold?"
     return Verdict(
         f"{steps} steps end at a validation loss of {loss:.2f}; the bar is {BAR}{advice}"
     )

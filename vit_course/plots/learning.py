@@ -49,13 +49,13 @@ def downhill(paths: Mapping[str, Sequence[float]], goal: float = 3.0) -> None:
     axes[0].set_ylabel("loss")
 
 
-def backward_pass(x: float = 1.0, a: float = 2.0, b: float = 0.5, goal: float = 3.0) -> None:
+def backward_pass(x: float = 2.0, a: float = 3.0, b: float = 0.5, goal: float = 5.0) -> None:
     """Draw a chain of two weights, loss = (b·a·x - goal)²: numbers forward, and slopes backward."""
     h, y = a * x, b * a * x
     slope_y = 2 * (y - goal)
     slope_h = slope_y * b
     ax = panels(1, 1, 9, 2.6)[0, 0]
-    ax.set(xlim=(-0.5, 12.7), ylim=(-1.9, 1.9))
+    ax.set(xlim=(-0.5, 12.7), ylim=(-2.0, 1.8))
     ax.axis("off")
     stages = (("x", x, None), ("h = a · x", h, slope_h), ("y = b · h", y, slope_y))
     stages += ((f"loss = (y − {goal:g})²", (y - goal) ** 2, 1.0),)
@@ -68,18 +68,20 @@ def backward_pass(x: float = 1.0, a: float = 2.0, b: float = 0.5, goal: float = 
             words = f"{slope:g}".replace("-", "−")
             ax.text(middle, -0.85, words, ha="center", color=QUERY, weight="bold", size=11)
     look = dict(arrowstyle="-|>", lw=1.3)
-    for i in range(3):
+    for i, factor in enumerate(("", f"× b = {b:g}", f"× 2 (y − {goal:g})")):
         left, right = 3.7 * i + 1.4, 3.7 * (i + 1) - 0.4
         ax.annotate("", (right, 0.15), (left, 0.15), arrowprops=look | dict(color=PATCH))
-        if i:
+        if factor:
             ax.annotate("", (left, -0.2), (right, -0.2), arrowprops=look | dict(color=QUERY))
-    for i, (name, weight, slope) in enumerate((("a", a, slope_h * x), ("b", b, slope_y * h))):
+            ax.text(left + 0.95, -0.55, factor, ha="center", color=QUERY, size=9)
+    weights = (("a", a, slope_h, "x", x), ("b", b, slope_y, "h", h))
+    for i, (name, weight, slope, times, value) in enumerate(weights):
         middle = 3.7 * i + 2.35
         ax.text(middle, 0.35, f"{name} = {weight:g}", ha="center", color=PATCH, size=10)
-        words = f"gradient of {name}: {slope:g}".replace("-", "−")
-        ax.text(middle, -0.75, words, ha="center", color=QUERY, size=10)
+        words = f"gradient of {name}:\n{slope:g} × {times} = {slope * value:g}".replace("-", "−")
+        ax.text(middle, -1.3, words, ha="center", color=QUERY, size=10)
     ax.text(-0.4, 1.3, "forward: the numbers", color=PATCH, size=9)
-    ax.text(-0.4, -1.6, "backward: how fast the loss grows with each", color=QUERY, size=9)
+    ax.text(-0.4, -1.9, "backward: how fast the loss grows with each", color=QUERY, size=9)
 
 
 def seed_runs(runs: Mapping[str, Sequence[Sequence[float]]], level: float, word: str) -> None:
