@@ -442,7 +442,7 @@ GLOBAL = {
     "grad for good": (partial(default, torch.set_grad_enabled, False, True), "switched off"),
     "inference": (torch.inference_mode, "nothing learns in torch.inference_mode"),
     "double": (DOUBLE, "default dtype is torch.float64, .* torch.float32.*set_default_dtype"),
-    "device": (partial(default, torch.set_default_device, "meta", "cpu"), "default device is meta"),
+    "device": (partial(default, torch.set_default_device, "meta", None), "default device is meta"),
 }
 
 

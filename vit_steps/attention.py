@@ -55,9 +55,8 @@ def check_mask(mask: Tensor, shape: tuple[int, ...]) -> None:
         kind = getattr(mask, "dtype", type(mask).__name__)
         raise TypeError(f"mask holds {kind}; give booleans, True where a query may look")
     traced = torch.compiler.is_compiling()  # where the batch may be of any size
-    fits = mask.ndim in (2, len(shape)) and all(
-        side in (1, full) for side, full in zip(mask.shape, shape[-mask.ndim :], strict=True)
-    )
+    sides = zip(mask.shape, shape[-mask.ndim :], strict=True)
+    fits = mask.ndim in (2, len(shape)) and all(side in (1, full) for side, full in sides)
     if not fits or (mask.ndim < len(shape) and not traced and mask.shape[0] == shape[0] > 1):
         forms = "one table (N, N) for all, (B, 1, 1, N) for tokens hidden in each sample"
         hint = f"give mask[None, None] of {forms}, or (1, h, N, N) for a table a head"

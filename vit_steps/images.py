@@ -62,8 +62,7 @@ def decode(path: str | Path, side: int | None = None) -> Image.Image:
     if not os.path.isfile(path):  # Path.is_file would raise where a name is too long
         raise ValueError(f"{path} is not there, or is a folder; give a file")
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of harmless oddities inside the file
+        with warnings.catch_warnings(action="ignore"):  # of harmless oddities inside the file
             warnings.simplefilter("error", Image.DecompressionBombWarning)
             with Image.open(path, formats=formats(path)) as file:
                 if side is not None and file.width * file.height > LARGE:

@@ -116,7 +116,13 @@ def merge_tokens(x: Tensor, keys: Tensor, sizes: Tensor, r: int) -> tuple[Tensor
     how many tokens each one stands for. Gives what is left of A, in order, then B, (B, N - r, D);
     and their sizes (B, N - r).
     """
-    check_merging(x, keys, sizes, r)
+    check_tokens(x)
+    B, N, _ = x.shape
+    check_axes("keys", keys, "B N d", B=B, N=N)
+    check_axes("sizes", sizes, "B N", B=B, N=N)
+    check_sizes(0, r=r)
+    if N < 2 or r > (N - 1) // 2:
+        raise ValueError(f"r is {r}; of {N} tokens, at least 2, 0 to {(N - 1) // 2} can be merged")
     unit = F.normalize(keys.detach(), dim=-1)
     best, partner = (unit[:, ::2] @ unit[:, 1::2].mT).max(dim=-1)  # each of A: (B, A)
     order = 1 + best[:, 1:].argsort(dim=1, descending=True, stable=True)  # A without cls
@@ -131,17 +137,6 @@ def merge_tokens(x: Tensor, keys: Tensor, sizes: Tensor, r: int) -> tuple[Tensor
     b = b.scatter_add(1, whole(partner.gather(1, merged)), a.gather(1, whole(merged)))
     sums = torch.cat([a.gather(1, whole(left)), b], dim=1)  # (B, N - r, D + 1)
     return sums[..., :-1] / sums[..., -1:], sums[..., -1]
-
-
-def check_merging(x: Tensor, keys: Tensor, sizes: Tensor, r: int) -> None:
-    """Refuse shapes that do not belong together, and an r that cannot be merged."""
-    check_tokens(x)
-    B, N, _ = x.shape
-    check_axes("keys", keys, "B N d", B=B, N=N)
-    check_axes("sizes", sizes, "B N", B=B, N=N)
-    check_sizes(0, r=r)
-    if N < 2 or r > (N - 1) // 2:
-        raise ValueError(f"r is {r}; of {N} tokens, at least 2, 0 to {(N - 1) // 2} can be merged")
 
 
 class MergingViT(nn.Module):

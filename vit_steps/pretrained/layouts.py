@@ -50,13 +50,12 @@ def recognise(
         ours: tuple(prefix + name for name in theirs)
         for ours, theirs in their_names(table, depth=1 + max(numbers, default=-1)).items()
     }
-    absent = [ours for ours in names if ours.endswith("qkv.bias")]
-    if any(theirs in tensors for ours in absent for theirs in names[ours]):
-        absent = []
+    biases = [ours for ours in names if ours.endswith("qkv.bias")]
+    if not any(theirs in tensors for ours in biases for theirs in names[ours]):
+        names = {ours: theirs for ours, theirs in names.items() if ours not in biases}
     heads = {ours: names.pop(ours) for ours in ("head.weight", "head.bias")}
     if head and not any(theirs in tensors for (theirs,) in heads.values()):
         heads = _other_head(tensors, prefix)
-    names = {ours: theirs for ours, theirs in names.items() if ours not in absent}
     names |= heads if head else {}
     expected = {theirs for group in names.values() for theirs in group}
 
@@ -147,7 +146,6 @@ def rename(
         if len({part.shape for part in parts}) > 1 or parts[0].ndim == 0:
             shapes = ", ".join(f"{name} {tuple(tensors[name].shape)}" for name in theirs)
             raise ValueError(f"shapes that do not belong together: {shapes}")
-        stacked = torch.cat(parts) if len(parts) > 1 else parts[0]
-        # A copy: the file may change or go while the model lives.
-        weights[ours] = stacked.to(torch.float32, copy=True).contiguous()
+        # `cat` copies even one: the file may change or go while the model lives.
+        weights[ours] = torch.cat(parts).float().contiguous()
     return weights

@@ -52,10 +52,8 @@ def read_config(
     image_size = image_size or settings.get("image_size") or round(patches**0.5) * patch_size
     height, width = as_pair(image_size)
     if (height // patch_size) * (width // patch_size) != patches:
-        raise ValueError(
-            f"{patches} patches of {patch_size} pixels do not make {height}×{width}"
-            "; give image_size=(height, width), that of its training"
-        )
+        problem = f"{patches} patches of {patch_size} pixels do not make {height}×{width}"
+        raise ValueError(f"{problem}; give image_size=(height, width), that of its training")
     return ViTConfig(
         image_size, patch_size, channels, shapes.get("head.weight", (0,))[0],
         embed_dim, depth, heads, mlp_ratio=hidden / embed_dim,

@@ -10,21 +10,6 @@ from .fitting import History, fit
 from .loop import decay_groups, evaluate, train, train_step, warmup_cosine
 from .measuring import measure
 
-__all__ = [
-    "History",
-    "Weights",
-    "augment_digits",
-    "augment_photos",
-    "decay_groups",
-    "evaluate",
-    "fit",
-    "load_data",
-    "load_model",
-    "load_weights",
-    "measure",
-    "recipe",
-    "save_model",
-    "train",
-    "train_step",
-    "warmup_cosine",
-]
+__all__ = ["augment_digits", "augment_photos", "load_data", "recipe"]
+__all__ += ["decay_groups", "evaluate", "train", "train_step", "warmup_cosine"]
+__all__ += ["History", "Weights", "fit", "load_model", "load_weights", "measure", "save_model"]

@@ -60,12 +60,8 @@ def arguments() -> argparse.ArgumentParser:
     )
     add = parser.add_argument
     add("--data", default="digits", help=f"{SOURCES} (default: digits)")
-    add(
-        "--labels",
-        type=Path,
-        metavar="FILE.csv",
-        help="file,label of each picture in a flat folder",
-    )
+    table = "file,label of each picture in a flat folder"
+    add("--labels", type=Path, metavar="FILE.csv", help=table)
     start = "weights to start from: photos, a file of this command, or published ones: a file, "
     add("--from", dest="start", metavar="WEIGHTS", help=f"{start}folder, or huggingface.co's id")
     out = "folder for the weights (default: runs/, then the data's name)"

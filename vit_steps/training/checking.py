@@ -14,10 +14,8 @@ def check_settings(model: nn.Module, learns: bool = False) -> None:
     """Refuse, by a ValueError, settings of torch's and of a model that stand in the way."""
     weights, device = [*model.parameters()], torch.get_default_device()
     if device.type != "cpu":
-        advice = "call torch.set_default_device('cpu')"
-        raise ValueError(
-            f"torch's default device is {device}, but batches are drawn by it; {advice}"
-        )
+        problem = f"torch's default device is {device}, but batches are drawn by it"
+        raise ValueError(f"{problem}; call torch.set_default_device('cpu')")
     if any(weight.is_meta for weight in weights):
         raise ValueError("weights are on meta, where no numbers are; make the model elsewhere")
     if learns and (torch.is_inference_mode_enabled() or any(w.is_inference() for w in weights)):
@@ -45,10 +43,9 @@ def logits_of(model: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
     """Give the logits (B, classes) of a batch; a TypeError or ValueError where they are none."""
     default = torch.get_default_dtype()
     if default != torch.float32 and images.dtype not in {p.dtype for p in model.parameters()}:
-        problem = f"torch's default dtype is {default}, and the images are {images.dtype}, not what"
-        raise TypeError(
-            f"{problem} the model is; call torch.set_default_dtype(torch.float32) first"
-        )
+        problem = f"torch's default dtype is {default}, and the images are {images.dtype}"
+        advice = "call torch.set_default_dtype(torch.float32) first"
+        raise TypeError(f"{problem}, not what the model is; {advice}")
     logits = model(images)
     if not isinstance(logits, Tensor):
         advice = "wrap it in a module whose forward gives them, such as model(images).logits"

@@ -186,8 +186,6 @@ def read_checkpoint(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     except FileNotFoundError:
         raise ValueError(f"{path} is not there; check the path") from None
     except (SafetensorError, OSError, ValueError) as error:
-        advice = (
-            "vit_steps.pretrained.load reads what others, torch.save or safetensors alone wrote"
-        )
         problem = f"{path} cannot be read as a file of this package ({error})"
-        raise ValueError(f"{problem}; {advice}") from error
+        others = "what others, torch.save or safetensors alone wrote"
+        raise ValueError(f"{problem}; vit_steps.pretrained.load reads {others}") from error

@@ -18,8 +18,7 @@ def command(name: str) -> Iterator[None]:
     if isinstance(sys.stdout, TextIOWrapper):  # a name that the terminal cannot print: \udc..
         sys.stdout.reconfigure(errors="backslashreplace", line_buffering=True)
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("default", UserWarning)
+        with warnings.catch_warnings(action="default", category=UserWarning):
             warnings.showwarning = lambda message, *_, **__: tqdm.write(f"note: {message}")
             yield
     except (ValueError, OSError, ImportError) as error:

@@ -140,12 +140,11 @@ def fit(
         optimizer = AdamW(groups, lr=lr, weight_decay=weight_decay, fused=True)
     peaks = [group["lr"] for group in optimizer.param_groups]
     learning = check_optimizer(optimizer, model)
-    weight = None if class_weights is None else torch.as_tensor(class_weights).float()
+    home, device = next(model.parameters()).device, pick_device(device)
+    weight = None if class_weights is None else torch.as_tensor(class_weights).float().to(device)
     if weight is not None and logits not in (None, len(weight)):
         raise ValueError(f"class_weights are {len(weight)}, but there are {logits} classes")
-    home, device = next(model.parameters()).device, pick_device(device)
-    cuda = device.type == "cuda"
-    lacks = cuda and not torch.cuda.is_bf16_supported(including_emulation=False)
+    lacks = device.type == "cuda" and not torch.cuda.is_bf16_supported(including_emulation=False)
     half = torch.float16 if lacks else torch.bfloat16
     autocast = partial(torch.autocast, device.type, half, enabled=amp)
     scaler = torch.amp.GradScaler(device.type, enabled=amp and half == torch.float16)
@@ -161,7 +160,6 @@ def fit(
         run["frozen"] = sum(not p.requires_grad for p in model.parameters()) or None
         checkpoint = Checkpoint(Path(folder).expanduser(), optimizer, scaler, run, metadata)
     model.to(device)
-    weight = None if weight is None else weight.to(device)
     if val is not None:
         check_val(model, val)
     mean = AveragedModel(model, avg_fn=partial(_running_mean, average)) if average else None
@@ -273,7 +271,7 @@ def _running_mean(average: float, mean: Tensor, now: Tensor, steps: Any) -> Tens
 def check_val(model: nn.Module, val: Source) -> None:
     """Look at val before anything is learned: its first batch's logits, and all its labels."""
     device, count = next(model.parameters()).device, None
-    for images, labels in checked(batches(val, usual=256), None):
+    for images, labels in checked(batches(val, usual=256)):
         if count is None:
             with evaluating(model):
                 count = logits_of(model, images.to(device), labels).shape[1]

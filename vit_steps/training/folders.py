@@ -73,16 +73,16 @@ def folder(
         held_out = hold_out(labels, classes, share, seed)
         for name, chosen in (("train", ~held_out), (part, held_out)):
             parts[name] = [*compress(files, chosen.tolist())], labels[chosen]
-    data, read = {}, {}
+    read = {}
     for part in filter(parts.__contains__, Parts._fields):
         files, labels = parts[part]
-        data[part], good = read_all(files, labels, classes, preprocess)
-        read[part] = data[part], good
+        read[part] = read_all(files, labels, classes, preprocess)
     if twins := find_twins(read):
         first, second = twins[0]
         problem = f"{len(twins)} of the pictures are the same as one of another part or class:"
         advice = "what is measured on them says little; take one of each away"
         warnings.warn(f"{problem} {first} and {second}; {advice}", stacklevel=2)
+    data = {part: pictures for part, (pictures, _) in read.items()}
     return Parts(data["train"], data.get("val"), data.get("test"))
 
 

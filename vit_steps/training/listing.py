@@ -27,16 +27,13 @@ def find_parts(path: Path) -> dict[str, Path]:
     common, or one where they are called so, are parts, never classes; ValueError where their names
     do not say which.
     """
-    inside = {}
+    inside, classes, words, part_of = {}, {}, {}, {}
     for name in subfolders(path):
         packed = subfolders(path / name) == [name]  # seg_train/seg_train, as in archives
         inside[name] = path / name / name if packed else path / name
-    classes = {
-        name: {plain_name(inner).casefold() for inner in subfolders(place)}
-        for name, place in inside.items()
-    }
-    words = {name: re.findall("[a-z]+", name.lower()) for name in inside}
-    part_of = {n: next((PART_OF[w] for w in words[n] if w in PART_OF), "") for n in inside}
+        classes[name] = {plain_name(inner).casefold() for inner in subfolders(inside[name])}
+        words[name] = re.findall("[a-z]+", name.lower())
+        part_of[name] = next((PART_OF[word] for word in words[name] if word in PART_OF), "")
     alike = set()
     for one, other in permutations(inside, 2):
         called_so = part_of[one] and part_of[other]

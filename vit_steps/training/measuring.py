@@ -81,10 +81,8 @@ def summary(part: str, measured: Measured) -> dict[str, Any]:
     largest, predicted = measured.shares.max(dim=1)
     bins = torch.bucketize(largest, torch.tensor(EDGES[1:]), right=True)
     counts = [x.bincount(minlength=len(EDGES)) for x in (bins, bins[predicted == measured.labels])]
-    by_share = [
-        dict(least=least, images=images, right=right)
-        for least, images, right in zip(EDGES, *torch.stack(counts).tolist(), strict=True)
-    ]
+    rows = zip(EDGES, *torch.stack(counts).tolist(), strict=True)
+    by_share = [dict(least=least, images=images, right=right) for least, images, right in rows]
     rows = zip(measured.counts.sum(dim=1).tolist(), measured.counts.diag().tolist(), strict=True)
     classes = [dict(images=images, right=right) for images, right in rows]
     result = dict(part=part, accuracy=measured.accuracy, loss=measured.loss, classes=classes)

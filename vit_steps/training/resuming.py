@@ -19,20 +19,13 @@ from .checkpoints import read_checkpoint, weights_of, write_checkpoint
 
 @dataclass
 class Checkpoint:
-    """All that a training needs to go on, in a folder.
+    """All that a training needs to go on, in a folder."""
 
-    Args:
-        folder: of `last.safetensors` and `best.safetensors`.
-        optimizer, scaler: what remembers something from step to step.
-        run: what would make it another run if it differed. JSON.
-        metadata: what the files say of the weights, as `describe` makes it.
-    """
-
-    folder: Path
+    folder: Path  # of `last.safetensors` and `best.safetensors`
     optimizer: Optimizer
-    scaler: torch.amp.GradScaler
-    run: dict[str, Any]
-    metadata: dict[str, Any]
+    scaler: torch.amp.GradScaler  # both remember something from step to step
+    run: dict[str, Any]  # what would make it another run if it differed; JSON
+    metadata: dict[str, Any]  # what the files say of the weights, as `describe` makes it
 
     def save(self, model: nn.Module, mean: AveragedModel | None, history: dict, best: bool) -> None:
         """Write `best.safetensors`, if this epoch is the best so far, then `last.safetensors`.
