@@ -58,18 +58,12 @@ def without(seed: int, *branches: str, **options: Any) -> ViT:
     return model
 
 
-def frozen(seed: int, branch: str, make: Callable[[int], ViT] = whole) -> ViT:
-    """Make it with one part of each block fixed as it starts."""
+def frozen(seed: int, part: str, make: Callable[[int], ViT] = whole) -> ViT:
+    """Make it with the parts whose names end so fixed as they start."""
     model = make(seed)
-    for block in model.blocks:
-        block.get_submodule(branch).requires_grad_(False)
-    return model
-
-
-def random_templates(seed: int) -> ViT:
-    """Make it with the patch embedding fixed as it starts."""
-    model = whole(seed)
-    model.patch_embed.requires_grad_(False)
+    for name, module in model.named_modules():
+        if name.endswith(part):
+            module.requires_grad_(False)
     return model
 
 
@@ -151,10 +145,10 @@ MAKERS: dict[str, Make] = {
     "mean for cls": partial(whole, pool="mean"),
     "one head": partial(whole, num_heads=1),
     "no MLPs": lambda seed: without(seed, "mlp"),
-    "q, k, v never learn": partial(frozen, branch="attn.qkv"),
-    "templates never learn": random_templates,
+    "q, k, v never learn": partial(frozen, part="attn.qkv"),
+    "templates never learn": partial(frozen, part="patch_embed"),
     "Xavier": xavier,
-    "Xavier, q, k, v never learn": partial(frozen, branch="attn.qkv", make=xavier),
+    "Xavier, q, k, v never learn": partial(frozen, part="attn.qkv", make=xavier),
     "Xavier, mean": partial(xavier, pool="mean"),
     "Xavier, no attention, mean": partial(xavier, branch="attn", pool="mean"),
     "head by place": partial(whole, kind=ByPlace),
@@ -205,14 +199,14 @@ def parts(seed: int = 0) -> tuple[ImageDataset, ImageDataset, ImageDataset]:
 def plan() -> dict[str, dict[str, Callable[[int], float]]]:
     """Give for each table and variant a function of the seed that measures it."""
     few, val, test = parts()
+
+    def in_order(seed: int) -> tuple:
+        return shuffled(few, seed), shuffled(val, seed)
+
     tables: dict[str, tuple] = {  # variants, the two parts that a seed gets, epochs
         "few": (MAKERS, lambda seed: (few, val), EPOCHS),
-        "one order": (SHUFFLED, lambda seed: (shuffled(few, 0), shuffled(val, 0)), EPOCHS),
-        "an order a seed": (
-            SHUFFLED,
-            lambda seed: (shuffled(few, seed), shuffled(val, seed)),
-            EPOCHS,
-        ),
+        "one order": (SHUFFLED, lambda seed: in_order(0), EPOCHS),
+        "an order a seed": (SHUFFLED, in_order, EPOCHS),
         "other digits a seed": (DRAWN, lambda seed: parts(seed)[:2], EPOCHS),
         "more": (MORE, lambda seed: (val, test), 7),
     }

@@ -11,7 +11,7 @@ shows each several times. `fit` trains, with the recipe of the weights, but here
 that a model of any kind can be gone on with. The photos to test on are looked at once, at the end.
 """
 
-import argparse
+from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -129,7 +129,7 @@ def one_epoch(step: int, steps: int, epoch: int, epochs: int) -> float:
     return warmup_cosine(epoch * steps + step, epochs * steps, warmup=0.1)
 
 
-def run(kind: str, share: float, seed: int, data: Any, options: argparse.Namespace) -> None:
+def run(kind: str, share: float, seed: int, data: Any, options: Namespace) -> None:
     """Train a model on a share of the photos, or go on, and measure it at the end."""
     train, val, test = data
     part = train if share == 1 else split(train, share, seed)[1]  # of each class as much
@@ -146,19 +146,12 @@ def run(kind: str, share: float, seed: int, data: Any, options: argparse.Namespa
     for epoch in range(len(accuracies), options.epochs):
         number = 1_000 * seed + epoch  # the same for all models: order, mirrors and zooms
         generator = torch.Generator().manual_seed(number)
-        rounds = range(
-            -(-len(train) // len(part))
-        )  # each photo as often as the others, or once more
-        rows = torch.cat([torch.randperm(len(part), generator=generator) for _ in rounds])
-        fit(
-            model,
-            part.part(rows[: len(train)]),
-            optimizer=optimizer,
-            schedule=partial(one_epoch, epoch=epoch, epochs=options.epochs),
-            seed=number,
-            device=options.device,
-            **RECIPE,
-        )
+        count = -(-len(train) // len(part))  # each photo as often as the others, or once more
+        orders = [torch.randperm(len(part), generator=generator) for _ in range(count)]
+        rows = torch.cat(orders)
+        schedule = partial(one_epoch, epoch=epoch, epochs=options.epochs)
+        how = RECIPE | dict(optimizer=optimizer, schedule=schedule, seed=number)
+        fit(model, part.part(rows[: len(train)]), device=options.device, **how)
         accuracies.append(evaluate(model, val)[1])
         state = {"model": model.state_dict(), "optimizer": optimizer.state_dict()}
         torch.save(state | {"accuracies": accuracies}, path)
@@ -179,9 +172,7 @@ def run(kind: str, share: float, seed: int, data: Any, options: argparse.Namespa
 
 def main() -> None:
     """Measure the part that the command asks for."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
     parser.add_argument("part", choices=("test", "others", "runs"))
     parser.add_argument("--data", metavar="folder:PATH", help="of the photos, in train and test")
     parser.add_argument("--weights", default="photos", help="what to measure (default: photos)")

@@ -7,7 +7,7 @@
 Each writes its part of vit_course/plots/published.json.
 """
 
-import argparse
+from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -202,9 +202,7 @@ def measure_onward() -> dict[str, Any]:
 
 def main() -> None:
     """Measure the part that the command asks for, and store it."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
     parser.add_argument("part", choices=("slips", "onward"))
     parser.add_argument("--data", metavar="FOLDER", help="of the photos to test on")
     options = parser.parse_args()

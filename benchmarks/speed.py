@@ -7,11 +7,11 @@ median and its 95% interval, ours over each peer's: below 1 we are faster. Of th
 end should be at most 1.03.
 """
 
-import argparse
 import os
 import random
 import sys
 import time
+from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from collections.abc import Callable
 from statistics import median
 
@@ -105,9 +105,7 @@ def as_text(case: str, ratios: dict[str, list[float]]) -> str:
 
 def main() -> None:
     """Measure the cases that the command asks for, and print each when it is there."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
     parser.add_argument("--turns", type=int, default=30, help="of each peer, at least 6; else 30")
     parser.add_argument("--cases", nargs="+", choices=CASES, default=[*CASES], metavar="CASE")
     options = parser.parse_args()

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from einops.layers.torch import Reduce
 from torch import Tensor, nn
 
 from benchmarks.storing import makers, store, stored
@@ -65,25 +66,11 @@ SCATTERED = ("A", "B", "C", "A, all tokens", "A, batch norms", "C without blocks
 SCATTERED += ("A, positions of 1",)
 
 
-class Mean(nn.Module):
-    """Average all tokens: (B, N, D) becomes (B, D)."""
-
-    def forward(self, x: Tensor) -> Tensor:
-        return x.mean(dim=1)
-
-
 class First(nn.Module):
     """Take the cls token: (B, N, D) becomes (B, D)."""
 
     def forward(self, x: Tensor) -> Tensor:
         return x[:, 0]
-
-
-class Sum(nn.Module):
-    """Add all tokens up: (B, N, D) becomes (B, D)."""
-
-    def forward(self, x: Tensor) -> Tensor:
-        return x.sum(dim=1)
 
 
 class Mixed(nn.Module):
@@ -112,8 +99,8 @@ def make_head(kind: str, tokens: int) -> nn.Sequential:
     """Make what comes after the blocks, in the order of the words."""
     layers = {
         "norm": lambda: nn.LayerNorm(WIDTH),
-        "mean": Mean,
-        "sum": Sum,
+        "mean": lambda: Reduce("b n d -> b d", "mean"),
+        "sum": lambda: Reduce("b n d -> b d", "sum"),
         "cls": First,
         "mixed": Mixed,
         "all": lambda: nn.Flatten(1),
@@ -219,14 +206,9 @@ def train_setting(
 def plan() -> dict:
     """Give all settings by name, with what `train_setting` takes."""
     A, C = SYSTEMS["A"], SYSTEMS["C"]
-    settings = (
-        SYSTEMS
-        | NO_BLOCKS
-        | {
-            "A, 3 heads": A | dict(blocks="A, 3 heads"),
-            "yours": A | dict(blocks="yours", head="norm, cls"),
-        }
-    )
+    settings = SYSTEMS | NO_BLOCKS
+    settings["A, 3 heads"] = A | dict(blocks="A, 3 heads")
+    settings["yours"] = A | dict(blocks="yours", head="norm, cls")
     settings |= {f"A, {name}": A | change for name, change in PARTS.items()}
     settings |= {
         f"{s}, {name}": SYSTEMS[s] | change for name, change in GIVEN.items() for s in "AB"

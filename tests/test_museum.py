@@ -101,14 +101,14 @@ def test_as_text_it_shows_its_lines_and_how_to_answer():
 
 
 def test_in_a_browser_each_line_is_a_button():
-    html = museum.Hung(EXHIBITS[9])._repr_html_()
+    html = museum.hung(EXHIBITS[9])._repr_html_()
     lines = len(EXHIBITS[9].lines)
     counts = {"<summary": lines + 1, "<b>✓ Right.</b>": 1, "<b>✗ No.</b>": lines, "Mended": 1}
     assert {text: html.count(text) for text in counts} == counts
     opened = html.split("mixed.reshape")[1].split("</details>")[0]
     assert "<b>✓ Right.</b>" in opened
     assert "<pre>    mixed = merge_heads(mixed)" in opened
-    sound = museum.Hung(EXHIBITS[3])._repr_html_()
+    sound = museum.hung(EXHIBITS[3])._repr_html_()
     assert "<b>✓ Right.</b>" in sound.split("It is sound")[1]
     assert "Mended" not in sound
 

@@ -33,12 +33,7 @@ def run(blocks: Iterable[Any], x: Tensor, without: str = "nothing") -> Tensor:
     return x
 
 
-def small(
-    block: type[nn.Module],
-    without: str = "nothing",
-    seed: int = 0,
-    depth: int = 4,
-) -> ViT:
+def small(block: type[nn.Module], without: str = "nothing", seed: int = 0, depth: int = 4) -> ViT:
     """Build an untrained ViT for 8×8 digits of blocks that lack one kind of part.
 
     It answers from the mean of all tokens: without attention cls would never see a patch.

@@ -11,10 +11,7 @@ from .lessons import LESSONS, write
 
 FIRST = LESSONS[0].name if LESSONS else ""
 SETTINGS = {
-    "@jupyterlab/apputils-extension:notification": {
-        "fetchNews": "false",
-        "checkForUpdates": False,
-    },
+    "@jupyterlab/apputils-extension:notification": {"fetchNews": "false", "checkForUpdates": False},
     # Beside the contents, on a small screen, a long line goes on below; nothing scrolls.
     "@jupyterlab/notebook-extension:tracker": {
         "codeCellConfig": {"lineNumbers": False, "lineWrap": True},
@@ -103,11 +100,8 @@ def lay_workspace(folder: Path) -> None:
         },
         "relativeSizes": [0.2, 0.8, 0],
     }
-    data = {
-        "layout-restorer:data": layout,
-        widget: {"data": {"path": FIRST, "factory": "Notebook"}},
-    }
+    notebook = {"data": {"path": FIRST, "factory": "Notebook"}}
+    data = {"layout-restorer:data": layout, widget: notebook}
+    workspace = json.dumps({"data": data, "metadata": {"id": "default"}})
     folder.mkdir(parents=True)
-    WorkspacesManager(str(folder)).save(
-        "default", json.dumps({"data": data, "metadata": {"id": "default"}})
-    )
+    WorkspacesManager(str(folder)).save("default", workspace)

@@ -4,11 +4,12 @@ A lesson's title says its own minutes; the README, lesson 00 and the guide say t
 """
 
 import re
+from collections import Counter, defaultdict
 from dataclasses import dataclass
 from typing import Any
 
 from .folding import checked
-from .lessons import LESSONS, ROOT, write
+from .lessons import LESSONS, ROOT, section_of, write
 
 STATED = re.compile(r"\((\d+) minutes?\)")
 AFTER = "<details><summary>After you ran it</summary>"  # a fold that is read; the others are not
@@ -49,35 +50,30 @@ def count(book: Any) -> Minutes:
     learner's own cells are not counted.
     """
     reading, working = by_section(book)
-    exercises, further = working.pop("Exercises", 0), working.pop("Going deeper", 0)
-    reading.pop("Exercises", 0)
-    further += round(reading.pop("Going deeper", 0))
+    exercises, further = working.pop("exercises", 0), working.pop("going deeper", 0)
+    reading.pop("exercises", 0)
+    further += round(reading.pop("going deeper", 0))
     return Minutes(round(sum(reading.values())), sum(working.values()), exercises, further)
 
 
 def short(book: Any) -> float:
     """Count the minutes of a lesson's sections 1 to 4, building included: its short way."""
     reading, working = by_section(book)
-    return sum(reading.get(section, 0) + working.get(section, 0) for section in SHORT)
+    return sum(reading[section] + working[section] for section in SHORT)
 
 
 def by_section(book: Any) -> tuple[dict[str, float], dict[str, int]]:
     """Count the minutes of each section, by its number or else its name: reading, and building."""
-    reading, working = {"": 0.0}, {"": 0}
-    section = ""
+    reading, working, section = defaultdict[str, float](float), Counter[str](), ""
     for number, cell in enumerate(book["cells"]):
         if cell["cell_type"] == "markdown" and number:
             for part in re.split(r"(?m)^(?=## )", cell["source"]):
-                if heading := re.match(r"## (?:(\d+) · )?(.+)", part):
-                    section = heading[1] or heading[2]
-                text = read_part(part)
-                minutes = len(text.split()) / 150 + text.count("**Predict")
-                reading[section] = reading.get(section, 0) + minutes
-                stated = sum(map(int, STATED.findall(part)))
-                working[section] = working.get(section, 0) + stated
+                section, text = section_of(part) or section, read_part(part)
+                reading[section] += len(text.split()) / 150 + text.count("**Predict")
+                working[section] += sum(map(int, STATED.findall(part)))
         elif cell["cell_type"] == "code" and not is_given(cell):
             lines = [line for line in cell["source"].splitlines() if line.strip()]
-            reading[section] = reading.get(section, 0) + len(lines) / 7
+            reading[section] += len(lines) / 7
     return reading, working
 
 

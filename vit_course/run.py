@@ -63,16 +63,10 @@ def execute(book: Any, path: Path) -> None:
             data = output.get("data", {})
             if picture := data.get("image/png"):
                 data["image/png"] = smaller(picture)
-            if "text/html" in data:
-                data["text/html"] = without_frames(data["text/html"])
-                if not data["text/html"]:
-                    del data["text/html"]
+            if "text/html" in data:  # without what is live, which comes back when the cell is run
+                html = re.sub(r"<iframe\b.*?</iframe>", "", data.pop("text/html"), flags=re.DOTALL)
+                data |= {"text/html": html} if html else {}
     write(path, nbformat.writes(book) + "\n")
-
-
-def without_frames(html: str) -> str:
-    """Take out of an HTML output what is live; it comes back when the cell is run."""
-    return re.sub(r"<iframe\b.*?</iframe>", "", html, flags=re.DOTALL)
 
 
 def smaller(picture: str) -> str:

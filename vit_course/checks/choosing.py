@@ -13,12 +13,15 @@ stands its reason, six spaces in. A blank line ends a question.
 # ruff: noqa: T201
 
 import re
+from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cache
 from html import escape
 from pathlib import Path
 from textwrap import fill
 from typing import Any
+
+from .face import Card
 
 FOLDER = Path(__file__).parent
 WIDTH = 85  # columns: an output breaks longer lines within a word
@@ -78,19 +81,11 @@ class Question:
         return fill(f"{verdict} {self.reasons[key]}", WIDTH)
 
 
-class Shown:
-    """Questions as the output of a cell: with buttons in a browser, as text elsewhere."""
-
-    def __init__(self, questions: list[Question], call: str):
-        self.questions, self.call = questions, call
-
-    def __repr__(self) -> str:
-        first = self.call.format(self.questions[0].number)
-        return "\n\n".join([*map(str, self.questions), f"To answer by a letter: {first}"])
-
-    def _repr_html_(self) -> str:
-        questions = (question.html() for question in self.questions)
-        return "\n".join([STYLE, '<div class="vit-quiz">', *questions, "</div>"])
+def shown(questions: Collection[Question], example: str) -> Card:
+    """Make what a cell shows of questions: with buttons in a browser, as text elsewhere."""
+    text = "\n\n".join([*map(str, questions), f"To answer by a letter: {example}"])
+    buttons = (question.html() for question in questions)
+    return Card(text, "\n".join([STYLE, '<div class="vit-quiz">', *buttons, "</div>"]))
 
 
 def told(right: bool, reason: str) -> str:
@@ -135,7 +130,7 @@ def parsed(number: int, block: str, file: str) -> Question:
     return Question(number, text.removeprefix(start), right, options, reasons)
 
 
-def quiz(lesson: int, number: int | None = None, letter: Any = None) -> Shown | None:
+def quiz(lesson: int, number: int | None = None, letter: Any = None) -> Card | None:
     """Show the quiz of a lesson, or one question of it, or print what an answer is worth.
 
     Args:
@@ -149,12 +144,12 @@ def quiz(lesson: int, number: int | None = None, letter: Any = None) -> Shown | 
     files = {int(path.stem[-2:]): path for path in sorted((FOLDER / "quiz").glob("*.txt"))}
     if type(lesson) is not int or lesson not in files:
         raise ValueError(f"the lesson is {lesson!r}; give one of {', '.join(map(str, files))}")
-    questions, call = read(files[lesson]), f'checks.quiz({lesson}, {{}}, "a")'
+    questions = read(files[lesson])
     if number is None:
-        return Shown(list(questions.values()), call)
+        return shown(questions.values(), f'checks.quiz({lesson}, 1, "a")')
     if type(number) is not int or number not in questions:
         raise ValueError(f"the number is {number!r}; give one from 1 to {len(questions)}")
     if letter is None:
-        return Shown([questions[number]], call)
+        return shown([questions[number]], f'checks.quiz({lesson}, {number}, "a")')
     print(f"{questions[number]}\n\n{questions[number].judge(letter)}")
     return None

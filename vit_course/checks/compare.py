@@ -96,12 +96,12 @@ def compare(result: Any, expected: Any, closely: bool = False) -> str | None:
         return f"it gives {kind_of(result)} where {expected.kind} is expected"
     if result is None and expected is not None:
         return "it returns nothing; is the `return` missing?"
-    if isinstance(result, Verdict) or isinstance(expected, Verdict):
-        if isinstance(result, Verdict) and isinstance(expected, Verdict) and result == expected:
+    if isinstance(result, Verdict):
+        if isinstance(expected, Verdict) and result == expected:
             return None
-        if not isinstance(result, Verdict):
-            return f"it gives {kind_of(result)}"
         return str(result) or "nothing is wrong"  # a fine "" beside what a mistake gives
+    if isinstance(expected, Verdict):
+        return f"it gives {kind_of(result)}"
     if isinstance(expected, Gradients):
         return compare_gradients(result, expected)
     if isinstance(expected, Tensor):
@@ -239,13 +239,11 @@ def compare_tensors(result: Any, expected: Tensor, closely: bool) -> str | None:
     if wrong.numel() == 1:
         return f"it gives {told_apart(a.item(), b.item(), 4)}"
     first = tuple(wrong.nonzero()[0].tolist())
-    share = f"{wrong.sum()} of {wrong.numel()} numbers are wrong"
-    if wrong.all():
-        share = f"all {wrong.numel()} numbers are wrong"
     both = told_apart(a[first].item(), b[first].item(), 4)
     if related:
         return f"{related}; the first wrong number, at {list(first)}, is {both}"
-    return f"{share}; the first, at {list(first)}, is {both}"
+    share = "all" if wrong.all() else f"{wrong.sum()} of"
+    return f"{share} {wrong.numel()} numbers are wrong; the first, at {list(first)}, is {both}"
 
 
 def describe(raised: Raised) -> str:
@@ -280,13 +278,8 @@ def kind_of(value: Any) -> str:
         return f"{len(value)} result{'' if len(value) == 1 else 's'}"
     if isinstance(value, str):
         return "a text"
-    words = {
-        type(None): "nothing",
-        bool: "True or False",
-        int: "a number",
-        float: "a number",
-        dict: "a dictionary",
-    }
+    words = {type(None): "nothing", bool: "True or False", dict: "a dictionary"}
+    words |= dict.fromkeys([int, float], "a number")
     return words.get(type(value)) or with_article(type(value).__name__)
 
 

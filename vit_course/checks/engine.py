@@ -44,7 +44,7 @@ class Check:
     Args:
         reference: a right answer.
         trials: what to try an attempt on, the simplest first.
-        mistakes: what to tell, and the known wrong answer that is told so, or several in a tuple.
+        mistakes: what to tell, and the known wrong answer that is told so.
         slips: a pattern of what an error says ("TypeError: …"), and what to tell in its place.
 
     Calling it with an attempt says "right", "not attempted yet", or what is wrong: in a notebook on
@@ -58,15 +58,10 @@ class Check:
         self,
         reference: Callable,
         trials: Sequence[Trial],
-        mistakes: Mapping[str, Callable | tuple[Callable, ...]],
+        mistakes: Mapping[str, Callable],
         slips: Mapping[str, str] | None = None,
     ):
-        self.reference = reference
-        self.mistakes = [
-            (message, answer)
-            for message, wrong in mistakes.items()
-            for answer in (wrong if isinstance(wrong, tuple) else (wrong,))
-        ]
+        self.reference, self.mistakes = reference, [*mistakes.items()]
         self.begin(trials, slips)
 
     def begin(

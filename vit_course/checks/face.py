@@ -28,7 +28,7 @@ RAISED = re.compile(
 
 
 class Card:
-    """A verdict as the output of a cell."""
+    """What a cell shows: in a browser a card, a quiz or an exhibit, elsewhere its text."""
 
     def __init__(self, text: str, html: str):
         self.text, self.html = text, html

@@ -21,7 +21,7 @@ from typing import Any
 from vit_steps.files import write_whole
 
 from . import face
-from .sources import globals_of, source_in_cells, source_of, used_names
+from .sources import first_line, globals_of, source_in_cells, source_of, used_names
 
 # The pieces in the order in which they stand in the file, and where the package has its own.
 PIECES = {
@@ -142,7 +142,9 @@ def write_down(
     Raises:
         ValueError: it stands in the notebook alone, such as a tensor.
     """
-    cell_source = own_form(value)
+    # The notebook's own definition of what the course's form, imported later, hides.
+    course = (getattr(value, "__module__", "") or "").startswith("vit_steps")
+    cell_source = source_in_cells(value) if course else None
     line = import_line(name, value, home)
     if cell_source is None and line is not None:
         imports.append(line)
@@ -162,19 +164,12 @@ def write_down(
         )
 
 
-def own_form(value: Any) -> str | None:
-    """Give the notebook's own definition of what the course's form, imported later, hides."""
-    course = (getattr(value, "__module__", "") or "").startswith("vit_steps")
-    return source_in_cells(value) if course else None
-
-
 def import_line(name: str, value: Any, home: str) -> str | None:
     """Write the line that imports a value under this name; None where it is the learner's own."""
     if isinstance(value, ModuleType):
         above, _, last = value.__name__.rpartition(".")
-        if not above:
-            return f"import {last}" if name == last else f"import {last} as {name}"
-        return f"from {above} import {last}" + ("" if name == last else f" as {name}")
+        line = f"from {above} import {last}" if above else f"import {last}"
+        return line if name == last else f"{line} as {name}"
     module = getattr(value, "__module__", None)
     own_name = getattr(value, "__name__", None)
     if module in (None, home, "__main__") or own_name is None:
@@ -196,26 +191,21 @@ def defined(node: ast.stmt) -> str | None:
     return None
 
 
-def first_line(node: ast.stmt) -> int:
-    """Give the line on which a statement begins, with its decorators."""
-    return min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", []))])
-
-
 def with_definition(text: str, name: str, source: str, before: str) -> str:
     """Give the text with this definition: in the old one's place, or before the later pieces."""
     lines, nodes = text.rstrip("\n").splitlines(), ast.parse(text).body
-    for node in nodes:
-        if defined(node) == name:
-            lines[first_line(node) - 1 : node.end_lineno] = source.splitlines()
-            return "\n".join(lines) + "\n"
     order = list(PIECES)
     later = order[order.index(before) + (name == before) :]
-    for node in nodes:
-        if defined(node) in later:
-            at = first_line(node) - 1
-            lines[at:at] = [*source.splitlines(), "", ""]
-            return "\n".join(lines) + "\n"
-    return "\n".join([*lines, "", "", *source.splitlines()]) + "\n"
+    old = next((node for node in nodes if defined(node) == name), None)
+    following = next((node for node in nodes if defined(node) in later), None)
+    if old:
+        lines[first_line(old) - 1 : old.end_lineno] = source.splitlines()
+    elif following:
+        at = first_line(following) - 1
+        lines[at:at] = [*source.splitlines(), "", ""]
+    else:
+        lines += ["", "", *source.splitlines()]
+    return "\n".join(lines) + "\n"
 
 
 def with_imports(text: str, imports: Iterable[str]) -> str:

@@ -39,6 +39,7 @@ from vit_steps.encoder import Encoder, EncoderBlock
 from vit_steps.vit import ViT, ViTConfig
 
 from .choosing import KEYS, STYLE, WIDTH, marked, told
+from .face import Card
 
 FILE = Path(__file__).with_name("museum.txt")
 # The sizes of the trained reader of scattered digits, so that its weights fit.
@@ -131,21 +132,13 @@ class Exhibit:
         return f"<details><summary {KEYS}>{label}</summary>{verdict}</details>"
 
 
-class Hung:
-    """An exhibit as the output of a cell: with buttons in a browser, as text elsewhere."""
-
-    def __init__(self, item: Exhibit):
-        self.item = item
-
-    def __repr__(self) -> str:
-        number, line = self.item.number, len(self.item.lines)
-        call = f"checks.exhibit({number}, {line}) for line {line}"
-        return f'{self.item!r}\n\n{ASK}\nTo answer: {call}, checks.exhibit({number}, "sound")'
-
-    def _repr_html_(self) -> str:
-        return "\n".join(
-            [STYLE, LOOK, '<div class="vit-quiz vit-exhibit">', self.item.html(), "</div>"]
-        )
+def hung(item: Exhibit) -> Card:
+    """Make what a cell shows of an exhibit: with buttons in a browser, as text elsewhere."""
+    number, line = item.number, len(item.lines)
+    call = f"checks.exhibit({number}, {line}) for line {line}"
+    text = f'{item!r}\n\n{ASK}\nTo answer: {call}, checks.exhibit({number}, "sound")'
+    parts = [STYLE, LOOK, '<div class="vit-quiz vit-exhibit">', item.html(), "</div>"]
+    return Card(text, "\n".join(parts))
 
 
 @cache
@@ -209,7 +202,7 @@ def exhibit_of(number: Any) -> Exhibit:
     return exhibits[number]
 
 
-def exhibit(number: int, answer: Any = None) -> Hung | None:
+def exhibit(number: int, answer: Any = None) -> Card | None:
     """Show an exhibit of lesson 12's museum, or print what an answer is worth.
 
     Args:
@@ -222,7 +215,7 @@ def exhibit(number: int, answer: Any = None) -> Hung | None:
     """
     item = exhibit_of(number)
     if answer is None:
-        return Hung(item)
+        return hung(item)
     print(f"{item!r}\n\n{item.judge(answer)}")
     return None
 

@@ -49,29 +49,28 @@ def source_in_cells(piece: Callable) -> str | None:
 def definition(file: str, piece: Callable, line: int | None = None) -> str | None:
     """Give the definition of that name in a file or cell, the one round this line, or None."""
     text = "".join(linecache.getlines(file))
-    kind_and_name = isinstance(piece, type), getattr(piece, "__name__", "")
-    for defined, first, last in definitions(text):
-        if defined == kind_and_name and (line is None or first <= line <= last):
+    kind = ast.ClassDef if isinstance(piece, type) else ast.FunctionDef
+    for node in definitions(text):
+        first, last = first_line(node), node.end_lineno or node.lineno
+        is_it = isinstance(node, kind) and node.name == getattr(piece, "__name__", "")
+        if is_it and (line is None or first <= line <= last):
             return dedent("\n".join(text.splitlines()[first - 1 : last]))
     return None
 
 
+def first_line(node: Any) -> int:
+    """Give the line on which a statement begins, with its decorators."""
+    return min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", []))])
+
+
 @lru_cache(maxsize=8)
-def definitions(text: str) -> list[tuple[tuple[bool, str], int, int]]:
-    """Say of each class and function of a source whether it is a class, its name, its lines."""
+def definitions(text: str) -> list[ast.ClassDef | ast.FunctionDef]:
+    """Give each class and function of a source; none where it is not Python."""
     try:
         tree = ast.parse(text)
     except SyntaxError:
         return []
-    return [
-        (
-            (isinstance(node, ast.ClassDef), node.name),
-            min([node.lineno, *(d.lineno for d in node.decorator_list)]),
-            node.end_lineno or node.lineno,
-        )
-        for node in ast.walk(tree)
-        if isinstance(node, (ast.ClassDef, ast.FunctionDef))
-    ]
+    return [node for node in ast.walk(tree) if isinstance(node, (ast.ClassDef, ast.FunctionDef))]
 
 
 def dotted_lines(piece: Callable) -> list[str]:

@@ -16,7 +16,7 @@ from vit_steps.files import write_whole
 from vit_steps.inputs import as_pair
 from vit_steps.training import Weights
 
-from ..plots import drawing_and_answer
+from ..plots import drawing_and_answer, figures
 from .packing import config_of, in_base64, text, whose
 
 PAPER = -1.0  # of a model that learned from ink of 1
@@ -70,10 +70,8 @@ def canvas(
     if start is None:
         start = kept(keep, height) if keep and Path(keep).exists() else None
     drawing = torch.full((1, height, height), PAPER) if start is None else start.detach().cpu()
-    if tuple(drawing.shape) != (1, height, height):
-        raise ValueError(
-            f"start is {tuple(drawing.shape)}; this model takes (1, {height}, {width})"
-        )
+    if (shape := tuple(drawing.shape)) != (1, height, height):
+        raise ValueError(f"start is {shape}; this model takes (1, {height}, {width})")
     answer = asks(network)
     live = _widget()
     still = in_base64(_picture(drawing, answer(drawing)))
@@ -168,7 +166,5 @@ def _png(drawing: Tensor) -> bytes:
 def _picture(drawing: Tensor, said: dict[str, Any]) -> bytes:
     """Draw the still picture: the drawing, the answer, where cls attends."""
     attends = said["attends"] and torch.tensor(said["attends"])
-    file = BytesIO()
     figure = drawing_and_answer(drawing, torch.tensor(said["shares"]), attends)
-    figure.savefig(file, format="png", dpi=100)
-    return file.getvalue()
+    return figures.as_png(figure, dpi=100)

@@ -114,10 +114,9 @@ def pictures(images: Tensor | None, channels: int, height: int, width: int) -> l
     """Give each picture's bytes, 0 black to 255 white, in base64."""
     if images is None:
         return []
-    if images.ndim != 4 or tuple(images.shape[1:]) != (channels, height, width):
-        raise ValueError(
-            f"images are {tuple(images.shape)}; this model takes (k, {channels}, {height}, {width})"
-        )
+    shape = tuple(images.shape)
+    if len(shape) != 4 or shape[1:] != (channels, height, width):
+        raise ValueError(f"images are {shape}; this model takes (k, {channels}, {height}, {width})")
     bytes_ = ((images.clamp(-1, 1) + 1) * 127.5).round().to(torch.uint8)
     return [in_base64(image.numpy().tobytes()) for image in bytes_]
 

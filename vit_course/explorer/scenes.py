@@ -5,7 +5,6 @@ what the course's photo model knows, six others things that it was never told of
 """
 
 from collections.abc import Sequence
-from pathlib import Path
 
 import torch
 from PIL import Image, ImageDraw
@@ -93,11 +92,3 @@ def variations(
         image = (255 * light * to_tensor(picture)).clamp(0, 255).byte()
         pixels[i] = image.flip(2) if draw(1) < 0.5 else image
     return ImageDataset(pixels, labels % len(names), tuple(names))
-
-
-def save_pictures(data: ImageDataset, folder: str | Path) -> None:
-    """Write pictures (3, H, W) of bytes as PNG files, in a sub-folder for each class."""
-    for number, (pixels, label) in enumerate(zip(data.pixels, data.labels.tolist(), strict=True)):
-        path = Path(folder, data.classes[label], f"{number}.png")
-        path.parent.mkdir(parents=True, exist_ok=True)
-        Image.fromarray(pixels.permute(1, 2, 0).numpy()).save(path)

@@ -20,7 +20,7 @@ from vit_steps.inputs import check_axes, check_sizes, is_whole
 from vit_steps.maps import check_weights
 from vit_steps.patches import grid_size
 
-from ..plots import figures
+from ..plots import colours, figures
 from .packing import as_json, in_base64, policy, quoted, text
 
 WIDTHS = (4, 8, 16, 32, 64, 128, 256)
@@ -141,7 +141,7 @@ def scaled_softmax() -> Small:
         for ax, d in zip(line, WIDTHS[::3], strict=True):
             scores = queries[:, :d] @ keys[:, :d].T / (d**0.5 if divided else 1)  # (24, 8)
             weights = scores.softmax(dim=-1)
-            ax.bar(range(KEYS), weights[0].tolist(), color=figures.KEY, edgecolor=figures.INK)
+            ax.bar(range(KEYS), weights[0].tolist(), color=colours.KEY, edgecolor=colours.INK)
             mean = weights.amax(dim=-1).mean()
             form = "divided by √d" if divided else "not divided"
             ax.set_title(f"d = {d}, {form}: largest {weights[0].max():.2f}", size=10)
@@ -199,7 +199,7 @@ def who_asks(
     for ax, title, shares in zip(axes, titles, both, strict=True):
         figures.mark_patches(grey, {"": start}, patch_size, title, ax)
         tiles = shares.reshape(rows, cols).numpy()
-        ax.imshow(tiles, cmap=figures.WEIGHTS, alpha=0.8, vmin=0, vmax=top, extent=extent)
+        ax.imshow(tiles, cmap=colours.WEIGHTS, alpha=0.8, vmin=0, vmax=top, extent=extent)
     heat = axes[0].images[-1]
     bar = figure.colorbar(heat, ax=axes, label="weight", orientation="horizontal", shrink=0.5)
     bar.solids.set_alpha(1)
@@ -267,8 +267,7 @@ def _new_figure(height: float) -> Any:
 
 def _png(figure: Any) -> bytes:
     """Write a figure in 128 colours, which takes a quarter of the bytes."""
-    full, small = io.BytesIO(), io.BytesIO()
-    figure.savefig(full, format="png", dpi=100)
+    full, small = io.BytesIO(figures.as_png(figure, dpi=100)), io.BytesIO()
     Image.open(full).convert("RGB").quantize(128, Image.Quantize.FASTOCTREE).save(small, "png")
     return small.getvalue()
 

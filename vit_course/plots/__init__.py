@@ -1,13 +1,11 @@
 """Every drawing that more than one lesson needs. matplotlib is imported only when one is called.
 
 Each function draws on the axes that it is given, or on a new figure, and returns nothing: in a
-notebook the figure then shows itself. One colour stands for one idea everywhere (Okabe and Ito's,
-told apart by colour-blind eyes, in `figures`); attention weights use the map `cividis`.
+notebook the figure then shows itself. One colour stands for one idea everywhere (`colours`).
 """
 
 from .close_ups import (
     bytes_in_order,
-    close_up,
     maps_below,
     maps_beside,
     merged_photo,
@@ -17,18 +15,8 @@ from .close_ups import (
     pictures,
     pixel_numbers,
 )
-from .figures import (
-    INK,
-    NAMED,
-    QUERY,
-    curves,
-    dots,
-    mark_patches,
-    matrices,
-    matrix,
-    picture,
-    sharp,
-)
+from .colours import INK, QUERY
+from .figures import NAMED, curves, dots, mark_patches, matrices, matrix, picture, sharp
 from .learning import (
     all_gaps,
     answer_bars,

@@ -6,29 +6,13 @@ from typing import Any
 import torch
 from einops import rearrange
 from torch import Tensor
+from torch.nn import functional as F
 
 from vit_steps.patches import patchify, unpatchify
 
-from .figures import (
-    CLS,
-    FAINT,
-    INK,
-    KEY,
-    QUERY,
-    VALUE,
-    WEIGHTS,
-    bordered,
-    matrix,
-    new_axes,
-    panels,
-    picture,
-    pixel_frame,
-    rectangle,
-    rounded,
-)
+from .colours import CLS, FAINT, INK, KEY, QUERY, SIGNED, VALUE, WEIGHTS
+from .figures import bordered, panels, picture, rectangle, rounded, sketch, write_numbers
 from .learning import answer_bars
-
-SIGNED = "PuOr"  # numbers of either sign: orange below zero, white at zero, purple above
 
 
 def crisp(image: Tensor, ax: Any) -> None:
@@ -85,11 +69,11 @@ def merging(numbers: Sequence[float], keys: Tensor, r: int) -> None:
         numbers: each token's, cls first.
         keys: (N, d), of which no two cosines are equal.
     """
-    unit = torch.nn.functional.normalize(keys, dim=-1)
+    unit = F.normalize(keys, dim=-1)
     best, partners = (unit[2::2] @ unit[1::2].T).max(dim=1)
     gone = best.argsort(descending=True)[:r].tolist()  # places in A without cls
     groups = {b: [b] for b in range(1, len(numbers), 2)}
-    ax, end = new_axes(9.6, 2.5), len(numbers) + 0.6
+    ax, end = sketch(9.6, 2.5), len(numbers) + 0.6
     for place, (cosine, partner) in enumerate(zip(best.tolist(), partners.tolist(), strict=True)):
         a, b = 2 * place + 2, 2 * partner + 1
         goes = place in gone
@@ -111,7 +95,6 @@ def merging(numbers: Sequence[float], keys: Tensor, r: int) -> None:
         ax.text(-0.7, y, name, ha="right", va="center")
     ax.text(end - 0.9, 0.5, "→", ha="center", va="center", size=16)
     ax.set(xlim=(-1.6, end + len(left) + len(groups)), ylim=(-0.35, 1.35))
-    ax.axis("off")
 
 
 def boxed(ax: Any, x: float, y: float, text: str, colour: str) -> None:
@@ -124,10 +107,7 @@ def pixel_numbers(image: Tensor) -> None:
     """Show a small grey image (1, H, W), from -1 to 1, with each pixel as a number from 0 to 9."""
     ax = panels(1, 1, 4.6, 4.6)[0, 0]
     ax.imshow(image[0].numpy(), cmap="gray", vmin=-1, vmax=1.6, alpha=0.85)
-    for i, row in enumerate((4.5 * (image[0] + 1)).round().int().tolist()):
-        for j, number in enumerate(row):
-            ink = FAINT if number < 5 else "black"
-            ax.text(j, i, str(number), ha="center", va="center", size=8, color=ink)
+    write_numbers(ax, (4.5 * (image[0] + 1)).round().int(), str, middle=4, light=FAINT)
     ax.set(xticks=[], yticks=[])
 
 
@@ -145,9 +125,7 @@ def bytes_in_order(pixels: Tensor) -> None:
     """
     height, width, _ = pixels.shape
     row, count = pixels.flatten().tolist(), height * width
-    ax = panels(1, 1, 9.4, 4.4)[0, 0]
-    ax.set(xlim=(-0.3, 24.3), ylim=(-8.2, 3.1))
-    ax.axis("off")
+    ax = sketch(9.4, 4.4, xlim=(-0.3, 24.3), ylim=(-8.2, 3.1))
 
     def cell(x: float, y: float, number: int, side: float = 1.0) -> None:
         look = dict(facecolor=TINTS[number % 3], edgecolor="white")
@@ -198,16 +176,11 @@ def opened(
     first, second, *middle, last = axes
     picture((image + 1) / 2, "the drawing", ax=first)
     patches = rearrange(
-        image, "c (row p1) (col p2) -> (row col) c p1 p2", p1=patch_size, p2=patch_size
+        image[0], "(row p1) (col p2) -> row col p1 p2", p1=patch_size, p2=patch_size
     )
-    side = image.shape[1] // patch_size
-    gap = torch.full((1, side * (patch_size + 1) - 1, side * (patch_size + 1) - 1), torch.nan)
-    for number, patch in enumerate(patches):
-        top, left = (patch_size + 1) * (number // side), (patch_size + 1) * (number % side)
-        gap[:, top : top + patch_size, left : left + patch_size] = patch
-    second.imshow(gap[0].numpy(), cmap="gray", vmin=-1, vmax=1)
+    second.imshow(apart(patches).numpy(), cmap="gray", vmin=-1, vmax=1)
     second.set(xticks=[], yticks=[], frame_on=False)
-    second.set_title(f"{len(patches)} patches", size=9)
+    second.set_title(f"{patches.shape[:2].numel()} patches", size=9)
     for (name, x), ax in zip(stages.items(), middle, strict=True):
         ax.imshow(x.cpu().numpy(), cmap=SIGNED, vmin=-2.5, vmax=2.5, aspect="auto")
         rectangle(ax, -0.5, -0.5, x.shape[1] - 0.4, 1, fill=False, ec=CLS, lw=2)
@@ -217,19 +190,10 @@ def opened(
     answer_bars(last, shares, numbers=False)
 
 
-def close_up(image: Tensor, top: int, left: int, side: int) -> None:
-    """Show where `side`×`side` pixels of an image (3, H, W) stand, those enlarged, and their red.
-
-    Args:
-        top, left: the first row and column, in pixels.
-    """
-    part = image[:, top : top + side, left : left + side]
-    axes = panels(1, 3, 9.4, 3.1)[0]
-    crisp(image, axes[0])
-    axes[0].set_title("the photo")
-    pixel_frame(axes[0], top, left, side, side)
-    tile(part, f"{side}×{side} pixels of it", axes[1])
-    matrix(part[0], "their red", limits=(0, 1), ax=axes[2])
+def apart(tiles: Tensor) -> Tensor:
+    """Lay tiles (rows, columns, h, w) on one sheet, with a gap of nan between them."""
+    padded = F.pad(tiles, (0, 1, 0, 1), value=torch.nan)
+    return rearrange(padded, "i j h w -> (i h) (j w)")[:-1, :-1]
 
 
 def tile(image: Tensor, title: str, ax: Any) -> None:

@@ -1,15 +1,14 @@
 """Pictures, matrices, curves, dots: each on the axes that it is given, or on a new figure."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from io import BytesIO
 from statistics import mean
 from typing import Any
 
 from torch import Tensor
 
-PATCH, CLS, POSITION = "#0072B2", "#E69F00", "#CC79A7"
-QUERY, KEY, VALUE = "#D55E00", "#56B4E9", "#009E73"
-INK, FAINT, PAPER = "#222222", "#B8B8B8", "#F4F4F4"
-WEIGHTS = "cividis"
+from .colours import CLS, FAINT, INK, PAPER, PATCH, POSITION, QUERY, VALUE, WEIGHTS
+
 COLOURS = (PATCH, QUERY, VALUE, POSITION, CLS)  # of curves, with a dash and a marker each
 STYLES = (("-", "o"), ("--", "s"), (":", "^"), ("-.", "D"), ((0, (5, 1, 1, 1, 1, 1)), "v"))
 
@@ -45,6 +44,29 @@ def new_axes(width: float, height: float) -> Any:
     return panels(1, 1, width, height)[0, 0]
 
 
+def sketch(
+    width: float, height: float, xlim: Any = None, ylim: Any = None, aspect: str = "auto"
+) -> Any:
+    """Make one axes without ticks and frame, to draw on freely, on a new figure of this size.
+
+    Args:
+        xlim, ylim: the numbers at its edges; None where they are set later.
+        aspect: "equal" where a unit is as long upwards as sideways.
+    """
+    ax = new_axes(width, height)
+    ax.set(xlim=xlim, ylim=ylim, aspect=aspect)
+    ax.axis("off")
+    return ax
+
+
+def charts(rows: int, columns: int, width: float, height: float, **options: Any) -> Any:
+    """Make panels whose axes have no frame above and on the right, as curves and dots need none."""
+    axes = panels(rows, columns, width, height, **options)
+    for ax in axes.flat:
+        ax.spines[["top", "right"]].set_visible(False)
+    return axes
+
+
 def rectangle(ax: Any, x: float, y: float, width: float, height: float, **look: Any) -> None:
     """Add a rectangle with its smallest x and y here; `look` is matplotlib's."""
     from matplotlib.patches import Rectangle
@@ -60,6 +82,13 @@ def rounded(
 
     style = f"round,pad=0,rounding_size={radius}"
     ax.add_patch(FancyBboxPatch((x, y), width, height, boxstyle=style, lw=1.2, **look))
+
+
+def as_png(figure: Any, dpi: int) -> bytes:
+    """Write a figure as a PNG, of so many pixels an inch."""
+    content = BytesIO()
+    figure.savefig(content, format="png", dpi=dpi)
+    return content.getvalue()
 
 
 def pixel_frame(ax: Any, top: float, left: float, height: float, width: float) -> None:
@@ -103,12 +132,17 @@ def mark_patches(
 
 
 def write_numbers(
-    ax: Any, table: Tensor, form: Callable[[float], str], middle: float, size: int = 8
+    ax: Any,
+    table: Tensor,
+    form: Callable[[float], str],
+    middle: float,
+    size: int = 8,
+    light: str = "white",
 ) -> None:
-    """Write the numbers of a table (rows, cols) into its cells; up to `middle` in white."""
+    """Write the numbers of a table (rows, cols) into its cells; up to `middle` in a light ink."""
     for i, row in enumerate(table.tolist()):
         for j, number in enumerate(row):
-            ink = "white" if number <= middle else "black"
+            ink = light if number <= middle else "black"
             ax.text(j, i, form(number), ha="center", va="center", color=ink, size=size)
 
 
@@ -117,8 +151,6 @@ def matrix(
     title: str = "",
     rows: Sequence[str] = (),
     cols: Sequence[str] = (),
-    xlabel: str = "",
-    ylabel: str = "",
     form: str = "{:.2f}",
     limits: tuple[float, float] | None = None,
     ax: Any = None,
@@ -146,7 +178,7 @@ def matrix(
         ax.set_xticks(range(width), cols or [str(j) for j in range(width)])
         ax.set_yticks(range(height), rows or [str(i) for i in range(height)])
         ax.tick_params(length=0)
-    ax.set(title=title, xlabel=xlabel, ylabel=ylabel)
+    ax.set_title(title)
 
 
 def matrices(

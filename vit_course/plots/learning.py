@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from io import BytesIO
 from itertools import combinations
 from pathlib import Path
 from statistics import mean
@@ -13,50 +12,34 @@ from torch import Tensor
 
 from vit_steps.files import write_whole
 
-from .figures import (
-    CLS,
-    COLOURS,
-    FAINT,
-    INK,
-    PAPER,
-    PATCH,
-    QUERY,
-    STYLES,
-    VALUE,
-    WEIGHTS,
-    dots,
-    new_axes,
-    panels,
-    rounded,
-)
+from .colours import CLS, FAINT, INK, PAPER, PATCH, QUERY, VALUE, WEIGHTS
+from .figures import COLOURS, STYLES, as_png, charts, dots, new_axes, rounded, sketch
 
 
-def downhill(paths: Mapping[str, Sequence[float]], goal: float = 3.0) -> None:
-    """Draw the valley (w - goal)², and in a panel for each path the points that a weight visits.
+def downhill(paths: Mapping[str, Sequence[float]]) -> None:
+    """Draw the valley (w - 3)², and in a panel for each path the points that a weight visits.
 
     Args:
         paths: a name, and where the weight was, step by step.
     """
-    axes = panels(1, len(paths), 9, 2.9, sharey=True)[0]
-    valley = torch.linspace(goal - 9.5, goal + 9.5, 200)
+    axes = charts(1, len(paths), 9, 2.9, sharey=True)[0]
+    valley = torch.linspace(-6.5, 12.5, 200)
     for ax, (name, path), colour in zip(axes, paths.items(), COLOURS, strict=False):
-        ax.plot(valley, (valley - goal) ** 2, color=FAINT, zorder=1)
-        heights = [(w - goal) ** 2 for w in path]
+        ax.plot(valley, (valley - 3) ** 2, color=FAINT, zorder=1)
+        heights = [(w - 3) ** 2 for w in path]
         ax.plot(path, heights, "-o", color=colour, markersize=5, linewidth=1)
         ax.annotate("start", (path[0], heights[0]), (-6, 6), textcoords="offset points", ha="right")
         ax.set(title=name, xlabel="w", ylim=(-4, 88))
-        ax.spines[["top", "right"]].set_visible(False)
     axes[0].set_ylabel("loss")
 
 
-def backward_pass(x: float = 2.0, a: float = 3.0, b: float = 0.5, goal: float = 5.0) -> None:
+def backward_pass() -> None:
     """Draw a chain of two weights, loss = (b·a·x - goal)²: numbers forward, and slopes backward."""
+    x, a, b, goal = 2.0, 3.0, 0.5, 5.0
     h, y = a * x, b * a * x
     slope_y = 2 * (y - goal)
     slope_h = slope_y * b
-    ax = panels(1, 1, 9, 2.6)[0, 0]
-    ax.set(xlim=(-0.5, 12.7), ylim=(-2.0, 1.8))
-    ax.axis("off")
+    ax = sketch(9, 2.6, xlim=(-0.5, 12.7), ylim=(-2.0, 1.8))
     stages = (("x", x, None), ("h = a · x", h, slope_h), ("y = b · h", y, slope_y))
     stages += ((f"loss = (y − {goal:g})²", (y - goal) ** 2, 1.0),)
     for i, (name, value, slope) in enumerate(stages):
@@ -93,48 +76,44 @@ def seed_runs(runs: Mapping[str, Sequence[Sequence[float]]], level: float, word:
     """
     columns = min(len(runs), 3)
     rows = -(-len(runs) // columns)
-    axes = panels(rows, columns, 9, 2.1 * rows, sharex=True, sharey=True)
+    axes = charts(rows, columns, 9, 2.1 * rows, sharex=True, sharey=True)
     for ax in axes.flat[len(runs) :]:
         ax.axis("off")
     for ax, (name, losses) in zip(axes.flat, runs.items(), strict=False):
         ax.axhline(level, color=FAINT, linestyle=":", linewidth=1)
         for run, colour, (dash, _) in zip(losses, COLOURS, STYLES, strict=False):
             ax.plot(run, linestyle=dash, color=colour, linewidth=1.5)
-        ax.set(title=name)
-        ax.spines[["top", "right"]].set_visible(False)
+        ax.set_title(name)
     axes[0, 0].set_ylim(0, 1.05 * max(max(run) for losses in runs.values() for run in losses))
     axes[0, 0].annotate(word, (0, level), (2, 3), textcoords="offset points", color=INK, size=8)
     axes[-1, 0].set(xlabel="step", ylabel="loss")
 
 
-def valley(steps: int = 40, steep: float = 50.0) -> None:
-    """Draw the ways of optimizers through a narrow valley of two weights, seen from above.
+def valley() -> None:
+    """Draw 40 steps of optimizers through a narrow valley of two weights, seen from above.
 
-    Its lowest place is a cross. In the last panel the valley lies at 45 degrees, and AdamW's
-    advantage is gone, since no weight alone goes along it.
-
-    Args:
-        steps: of each way.
-        steep: how much faster the loss grows across the valley than along it.
+    The loss grows 50 times as fast across the valley as along it; its lowest place is a cross. In
+    the last panel the valley lies at 45 degrees, and AdamW's advantage is gone, since no weight
+    alone goes along it.
     """
 
     def loss_at(x: Tensor, y: Tensor, turned: bool) -> Tensor:
         along, across = ((x + y) / 2**0.5, (y - x) / 2**0.5) if turned else (x, y)
-        return 0.5 * (along**2 + steep * across**2)
+        return 0.5 * (along**2 + 50 * across**2)
 
     def way(make: Callable[..., torch.optim.Optimizer], lr: float, turned: bool) -> list:
         start = torch.tensor([-4.0, 1.0])
         turn = torch.tensor([[1.0, -1.0], [1.0, 1.0]]) / 2**0.5
         w = (turn @ start if turned else start).requires_grad_()
         optimizer, path = make([w], lr=lr), [w.tolist()]
-        for _ in range(steps):
+        for _ in range(40):
             optimizer.zero_grad()
             loss_at(w[0], w[1], turned).backward()
             optimizer.step()
             path.append(w.tolist())
         return path
 
-    axes = panels(1, 4, 9.6, 2.7, sharey=True)[0]
+    axes = charts(1, 4, 9.6, 2.7, sharey=True)[0]
     x, y = torch.meshgrid(torch.linspace(-4.6, 1.6, 120), torch.linspace(-4, 2, 120), indexing="xy")
     sgd, adamw = torch.optim.SGD, torch.optim.AdamW
     kinds = (
@@ -152,7 +131,6 @@ def valley(steps: int = 40, steep: float = 50.0) -> None:
         ax.annotate("start", path[0], (0, 7), textcoords="offset points", ha="center", size=8)
         ax.set(xlabel="one weight", aspect="equal", xticks=[], yticks=[])
         ax.set_title(f"{name}, rate {lr}", size=9)
-        ax.spines[["top", "right"]].set_visible(False)
     axes[0].set_ylabel("the other weight")
 
 
@@ -256,10 +234,9 @@ def answer_bars(ax: Any, shares: Tensor, numbers: bool = True) -> None:
     bars[best].set_facecolor(CLS)
     for i, value in enumerate(values if numbers else ()):
         ax.text(value + 0.03, i, f"{value:.0%}" if value >= 0.005 else "", va="center", size=8)
-    ax.set(xlim=(0, 1.2 if numbers else 1), xticks=[], yticks=range(len(values)))
+    ax.set(xlim=(0, 1.2 if numbers else 1), xticks=[], yticks=range(len(values)), frame_on=False)
     ax.tick_params(length=0, labelsize=9)
     ax.invert_yaxis()
-    ax.spines[:].set_visible(False)
     words = f"{best}, with {values[best]:.0%}" if numbers else f"{best}: {values[best]:.0%}"
     ax.set_title(words, size=11 if numbers else 8, loc="left")
 
@@ -291,9 +268,7 @@ def keepsake(
     right.spines[["top", "right"]].set_visible(False)
     figure.suptitle("My Vision Transformer, built and trained by hand", size=14)
     figure.supxlabel(words, size=10)
-    content = BytesIO()
-    figure.savefig(content, format="png", dpi=150)
-    write_whole(Path(path), content.getvalue())
+    write_whole(Path(path), as_png(figure, dpi=150))
     return figure
 
 

@@ -6,21 +6,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .figures import (
-    FAINT,
-    INK,
-    KEY,
-    PAPER,
-    PATCH,
-    QUERY,
-    VALUE,
-    WEIGHTS,
-    bordered,
-    new_axes,
-    panels,
-    rectangle,
-)
+from .colours import FAINT, INK, KEY, PAPER, PATCH, QUERY, VALUE, WEIGHTS
+from .figures import bordered, charts, panels, rectangle, sketch
 from .roles import ROLES
+
+NUMBERS = dict(xlabel="curves back", ylabel="is dark")  # what the two numbers of a value mean
 
 
 def turning_query(query: Tensor, keys: Mapping[str, Sequence[float]], values: Tensor) -> None:
@@ -31,15 +21,14 @@ def turning_query(query: Tensor, keys: Mapping[str, Sequence[float]], values: Te
         keys: (2,) by the name of each of three tokens.
         values: (3,), the number of each that is looked up.
     """
-    plane, curve = panels(1, 2, 9.2, 3.4, width_ratios=(1, 1.7))[0]
+    plane, curve = charts(1, 2, 9.2, 3.4, width_ratios=(1, 1.7))[0]
     around = torch.linspace(-90, 180, 541).deg2rad()
     turned = torch.stack([around.cos(), around.sin()], dim=1) * query.norm()  # (541, 2)
     plane.plot(*turned.T.numpy(), color=QUERY, lw=1, linestyle=":")
     for name, (x, y) in keys.items():
         plane.annotate("", (x, y), (0, 0), arrowprops=dict(color=KEY, width=1.5, headwidth=8))
-        upright = x == 0
-        plane.text(x + (-0.12 if upright else 0.1), y, name, va="center", size=9,
-                   ha="right" if upright else "left")  # fmt: skip
+        shift, side = (-0.12, "right") if x == 0 else (0.1, "left")
+        plane.text(x + shift, y, name, va="center", ha=side, size=9)
     plane.annotate("", query.tolist(), (0, 0), arrowprops=dict(color=QUERY, width=3, headwidth=10))
     plane.text(float(query[0]) + 0.15, float(query[1]) + 0.1, "query", color=QUERY, weight="bold")
     wishes = {"high": -90, "a bend": 0, "low": 90, "straight": 180}
@@ -64,21 +53,17 @@ def turning_query(query: Tensor, keys: Mapping[str, Sequence[float]], values: Te
                    weight="bold", size=9)  # fmt: skip
     curve.set_xticks([*wishes.values()], [*wishes])
     curve.set(xlabel="what the query wants", ylabel="curves back", ylim=(0, 10.9))
-    curve.spines[["top", "right"]].set_visible(False)
     curve.legend(loc="upper left", frameon=False, fontsize=9)
 
 
-def soft_lookup(
-    values: Tensor, weights: Mapping[str, float], axes: Sequence[str] = ("curves back", "is dark")
-) -> None:
+def soft_lookup(values: Tensor, weights: Mapping[str, float]) -> None:
     """Draw values in the plane, each as large as its attention weight, and their blend.
 
     Args:
-        values: (n, 2), one row a token.
+        values: (n, 2), one row a token: how much it curves back, and how dark it is.
         weights: of each token, by its name; they sum to 1.
-        axes: what the two numbers of a value mean.
     """
-    ax = new_axes(5.8, 3.4)
+    ax = charts(1, 1, 5.8, 3.4)[0, 0]
     ax.fill(*values.T.tolist(), facecolor="none", edgecolor=VALUE, linestyle=":")
     for (name, weight), value in zip(weights.items(), values.tolist(), strict=True):
         ax.scatter(*value, s=1000 * weight, color=VALUE)
@@ -88,22 +73,17 @@ def soft_lookup(
     ax.scatter(*blend, s=160, marker="*", color=QUERY, zorder=3)
     ax.annotate("blend", blend, (-10, -12), textcoords="offset points", ha="right", color=QUERY,
                 weight="bold")  # fmt: skip
-    ax.set(xlim=(0, 13), ylim=(0, 9.9), title="area = attention weight", xlabel=axes[0],
-           ylabel=axes[1])  # fmt: skip
-    ax.spines[["top", "right"]].set_visible(False)
+    ax.set(xlim=(0, 13), ylim=(0, 9.9), title="area = attention weight", **NUMBERS)
 
 
-def three_roles(scores: Mapping[str, float], values: Tensor, asks: str = "flat stroke") -> None:
+def three_roles(scores: Mapping[str, float], values: Tensor) -> None:
     """Draw one token's lookup from the tokens' vectors to the blend, lines as thick as the weights.
 
     Args:
-        scores: of the token that asks with each other one, by its name; three of them.
+        scores: of the flat stroke, which asks, with each other token, by its name; three of them.
         values: (3,), a number of each one's value.
-        asks: the name of the token that asks.
     """
-    ax = new_axes(9.0, 4.7)
-    ax.set(xlim=(-0.3, 12.6), ylim=(-0.5, 6.2), aspect="equal")
-    ax.axis("off")
+    ax = sketch(9.0, 4.7, xlim=(-0.3, 12.6), ylim=(-0.5, 6.2), aspect="equal")
     weights = torch.tensor(list(scores.values())).softmax(dim=0).tolist()
     arrow = dict(arrowstyle="-|>", color=INK, lw=0.9)
 
@@ -111,7 +91,7 @@ def three_roles(scores: Mapping[str, float], values: Tensor, asks: str = "flat s
         rectangle(ax, x - width / 2, y - 0.26, width, 0.52, facecolor=face, edgecolor=edge, lw=1.4)
         ax.text(x, y, text, ha="center", va="center", **{"size": 10, "color": INK} | look)
 
-    box(1.2, 5.8, 2.5, f"token: {asks}", PATCH, PATCH, color="white")
+    box(1.2, 5.8, 2.5, "token: flat stroke", PATCH, PATCH, color="white")
     box(1.2, 4.5, 0.6, "q", QUERY, QUERY)
     ax.annotate("", (1.2, 4.78), (1.2, 5.52), arrowprops=arrow)
     ax.text(1.28, 5.15, "$W_q$", size=9, va="center")
@@ -152,7 +132,6 @@ def possible_blends(
     values: Mapping[str, Sequence[float]],
     points: Mapping[str, Tensor],
     two_heads: bool = False,
-    axes: Sequence[str] = ("curves back", "is dark"),
 ) -> None:
     """Draw two values in the plane, the line of all that one head can blend, and some points.
 
@@ -160,9 +139,8 @@ def possible_blends(
         values: two numbers by the name of each of two tokens.
         points: (2,), by what each is; at most three.
         two_heads: whether to shade the rectangle that two heads can reach, a number each.
-        axes: what the two numbers mean.
     """
-    ax = new_axes(5.8, 3.4)
+    ax = charts(1, 1, 5.8, 3.4)[0, 0]
     (x1, y1), (x2, y2) = values.values()
     if two_heads:
         left, bottom = min(x1, x2), min(y1, y2)
@@ -171,14 +149,12 @@ def possible_blends(
     label = "all that one head can reach" if two_heads else "every blend of the two"
     ax.plot([x1, x2], [y1, y2], "o-", color=VALUE, label=label)
     for name, value in values.items():
-        left = value[0] == min(x1, x2)
-        ax.annotate(name, value, (-9 if left else 9, 7), textcoords="offset points", size=9,
-                    ha="right" if left else "left")  # fmt: skip
+        shift, side = (-9, "right") if value[0] == min(x1, x2) else (9, "left")
+        ax.annotate(name, value, (shift, 7), textcoords="offset points", size=9, ha=side)
     looks = zip(points.items(), ("*", "s", "^"), (QUERY, KEY, PATCH), strict=False)
     for (name, point), marker, colour in looks:
         ax.plot(*point.tolist(), marker, color=colour, markersize=12, label=name, linestyle="")
-    ax.set(xlabel=axes[0], ylabel=axes[1], xlim=(-1.4, max(x1, x2) + 2), ylim=(-0.5, 11.9))
-    ax.spines[["top", "right"]].set_visible(False)
+    ax.set(xlim=(-1.4, max(x1, x2) + 2), ylim=(-0.5, 11.9), **NUMBERS)
     ax.legend(loc="upper left", frameon=False, ncols=2, fontsize=9)
 
 
@@ -187,20 +163,18 @@ def qkv_product(width: int, num_heads: int) -> None:
 
     Its rows run in the order (qkv h d).
     """
-    ax = new_axes(7.6, 4.4)
-    ax.axis("off")
     d, rows = width // num_heads, 3 * width
+    height = rows + 0.9 + 0.15 * (3 * num_heads - 1)
+    ax = sketch(7.6, 4.4, (-0.2, width + 12), (height + 0.2, -1.6), aspect="equal")
     for row in range(rows):
         role, head = "qkv"[row // width], row % width // d
         y = row + 0.5 * (row // width) + 0.15 * (row // d)
+        look = dict(facecolor=ROLES[role], edgecolor="none", alpha=1 if head % 2 == 0 else 0.6)
         for column in range(width):
-            rectangle(ax, column, y, 0.92, 0.92, facecolor=ROLES[role], edgecolor="none",
-                      alpha=1 if head % 2 == 0 else 0.6)  # fmt: skip
-        rectangle(ax, width + 6.2, y, 2.2, 0.92, facecolor=ROLES[role], edgecolor="none",
-                  alpha=1 if head % 2 == 0 else 0.6)  # fmt: skip
+            rectangle(ax, column, y, 0.92, 0.92, **look)
+        rectangle(ax, width + 6.2, y, 2.2, 0.92, **look)
         if row % d == 0:
             ax.text(width + 8.7, y + (d - 0.1) / 2, f"{role}, head {head}", va="center", size=9)
-    height = rows + 0.9 + 0.15 * (3 * num_heads - 1)
     for row in range(width):
         rectangle(ax, width + 2.4, height / 2 - width / 2 + row, 0.92, 0.92, facecolor=PATCH,
                   edgecolor="none")  # fmt: skip
@@ -209,7 +183,6 @@ def qkv_product(width: int, num_heads: int) -> None:
     for x, text in ((width / 2, f"{rows} rows of $W_{{qkv}}$"), (width + 2.9, "a token"),
                     (width + 7.3, f"its {rows} numbers")):  # fmt: skip
         ax.text(x, -0.5, text, ha="center", va="bottom", size=10)
-    ax.set(xlim=(-0.2, width + 12), ylim=(height + 0.2, -1.6), aspect="equal")
 
 
 def heads_at_work(

@@ -8,8 +8,9 @@ from torch import Tensor
 
 from vit_steps.patches import patchify
 
-from .close_ups import SIGNED, crisp, tile
-from .figures import CLS, INK, PATCH, panels, picture, pixel_frame, rectangle
+from .close_ups import crisp, tile
+from .colours import CLS, INK, PATCH, SIGNED
+from .figures import panels, picture, pixel_frame, rectangle, sketch
 
 PATCHES = ("#56B4E9", "#E69F00", "#009E73", "#CC79A7")  # of four patches, told apart by all
 
@@ -51,9 +52,7 @@ def cut_in_a_row(image: Tensor, patch_size: int, shown: int = 16) -> None:
 
 def split_and_merge() -> None:
     """Draw how einops cuts a 4×4 picture: each side split in two, then merged again, in colour."""
-    ax = panels(1, 1, 9.4, 3.3)[0, 0]
-    ax.set(xlim=(-2.6, 13.6), ylim=(-1.0, 5.7))
-    ax.axis("off")
+    ax = sketch(9.4, 3.3, xlim=(-2.6, 13.6), ylim=(-1.0, 5.7))
     small = dict(ha="center", va="center")
     code = dict(family="monospace", weight="bold", size=10)
     for i in range(4):
@@ -138,9 +137,7 @@ def memory_row() -> None:
 
     Each number has the colour of its patch, 2×2 pixels.
     """
-    ax = panels(1, 1, 9.4, 2.1)[0, 0]
-    ax.set(xlim=(-2.6, 17.2), ylim=(-2.0, 2.4))
-    ax.axis("off")
+    ax = sketch(9.4, 2.1, xlim=(-2.6, 17.2), ylim=(-2.0, 2.4))
     numbers = torch.arange(16).view(1, 1, 4, 4)
     by_patch = patchify(numbers, 2).flatten()
     patch_of = by_patch.argsort() // 4

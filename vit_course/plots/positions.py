@@ -8,7 +8,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from .figures import FAINT, INK, PAPER, POSITION, matrix, panels
+from .close_ups import apart
+from .colours import FAINT, INK, PAPER, POSITION, SIGNED
+from .figures import charts, matrix, panels
 
 
 def token_sum(tokens: Tensor, positions: Tensor) -> None:
@@ -36,15 +38,11 @@ def position_maps(tables: Mapping[str, Tensor]) -> None:
     for ax, side, (name, table) in zip(axes, sides, tables.items(), strict=True):
         unit = F.normalize(table.detach().cpu(), dim=1)
         alike = (unit @ unit.T).view(side, side, side, side)  # of place (i, j) to place (k, l)
-        sheet = torch.full((side * (side + 1) - 1,) * 2, torch.nan)
-        for i in range(side):
-            for j in range(side):
-                top, left = i * (side + 1), j * (side + 1)
-                sheet[top : top + side, left : left + side] = alike[i, j]
-                ax.plot(left + j, top + i, "o", color="white", markersize=2)  # the place itself
-        shown = ax.imshow(sheet.numpy(), cmap="PuOr", vmin=-0.6, vmax=0.6)
-        ax.set(xticks=[], yticks=[], title=name)
-        ax.spines[:].set_visible(False)
+        own = [(side + 2) * i for i in range(side)]  # where in each tile the place itself stands
+        for row in own:
+            ax.plot(own, [row] * side, "o", color="white", markersize=2)
+        shown = ax.imshow(apart(alike).numpy(), cmap=SIGNED, vmin=-0.6, vmax=0.6)
+        ax.set(xticks=[], yticks=[], title=name, frame_on=False)
     bar = axes[0].figure.colorbar(shown, ax=axes.tolist(), shrink=0.7, aspect=18)
     bar.set_label("cosine similarity")
 
@@ -63,7 +61,7 @@ def lines_alike(table: Tensor) -> None:
     axes = panels(1, 2, 7, 3.2)[0]
     for ax, lines, name in ((axes[0], grid, "column"), (axes[1], grid.transpose(0, 1), "row")):
         alike = (lines @ lines.mT).mean(dim=0)
-        shown = ax.imshow(alike.numpy(), cmap="PuOr", vmin=-0.6, vmax=0.6)
+        shown = ax.imshow(alike.numpy(), cmap=SIGNED, vmin=-0.6, vmax=0.6)
         ax.set(title=f"{name}s", xlabel=f"{name} of one place", ylabel=f"{name} of the other")
     axes[0].figure.colorbar(shown, ax=axes.tolist()).set_label("cosine similarity")
 
@@ -76,7 +74,7 @@ def likeness_by_distance(tables: Mapping[str, Tensor]) -> None:
     Args:
         tables: a name, and the positions of a square grid's patches (n, D), without cls.
     """
-    axes = panels(1, len(tables), 3.1 * len(tables) + 0.4, 3.4, sharey=True)[0]
+    axes = charts(1, len(tables), 3.1 * len(tables) + 0.4, 3.4, sharey=True)[0]
     for ax, (name, table) in zip(axes, tables.items(), strict=True):
         side = round(len(table) ** 0.5)
         steps = torch.arange(float(side))
@@ -91,7 +89,6 @@ def likeness_by_distance(tables: Mapping[str, Tensor]) -> None:
         ax.axhline(0, color=INK, lw=0.6)
         ax.set(title=name, xlabel="distance in patches", ylim=(-0.6, 1.05))
         ax.set_xlim(0, far.max() + 0.4)
-        ax.spines[["top", "right"]].set_visible(False)
     axes[0].set_ylabel("cosine similarity")
     legend = axes[0].get_legend_handles_labels()
     axes[0].figure.legend(*legend, loc="outside lower center", ncols=2)

@@ -1,7 +1,6 @@
 """The figure of `python -m vit_steps.predict --show`: pictures, where the model looked, shares."""
 
 from collections.abc import Sequence
-from io import BytesIO
 from pathlib import Path
 from textwrap import fill, shorten
 from typing import TYPE_CHECKING, Any
@@ -13,7 +12,8 @@ from vit_steps.files import write_whole
 from vit_steps.images import LUMA, Preprocess, normalize
 from vit_steps.maps import cls_map, rollout
 
-from .figures import PATCH, WEIGHTS
+from .colours import PATCH, WEIGHTS
+from .figures import as_png
 
 if TYPE_CHECKING:
     from vit_steps.predict import Prediction
@@ -35,9 +35,7 @@ def draw_predictions(
         weights: whose predictions these are; its model is in evaluation mode.
         predictions: of pictures in files, at least one; a row of the figure each.
     """
-    content = BytesIO()
-    predictions_figure(weights, predictions).savefig(content, format="png", dpi=120)
-    write_whole(path, content.getvalue())
+    write_whole(path, as_png(predictions_figure(weights, predictions), dpi=120))
 
 
 def predictions_figure(weights: "Weights", predictions: "Sequence[Prediction]") -> Any:

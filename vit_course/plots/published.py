@@ -7,20 +7,8 @@ from collections.abc import Collection, Mapping, Sequence
 from itertools import takewhile
 from pathlib import Path
 
-from .figures import (
-    FAINT,
-    INK,
-    KEY,
-    PAPER,
-    PATCH,
-    QUERY,
-    VALUE,
-    dots,
-    new_axes,
-    panels,
-    rectangle,
-    rounded,
-)
+from .colours import FAINT, INK, KEY, PAPER, PATCH, QUERY, VALUE
+from .figures import dots, new_axes, panels, rectangle, rounded, sketch
 from .scores import stored
 
 FILE = Path(__file__).with_name("published.json")
@@ -38,7 +26,7 @@ def name_lines(names: Mapping[str, tuple[str, ...]], start: str, end: str) -> No
     left = [source for sources in groups.values() for source in sources]
     parts = zip(*(source.split(".") for source in left), strict=False)
     common = "".join(f"{part[0]}." for part in takewhile(lambda part: len({*part}) == 1, parts))
-    ax = new_axes(8.6, 0.33 * len(left) + 0.6)
+    ax = sketch(8.6, 0.33 * len(left) + 0.6, xlim=(0.2, 2.0), ylim=(len(left) - 0.4, -1.8))
     spread = (len(left) - 1) / max(len(groups) - 1, 1)
     line = 0
     style = {"family": "monospace", "size": 10, "va": "center"}
@@ -51,8 +39,6 @@ def name_lines(names: Mapping[str, tuple[str, ...]], start: str, end: str) -> No
             line += 1
     ax.text(1, -1.2, f"in the file: {common}…", ha="right", va="center", weight="bold")
     ax.text(1.32, -1.2, f"in your class: {start}…", va="center", weight="bold")
-    ax.set(xlim=(0.2, 2.0), ylim=(len(left) - 0.4, -1.8))
-    ax.axis("off")
 
 
 # By kind, the slips of `published.json`, and the colour of their bars.
@@ -146,8 +132,7 @@ def alarms(
     ax.set_xticks([column + 0.5 for column in range(len(tests))], tests)
     ax.set_yticks([row + 0.5 for row in range(len(models))], models, size=9)
     ax.tick_params(length=0, labeltop=True, labelbottom=False)
-    ax.set(xlim=(0, len(tests)), ylim=(len(models), 0))
-    ax.spines[:].set_visible(False)
+    ax.set(xlim=(0, len(tests)), ylim=(len(models), 0), frame_on=False)
     for word, middle in (("at fault", border / 2), ("sound", (border + len(models)) / 2)):
         ax.text(len(tests) + 0.1, middle, word, rotation=270, va="center", color=INK)
 
@@ -159,7 +144,7 @@ PROOFS = (("names and shapes fit", 3, 3), ("the same batch", 2, 4), ("from the p
 
 def proofs() -> None:
     """Draw a picture's way from its file to an answer, and how much of it each proof covers."""
-    ax = new_axes(8.6, 2.6)
+    ax = sketch(8.6, 2.6, xlim=(-0.6, 7.4), ylim=(2.5, -0.5))
     for place, name in enumerate(WAY):
         colour = PATCH if name == "model" else INK
         rounded(ax, place - 0.4, -0.3, 0.8, 0.6, 0.08, facecolor=PAPER, edgecolor=colour)
@@ -172,5 +157,3 @@ def proofs() -> None:
         coarse = (0, (4, 2)) if name == PROOFS[-1][0] else "-"
         ax.plot(ends, [y - 0.15, y, y, y - 0.15], color=QUERY, lw=1.6, linestyle=coarse)
         ax.text(5.6, y - 0.03, name, va="center", size=9)
-    ax.set(xlim=(-0.6, 7.4), ylim=(2.5, -0.5))
-    ax.axis("off")

@@ -2,21 +2,8 @@
 
 from itertools import pairwise
 
-from .figures import (
-    CLS,
-    FAINT,
-    INK,
-    KEY,
-    PAPER,
-    PATCH,
-    POSITION,
-    QUERY,
-    VALUE,
-    WEIGHTS,
-    new_axes,
-    rectangle,
-    rounded,
-)
+from .colours import CLS, FAINT, INK, KEY, PAPER, PATCH, POSITION, QUERY, VALUE, WEIGHTS
+from .figures import rectangle, rounded, sketch
 
 # A stage has its lesson, its name, the span of its box, and the shape that leaves it in ViT-B/16.
 STAGES = (
@@ -44,9 +31,7 @@ def course_map(lesson: int | None = None) -> None:
     """
     if lesson is not None and (type(lesson) is not int or lesson < 0):
         raise ValueError(f"lesson is {lesson!r}; give its number, 0 or more, or None for the whole")
-    ax = new_axes(9.6, 2.5)
-    ax.set(xlim=(-0.1, 14.4), ylim=(-1.0, 2.65), aspect="equal")
-    ax.axis("off")
+    ax = sketch(9.6, 2.5, xlim=(-0.1, 14.4), ylim=(-1.0, 2.65), aspect="equal")
     whole = lesson not in range(1, 7)
     frame, bold = INK if whole or lesson == 5 else FAINT, "bold" if lesson == 5 else "normal"
     rounded(ax, 6.3, -0.95, 5.98, 3.05, 0.2, facecolor=PAPER, edgecolor=frame)
@@ -86,9 +71,7 @@ CALLS = (
 
 def forward_path(patches: int = 16, embed_dim: int = 64, classes: int = 10) -> None:
     """Draw what a small ViT's `forward` calls, and how many tokens each call hands on."""
-    ax = new_axes(9.4, 2.5)
-    ax.set(xlim=(-0.9, 15.2), ylim=(-2.0, 1.75), aspect="auto")
-    ax.axis("off")
+    ax = sketch(9.4, 2.5, xlim=(-0.9, 15.2), ylim=(-2.0, 1.75))
     many = [0, patches, patches + 1, patches + 1, 1, 1, 0]
     shapes = ["(B, 1, 16, 16)", f"(B, {patches}, {embed_dim})"]
     shapes += 2 * [f"(B, {patches + 1}, {embed_dim})"] + 2 * [f"(B, {embed_dim})"]

@@ -7,19 +7,8 @@ import torch
 from einops import rearrange
 from torch import Tensor
 
-from .figures import (
-    CLS,
-    FAINT,
-    INK,
-    KEY,
-    PATCH,
-    QUERY,
-    VALUE,
-    bordered,
-    new_axes,
-    panels,
-    rectangle,
-)
+from .colours import CLS, FAINT, INK, KEY, PATCH, QUERY, VALUE
+from .figures import bordered, panels, rectangle, sketch
 
 ROLES = {"q": QUERY, "k": KEY, "v": VALUE}
 
@@ -52,9 +41,8 @@ def qkv_rows(width: int, num_heads: int, *orders: str) -> None:
     Args:
         orders: of the axes qkv, h and d, such as "(qkv h d)", the last one the fastest.
     """
-    ax = new_axes(9, 0.9 * len(orders) + 0.1)
-    ax.set(xlim=(-0.02, 3 * width), ylim=(1.5 * len(orders) - 0.45, -0.6), xticks=[], yticks=[])
-    ax.spines[:].set_visible(False)
+    count = len(orders)
+    ax = sketch(9, 0.9 * count + 0.1, xlim=(-0.02, 3 * width), ylim=(1.5 * count - 0.45, -0.6))
     rows = torch.arange(3 * width)
     for line, order in enumerate(orders):
         ordered = rearrange(rows, f"(qkv h d) -> {order}", qkv=3, h=num_heads).tolist()
@@ -75,7 +63,7 @@ def heads_cut(tokens: Tensor, num_heads: int) -> None:
     """
     count, width = tokens.shape
     d, left = width // num_heads, 0.0
-    ax = new_axes(9.6, 3.0)
+    ax = sketch(9.6, 3.0)
     thick = {"fill": False, "edgecolor": INK, "lw": 2.2}  # a frame about what stands together
     stages = {  # of each step: its title, how far its heads stand apart
         "(B, N, D)": ("queries of N tokens", 0.0),
@@ -104,7 +92,6 @@ def heads_cut(tokens: Tensor, num_heads: int) -> None:
         left += across + 2.6
     ax.text(-0.25, count / 2, "N tokens", rotation=90, ha="right", va="center", size=9)
     ax.set(xlim=(-1.0, left - 1.8), ylim=(count + 1.0, -1.7), aspect="equal")
-    ax.axis("off")
 
 
 def _sheet(ax: Any, left: float, top: float, part: Tensor, head: int, numbers: bool = True) -> None:
@@ -127,8 +114,8 @@ def paths(block_1: Tensor, block_2: Tensor, names: Sequence[str]) -> None:
         block_1: attention weights (N, N), a row for each query, as those of block_2; small N.
         names: of the tokens, cls first.
     """
-    ax = new_axes(7.4, 3.4)
     last = len(names) - 1
+    ax = sketch(7.4, 3.4, xlim=(-0.5, 2.5), ylim=(last + 0.4, -0.8))
     for step, weights in enumerate((block_1, block_2)):
         for query, row in enumerate(weights.tolist()):
             for key, weight in enumerate(row):
@@ -149,11 +136,8 @@ def paths(block_1: Tensor, block_2: Tensor, names: Sequence[str]) -> None:
             colour = CLS if place == 0 else PATCH
             ax.plot(column, place, "o", color=colour, markersize=15, zorder=3)
             if column != 1:
-                left = column == 0
-                shift, side = (-14, "right") if left else (14, "left")
+                shift, side = (-14, "right") if column == 0 else (14, "left")
                 ax.annotate(name, (column, place), (shift, 0), textcoords="offset points",
                             ha=side, va="center")  # fmt: skip
         word = ("at the start", "after block 1", "after block 2")[column]
         ax.text(column, -0.55, word, ha="center", weight="bold")
-    ax.set(xlim=(-0.5, 2.5), ylim=(last + 0.4, -0.8))
-    ax.axis("off")

@@ -9,22 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .figures import (
-    CLS,
-    FAINT,
-    INK,
-    KEY,
-    PATCH,
-    POSITION,
-    QUERY,
-    VALUE,
-    WEIGHTS,
-    bordered,
-    curves,
-    new_axes,
-    panels,
-    rectangle,
-)
+from .colours import CLS, FAINT, INK, KEY, PATCH, POSITION, QUERY, SIGNED, VALUE, WEIGHTS
+from .figures import bordered, charts, curves, new_axes, rectangle, sketch
 
 FILE = Path(__file__).with_name("measured.json")
 FORMS = {"divided by √d": VALUE, "not divided": QUERY}
@@ -55,17 +41,15 @@ def attention_shapes(
     q, k, v = (t.detach().cpu().float() for t in (q, k, v))
     scores = q @ k.T
     weights = scores.softmax(dim=-1)
-    count, row, left = len(q), list(names).index(lit), 0.0
-    ax = new_axes(10, 3.6)
-    ax.set(ylim=(count + 3.2, -3.6), aspect="equal")
-    ax.axis("off")
+    count, row, column, left = len(q), names.index(lit), names.index(meets), 0.0
+    ax = sketch(10, 3.6, ylim=(count + 3.2, -3.6), aspect="equal")
     for number, name in enumerate(names):
         bold = "bold" if number == row else "normal"
         ax.text(-0.3, number + 0.5, name, ha="right", va="center", size=9, weight=bold)
     chain = (
-        ("Q", q, "PuOr", "N×d", "197×64", " · "),
-        ("Kᵀ", k.T, "PuOr", "d×N", "64×197", " = "),
-        ("scores", scores, "PuOr", "N×N", "197×197", "softmax\nof each row\n→"),
+        ("Q", q, SIGNED, "N×d", "197×64", " · "),
+        ("Kᵀ", k.T, SIGNED, "d×N", "64×197", " = "),
+        ("scores", scores, SIGNED, "N×N", "197×197", "softmax\nof each row\n→"),
         ("weights", weights, WEIGHTS, "N×N", "197×197", " · "),
         ("V", v, None, "N×d", "197×64", " = "),
         ("blends", weights @ v, None, "N×d", "197×64", ""),
@@ -75,7 +59,6 @@ def attention_shapes(
         top = (count - height) / 2
         bright = title in ("Kᵀ", "V")
         _draw_cells(ax, values, colours, left, top, None if bright else row)
-        column = list(names).index(meets)
         if title in ("Kᵀ", "scores"):
             start, tall = (top, height) if title == "Kᵀ" else (top + row, 1)
             frame = dict(fill=False, edgecolor=KEY, lw=2, zorder=3)
@@ -136,7 +119,7 @@ def _draw_cells(
             if not values[i, j].isfinite():
                 continue
             number = values[i, j].item()
-            digits = 2 if colours == "PuOr" and alpha == 1 else 1  # as many as the texts quote
+            digits = 2 if colours == SIGNED and alpha == 1 else 1  # as many as the texts quote
             text = f"{round(number, digits) + 0.0:.{digits}f}"
             text = f"{number:.0%}" if colours == WEIGHTS else text
             dark = alpha == 1 and luminance(face) < 0.5
@@ -181,11 +164,9 @@ def hidden_keys(scores: Tensor, mask: Tensor, names: Sequence[str]) -> None:
         names: of the N tokens.
     """
     count = len(names)
-    ax = new_axes(8.4, 3.5)
-    ax.set(xlim=(-2.4, 2 * count + 5.2), ylim=(count + 0.4, -2.2), aspect="equal")
-    ax.axis("off")
+    ax = sketch(8.4, 3.5, (-2.4, 2 * count + 5.2), (count + 0.4, -2.2), aspect="equal")
     weights = scores.masked_fill(~mask, float("-inf")).softmax(dim=-1)
-    tables = {"scores": (0.0, scores, "PuOr"), "attention weights": (count + 3.4, weights, WEIGHTS)}
+    tables = {"scores": (0.0, scores, SIGNED), "attention weights": (count + 3.4, weights, WEIGHTS)}
     for title, (left, values, colours) in tables.items():
         ax.text(left + count / 2, -1.75, title, ha="center", weight="bold", size=10)
         for number, name in enumerate(names):
@@ -211,14 +192,13 @@ def weight_bars(bars: Mapping[str, Tensor]) -> None:
     Args:
         bars: by its title, alternately undivided and divided, the weights (n,), largest first.
     """
-    axes = panels(2, len(bars) // 2, 8.4, 3.8, sharex=True, sharey=True)
+    axes = charts(2, len(bars) // 2, 8.4, 3.8, sharex=True, sharey=True)
     for number, (title, weights) in enumerate(bars.items()):
         ax = axes[number % 2, number // 2]
         ax.bar(range(1, len(weights) + 1), weights.tolist(), color=KEY)
         ax.axhline(1 / len(weights), color="grey", linewidth=0.8, linestyle=":")
         ax.set_title(f"{title}: {weights[0]:.0%}", size=9)
         ax.set_xticks(range(1, len(weights) + 1))
-        ax.spines[["top", "right"]].set_visible(False)
     axes[0, 0].figure.supylabel("attention weight", size=9)
     axes[0, 0].figure.supxlabel("the keys, highest score first (dotted: equal weights)", size=9)
 
@@ -262,9 +242,7 @@ def whole_table(image: Tensor, table: Tensor, lifted: Mapping[str, int]) -> None
 
 def attention_layer() -> None:
     """Draw the layer: tokens, qkv, heads with a table each, merged, proj."""
-    ax = new_axes(9.4, 2.9)
-    ax.set(xlim=(-0.2, 13.4), ylim=(-1.3, 2.9), aspect="equal")
-    ax.axis("off")
+    ax = sketch(9.4, 2.9, xlim=(-0.2, 13.4), ylim=(-1.3, 2.9), aspect="equal")
     arrow = dict(arrowstyle="-|>", color=INK, lw=1)
     stages = (  # where its middle lies, how wide it is, its colour and name, and what leaves it
         (0.6, 1.0, PATCH, "tokens", "B, N, D"),
@@ -281,20 +259,12 @@ def attention_layer() -> None:
             look = dict(facecolor="white", edgecolor=colour, lw=1.6)
             rectangle(ax, x, y, width, 1.3, **look)
         ax.text(middle, 0.85, name, ha="center", va="center", size=10)
-        ax.text(
-            middle,
-            -0.15,
-            shape if "×" in shape else f"({shape})",
-            ha="center",
-            va="top",
-            size=8,
-            color="#666666",
-        )
+        shape = shape if "×" in shape else f"({shape})"
+        ax.text(middle, -0.15, shape, ha="center", va="top", size=8, color="#666666")
         if number:
             before, its_width, *_ = stages[number - 1]
             start = before + its_width / 2 + (0.34 if its_width > 1 else 0.04)
             ax.annotate("", (middle - width / 2 - 0.04, 0.85), (start, 0.85), arrowprops=arrow)
     ax.text(6.7, 2.35, "separately in each head", ha="center", size=9, color="#666666")
-    ax.text(2.8, -0.75, "a Linear", ha="center", va="top", size=8, color="#666666")
-    ax.text(12.4, -0.75, "a Linear", ha="center", va="top", size=8, color="#666666")
-    ax.text(8.1, -0.75, "softmax(QKᵀ/√d) V", ha="center", va="top", size=8, color="#666666")
+    for x, text in ((2.8, "a Linear"), (12.4, "a Linear"), (8.1, "softmax(QKᵀ/√d) V")):
+        ax.text(x, -0.75, text, ha="center", va="top", size=8, color="#666666")

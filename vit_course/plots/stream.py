@@ -6,21 +6,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .figures import (
-    CLS,
-    FAINT,
-    INK,
-    PAPER,
-    PATCH,
-    QUERY,
-    WEIGHTS,
-    bordered,
-    new_axes,
-    panels,
-    picture,
-    rounded,
-    write_numbers,
-)
+from .colours import CLS, FAINT, INK, PAPER, PATCH, QUERY, SIGNED, WEIGHTS
+from .figures import bordered, charts, new_axes, panels, picture, rounded, write_numbers
 
 GREY = "#777777"
 LANES = ((0.18, CLS), (0.06, PATCH), (-0.06, PATCH), (-0.18, PATCH))  # cls first, as in lesson 02
@@ -99,7 +86,7 @@ def edge_points(hidden_too: bool = True) -> None:
     hidden = torch.stack([tokens[:, 0] - tokens[:, 1], tokens[:, 1] - tokens[:, 0]], dim=1)
     edge = torch.tensor([False, True, True, False])
     count = 3 if hidden_too else 1
-    axes = panels(1, count, 3.1 * count, 3)[0]
+    axes = charts(1, count, 3.1 * count, 3)[0]
     views = (
         ("the tokens", tokens, ("ink on the left, a", "ink on the right, b")),
         ("two hidden numbers", hidden, ("a − b", "b − a")),
@@ -111,7 +98,6 @@ def edge_points(hidden_too: bool = True) -> None:
             ax.plot(x, y, marker, color=colour, markersize=11, zorder=3)
         ax.set(title=title, xlabel=labels[0], ylabel=labels[1], aspect="equal")
         ax.set(xlim=(-1.35, 1.5), ylim=(-1.35, 1.5), xticks=(-1, 0, 1), yticks=(-1, 0, 1))
-        ax.spines[["top", "right"]].set_visible(False)
     if hidden_too:
         axes[1].plot([-1.2, 1.2], [1.2, -1.2], color=FAINT, zorder=1)
         for ax in axes[1:]:
@@ -134,8 +120,7 @@ def norm_bars(tokens: Mapping[str, Tensor]) -> None:
             ax.bar_label(bars, [f"{x:.1f}".replace("-", "−") for x in numbers.tolist()], size=8)
             ax.axhline(0, color=INK, lw=0.6)
             ax.margins(y=0.25)
-            ax.set(xticks=[], yticks=[])
-            ax.spines[:].set_visible(False)
+            ax.set(xticks=[], yticks=[], frame_on=False)
         above.set_title(name, size=10)
     axes[0, 0].set_ylabel("before")
     axes[1, 0].set_ylabel("after LayerNorm")
@@ -146,7 +131,7 @@ def bends(
 ) -> None:
     """Draw functions of one number, at most two: their values on the left, slopes on the right."""
     x = torch.linspace(low, high, 401, requires_grad=True)
-    axes = panels(1, 2, 8, 2.8)[0]
+    axes = charts(1, 2, 8, 2.8)[0]
     styles = ((GREY, "--"), (INK, "-"))
     for (name, function), (colour, dash) in zip(functions.items(), styles, strict=False):
         values = function(x)
@@ -157,7 +142,6 @@ def bends(
         ax.axhline(0, color="#DDDDDD", lw=0.8, zorder=0)
         ax.set(title=title, xlabel="x")
         ax.legend(frameon=False)
-        ax.spines[["top", "right"]].set_visible(False)
 
 
 def reading(image: Tensor, guesses: Tensor) -> None:
@@ -269,5 +253,5 @@ def number_field(numbers: Tensor, columns: int = 780) -> None:
     field[: len(steps)] = steps
     figure = plt.figure(figsize=(columns / 100, rows / 100))
     ax = figure.add_axes((0, 0, 1, 1))
-    ax.imshow(field.view(rows, columns).numpy(), cmap="PuOr", interpolation="nearest")
+    ax.imshow(field.view(rows, columns).numpy(), cmap=SIGNED, interpolation="nearest")
     ax.axis("off")

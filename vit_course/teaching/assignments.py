@@ -193,10 +193,9 @@ def release(to: Path, assignments: list[str] = ALL) -> list[str]:
             shutil.copy(course / "release" / name / f"{name}.ipynb", target)
     shutil.copy(ROOT / "notebooks" / "HANDING_IN.md", to)
     unseen = sum(name.endswith(ENDING) for name in assignments)
-    count = (
-        f"assignments: {len(assignments) - unseen}; unseen tasks, in a folder of theirs: {unseen}"
-    )
-    told = [f"{to.name} holds a notebook each; {count}."]
+    lessons = f"assignments: {len(assignments) - unseen}"
+    apart = f"unseen tasks, in a folder of theirs: {unseen}"
+    told = [f"{to.name} holds a notebook each; {lessons}; {apart}."]
     if "/OWNER/" in address.current():
         told.append("Colab cannot open them until `python -m vit_course address URL` and a push.")
     return told

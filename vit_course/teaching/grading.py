@@ -229,18 +229,13 @@ def judged(books: dict[str, Any], to: Path, limits: tuple) -> dict[str, dict[str
         for key, message in messages_by_key:
             stored[key] = message
             write_whole(store, json.dumps(stored).encode())
-    messages = {
-        who: dict.fromkeys(map(task_name, filter(is_test, book["cells"])), missing(book))
-        for who, book in books.items()
-    }
+    messages = {}
+    for who, book in books.items():
+        missing = "" if book["metadata"].get("unread") else NOTHING  # of an unread file all is said
+        messages[who] = dict.fromkeys(map(task_name, filter(is_test, book["cells"])), missing)
     for who, key, (name, *_) in tasks:
         messages[who][name] = stored[key]
     return messages
-
-
-def missing(book: dict[str, Any]) -> str:
-    """Say of each task without an answer what is amiss; of a file that is unread all is said."""
-    return "" if book["metadata"].get("unread") else NOTHING
 
 
 def answers_in(books: dict[str, Any], limits: tuple) -> list[tuple[str, str, tuple]]:

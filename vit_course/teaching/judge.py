@@ -20,20 +20,11 @@ import torch
 from torch import Tensor
 
 from vit_course import checks
-from vit_course.checks import (
-    lesson_03,
-    lesson_04,
-    lesson_05,
-    lesson_06,
-    lesson_07,
-    lesson_09,
-    lesson_11,
-    lesson_13,
-)
+from vit_course.checks import lesson_03, lesson_05, lesson_06, lesson_07, lesson_11, lesson_13
 from vit_course.checks.compare import Parts, Raised, Verdict, compare
 from vit_course.checks.engine import LEFT, Check, outcome
 from vit_course.checks.keeping import PIECES
-from vit_course.checks.trials import Outside, Trial, call, trust
+from vit_course.checks.trials import Outside, Trial, call, drawn, trust, waves
 
 from . import answer
 from .sandbox import Apart, apart
@@ -57,17 +48,12 @@ KINDS |= {
     if isinstance(x, type) and issubclass(x, BaseException)
 }
 COPIES = 3  # of each candidate that a student's test is to judge, beside the first
+SKIPPED = lesson_05.passing_on(lambda left, x, out: x if left == 2 else out)
 # Cases for tasks of which a table, by the sizes of what comes in, would pass all others.
 HIDDEN: dict[str, list[Trial]] = {
-    "effective_keys": [call("3 tokens", lesson_04.drawn(1, 2, 3, 3).softmax(dim=-1))],
-    "layer_norm": [lesson_05.norm_of("", lesson_05.waves(3, 4), *lesson_05.waves(2, 4))],
-    "unheard_blocks": [
-        lesson_05.listened_to(
-            "six blocks, of which one is skipped",
-            lesson_05.passing_on(lambda left, x, out: x if left == 2 else out),
-            6,
-        )
-    ],
+    "effective_keys": [call("3 tokens", drawn(1, 2, 3, 3).softmax(dim=-1))],
+    "layer_norm": [lesson_05.norm_of("", waves(3, 4), *waves(2, 4))],
+    "unheard_blocks": [lesson_05.listened_to("six blocks, of which one is skipped", SKIPPED, 6)],
     "evaluate": [lesson_07.measurement("other pictures", mode, 1) for mode in (False, True)],
     "trust_split": (COPIES + 1) * [trust("", split, True) for split in lesson_03.RIGHT_SPLITS],
     "size_and_work": [
@@ -75,7 +61,7 @@ HIDDEN: dict[str, list[Trial]] = {
         for place in (0, 1)
     ],
     "crossover": [lesson_13.equal(256, 3.0), lesson_13.equal(60, 1.5)],
-    "cls_may_look": [call("", lesson_09.drawn(3, 2, 4, seed=3) > 0.3)],
+    "cls_may_look": [call("", drawn(3, 2, 4, seed=3) > 0.3)],
     "fuse_qkv": [lesson_11.fusing(6, 2, 3, True, order) for order in ("qkv h d", "h d qkv")],
     "drop_kind": [
         lesson_11.kind_of_drop(kind, (16, 10, 12), 0.5) for kind in ("sample", "token", "number")

@@ -96,9 +96,8 @@ def make(to: Path, lessons: list[Path] = LESSONS, sections: Sequence[str] = ()) 
 
 def advice(guide: str, lesson: str) -> dict[str, list[str]]:
     """Give what the guide advises on a lesson, "03": questions by section, and MISTAKES."""
-    about = re.search(
-        rf"(?ms)^## {lesson} · .*?\n\*\*Ask\*\*\n(.*?)^(?:\*\*Exercises|## |\Z)", guide
-    )
+    part = rf"(?ms)^## {lesson} · .*?\n\*\*Ask\*\*\n(.*?)^(?:\*\*Exercises|## |\Z)"
+    about = re.search(part, guide)
     asked, _, mistakes = about[1].partition("**What goes wrong**") if about else ("", "", "")
     found = {MISTAKES: [mistakes.strip()]} if mistakes else {}
     for where, question in re.findall(r"(?m)^- \*(.+?)\.?\* (.+)$", asked):
@@ -107,9 +106,7 @@ def advice(guide: str, lesson: str) -> dict[str, list[str]]:
 
 
 def spoken(
-    book: Any,
-    sections: Sequence[str] = (),
-    advised: Mapping[str, list[str]] = MappingProxyType({}),
+    book: Any, sections: Sequence[str] = (), advised: Mapping[str, list[str]] = MappingProxyType({})
 ) -> Any:
     """Turn a lesson into a talk, and give it back.
 
@@ -170,15 +167,14 @@ def spoken(
         headings = [number for number, source in enumerate(sources) if section_of(source)]
         if at := (tasks if where == MISTAKES else [*predicts, *headings]):
             label = "**What goes wrong**\n\n" if where == MISTAKES else "**Ask.** "
-            notes = [note_of(label + text) for text in texts]
+            notes = [text_on("notes", label + text) for text in texts]
             cells[at[0] + 1 : at[0] + 1] = [(*cells[at[0]][:2], note) for note in notes]
     chosen = [[c for *own, c in cells if name in own] for name in sections] or [
         [c for own, _, c in cells if own and own not in AT_HOME]
     ]
     book.cells = [c for own, _, c in cells if not own] + [c for group in chosen for c in group]
     if sections and question:  # it ends where it began
-        last = {"slideshow": {"slide_type": "slide"}}
-        book.cells.append(new_markdown_cell(f"{question}\n\n{ANSWERED}", metadata=last))
+        book.cells.append(text_on("slide", f"{question}\n\n{ANSWERED}"))
     return book
 
 
@@ -195,8 +191,7 @@ def finding_of(cell: Any, below: Any) -> Any:
     first, *others = SENTENCE.findall(block) or [block]
     if len(first.split()) < FEW:
         first += "".join(others[:1])
-    on = {"slideshow": {"slide_type": "subslide"}}
-    return new_markdown_cell(f"**{first}**", metadata=on | {"finding": True})
+    return text_on("subslide", f"**{first}**", finding=True)
 
 
 def height_of(finding: Any) -> int:
@@ -204,9 +199,10 @@ def height_of(finding: Any) -> int:
     return 60 + BOLD * ceil(len(finding.source) / BOLD_WIDE)
 
 
-def note_of(text: str) -> Any:
-    """Make a cell of text that only the speaker sees."""
-    return new_markdown_cell(text.strip(), metadata={"slideshow": {"slide_type": "notes"}})
+def text_on(kind: str, text: str, **metadata: Any) -> Any:
+    """Make a cell of text on a "slide" or "subslide", "-" on the one above, or in the "notes"."""
+    metadata |= {"slideshow": {"slide_type": kind}}
+    return new_markdown_cell(text.strip(), metadata=metadata)
 
 
 def is_task(cell: Any) -> bool:
@@ -246,8 +242,7 @@ def parts_of(cell: Any, below: Any) -> list[Any]:
 
     def add(kind: str, text: str) -> None:
         if text.strip():
-            on = {"slideshow": {"slide_type": kind}}
-            parts.append(new_markdown_cell(text.strip(), metadata=on))
+            parts.append(text_on(kind, text))
 
     texts = re.split(rf"(?m)^(?=#{{2,3}} )|({PREDICT})", LINKS.sub("", cell.source))
     texts = [text for text in texts if text and text.strip()]
@@ -266,10 +261,8 @@ def parts_of(cell: Any, below: Any) -> list[Any]:
             continue
         if text.startswith("**Predict.**"):
             options = FOLD.findall(text)
-            offered = "\n".join(
-                f"- **{letter}** {option}"
-                for letter, (option, _) in zip(LETTERS, options, strict=False)
-            )
+            lettered = zip(LETTERS, options, strict=False)
+            offered = "\n".join(f"- **{letter}** {option}" for letter, (option, _) in lettered)
             question = FOLD.sub("", text).strip()
             add("subslide", f"{context}{question}\n\n{offered}")
             add("notes", "\n\n".join(f"**{option}.** {means}" for option, means in options))
@@ -353,9 +346,8 @@ def page_of(book: Any) -> str:
                 zoom = min(MAX_ZOOM, (WIDTH - 40) / size["width"], room / high)
                 size.update({side: round(zoom * size[side]) for side in ("width", "height")})
     book.cells = cells
-    exporter = SlidesExporter(
-        exclude_anchor_links=True, template_file=str(Path(__file__).with_suffix(".html.j2"))
-    )
+    template = str(Path(__file__).with_suffix(".html.j2"))
+    exporter = SlidesExporter(exclude_anchor_links=True, template_file=template)
     title = book.cells[0].source.splitlines()[0].lstrip("# ") if book.cells else ""
     return exporter.from_notebook_node(book, {"shown_by": shown_by(), "title": title})[0]
 

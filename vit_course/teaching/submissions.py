@@ -235,9 +235,8 @@ def codes_of(data: bytes) -> list[tuple[str | None, str]]:
     Raises:
         Exception: of many kinds, where it is no notebook.
     """
-    codes = [
-        c for c in parsed(data)["cells"] if isinstance(c, dict) and c.get("cell_type") == "code"
-    ]
+    cells = [cell for cell in parsed(data)["cells"] if isinstance(cell, dict)]
+    codes = [cell for cell in cells if cell.get("cell_type") == "code"]
     sources = ["".join(cell.get("source") or "").lstrip("\ufeff") for cell in codes]
     clean = [x.encode("utf-16", "surrogatepass").decode("utf-16", "replace") for x in sources]
     return shortened(list(zip(map(grade_id, codes), clean, strict=True)))

@@ -18,11 +18,10 @@ from vit_course import checks
 from vit_course.checks.compare import Verdict
 from vit_course.checks.engine import Check
 from vit_course.checks.exercise import Exercise
-from vit_course.checks.lesson_04 import drawn
-from vit_course.checks.lesson_05 import SIGHT, waves
+from vit_course.checks.lesson_05 import SIGHT
 from vit_course.checks.lesson_06 import OTHER, SMALL, pictures
 from vit_course.checks.lesson_07 import batch
-from vit_course.checks.trials import Trial, call, fill, module, numbered, untouched
+from vit_course.checks.trials import Trial, call, drawn, fill, module, numbered, untouched, waves
 
 TEXTS = Path(__file__).with_suffix(".md")
 

@@ -97,7 +97,8 @@ def prepare(app, page, source):
             for caption, pages in CONTENTS.items()
         )
     elif page == PACKAGE:
-        modules = [name for row in re.findall(r"(?m)^\| (`.+?`) \|", text) for name in names(row)]
+        rows = re.findall(r"(?m)^\| (`.+?`) \|", text)
+        modules = [name for row in rows for name in re.findall(r"`(\w+)`", row)]
         text += "".join(
             f"\n## `{module}`\n\n```{{eval-rst}}\n.. automodule:: vit_steps.{module}\n```\n"
             for module in modules
@@ -113,11 +114,6 @@ def prepare(app, page, source):
                 cell["outputs"] = []  # the package's form, which is an answer too
         text = json.dumps(book)
     source[0] = text
-
-
-def names(text):
-    """Give what stands in backquotes."""
-    return re.findall(r"`(\w+)`", text)
 
 
 def target(app, folder, link):
