@@ -81,7 +81,7 @@ def frames(lab: browser.Lab) -> list[tuple[Image.Image, int]]:
     lab.node(1).scroll_into_view_if_needed()
     take(1800)
     lab.run(1)
-    lab.node(1).query_selector(".jp-OutputArea-output").scroll_into_view_if_needed()
+    lab.node(1).locator(".jp-OutputArea-output").first.scroll_into_view_if_needed()
     take(2800)
     lab.run(2)
     paper = page.locator(".vit-paper")

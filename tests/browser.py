@@ -183,13 +183,11 @@ class Lab:
 
     def node(self, cell: int):
         """A cell's element on the page."""
-        return self.page.evaluate_handle("i => lab.cells()[i].node", cell).as_element()
+        return self.page.locator(".jp-NotebookPanel:not(.lm-mod-hidden) .jp-Cell").nth(cell)
 
     def into(self, cell: int):
         """Click into a code cell's text."""
-        editor = self.node(cell).query_selector(".cm-content")
-        editor.scroll_into_view_if_needed()
-        editor.click()
+        self.node(cell).locator(".cm-content").click()
 
     def type_over(self, cell: int, old: str, new: str):
         """Type another line, key by key, over the one that begins with `old`; its indent stays."""
@@ -240,17 +238,17 @@ class Lab:
 
     def unfold(self, cell: int, summary: str) -> str:
         """Click on what is folded in a text cell, and read the code in it."""
-        folded = self.node(cell).query_selector(f"details:has-text('{summary}')")
-        folded.query_selector("summary").click()
-        code = folded.query_selector("pre")
-        code.wait_for_element_state("visible")
+        folded = self.node(cell).locator("details", has_text=summary)
+        folded.locator("summary").click()
+        code = folded.locator("pre")
+        code.wait_for()
         return code.inner_text().strip()
 
     def choose(self, cell: int, option: int) -> str:
         """Click on an option, counted from 0, of what a cell asks; what it then says."""
-        folded = self.node(cell).query_selector_all("details")[option]
-        folded.query_selector("summary").click()
-        return folded.query_selector("p").inner_text()
+        folded = self.node(cell).locator("details").nth(option)
+        folded.locator("summary").click()
+        return folded.locator("p").inner_text()
 
     def picture(self, name: str):
         """Take a screenshot of the window."""

@@ -6,12 +6,12 @@ It needs `pip install -e ".[book]"`, and Chromium.
 import json
 import re
 import shutil
-from html.parser import HTMLParser
 from urllib.parse import unquote
 
 import nbformat
 import pytest
 from browser import listen
+from bs4 import BeautifulSoup
 from helpers import needs
 
 import vit_steps
@@ -29,41 +29,34 @@ def site(tmp_path_factory):
     return book.make(tmp_path_factory.mktemp("book") / "site").parent
 
 
-class Page(HTMLParser):
-    """What a page links to, loads and can be linked at."""
+LOADED = "link[rel~=stylesheet], link[rel~=preload], link[rel~=icon], script[src], img[src]"
 
-    def __init__(self, path):
-        super().__init__()
-        self.links, self.loads, self.anchors, self.tags = [], [], {""}, []
-        self.feed(path.read_text(encoding="utf-8"))
 
-    def handle_starttag(self, tag, attrs):
-        options = {name: value or "" for name, value in attrs}
-        self.tags.append((tag, options))
-        self.anchors.add(options.get("id", ""))
-        if tag == "a":
-            self.links.append(options.get("href", ""))
-        elif tag == "link" and options.get("rel") in ("stylesheet", "preload", "icon"):
-            self.loads.append(options["href"])
-        elif tag in ("script", "img") and "src" in options:
-            self.loads.append(options["src"])
+def read(path):
+    return BeautifulSoup(path.read_text(encoding="utf-8"), "html.parser")
+
+
+def links_of(page):
+    return {tag.get("href", "") for tag in page.find_all("a")}
 
 
 def problems(site):
     """Links and files that are not there, and what a page would fetch from elsewhere."""
-    pages = {path: Page(path) for path in site.rglob("*.html") if "_static" not in path.parts}
+    pages = {path: read(path) for path in site.rglob("*.html") if "_static" not in path.parts}
+    places = {path: {tag["id"] for tag in page.find_all(id=True)} for path, page in pages.items()}
     problems = []
     for path, page in pages.items():
-        away = [url for url in page.loads if re.match(r"(?!data:)\w+:|//", url)]
+        loads = {tag.get("src") or tag["href"] for tag in page.select(LOADED)}
+        away = [url for url in loads if re.match(r"(?!data:)\w+:|//", url)]
         problems += [f"{path.name} fetches {url}" for url in away]
-        for link in {*page.links, *page.loads}:
+        for link in links_of(page) | loads:
             if re.match(r"\w+:|//", link):
                 continue
             file, _, anchor = unquote(link.partition("?")[0]).partition("#")
             target = (path.parent / file).resolve() if file else path
             if not target.is_file():
                 problems.append(f"{path.name}: no file {link}")
-            elif target in pages and anchor not in pages[target].anchors:
+            elif target in pages and anchor and anchor not in places[target]:
                 problems.append(f"{path.name}: no place {link}")
     return problems
 
@@ -137,20 +130,18 @@ def contents(notebook):
 
 def test_a_page_shows_all_of_its_notebook(site):
     for path in NOTEBOOKS:
-        tags = Page(site / path.relative_to(ROOT).with_suffix(".html")).tags
-        details = [options.get("class", "") for tag, options in tags if tag == "details"]
-        figures = sum(tag == "img" and "described" in options["alt"] for tag, options in tags)
-        setups = sum("hide" in name for name in details)
-        assert (figures, details.count(""), setups) == contents(nbformat.read(path, 4))
+        page = read(site / path.relative_to(ROOT).with_suffix(".html"))
+        figures = sum("described" in image["alt"] for image in page.find_all("img"))
+        folds = len(page.select("details:not([class])"))
+        setups = len(page.select("details[class*=hide]"))
+        assert (figures, folds, setups) == contents(nbformat.read(path, 4))
         assert setups == 1
 
 
 def test_the_front_page_begins_with_the_live_page_and_leads_to_every_page(site):
-    front = site / "index.html"
-    shown = [(tag, options.get("src")) for tag, options in Page(front).tags]
-    pictures = [src for tag, src in shown if tag in ("iframe", "img")]
-    assert pictures[0] == "explorer.html"
-    links = set(Page(front).links)
+    front = read(site / "index.html")
+    assert front.find(["iframe", "img"])["src"] == "explorer.html"
+    links = links_of(front)
     pages = {*PAGES, *(f"notebooks/{path.stem}.html" for path in ROOT.glob("notebooks/*.md"))}
     assert pages - links == set()
     assert "notebooks/GLOSSARY.html" in pages

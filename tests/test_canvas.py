@@ -1,8 +1,9 @@
 """The canvas asks the learner's own class, keeps what is drawn, and says what went wrong."""
 
 import base64
-import builtins
+import sys
 from io import BytesIO
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -24,11 +25,8 @@ INK = ((DRAWING.flatten() + 1) * 127.5).round().int().tolist()  # as the browser
 def talk(model, message, keep=None):
     """What a live canvas is sent back for a message."""
     sent = []
-
-    class Widget:
-        send = staticmethod(sent.append)
-
-    asking._reply(asking.asks(model), 16, keep)(Widget(), message, [])
+    widget = SimpleNamespace(send=sent.append)
+    asking._reply(asking.asks(model), 16, keep)(widget, message, [])
     return sent
 
 
@@ -43,15 +41,9 @@ def test_a_drawing_gets_the_models_own_shares_and_where_its_cls_attends():
 
 
 def test_an_error_of_the_learners_class_is_a_line_and_the_next_drawing_is_answered():
-    class Faulty(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.config, self.broken = SIZES, nn.Linear(3, 3)
-
-        def forward(self, images, return_attention=False):
-            return self.broken(images)
-
-    (answer,) = talk(Faulty(), {"ink": INK, "number": 1})
+    faulty = ViT(SIZES)
+    faulty.head = nn.Linear(3, 3)
+    (answer,) = talk(faulty, {"ink": INK, "number": 1})
     assert answer["error"].startswith("RuntimeError: mat1 and mat2")
     assert "\n" not in answer["error"]
 
@@ -79,14 +71,7 @@ def test_a_training_is_not_disturbed_and_the_stored_picture_is_the_same_each_tim
 
 
 def test_without_anywidget_the_picture_stands_alone(monkeypatch, capsys):
-    imported = builtins.__import__
-
-    def without(name, *arguments, **options):
-        if name == "anywidget":
-            raise ImportError(name)
-        return imported(name, *arguments, **options)
-
-    monkeypatch.setattr(builtins, "__import__", without)
+    monkeypatch.setitem(sys.modules, "anywidget", None)  # as if it were not there
     assert "image/png" in explorer.canvas(ViT(SIZES))._repr_mimebundle_()
     assert "pip install anywidget" in capsys.readouterr().out
 

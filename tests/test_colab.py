@@ -52,27 +52,17 @@ def sh(*command, **options) -> str:
 
 def test_what_the_link_opens_is_what_the_setup_cell_installs():
     """A tag in the one and not in the other would run new cells on an old package."""
-    links = {
-        name
-        for path in LESSONS
-        for name in re.findall(r"/blob/([^/]+)/", path.read_text(encoding="utf-8"))
-    }
-    pins = {
-        name for path in LESSONS for name in re.findall(r"git\+[^@\"]+@?([^\"]*)\"", setup_of(path))
-    }
-    (link,), (pin,) = links, pins
+    texts = "".join(path.read_text(encoding="utf-8") for path in LESSONS)
+    (link,) = set(re.findall(r"/blob/([^/]+)/", texts))
+    setups = "".join(map(setup_of, LESSONS))
+    (pin,) = set(re.findall(r"git\+[^@\"]+@?([^\"]*)\"", setups))
     assert link == (pin or "main")
 
 
-def run_setup(setup: str, folder: Path) -> str:
-    """Run a setup cell as on Colab, where git is allowed no network, and give its last line."""
-    (folder / "google" / "colab").mkdir(parents=True)
-    (folder / "google" / "colab" / "__init__.py").touch()
-    environment = os.environ | {"PYTHONPATH": str(folder), "GIT_ALLOW_PROTOCOL": "file"}
-    command = [sys.executable, "-c", setup]
-    result = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
-    assert result.returncode != 0
-    return result.stderr.splitlines()[-1]
+def as_on_colab(packages: Path) -> None:
+    """Put a package google.colab beside the others."""
+    (packages / "google" / "colab").mkdir(parents=True)
+    (packages / "google" / "colab" / "__init__.py").touch()
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Colab is Linux")
@@ -84,8 +74,12 @@ def run_setup(setup: str, folder: Path) -> str:
     ],
 )
 def test_without_an_address_or_a_network_the_setup_cell_says_what_to_do(url, message, tmp_path):
-    line = run_setup(setup_of(LESSON).replace(address.current(), url), tmp_path)
-    assert line.startswith(f"RuntimeError: {message}")
+    as_on_colab(tmp_path)
+    environment = os.environ | {"PYTHONPATH": str(tmp_path), "GIT_ALLOW_PROTOCOL": "file"}
+    command = [sys.executable, "-c", setup_of(LESSON).replace(address.current(), url)]
+    result = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert result.returncode != 0
+    assert result.stderr.splitlines()[-1].startswith(f"RuntimeError: {message}")
 
 
 # The stand-in ------------------------------------------------------------------------------------
@@ -143,8 +137,7 @@ def colab(base, clone, tmp_path, monkeypatch):
     sh(base / "bin" / "python", "-m", "venv", "--without-pip", tmp_path / "env")
     site = next((tmp_path / "env").glob("lib/python*/site-packages"))
     (site / "base.pth").write_text(str(next(base.glob("lib/python*/site-packages"))))
-    (site / "google" / "colab").mkdir(parents=True)
-    (site / "google" / "colab" / "__init__.py").touch()
+    as_on_colab(site)
     kernel = tmp_path / "share" / "kernels" / "colab"
     kernel.mkdir(parents=True)
     argv = [str(python), "-m", "ipykernel_launcher", "-f", "{connection_file}"]

@@ -15,6 +15,7 @@ from vit_course import plots
 from vit_course.plots import colours, predictions, published
 from vit_steps import ViT, ViTConfig, weights
 from vit_steps.images import LUMA, Preprocess
+from vit_steps.maps import rollout
 from vit_steps.scale import merge_tokens
 
 
@@ -74,15 +75,12 @@ def test_each_lesson_lights_its_piece_and_together_they_make_the_whole_map():
     assert abs(block - heads - attention) < 200
 
 
-def test_the_map_shows_the_shapes_of_b16():
+def test_the_map_shows_the_shapes_of_b16_and_refuses_what_is_no_lessons_number():
     plots.course_map(0)
     assert {"3×224×224", "12×197×197", "1000"} <= set(texts(plt.gca()))
-
-
-@pytest.mark.parametrize("lesson", [-1, "03"])
-def test_the_map_refuses_what_is_no_lessons_number(lesson):
-    with pytest.raises(ValueError, match=f"lesson is {lesson!r}"):
-        plots.course_map(lesson)
+    for lesson in (-1, "03"):
+        with pytest.raises(ValueError, match=f"lesson is {lesson!r}"):
+            plots.course_map(lesson)
 
 
 def test_a_matrix_has_its_numbers_written_in_and_legible():
@@ -598,9 +596,7 @@ def test_predictions_show_what_the_model_got_where_it_looked_and_its_shares(pool
     assert [bar.get_width() for bar in right.patches] == [0.5, 0.3, 0.2]
     labels = [label.get_text() for label in right.get_yticklabels()]
     assert labels == ["1", r"\$_\$", "c"]  # as the font can write them
-    flow = torch.eye(17)
-    for table in model(preprocess(path), return_attention=True)[1]:
-        flow = (table[0].mean(dim=0) + torch.eye(17)) / 2 @ flow
+    flow = rollout(model(preprocess(path), return_attention=True)[1])[0]
     looks = flow[0, 1:] if pool == "cls" else flow[1:, 1:].mean(dim=0)
     colours = middle.images[0].get_array()
     assert colours.shape == (8, 8, 3)

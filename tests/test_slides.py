@@ -9,6 +9,7 @@ import nbformat
 import pytest
 from browser import listen
 from helpers import needs
+from live_page import window
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
 from vit_course import __main__ as command
@@ -133,12 +134,6 @@ def test_the_guides_questions_and_mistakes_are_in_the_notes_where_they_are_neede
             assert "**Predict.**" in between[-1] or len(between) == 1
 
 
-def until_exercises(cells):
-    """Those above the exercises, which are for home."""
-    sections = [lessons.section_of(cell.source) for cell in cells]
-    return cells[: sections.index("exercises")]
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("path", LESSONS, ids=NAMES)
 def test_a_lesson_is_a_talk_of_some_forty_slides(path):
@@ -151,9 +146,9 @@ def test_a_lesson_is_a_talk_of_some_forty_slides(path):
     assert talk.count('<aside class="notes">') == types.count("notes") > 5
     sources = [cell.source for cell in notebook.cells if cell.cell_type == "markdown"]
     predicts = [source for source in sources if "**Predict.**" in source]
-    before = nbformat.read(path, as_version=4).cells
-    before = [cell.source.count("**Predict.**") for cell in until_exercises(before)]
-    assert len(predicts) == sum(before) > 0
+    before = [cell.source for cell in nbformat.read(path, as_version=4).cells]
+    at_home = [*map(lessons.section_of, before)].index("exercises")
+    assert len(predicts) == "".join(before[:at_home]).count("**Predict.**") > 0
     assert all(re.match(r"(?:> .+\n\n)?\*\*Predict", source) for source in predicts)
     body = talk.partition('<div class="slides')[2].partition("<script>")[0]
     for words in ("# @title", "Open in Colab", "minutes to read", "checks.quiz", ".ipynb"):
@@ -330,14 +325,11 @@ def test_what_has_no_room_goes_on_to_the_next_slide(chrome, folder):
 
 @pytest.mark.slow
 def test_a_list_that_goes_on_is_counted_on(chrome, folder):
-    tab = chrome.new_page(viewport={"width": 1280, "height": 720})
     talk = page(folder, [new_markdown_cell("1. word\n" * 60, metadata=kind("slide"))])
-    tab.goto(talk.as_uri())
-    tab.wait_for_function(READY)
-    lists = tab.locator(".slides ol").evaluate_all(
-        "all => all.map(o => [o.start, o.children.length])"
-    )
-    tab.close()
+    with window(chrome, talk, known=["file:", "data:"]) as tab:
+        tab.wait_for_function(READY)
+        numbered = "all => all.map(one => [one.start, one.children.length])"
+        lists = tab.locator(".slides ol").evaluate_all(numbered)
     assert len(lists) > 2
     assert [start for start, _ in lists] == [
         1 + sum(length for _, length in lists[:number]) for number in range(len(lists))

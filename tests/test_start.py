@@ -10,6 +10,7 @@ from pathlib import Path
 import hygiene
 import nbformat
 import pytest
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
 from vit_course import checks, lab, lessons, start
 from vit_course.checks.keeping import PIECES
@@ -20,23 +21,21 @@ LESSON = "01_patches.ipynb"
 
 @pytest.fixture
 def house(tmp_path, monkeypatch):
-    """A course of three small notebooks that a test may change, and a folder for the copy."""
+    """A course of three small notebooks that a test may change, and the copy laid of it."""
     source = tmp_path / "notebooks"
     (source / "solutions").mkdir(parents=True)
     for name in ("00_start_here", "01_patches", "solutions/01_patches"):
         write(source / f"{name}.ipynb", f"print('{name}')", output=name)
     monkeypatch.setattr(start, "NOTEBOOKS", sorted(source.rglob("*.ipynb")))
+    start.lay(tmp_path / "my_course")
     return source, tmp_path / "my_course"
 
 
 def write(path: Path, code: str, output: str = "") -> None:
-    book = nbformat.v4.new_notebook()
-    link = nbformat.v4.new_markdown_cell("See [solutions](solutions/01_patches.ipynb).")
-    cell = nbformat.v4.new_code_cell(code, execution_count=1)
-    cell.outputs = [nbformat.v4.new_output("stream", text=output)] if output else []
-    link.id, cell.id = "a", "b"
-    book.cells = [link, cell]
-    path.write_text(json.dumps(book), encoding="utf-8")
+    link = new_markdown_cell("See [solutions](solutions/01_patches.ipynb).", id="a")
+    outputs = [new_output("stream", text=output)] if output else []
+    cell = new_code_cell(code, id="b", execution_count=1, outputs=outputs)
+    path.write_text(json.dumps(new_notebook(cells=[link, cell])), encoding="utf-8")
 
 
 def code_of(path: Path) -> str:
@@ -95,17 +94,8 @@ def test_a_file_in_place_of_the_folder_is_refused_in_a_sentence(tmp_path, below)
         start.lay(file / below)
 
 
-def test_a_second_start_changes_nothing(house):
-    _, copy = house
-    start.lay(copy)
-    before = contents(copy)
-    assert len(start.lay(copy)) == 1
-    assert contents(copy) == before
-
-
 def test_what_the_learner_changed_is_kept_and_named_and_the_rest_is_refreshed(house):
     source, copy = house
-    start.lay(copy)
     write(copy / LESSON, "my_answer = 42")
     (copy / "my_vit.py").write_text("mine = 1")
     for name in ("00_start_here", "01_patches"):
@@ -120,10 +110,10 @@ def test_what_the_learner_changed_is_kept_and_named_and_the_rest_is_refreshed(ho
 
 def test_a_lesson_that_was_only_run_counts_as_untouched(house):
     source, copy = house
-    start.lay(copy)
-    ran(copy / LESSON, nbformat.v4.new_output("stream", text="what running left"))
-    assert len(start.lay(copy)) == 1  # nothing new: the outputs stay
-    assert b"what running left" in (copy / LESSON).read_bytes()
+    ran(copy / LESSON, new_output("stream", text="what running left"))
+    before = contents(copy)
+    assert len(start.lay(copy)) == 1
+    assert contents(copy) == before  # nothing is new, and the outputs stay
     write(source / LESSON, "the_course = 'newer'")
     assert start.lay(copy)[1:] == [f"New in {LESSON}: the title"]
     assert code_of(copy / LESSON) == "the_course = 'newer'"
@@ -131,10 +121,9 @@ def test_a_lesson_that_was_only_run_counts_as_untouched(house):
 
 def test_what_the_course_changed_is_named_by_its_sections(house):
     source, copy = house
-    start.lay(copy)
     book = nbformat.read(source / LESSON, as_version=4)
-    heading = nbformat.v4.new_markdown_cell("## See it small\n\nA new text.")
-    book.cells += [heading, nbformat.v4.new_code_cell("1 + 1")]
+    heading = new_markdown_cell("## See it small\n\nA new text.")
+    book.cells += [heading, new_code_cell("1 + 1")]
     nbformat.write(book, source / LESSON)
     assert start.lay(copy)[1:] == [f"New in {LESSON}: See it small"]
     assert len(start.lay(copy)) == 1
@@ -142,13 +131,12 @@ def test_what_the_course_changed_is_named_by_its_sections(house):
 
 def test_where_the_learner_is(house):
     _, copy = house
-    start.lay(copy)
     written, where, _ = start.standing(copy)
     assert "no my_vit.py" in written
     assert where == "Begin with 00_start_here.ipynb."
     (copy / "my_vit.py").write_text("def patchify(images, patch_size):\n    return 1\n")
     for name in ("00_start_here.ipynb", LESSON):
-        output = nbformat.v4.new_output("execute_result", {"text/plain": "7"}, execution_count=5)
+        output = new_output("execute_result", {"text/plain": "7"}, execution_count=5)
         ran(copy / name, output, 5)
     os.utime(copy / LESSON, (1e9, 1e9))  # the other was run last
     start.lay(copy)
@@ -164,7 +152,6 @@ def test_where_the_learner_is(house):
 
 def test_a_file_of_the_learners_under_a_lessons_name_is_kept(house):
     source, copy = house
-    start.lay(copy)
     (copy / "02_tokens.ipynb").write_text("my notes, no notebook")
     write(source / "02_tokens.ipynb", "new lesson")
     start.NOTEBOOKS.append(source / "02_tokens.ipynb")
@@ -174,9 +161,8 @@ def test_a_file_of_the_learners_under_a_lessons_name_is_kept(house):
 
 def test_a_lesson_that_the_course_has_no_more_goes_unless_it_was_changed(house):
     source, copy = house
-    start.lay(copy)
     write(copy / LESSON, "my_answer = 42")
-    ran(copy / "00_start_here.ipynb", nbformat.v4.new_output("stream", text="7"), 5)
+    ran(copy / "00_start_here.ipynb", new_output("stream", text="7"), 5)
     start.NOTEBOOKS[:] = [p for p in start.NOTEBOOKS if p.parent != source]
     assert LESSON in start.lay(copy)[1]
     assert code_of(copy / LESSON) == "my_answer = 42"
@@ -186,7 +172,6 @@ def test_a_lesson_that_the_course_has_no_more_goes_unless_it_was_changed(house):
 @pytest.mark.parametrize("stop", range(3))  # at the record, or at one of two notebooks
 def test_stopped_at_any_write_it_goes_on_and_loses_nothing(house, monkeypatch, stop):
     source, copy = house
-    start.lay(copy)
     write(copy / LESSON, "my_answer = 42")
     for name in ("00_start_here", "01_patches", "solutions/01_patches"):
         write(source / f"{name}.ipynb", "the_course = 'newer'")

@@ -4,6 +4,7 @@ import re
 
 import pytest
 import torch
+from helpers import close
 
 from images.handwriting import WAYS, drawn, hands, handwriting, paint, written
 from vit_course import canvases
@@ -20,19 +21,15 @@ def test_a_pixel_gets_as_much_ink_as_the_page_gives_it():
     # Along the middles of row 4 from column 2 to 6; half a pixel beside; and a dot.
     ink = ink_of([(2.5, 4.5), (6.5, 4.5)])
     assert torch.equal(ink[4, 2:7], torch.ones(5))
-    torch.testing.assert_close(ink[4, [1, 7]], torch.tensor([0.15, 0.15]))  # past its ends
-    torch.testing.assert_close(ink[[3, 5], 4], torch.tensor([0.15, 0.15]))
+    close(ink[4, [1, 7]], torch.tensor([0.15, 0.15]))  # past its ends
+    close(ink[[3, 5], 4], torch.tensor([0.15, 0.15]))
     assert ink.sum() == pytest.approx(5 + 12 * 0.15)
-    torch.testing.assert_close(ink_of([(2.5, 5.0), (6.5, 5.0)])[3:7, 4], expect(0, 0.65, 0.65, 0))
-    torch.testing.assert_close(ink_of([(4.5, 4.5)] * 2)[4, 3:6], expect(0.15, 1, 0.15))
+    close(ink_of([(2.5, 5.0), (6.5, 5.0)])[3:7, 4], torch.tensor([0, 0.65, 0.65, 0]))
+    close(ink_of([(4.5, 4.5)] * 2)[4, 3:6], torch.tensor([0.15, 1, 0.15]))
     # A slanted one, of the distance from a line: 3 right and 4 down, from (2.5, 2.5).
     slanted = ink_of([(2.5, 2.5), (8.5, 10.5)])
     assert slanted[6, 6] == pytest.approx(1.15 - abs(4 * 4 - 3 * 4) / 5)
     assert torch.equal(ink_of([(2.5, 4.5), (6.5, 4.5)], pen=0), torch.zeros(16, 16))
-
-
-def expect(*values):
-    return torch.tensor(values, dtype=torch.float32)
 
 
 @pytest.mark.parametrize("digit", range(10))

@@ -53,19 +53,6 @@ const KINDS = {
     compare(load(given).vitState.weights, wanted, "weights", 0);
   },
 
-  /* The answers to many pictures. */
-  logits({ given, images, wanted, atol }) {
-    const { vitModel, vitState } = load(given);
-    const [count, classes] = wanted.shape;
-    const size = images.data.length / count;
-    const found = new Float32Array(count * classes);
-    for (let i = 0; i < count; i++) {
-      const pixels = images.data.subarray(i * size, (i + 1) * size);
-      found.set(vitModel.vit(pixels, vitState.weights, vitState.config).logits.data, i * classes);
-    }
-    compare(found, wanted, "logits", atol);
-  },
-
   /* A photo made small. */
   shrink({ bytes, width, height, config, wanted, atol }) {
     const { shrink } = load().vitModel;
