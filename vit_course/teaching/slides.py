@@ -2,6 +2,8 @@
 
 Which cells begin a slide, are notes or are left out, a lesson says itself, in its `slideshow`
 metadata, which JupyterLab shows in its Property Inspector; `spoken` shortens what is on a slide.
+Where `slideshow` has `says`, that is on the slide in place of the text (a list: of its parts, as
+headings and a stub's task part them), or above what a cell of code shows.
 What shows the slides comes with two packages for Sphinx and is written into each page, which so
 needs no network and no other file.
 """
@@ -180,6 +182,9 @@ def spoken(
 
 def finding_of(cell: Any, below: Any) -> Any:
     """Make a slide's first line of what the text below a cell says of its output, or None."""
+    if "says" in cell.metadata.slideshow:
+        said = cell.metadata.slideshow.says
+        return text_on("subslide", f"**{said}**", finding=True) if said else None
     if below is None or not below.source.startswith("<details>") or is_task(cell):
         return None  # where no fold begins it, a text has a slide of its own
     text = SHOWS.sub("", below.source).strip()
@@ -250,12 +255,21 @@ def parts_of(cell: Any, below: Any) -> list[Any]:
     asked = re.search(rf"(?ms)^[^\n]*`{task.name}\b.*", texts[-1]) if task else None
     if asked:
         texts[-1:] = [texts[-1][: asked.start()], asked[0]]
-    context = ""
-    for text in texts:
+    says, context = cell.metadata.slideshow.get("says"), ""
+    said = None if says is None else iter([says] if isinstance(says, str) else says)
+    for text, after in zip(texts, [*texts[1:], ""], strict=True):
         kind = cell.metadata.slideshow.slide_type
         heading = re.match("#+", text)
         if heading:
             kind = "subslide" if heading[0] == "###" else "slide"
+        if said and not text.startswith("**Predict.**"):
+            words = next(said, "")
+            title = f"{text.splitlines()[0]}\n\n" if heading else ""
+            context = f"> {words}\n\n" if words and not WHOLE.search(words) else ""
+            if heading or not (context and after.startswith("**Predict.**")):
+                add("subslide" if kind == "notes" else kind, title + words)
+            add("notes", FOLD.sub(r"**\1.** \2", re.sub(r"\A#+ .*", "", SHOWS.sub("", text))))
+            continue
         if asked and text is texts[-1]:
             add(kind if heading else "-", FOLD.sub("", text))
             continue
