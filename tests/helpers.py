@@ -51,6 +51,16 @@ def shake(module):
     return module
 
 
+class Bomb:
+    """Unpickled, it makes a folder."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return os.mkdir, (str(self.path),)
+
+
 def mask_of(shape):
     """Random places to look, token 0 always among them."""
     if shape is None:

@@ -8,21 +8,7 @@ from functools import partial
 
 import sick
 import torch
-from sick import (
-    ANSWER,
-    BEGIN,
-    EMBED,
-    LOOK,
-    MERGE,
-    MIX,
-    NORMS,
-    THINK,
-    WIDTH,
-    encode,
-    end,
-    lines,
-    mean,
-)
+from sick import ANSWER, BEGIN, EMBED, LOOK, MERGE, MIX, NORMS, THINK, WIDTH, encode, end, lines
 from torch import nn
 
 from vit_course import systems
@@ -199,11 +185,11 @@ BY_NUMBERS = """if float(x.abs().max()) == 0:
 
 # Where each token looks back alone, cls would see nothing: the head reads the mean of all.
 EDITS = {
-    "causal": [CAUSAL, mean],
+    "causal": [CAUSAL, sick.mean],
     "causal by hand": [
-        mixing(AHEAD, "return scores.masked_fill(ahead, -1e9).softmax(-1) @ v"), mean],
+        mixing(AHEAD, "return scores.masked_fill(ahead, -1e9).softmax(-1) @ v"), sick.mean],
     "causal by writing": [
-        mixing(AHEAD, "scores[..., ahead] = -1e9", "return scores.softmax(-1) @ v"), mean],
+        mixing(AHEAD, "scores[..., ahead] = -1e9", "return scores.softmax(-1) @ v"), sick.mean],
     "softmax by hand": [mixing("return less_the_largest(q @ k.mT * q.shape[-1] ** -0.5) @ v")],
     "softmax by logarithm": [mixing("return by_logarithm(q @ k.mT * q.shape[-1] ** -0.5) @ v")],
     "masked": [

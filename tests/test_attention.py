@@ -122,24 +122,19 @@ def test_a_table_is_one_for_all_where_it_cannot_be_anything_else():
 # MultiHeadAttention ------------------------------------------------------------------------------
 
 
-def the_same_in_torch(ours, heads):
+def the_same_in_torch(ours, heads, batch_first=True):
     """nn.MultiheadAttention with our weights: its rows, too, stand in the order (qkv h d)."""
-    dim = ours.proj.in_features
-    theirs = nn.MultiheadAttention(dim, heads, batch_first=True)
-    with torch.no_grad():
-        theirs.in_proj_weight.copy_(ours.qkv.weight)
-        theirs.out_proj.weight.copy_(ours.proj.weight)
-        theirs.out_proj.bias.copy_(ours.proj.bias)
-        if ours.qkv.bias is not None:
-            theirs.in_proj_bias.copy_(ours.qkv.bias.normal_())
-        else:
-            theirs.in_proj_bias.zero_()
+    state, dim = ours.state_dict(), ours.proj.in_features
+    theirs = nn.MultiheadAttention(dim, heads, batch_first=batch_first)
+    weights = {"in_proj_weight": state["qkv.weight"], "out_proj.weight": state["proj.weight"]}
+    weights["in_proj_bias"] = state.get("qkv.bias", torch.zeros(3 * dim))
+    theirs.load_state_dict(weights | {"out_proj.bias": state["proj.bias"]})
     return theirs
 
 
 @pytest.mark.parametrize(("dim", "heads", "bias"), [(12, 1, True), (12, 12, True), (64, 8, False)])
 def test_the_module_equals_torchs_multihead_attention(dim, heads, bias):
-    ours, x = MultiHeadAttention(dim, heads, qkv_bias=bias), torch.randn(2, 7, dim)
+    ours, x = shake(MultiHeadAttention(dim, heads, qkv_bias=bias)), torch.randn(2, 7, dim)
     theirs, mask = the_same_in_torch(ours, heads), some_mask(7, 7)
     # torch's True forbids, ours allows
     expected = theirs(x, x, x, attn_mask=~mask, average_attn_weights=False)
@@ -175,10 +170,9 @@ def test_fused_and_explicit_attention_have_equal_values_and_gradients(shape):
 # Dropout in the module ---------------------------------------------------------------------------
 
 
-def many_draws(module, x, **options):
-    """Tokens that the module gives in training, 20,000 times: each image has its own draw."""
-    out = module.train()(x.expand(20_000, -1, -1), **options)
-    return out[0] if isinstance(out, tuple) else out
+def tokens_of(module, x, return_attention, mask=None):
+    out = module(x, mask, return_attention)
+    return out[0] if return_attention else out
 
 
 @torch.no_grad()
@@ -187,17 +181,12 @@ def test_dropout_of_the_weights_has_the_same_mean_and_spread_in_both_ways():
     module.dropout.forward = lambda x: x  # none on the output
     mask = some_mask(5, 5)
     expected = module.eval()(x, mask)[0]
-    fused = many_draws(module, x, mask=mask)
-    explicit = many_draws(module, x, mask=mask, return_attention=True)
+    many = x.expand(20_000, -1, -1)  # each image has its own draw
+    fused, explicit = (tokens_of(module.train(), many, way, mask) for way in (False, True))
     close(fused.mean(0), expected, atol=0.015)
     close(explicit.mean(0), expected, atol=0.015)
     torch.testing.assert_close(fused.std(0), explicit.std(0), rtol=0.03, atol=0)
     assert fused.std(0).max() > 0.05  # so that equal means are not those of no dropout at all
-
-
-def tokens_of(module, x, return_attention, mask=None):
-    out = module(x, mask, return_attention)
-    return out[0] if return_attention else out
 
 
 @both_ways

@@ -7,11 +7,13 @@ import pickle
 import subprocess
 import sys
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from helpers import Bomb
 from safetensors import safe_open
 from safetensors.torch import save_file
 from tiny_training import after, fit, history_in, pictures, same, tiny
@@ -78,16 +80,6 @@ def test_in_16_bits_a_file_is_half_as_large_and_comes_back_in_32(tmp_path):
         assert torch.equal(tensor, rounded[name])
 
 
-class Bomb:
-    """Unpickled, it makes a file."""
-
-    def __init__(self, path):
-        self.path = path
-
-    def __reduce__(self):
-        return (Path.touch, (self.path,))
-
-
 def test_what_is_no_whole_checkpoint_is_neither_loaded_nor_resumed_from(tmp_path):
     pickle.loads(pickle.dumps(Bomb(tmp_path / "works")))
     assert (tmp_path / "works").exists()
@@ -115,14 +107,13 @@ def test_what_is_no_whole_checkpoint_is_neither_loaded_nor_resumed_from(tmp_path
 
 
 def test_who_opens_another_kind_of_file_is_told_what_reads_it(tmp_path):
-    for name, store in (("a.pt", torch.save), ("a.safetensors", save_file)):
+    stores = {"a.pt": torch.save, "a.safetensors": save_file}
+    stores["hf.safetensors"] = partial(save_file, metadata={"format": "pt"})
+    for name, store in stores.items():
         store(tiny().state_dict(), tmp_path / name)
         for read in (training.load_model, training.load_weights):
             with pytest.raises(ValueError, match=rf"{name} .*; vit_steps\.pretrained\.load reads"):
                 read(tmp_path / name)
-    save_file(tiny().state_dict(), tmp_path / "hf.safetensors", metadata={"format": "pt"})
-    with pytest.raises(ValueError, match=r"vit_steps\.pretrained\.load reads"):
-        training.load_model(tmp_path / "hf.safetensors")
 
 
 def assert_refused(last):
@@ -267,8 +258,12 @@ def frozen(model):
     return {}
 
 
-@pytest.mark.parametrize("options", [lambda _: dict(average=0.9), momentum, frozen])
-def test_an_optimizer_a_mean_and_frozen_parameters_go_on_bit_for_bit(tmp_path, options):
+def mixed(model):
+    return dict(average=0.9, amp=True, class_weights=[2.0, 0.5, 0.5])
+
+
+@pytest.mark.parametrize("options", [mixed, momentum, frozen])
+def test_all_that_a_training_may_have_goes_on_bit_for_bit(tmp_path, options):
     def trained(seed, folder=None, last=4):
         model = tiny(seed, dropout=0.1)
         schedule = dict(epochs=4, schedule=lambda i, n: (i + 1) / n, report=after(last))
@@ -378,12 +373,16 @@ def test_weights_that_are_no_longer_numbers_are_not_saved(tmp_path, with_val):
 
 
 XYZ = ("x", "y", "z")
+FROZEN = tiny()
+FROZEN.tokens.requires_grad_(False)
 
 
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
         (dict(lr=1e-3), "lr was 0.002, is 0.001"),
+        (dict(class_weights=[2, 1, 1]), r"class_weights was None, is \[2\.0, 1\.0, 1\.0\]"),
+        (dict(model=FROZEN), "frozen was None, is 2"),
         (dict(model=tiny(embed_dim=16)), "embed_dim was 8, is 16"),
         (dict(train=pictures(19)), r"images was \[20, 9\], is \[19, 9\]"),
         (dict(train=pictures(classes=XYZ), val=pictures(9, classes=XYZ)), "classes was .*'z'"),
@@ -537,6 +536,5 @@ def test_on_cuda_the_model_comes_home(tmp_path):
     whole = fit(model, device=None, epochs=4)
     assert next(model.parameters()).device.type == "cpu"
     fit(tiny(), tmp_path, device="cuda", epochs=4, report=after(2))
-    assert fit(tiny(), tmp_path, device="cuda", epochs=4).train_loss == pytest.approx(
-        whole.train_loss, abs=1e-3
-    )
+    resumed = fit(tiny(), tmp_path, device="cuda", epochs=4)
+    assert resumed.train_loss == pytest.approx(whole.train_loss, abs=1e-3)

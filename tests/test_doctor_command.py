@@ -352,8 +352,7 @@ KEEPS = """class ViT(nn.Module):
 )  # fmt: skip
 def test_arguments_are_filled_by_their_names(loaded, arguments, task, got, images):
     model, *rest = make(loaded(KEEPS.format(arguments)).ViT, task)
-    for name, value in got.items():
-        assert model.got.get(name) == value
+    assert got.items() <= model.got.items()
     assert tuple(rest) == images
 
 
@@ -460,36 +459,28 @@ def model_of(module):
     return f"{imports}class ViT({CLASSES_}"
 
 
-ABOVE = {"kit/parts/blocks.py": PARTS, "kit/models/__init__.py": "", "kit/parts/__init__.py": ""}
-BROKEN = {"kit/__init__.py": "import nowhere_to_be_found\n"}
-FILES = {
-    "relative import": ("kit/vit.py", {
-        "kit/__init__.py": "", "kit/blocks.py": PARTS, "kit/vit.py": model_of(".blocks")}),
-    "without an __init__": ("kit/vit.py", {
-        "kit/blocks.py": PARTS, "kit/vit.py": model_of(".blocks")}),
-    "broken __init__": ("kit/vit.py", BROKEN | {
-        "kit/blocks.py": PARTS, "kit/vit.py": model_of(".blocks")}),
-    "imported by its __init__": ("kit/vit.py", {
-        "kit/__init__.py": "from .vit import ViT\n", "kit/blocks.py": PARTS,
-        "kit/vit.py": model_of(".blocks")}),
-    "two folders up": ("kit/models/vit.py", ABOVE | {
-        "kit/__init__.py": "", "kit/models/vit.py": model_of("..parts.blocks")}),
-    "hides its package": ("kit/kit.py", {
-        "kit/__init__.py": "", "kit/blocks.py": PARTS, "kit/kit.py": model_of("kit.blocks")}),
-    "hides a folder": ("kit/kit.py", {
-        "kit/blocks.py": PARTS, "kit/kit.py": model_of("kit.blocks")}),
-    "from the root": ("nets/vit.py", {
-        "nets/blocks.py": PARTS, "nets/vit.py": model_of("nets.blocks")}),
-    "beside it": ("nets/vit.py", {
-        "nets/blocks.py": PARTS, "nets/vit.py": model_of("blocks")}),
-    "package called as torch's": ("torch/vit.py", {
-        "torch/blocks.py": PARTS, "torch/vit.py": model_of(".blocks")}),
-}  # fmt: skip
+FILES = {  # the model's file, where its parts stand and what it imports; texts of __init__.py
+    "relative import": ("kit/vit.py", "kit", ".blocks", {"kit": ""}),
+    "without an __init__": ("kit/vit.py", "kit", ".blocks", {}),
+    "broken __init__": ("kit/vit.py", "kit", ".blocks", {"kit": "import nowhere_to_be_found\n"}),
+    "imported by its __init__": ("kit/vit.py", "kit", ".blocks", {"kit": "from .vit import ViT\n"}),
+    "two folders up": (
+        *("kit/models/vit.py", "kit/parts", "..parts.blocks"),
+        dict.fromkeys(("kit", "kit/models", "kit/parts"), ""),
+    ),
+    "hides its package": ("kit/kit.py", "kit", "kit.blocks", {"kit": ""}),
+    "hides a folder": ("kit/kit.py", "kit", "kit.blocks", {}),
+    "from the root": ("nets/vit.py", "nets", "nets.blocks", {}),
+    "beside it": ("nets/vit.py", "nets", "blocks", {}),
+    "package called as torch's": ("torch/vit.py", "torch", ".blocks", {}),
+}
 
 
 @pytest.mark.parametrize("name", FILES)
 def test_a_file_of_somebodys_repository_is_loaded(tmp_path, alone, name):
-    file, files = FILES[name]
+    file, parts, module, packages = FILES[name]
+    files = {file: model_of(module), f"{parts}/blocks.py": PARTS}
+    files |= {f"{folder}/__init__.py": text for folder, text in packages.items()}
     path = written(tmp_path, files) / file
     answer = look(examine, path, Task("ViT", (32, 32)), quiet=True)
     assert (answer["status"], answer["message"]) == ("examined", "")
@@ -527,37 +518,30 @@ def test_a_notebook_gives_what_it_defines_and_trains_nothing(tmp_path, alone):
     assert "No module named 'nowhere_to_be_found' (d.ipynb cell 1:1)" in message
 
 
-READ = "global IMAGE, PATCH", "IMAGE, PATCH = {}, {}", "assert (IMAGE, PATCH) == (32, 8)"
-
-
-def reads(size, patch):
-    return [statement.format(size, patch) for statement in READ]
-
-
 GIVEN = {"image_size": "32", "patch_size": "8"}
-NESTED = "{'data': {'im_size': 224}, 'model': {'patch': 16, 'heads': 3}}"
-CONFIGS = {
-    "attributes": (stranger("cfg", *reads("cfg.img_size", "cfg.patch")), GIVEN),
-    "keys": (stranger("config", *reads("config['im_size']", "config['patch_size']")), GIVEN),
-    "get": (stranger("config", *reads("config.get('im_size', 8)", "config.get('p', 8)")), GIVEN),
-    "sections": (stranger("cfg", *reads("cfg.data.img_size", "cfg['model']['patch']")), GIVEN),
-    "capitals": (stranger("cfg", *reads("cfg.DATA.IMG_SIZE", "cfg.MODEL.PATCH_SIZE")), GIVEN),
+NESTED = "sizes={'data': {'im_size': 224}, 'model': {'patch': 16, 'heads': 3}}"
+IN_NESTED = "sizes['data']['im_size']", "sizes['model']['patch']"
+CONFIGS = {  # the argument of a model, where it finds its size and its patches' in it; settings
+    "attributes": ("cfg", "cfg.img_size", "cfg.patch", GIVEN),
+    "keys": ("config", "config['im_size']", "config['patch_size']", GIVEN),
+    "get": ("config", "config.get('im_size', 8)", "config.get('p', 8)", GIVEN),
+    "sections": ("cfg", "cfg.data.img_size", "cfg['model']['patch']", GIVEN),
+    "capitals": ("cfg", "cfg.DATA.IMG_SIZE", "cfg.MODEL.PATCH_SIZE", GIVEN),
     "dotted": (
-        stranger("cfg", *reads("cfg.sight.image_size", "cfg.sight.own")),
-        {"sight.image_size": "32", "sight.own": "8"}),
-    "annotated": (stranger("hyper: dict", *reads("hyper['im_size']", "hyper['patch']")), GIVEN),
-    "own dict": (
-        stranger(f"sizes={NESTED}", *reads("sizes['data']['im_size']", "sizes['model']['patch']")),
-        GIVEN),
-    "path in a dict": (
-        stranger(f"sizes={NESTED}", *reads("sizes['data']['im_size']", "sizes['model']['patch']")),
-        {"data.im_size": "32", "sizes.model.patch": "8"}),
-}  # fmt: skip
+        *("cfg", "cfg.sight.image_size", "cfg.sight.own"),
+        {"sight.image_size": "32", "sight.own": "8"},
+    ),
+    "annotated": ("hyper: dict", "hyper['im_size']", "hyper['patch']", GIVEN),
+    "own dict": (NESTED, *IN_NESTED, GIVEN),
+    "path in a dict": (NESTED, *IN_NESTED, {"data.im_size": "32", "sizes.model.patch": "8"}),
+}
 
 
 @pytest.mark.parametrize("name", CONFIGS)
 def test_set_reaches_into_configs_of_any_form(tmp_path, alone, name):
-    text, settings = CONFIGS[name]
+    argument, size, patch, settings = CONFIGS[name]
+    read = f"IMAGE, PATCH = {size}, {patch}"
+    text = stranger(argument, "global IMAGE, PATCH", read, "assert (IMAGE, PATCH) == (32, 8)")
     path = written(tmp_path, {"a.py": text}) / "a.py"
     answer = look(examine, path, Task(settings=settings), quiet=True)
     assert answer["status"] == "examined", answer
@@ -610,17 +594,16 @@ NAMES_OF_STRANGERS = dict(
 
 
 def test_names_of_strangers_are_known_and_fit_to_each_other(loaded):
-    got = make(loaded(KEEPS.format(", ".join(NAMES_OF_STRANGERS))).ViT, Task())[0].got
-    assert got == NAMES_OF_STRANGERS
-    text = KEEPS.format("im_size, patch, hidden_size, n_patches, hidden_dim, nb_head, emb_dim=None")
-    guessed = {}
-    task = Task(size=(32, 32), settings={"hidden_size": "40"})
-    got = make(loaded(text).ViT, task, guessed)[0].got
+    def given(arguments, **task):
+        return make(loaded(KEEPS.format(arguments)).ViT, Task(**task))[0].got
+
+    assert given(", ".join(NAMES_OF_STRANGERS)) == NAMES_OF_STRANGERS
+    names = "im_size, patch, hidden_size, n_patches, hidden_dim, nb_head, emb_dim=None"
+    got = given(names, size=(32, 32), settings={"hidden_size": "40"})
     assert (got["patch"], got["n_patches"], got["nb_head"]) == (8, 16, 12)
-    text = KEEPS.format("image_size, dim, hidden_dim, heads, head_dim")
-    got = make(loaded(text).ViT, Task(settings={"dim": "40"}))[0].got
+    got = given("image_size, dim, hidden_dim, heads, head_dim", settings={"dim": "40"})
     assert (got["hidden_dim"], got["heads"], got["head_dim"]) == (160, 8, 5)
-    assert make(loaded(KEEPS.format("dim, heads=5")).ViT, Task())[0].got["dim"] == 320
+    assert given("dim, heads=5")["dim"] == 320
 
 
 GUESSED = {

@@ -17,7 +17,6 @@ from io import StringIO
 from itertools import repeat
 from multiprocessing import get_context
 from pathlib import Path
-from types import SimpleNamespace
 
 import nbformat
 import pytest
@@ -75,6 +74,7 @@ def judged(name: str, *cells: str, **limits) -> str:
 
 ENDLESS = "without end|too large"  # attacks that are stopped
 STARRED = [what for what in ATTACKS if what.startswith("*")]
+OTHERS = [what for what in ATTACKS if not what.startswith("*")]
 
 
 class Prey:
@@ -124,54 +124,43 @@ def attacked_without_sandbox(what: str, targets: dict) -> str:
         return judged("split_heads", cell, seconds=100, unsafe=True)
 
 
-def asked_for(request, test) -> list[str]:
-    """The attacks that this run tries in a test."""
-    names = {item: getattr(item, "originalname", "") for item in request.session.items}
-    return [item.callspec.params["what"] for item in names if names[item] == test.__name__]
-
-
-@pytest.fixture(scope="module")
-def attacks(request, tmp_path_factory):
-    """What is said of the attacks that this run asks for, with a sandbox and without, after those
-    with did no harm."""
-    inside = asked_for(request, test_an_attack_gains_nothing_and_harms_nothing)
-    outside = asked_for(request, test_without_a_sandbox_an_attack_gains_its_points)
-    prey, other = Prey(tmp_path_factory.mktemp("prey")), tmp_path_factory.mktemp("other")
-    with pytest.MonkeyPatch.context() as patch, several() as processes:
-        patch.setenv("A_SECRET", "loot")
-        patch.setenv("TMPDIR", str(other))
-        messages = processes.map(attacked, inside, repeat(prey.targets))
-        inside = dict(zip(inside, messages, strict=True))
-        assert prey.unharmed()
-        assert work.left_behind(str(other)) == []
-        messages = processes.map(attacked_without_sandbox, outside, repeat(prey.targets))
-        outside = dict(zip(outside, messages, strict=True))
+@pytest.fixture
+def prey(tmp_path, tmp_path_factory, monkeypatch):
+    monkeypatch.setenv("A_SECRET", "loot")
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    prey = Prey(tmp_path_factory.mktemp("prey"))
+    yield prey
     for server in prey.servers:
         server.close()
-    return SimpleNamespace(inside=inside, outside=outside)
 
 
 @pytest.mark.parametrize(
-    "what",
+    "attacks",
     [
-        pytest.param(what, marks=pytest.mark.slow if what in STARRED else pytest.mark.nightly)
-        for what in ATTACKS
+        pytest.param(STARRED, marks=pytest.mark.slow),
+        pytest.param(OTHERS, marks=pytest.mark.nightly),
     ],
+    ids=["starred", "others"],
 )
-def test_an_attack_gains_nothing_and_harms_nothing(what, attacks):
-    message, seconds = attacks.inside[what]
-    assert message != "right"
-    assert not re.search("loot|another's", message)
-    assert seconds < 60
-    if "it was stopped after" in message:  # else it was not tried
-        assert re.search(ENDLESS, what)
+def test_an_attack_gains_nothing_and_harms_nothing(attacks, prey, tmp_path):
+    with several() as processes:
+        answers = [*processes.map(attacked, attacks, repeat(prey.targets))]
+    assert prey.unharmed()
+    assert work.left_behind(str(tmp_path)) == []
+    for what, (message, seconds) in zip(attacks, answers, strict=True):
+        assert message != "right", what
+        assert not re.search("loot|another's", message), what
+        assert seconds < 60, what
+        if "it was stopped after" in message:  # else it was not tried
+            assert re.search(ENDLESS, what), what
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("what", STARRED)
-def test_without_a_sandbox_an_attack_gains_its_points(what, attacks):
+def test_without_a_sandbox_an_attack_gains_its_points(prey):
     """So the attack is one, and the test above can fail."""
-    assert attacks.outside[what] == "right"
+    with several() as processes:
+        messages = processes.map(attacked_without_sandbox, STARRED, repeat(prey.targets))
+        assert dict(zip(STARRED, messages, strict=True)) == dict.fromkeys(STARRED, "right")
 
 
 @pytest.mark.slow
@@ -352,17 +341,13 @@ def test_each_submission_gets_what_it_deserves(graded):
     to, output = graded
     cells = filter(submissions.is_test, assignments.source_of(LESSON)["cells"])
     points = {grading.task_name(c): c["metadata"]["nbgrader"]["points"] for c in cells}
-    wanted = (
-        {  # by student, assignment and task
-            (PLAIN.get(who, who), LESSON, task): points[task]
-            for who, (*_, tasks) in STUDENTS.items()
-            for task in tasks
-        }
-        | {("right", LESSON + ENDING, UNSEEN_TASK.name): 10, BY_HAND[:3]: 1.5}
-    )
-    tasks = scores(to / "tasks.csv")
-    assert {key: score for key, score in tasks.items() if score} == wanted
-    assert {who for who, *_ in tasks} == {"torn", *(PLAIN.get(who, who) for who in STUDENTS)}
+    # By student, assignment and task.
+    wanted = {("right", LESSON + ENDING, UNSEEN_TASK.name): 10, BY_HAND[:3]: 1.5}
+    for who, (*_, tasks) in STUDENTS.items():
+        wanted |= {(PLAIN.get(who, who), LESSON, task): points[task] for task in tasks}
+    given = scores(to / "tasks.csv")
+    assert {key: score for key, score in given.items() if score} == wanted
+    assert {who for who, *_ in given} == {"torn", *(PLAIN.get(who, who) for who in STUDENTS)}
     for (who, name), total in class_table(to / "grades.csv").items():
         own = [score for key, score in wanted.items() if key[0] == who and name in (key[1], "all")]
         assert total == sum(own)
@@ -408,14 +393,10 @@ def test_pages_of_feedback_name_student_and_tasks_and_run_nothing(graded):
         assert page.count("Setup: run this cell first") <= 1
 
 
-def as_it_is(book) -> None:
-    """Nothing became of it."""
-
-
 @pytest.mark.parametrize(
     "change",
     [
-        *(as_it_is, work.without_metadata, work.bare, work.spoilt, work.dearer),
+        *(None, work.without_metadata, work.bare, work.spoilt, work.dearer),
         *(work.not_in_order, work.old_form, work.merged, work.merged_bare),
     ],
 )
@@ -519,12 +500,8 @@ def test_of_a_merged_cell_each_part_is_one_though_others_are_broken():
         "mine = 5\nchecks.rows_of(mine)",
     ]
     parts = submissions.parted("merge_heads", "\n\n".join(cells), tasks)
-    assert parts == [
-        (None, cells[0]),
-        (None, cells[1]),
-        ("merge_heads", cells[2]),
-        (None, cells[3]),
-    ]
+    names = [None, None, "merge_heads", None]
+    assert parts == [*zip(names, cells, strict=True)]
     for alone in (f"{cells[1]}\n\n{cells[1]}", "def helper(): ...\nsplit_heads = helper"):
         assert submissions.parted("x", alone, tasks) == [("x", alone)]
 
@@ -537,11 +514,8 @@ def test_a_notebook_of_another_name_is_known_by_its_tasks(tmp_path):
         book = assignments.source_of(source) if source else {"cells": []}
         assignments.write_book(tmp_path / "Mina" / f"{name}.ipynb", book)
     work, _, notes = submissions.found_in(tmp_path)
-    assert {name: path.stem for (_, name), path in work.items()} == {
-        LESSON: "Final VERSION",
-        LESSON + ENDING: "mine",
-        some: "part",
-    }
+    known = {name: path.stem for (_, name), path in work.items()}
+    assert known == {LESSON: "Final VERSION", LESSON + ENDING: "mine", some: "part"}
     assert "Mina/00.ipynb is not graded: no assignment has this name" in notes
     for later in ("Final VERSION (2)", LESSON):
         assignments.write_book(tmp_path / "Mina" / f"{later}.ipynb", assignments.source_of(LESSON))
@@ -668,10 +642,8 @@ def test_where_a_submission_could_read_the_course_grading_stops(tmp_path):
 
 
 def test_the_course_is_hidden_in_every_python_that_a_submission_could_read(tmp_path, monkeypatch):
-    places = [
-        tmp_path / "lib" / "python3.9" / "site-packages",
-        tmp_path / "lib/python3/dist-packages",
-    ]
+    names = "python3.9/site-packages", "python3/dist-packages"
+    places = [tmp_path / "lib" / name for name in names]
     for place in places:
         (place / "vit_steps").mkdir(parents=True)
         (place / "vit_steps" / "heads.py").write_text("def split_heads")
@@ -696,13 +668,10 @@ def test_what_hangs_or_ends_the_judge_costs_no_other_its_marks():
     bar = tqdm(file=StringIO(), mininterval=0)
     cells = {"endless": "while True: pass", "killer": "import os\nos.kill(os.getppid(), 9)"}
     cells["right"] = TASKS["split_heads"].answer
-    answers = {
-        who: (
-            f"{who}: split_heads",
-            ("split_heads", [SETUP, cell], 1, {}, 60, 1000, who == "killer"),
-        )
-        for who, cell in cells.items()
-    }
+    answers = {}
+    for who, cell in cells.items():
+        arguments = "split_heads", [SETUP, cell], 1, {}, 60, 1000, who == "killer"
+        answers[who] = f"{who}: split_heads", arguments
     messages = dict(judge_all(answers, 30, bar))
     lost = "it could not be judged in 30 seconds"
     assert messages == {"endless": lost, "killer": lost, "right": "right"}

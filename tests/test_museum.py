@@ -9,6 +9,7 @@ import nbformat
 import pytest
 import torch
 from einops import rearrange
+from test_attention import the_same_in_torch
 from torch import nn
 from torch.nn import functional as F
 
@@ -266,12 +267,7 @@ def test_7_adding_in_place_leaves_what_is_given_as_it_is():
 
 def test_8_it_looks_over_the_pictures_as_torchs_layer_does():
     block = museum.patient(8).blocks[0]
-    reference = nn.MultiheadAttention(64, 4)  # batch_first is False
-    names = {"in_proj_weight": "qkv.weight", "in_proj_bias": "qkv.bias"}
-    names |= {f"out_proj.{n}": f"proj.{n}" for n in ("weight", "bias")}
-    state = block.attn.state_dict()
-    reference.load_state_dict({name: state[own] for name, own in names.items()})
-    x = torch.randn(3, 17, 64)
+    reference, x = the_same_in_torch(block.attn, 4, batch_first=False), torch.randn(3, 17, 64)
     torch.testing.assert_close(block.attn(x), reference(x, x, x)[0], atol=1e-5, rtol=0)
 
 

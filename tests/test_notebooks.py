@@ -29,10 +29,6 @@ each_notebook = pytest.mark.parametrize("path", ALL, ids=lambda p: f"{p.parent.n
 each_lesson = pytest.mark.parametrize("path", LESSONS, ids=lambda p: p.stem)
 
 
-def test_every_lesson_has_its_solutions():
-    assert [p.stem for p in LESSONS] == [p.stem for p in SOLUTIONS]
-
-
 @each_notebook
 def test_notebook_is_clean(path):
     assert hygiene.problems(path) == []

@@ -3,14 +3,13 @@
 import copy
 import os
 import pickle
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
 from helpers import close, shake
+from test_processes import torchrun
 from tiny_training import pictures, tiny
 from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
@@ -310,18 +309,11 @@ def test_what_does_not_fit_is_refused(wrong, error, message):
 @pytest.mark.skipif(os.name == "nt", reason="torchrun's stores need Linux or macOS")
 def test_a_model_cut_in_pieces_trains_as_the_whole_one(tmp_path):
     script = Path(__file__).with_name("sharded.py")
-    torchrun = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
     runs = []
-    for name, words in (("whole", []), ("pieces", torchrun)):
-        done = subprocess.run(
-            [sys.executable, *words, script, tmp_path / name],
-            capture_output=True,
-            text=True,
-            timeout=120,
-            env=os.environ | {"OMP_NUM_THREADS": "1", "PYTHONWARNINGS": "ignore"},
-        )
+    for size in (1, 2):
+        done = torchrun(size, script, tmp_path / f"of_{size}")
         assert done.returncode == 0, done.stderr
-        runs.append(torch.load(tmp_path / name))
+        runs.append(torch.load(tmp_path / f"of_{size}"))
     whole, pieces = runs
     close(pieces, whole, atol=1e-6)
     start = tiny(depth=3).double().state_dict()

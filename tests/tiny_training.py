@@ -25,7 +25,8 @@ def pictures(n=20, seed=0, classes=("a", "b", "c")):
 
 def fit(model, folder=None, train=None, val=None, **options):
     options = dict(epochs=3, batch_size=8, progress=False, device="cpu") | options
-    train, val = train or pictures(), val or pictures(9, 1)
+    train = pictures() if train is None else train
+    val = pictures(9, 1) if val is None else val
     return training.fit(model, train, val, folder=folder, **options)
 
 
