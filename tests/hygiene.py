@@ -114,9 +114,12 @@ SLIDES = ("slide", "subslide", "-", "notes", "skip")  # nbconvert's own words
 
 def slides(book, talk: bool) -> list[str]:
     """Each cell of a lesson says what it is in the talk; a cell of the solutions says nothing."""
-    kinds = (cell.metadata.get("slideshow") for cell in book.cells)
-    right = [{"slide_type": kind} for kind in SLIDES] if talk else [None]
-    return [f"cell {i} is the slide {kind}" for i, kind in enumerate(kinds) if kind not in right]
+    shows = [dict(cell.metadata.get("slideshow", {})) for cell in book.cells]
+    for show in shows:
+        show.pop("says", None)  # what is on it in place of the text
+    right = [{"slide_type": kind} for kind in SLIDES] if talk else [{}]
+    wrong = [(i, show or None) for i, show in enumerate(shows) if show not in right]
+    return [f"cell {i} is the slide {show}" for i, show in wrong]
 
 
 def printed(output) -> str:

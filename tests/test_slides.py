@@ -50,6 +50,30 @@ def test_a_slide_has_the_first_sentence_of_each_paragraph_and_the_notes_have_all
     assert notes.endswith("**A nudge.** \n\nTry. Then try.")
 
 
+def test_a_slide_has_what_its_cell_says_and_the_notes_have_the_text():
+    text = "Above. So.\n\n## 2 · By hand\n\nLong. Longer.\n\n**Predict.** How many?"
+    said = {"slide_type": "subslide", "says": ["", "Short."]}
+    shown = {"slide_type": "-", "says": "It rises."}
+    out = [new_output("stream", text="3\n")]
+    book = new_notebook(
+        cells=[
+            new_markdown_cell("# T", metadata=kind("-")),
+            new_markdown_cell(text, metadata={"slideshow": said}),
+            new_code_cell("f()", outputs=out, metadata={"slideshow": shown}),
+        ]
+    )
+    cells = slides.spoken(book).cells[1:]
+    parts = [(cell.metadata.slideshow.slide_type, cell.source) for cell in cells]
+    assert parts == [
+        ("notes", "Above. So."),
+        ("slide", "## 2 · By hand\n\nShort."),
+        ("notes", "Long. Longer."),
+        ("subslide", "> Short.\n\n**Predict.** How many?"),
+        ("subslide", "**It rises.**"),
+        ("-", "f()"),
+    ]
+
+
 def test_a_predict_stands_alone_below_what_it_asks_about():
     options = "".join(
         f"<details><summary>{n}%</summary>Then {n}.</details>\n" for n in (10, 40)

@@ -204,9 +204,9 @@ def height_of(finding: Any) -> int:
     return 60 + BOLD * ceil(len(finding.source) / BOLD_WIDE)
 
 
-def text_on(kind: str, text: str, **metadata: Any) -> Any:
+def text_on(kind: str, text: str, finding: bool = False) -> Any:
     """Make a cell of text on a "slide" or "subslide", "-" on the one above, or in the "notes"."""
-    metadata |= {"slideshow": {"slide_type": kind}}
+    metadata = {"slideshow": {"slide_type": kind}, "finding": finding}
     return new_markdown_cell(text.strip(), metadata=metadata)
 
 
