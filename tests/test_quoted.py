@@ -49,7 +49,8 @@ norms <C, mean, nothing hidden, no batch norms>%. With the mean and the averages
 <C, mean, averages retaken>%.
 - A <A>%, with the norm before the mean <A, norm before the mean>%, before the sum
 <A, norm before the sum>%, with all tokens mixed <A, all tokens, mixed>%, with all tokens
-<A, all tokens>%, without blocks <A without blocks>%; C <C>%, without blocks <C without blocks>%.
+<A, all tokens>%.
+- A <A>%, without blocks <A without blocks>%; C <C>%, without blocks <C without blocks>%.
 - The sum alone gets <A, norm before the sum>%
 - the large head gets <A, all tokens, mixed>%
 - C gets <C without blocks>% *without a single block*
