@@ -3,7 +3,7 @@
 Which cells begin a slide, are notes or are left out, a lesson says itself, in its `slideshow`
 metadata, which JupyterLab shows in its Property Inspector; `spoken` shortens what is on a slide.
 Where `slideshow` has `says`, that is on the slide in place of the text (a list: of its parts, as
-headings and a stub's task part them), or above what a cell of code shows.
+headings and a stub's task part them), or above what a cell of code gives, without the code.
 What shows the slides comes with two packages for Sphinx and is written into each page, which so
 needs no network and no other file.
 """
@@ -231,7 +231,8 @@ def code_of(cell: Any, below: Any) -> list[Any]:
     shows = SHOWS.match(below.source) if below else None
     for figure in figures_of(cell):
         figure.metadata["image/png"]["alt"] = shows[1] if shows else ""
-    if figures_of(cell) or any("text/html" in output.get("data", {}) for output in cell.outputs):
+    live = any("text/html" in output.get("data", {}) for output in cell.outputs)
+    if figures_of(cell) or live or "says" in cell.metadata.slideshow:
         cell.metadata["transient"] = {"remove_source": True}
     return [cell] if cell.outputs else []
 
@@ -262,15 +263,18 @@ def parts_of(cell: Any, below: Any) -> list[Any]:
         heading = re.match("#+", text)
         if heading:
             kind = "subslide" if heading[0] == "###" else "slide"
+        is_asked = asked is not None and text is texts[-1]
+        words = None
         if said and not text.startswith("**Predict.**"):
-            words = next(said, "")
+            words = next(said, None if is_asked else "")
+        if words is not None:
             title = f"{text.splitlines()[0]}\n\n" if heading else ""
             context = f"> {words}\n\n" if words and not WHOLE.search(words) else ""
             if heading or not (context and after.startswith("**Predict.**")):
                 add("subslide" if kind == "notes" else kind, title + words)
             add("notes", FOLD.sub(r"**\1.** \2", re.sub(r"\A#+ .*", "", SHOWS.sub("", text))))
             continue
-        if asked and text is texts[-1]:
+        if is_asked:
             add(kind if heading else "-", FOLD.sub("", text))
             continue
         if text.startswith("**Predict.**"):
