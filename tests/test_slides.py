@@ -54,15 +54,19 @@ def test_a_slide_has_what_its_cell_says_and_the_notes_have_the_text():
     text = "Above. So.\n\n## 2 · By hand\n\nLong. Longer.\n\n**Predict.** How many?"
     said = {"slide_type": "subslide", "says": ["", "Short."]}
     shown = {"slide_type": "-", "says": "It rises."}
+    asking = {"slide_type": "subslide", "says": "Because."}
     out = [new_output("stream", text="3\n")]
     book = new_notebook(
         cells=[
             new_markdown_cell("# T", metadata=kind("-")),
             new_markdown_cell(text, metadata={"slideshow": said}),
             new_code_cell("f()", outputs=out, metadata={"slideshow": shown}),
+            new_markdown_cell("Why. So.\n\nWrite `patchify`.", metadata={"slideshow": asking}),
+            new_code_cell("checks.patchify(patchify)", metadata=kind("-")),
         ]
     )
     cells = slides.spoken(book).cells[1:]
+    assert cells[5].metadata.transient.remove_source
     parts = [(cell.metadata.slideshow.slide_type, cell.source) for cell in cells]
     assert parts == [
         ("notes", "Above. So."),
@@ -71,6 +75,10 @@ def test_a_slide_has_what_its_cell_says_and_the_notes_have_the_text():
         ("subslide", "> Short.\n\n**Predict.** How many?"),
         ("subslide", "**It rises.**"),
         ("-", "f()"),
+        ("subslide", "Because."),
+        ("notes", "Why. So."),
+        ("-", "Write `patchify`."),
+        ("-", "checks.patchify(patchify)"),
     ]
 
 

@@ -28,7 +28,7 @@ def turning_query(query: Tensor, keys: Mapping[str, Sequence[float]], values: Te
     for name, (x, y) in keys.items():
         plane.annotate("", (x, y), (0, 0), arrowprops=dict(color=KEY, width=1.5, headwidth=8))
         shift, side = (-0.12, "right") if x == 0 else (0.1, "left")
-        plane.text(x + shift, y, name, va="center", ha=side, size=9)
+        plane.text(x + shift, y, name.replace(" ", "\n"), va="center", ha=side, size=9)
     plane.annotate("", query.tolist(), (0, 0), arrowprops=dict(color=QUERY, width=3, headwidth=10))
     plane.text(float(query[0]) + 0.15, float(query[1]) + 0.1, "query", color=QUERY, weight="bold")
     wishes = {"high": -90, "a bend": 0, "low": 90, "straight": 180}
