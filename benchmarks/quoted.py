@@ -66,9 +66,11 @@ def on_its_own(seed: int, without: str = "nothing", depth: int = 12, epochs: int
     return share(model, digits()[1])
 
 
-def lesson_07(seed: int) -> float:
-    """Train what lesson 07 trains, and test on drawings by hand."""
+def lesson_07(seed: int, forgotten: bool = False) -> float:
+    """Train what lesson 07 trains, or what it has behind block 0, and test on drawings by hand."""
     model = new_vit(seed)
+    for part in (model.patch_embed, model.tokens, model.blocks[0]):
+        part.requires_grad_(not forgotten)
     train(model, drawn(20_000), 8, seed=seed)
     return share(model, hands())
 
@@ -148,6 +150,7 @@ COMPARED: dict[str, tuple[int, Callable[..., float], Variants]] = {  # how many 
     "05 MLPs never had": (3, never_had, {"without": dict(mlps=False), "whole": dict(mlps=True)}),
     "05 twelve blocks": (3, on_its_own, BLOCKS),
     "07 seeds": (3, lesson_07, {"hands": {}}),
+    "07 half forgotten": (3, lesson_07, {"hands": dict(forgotten=True)}),
     "07 why AdamW, 0.02": (3, why_adamw, KINDS),
     "07 why AdamW, Xavier": (3, why_adamw, XAVIER),
     "12 the attention of 2021": (4, of_2021, MENDED),

@@ -632,6 +632,10 @@ STEPS = {  # what the lesson's experiment puts in place of the learner's step
         "optimizer.step() => optimizer.zero_grad() ⏎ optimizer.step()"
     ),
     "softmax first": SLIPS["softmax"],
+    "half forgotten": train_step.with_edit(
+        "optimizer.step() => for part in (model.patch_embed, model.tokens, model.blocks[0]): ⏎"
+        "     part.zero_grad() ⏎ optimizer.step()"
+    ),
 }
 
 

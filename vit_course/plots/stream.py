@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
+from matplotlib.patches import Rectangle
 from torch import Tensor
 
 from .colours import CLS, FAINT, INK, PAPER, PATCH, QUERY, SIGNED, WEIGHTS
@@ -104,6 +105,13 @@ def edge_points(hidden_too: bool = True) -> None:
             ax.text(-0.1, -0.4, "both circles", ha="right", color=INK, size=8)
         axes[2].plot([-0.7, 1.2], [1.2, -0.7], "--", color=QUERY, lw=1.8)
         axes[2].text(-0.6, 1.25, "separates them", color=QUERY, size=9)
+    else:  # each token's patch beside it
+        axes[0].set(xlim=(-0.4, 1.7), ylim=(-0.4, 1.7), xticks=(0, 1), yticks=(0, 1))
+        for a, b in tokens.tolist():
+            for half, ink in ((0.14, a), (0.32, b)):
+                fill = INK if ink else "white"
+                box = Rectangle((a + half, b + 0.1), 0.18, 0.36, facecolor=fill, edgecolor=INK)
+                axes[0].add_patch(box)
 
 
 def norm_bars(tokens: Mapping[str, Tensor]) -> None:
