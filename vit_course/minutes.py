@@ -14,7 +14,7 @@ from .lessons import LESSONS, ROOT, section_of, write
 STATED = re.compile(r"\((\d+) minutes?\)")
 AFTER = "<details><summary>After you ran it</summary>"  # a fold that is read; the others are not
 TITLE = re.compile(
-    r"(?m)^(\d+) minutes to read and run, (\d+) to build; "
+    r"(?m)^(\d+) minutes to read and run, (\d+) to build and for the quiz; "
     r"exercises \((\d+)\) and Going deeper \((\d+)\) are extra\."
 )
 CORE = 8  # lessons, 00 to 07
@@ -32,7 +32,7 @@ class Minutes:
 
     def __str__(self) -> str:
         return (
-            f"{self.read} minutes to read and run, {self.build} to build; "
+            f"{self.read} minutes to read and run, {self.build} to build and for the quiz; "
             f"exercises ({self.exercises}) and Going deeper ({self.further}) are extra."
         )
 
