@@ -209,6 +209,8 @@ def test_curves_are_told_apart_without_colour_and_named_at_their_ends():
     assert [tick.get_text() for tick in ax.get_xticklabels()] == ["1", "2", "4"]
     plots.curves({"long": [1.0] * 21})
     assert plt.gca().lines[0].get_marker() in ("", "None")
+    with pytest.raises(ValueError, match="7 curves where 6 are told apart"):
+        plots.curves({f"{n}": [n] for n in range(7)})
 
 
 def test_names_of_curves_that_end_in_one_place_do_not_lie_on_each_other():

@@ -9,8 +9,9 @@ from torch import Tensor
 
 from .colours import CLS, FAINT, INK, PAPER, PATCH, POSITION, QUERY, VALUE, WEIGHTS
 
-COLOURS = (PATCH, QUERY, VALUE, POSITION, CLS)  # of curves, with a dash and a marker each
+COLOURS = (PATCH, QUERY, VALUE, POSITION, CLS, INK)  # of curves, with a dash and a marker each
 STYLES = (("-", "o"), ("--", "s"), (":", "^"), ("-.", "D"), ((0, (5, 1, 1, 1, 1, 1)), "v"))
+STYLES += (((0, (7, 2)), "X"),)
 
 Curve = Sequence[float] | Mapping[Any, float]  # a value at 0, 1, 2, …, or at each x its value
 
@@ -216,7 +217,7 @@ def curves(
     colours: Sequence[str] = COLOURS,
     ax: Any = None,
 ) -> None:
-    """Draw up to five curves, each with its name at its right end.
+    """Draw up to six curves, each with its name at its right end.
 
     They differ in colour, in dash and, where they have at most 20 points, in marker, so that they
     are told apart without colour. Names that would lie on each other are moved apart.
@@ -224,7 +225,12 @@ def curves(
     Args:
         series: a name and its values, at 0, 1, 2, … or, as `{x: value}`, where it says.
         log: "x", "y" or "xy" for logarithmic axes; on a logarithmic x every point gets its tick.
+
+    Raises:
+        ValueError: there are more curves than colours or styles.
     """
+    if len(series) > (most := min(len(colours), len(STYLES))):
+        raise ValueError(f"{len(series)} curves where {most} are told apart: draw fewer")
     ax = ax or new_axes(7, 3.2)
     ends = []
     for (name, curve), colour, (dash, marker) in zip(series.items(), colours, STYLES, strict=False):
