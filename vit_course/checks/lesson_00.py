@@ -243,7 +243,7 @@ TURNS: dict[str, Callable[[Tensor], Tensor]] = {
     "turned over it is a 4: row 0 is the top, and numbers grow downwards": (
         lambda picture: picture.flip(1)
     ),
-    "its negative is a 4: 0 is paper, and the strokes are 1": lambda picture: 1 - picture,
+    "its negative is a 4: 0 is black, and the strokes are 1": lambda picture: 1 - picture,
 }
 
 
@@ -258,7 +258,7 @@ def share_out(pictures: Tensor) -> Tensor:
 four = Exercise(
     answer="""
 def four():
-    picture = torch.zeros(1, 16, 16)  # all paper
+    picture = torch.zeros(1, 16, 16)  # all black
     picture[0, 2:9, 4] = 1  # down, on the left
     picture[0, 8, 4:12] = 1  # across
     picture[0, 4:14, 9] = 1  # down, on the right
@@ -272,7 +272,7 @@ rows and columns are swapped, so your 4 lies on its side: the row comes first, t
     return picture => return picture.mT
 it stands upside down: row 0 is the top, and numbers grow downwards
     return picture => return picture.flip(1)
-paper and ink have changed places: 0 is paper, and the strokes are 1
+paper and ink have changed places: 0 is black, and the strokes are 1
     return picture => return 1 - picture
 the strokes are bytes, 255; these numbers run from 0 to 1, so ink is 1
     return picture => return 255 * picture
