@@ -4,11 +4,19 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
-from matplotlib.patches import Rectangle
 from torch import Tensor
 
 from .colours import CLS, FAINT, INK, PAPER, PATCH, QUERY, SIGNED, WEIGHTS
-from .figures import bordered, charts, new_axes, panels, picture, rounded, write_numbers
+from .figures import (
+    bordered,
+    charts,
+    new_axes,
+    panels,
+    picture,
+    rectangle,
+    rounded,
+    write_numbers,
+)
 
 GREY = "#777777"
 LANES = ((0.18, CLS), (0.06, PATCH), (-0.06, PATCH), (-0.18, PATCH))  # cls first, as in lesson 02
@@ -109,9 +117,8 @@ def edge_points(hidden_too: bool = True) -> None:
         axes[0].set(xlim=(-0.4, 1.7), ylim=(-0.4, 1.7), xticks=(0, 1), yticks=(0, 1))
         for a, b in tokens.tolist():
             for half, ink in ((0.14, a), (0.32, b)):
-                fill = INK if ink else "white"
-                box = Rectangle((a + half, b + 0.1), 0.18, 0.36, facecolor=fill, edgecolor=INK)
-                axes[0].add_patch(box)
+                look = dict(facecolor=INK if ink else "white", edgecolor=INK)
+                rectangle(axes[0], a + half, b + 0.1, 0.18, 0.36, **look)
 
 
 def norm_bars(tokens: Mapping[str, Tensor]) -> None:
