@@ -67,7 +67,7 @@ def on_its_own(seed: int, without: str = "nothing", depth: int = 12, epochs: int
 
 
 def lesson_07(seed: int, forgotten: bool = False) -> float:
-    """Train what lesson 07 trains, or what it has behind block 0, and test on drawings by hand."""
+    """Train what lesson 07 trains, or only what follows block 0, and test on drawings by hand."""
     model = new_vit(seed)
     for part in (model.patch_embed, model.tokens, model.blocks[0]):
         part.requires_grad_(not forgotten)

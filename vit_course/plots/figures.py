@@ -10,8 +10,8 @@ from torch import Tensor
 from .colours import CLS, FAINT, INK, PAPER, PATCH, POSITION, QUERY, VALUE, WEIGHTS
 
 COLOURS = (PATCH, QUERY, VALUE, POSITION, CLS, INK)  # of curves, with a dash and a marker each
-STYLES = (("-", "o"), ("--", "s"), (":", "^"), ("-.", "D"), ((0, (5, 1, 1, 1, 1, 1)), "v"))
-STYLES += (((0, (7, 2)), "X"),)
+STYLES = (("-", "o"), ("--", "s"), (":", "^"), ("-.", "D"), ((0, (5, 1, 1, 1, 1, 1)), "v"),
+          ((0, (7, 2)), "X"))  # fmt: skip
 
 Curve = Sequence[float] | Mapping[Any, float]  # a value at 0, 1, 2, …, or at each x its value
 
