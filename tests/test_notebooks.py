@@ -1,7 +1,9 @@
 """The lessons keep to their rules (hygiene.py), and the rules catch what breaks them."""
 
+import builtins
 import json
 import re
+import symtable
 from copy import deepcopy
 from itertools import zip_longest
 from pathlib import Path
@@ -74,6 +76,30 @@ def test_exercises_have_hints_and_minutes_and_are_not_attempted(path):
     # Lesson 08 builds no piece of the model, but experiments.
     assert len(hygiene.tasks(read(path))) >= len(exercises) + len(hygiene.builds(read(path)))
     assert any(f"(solutions/{path.name})" in c.source for c in cells)
+
+
+def unmade(source: str) -> set[str]:
+    """Find the names that code asks its module for, and that it never makes there."""
+    module = symtable.symtable(source, "cells", "exec")
+    made = {s.get_name() for s in module.get_symbols() if s.is_assigned() or s.is_imported()}
+    asked, tables = set(), [module]
+    for table in tables:
+        asked |= {s.get_name() for s in table.get_symbols() if s.is_global() and s.is_referenced()}
+        tables += table.get_children()
+    return asked - made - set(dir(builtins))
+
+
+@pytest.mark.parametrize("path", LESSONS[1:8], ids=lambda p: p.stem)
+def test_sections_5_and_6_may_be_skipped(path):
+    assert unmade("def f(a):\n    return a + b") == {"b"}
+    section, kept = "", []
+    for cell in read(path).cells:
+        if cell.cell_type == "markdown":
+            for part in re.split(r"(?m)^(?=## )", cell.source):
+                section = lessons.section_of(part) or section
+        elif section not in ("5", "6"):
+            kept.append(cell.source)
+    assert unmade("\n".join(kept)) == set()
 
 
 def test_every_piece_has_its_build_cell_once():

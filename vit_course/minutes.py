@@ -18,7 +18,7 @@ TITLE = re.compile(
     r"exercises \((\d+)\) and Going deeper \((\d+)\) are extra\."
 )
 CORE = 8  # lessons, 00 to 07
-SHORT = ("1", "2", "3", "4")  # sections of lessons 01 to 06 that are the short way
+SHORT = ("1", "2", "3", "4")  # sections of lessons 01 to 07 that are the short way
 
 
 @dataclass(frozen=True)
@@ -94,8 +94,8 @@ def filled(text: str, minutes: dict[str, Minutes], shorter: float) -> str:
     """Bring the lessons' minutes into a text of the course, wherever it states them.
 
     A row of a table that links a lesson ends with `| 35 + 30 |`, reading and building; the hours
-    stand as "lessons 00 to 07 take 10 hours", "short way takes 4½ hours" and "whole course takes
-    19 hours".
+    stand to the half, as "lessons 00 to 07 take 7½ hours", "short way takes 4½ hours" and "whole
+    course takes 19 hours".
 
     Args:
         text: a page, or a cell of text.
@@ -107,23 +107,25 @@ def filled(text: str, minutes: dict[str, Minutes], shorter: float) -> str:
         lesson = minutes.get(match[2])
         return f"{match[1]}{lesson.read} + {lesson.build} |" if lesson else match[0]
 
-    def hours(lessons: list[Minutes]) -> str:
-        return f"{sum(lesson.read + lesson.build for lesson in lessons) / 60:.0f}"
-
-    halves = round(shorter / 30)
-    words = f"{halves // 2}{'½' * (halves % 2)}"
-    text = re.sub(r"(short way takes )[\d½]+( hours)", rf"\g<1>{words}\2", text)
+    def hours(total: float) -> str:
+        halves = round(total / 30)
+        return f"{halves // 2}{'½' * (halves % 2)}"
 
     text = re.sub(r"(?m)^(\|.*\b(\d\d_\w+)\.ipynb\).*\| )\d+ \+ \d+ \|", row, text)
-    course = [minutes[name] for name in sorted(minutes)]
-    text = re.sub(r"(lessons 00 to 07 take )\d+( hours)", rf"\g<1>{hours(course[:CORE])}\2", text)
-    return re.sub(r"(whole course takes )\d+( hours)", rf"\g<1>{hours(course)}\2", text)
+    course = [minutes[name].read + minutes[name].build for name in sorted(minutes)]
+    for start, total in (
+        ("short way takes ", shorter),
+        ("lessons 00 to 07 take ", sum(course[:CORE])),
+        ("whole course takes ", sum(course)),
+    ):
+        text = re.sub(rf"({start})[\d½]+( hours)", rf"\g<1>{hours(total)}\2", text)
+    return text
 
 
 def shortest(books: dict[str, Any]) -> float:
-    """Count the minutes of the short way: sections 1 to 4 of lessons 01 to 06, and the whole 07."""
-    build, last = list(books)[1 : CORE - 1], count(list(books.values())[CORE - 1])
-    return sum(short(books[name]) for name in build) + last.read + last.build
+    """Count the minutes of the short way: sections 1 to 4 of lessons 01 to 07, and 07's end."""
+    way = list(books.values())[1:CORE]
+    return sum(map(short, way)) + by_section(way[-1])[0]["8"]
 
 
 def fill_in() -> None:

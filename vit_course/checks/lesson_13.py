@@ -514,6 +514,21 @@ READ, SAME = 92.0, 85.0  # what is asked for, in %
 CROP = 96  # pixels of a crop's side, three of which become one
 
 
+def work(model: ViT, counts: list[int]) -> int:
+    """Count the multiply-adds of the blocks for one image, by section 2's formula.
+
+    Args:
+        model: whose blocks they are.
+        counts: how many tokens are removed in each block, between attention and MLP.
+    """
+    N, D, total = model.tokens.pos_embed.shape[1], model.config.embed_dim, 0
+    for r in counts:
+        total += 4 * N * D**2 + 2 * N**2 * D  # attention
+        N -= min(r, (N - 1) // 2)  # more than this cannot be merged
+        total += 8 * N * D**2  # MLP
+    return total
+
+
 def photo_crops(count: int, seed: int = 0) -> dict[str, Tensor]:
     """Cut small parts of three photos, without labels: scikit-learn's two, and Grace Hopper.
 
