@@ -149,6 +149,8 @@ MAKERS: dict[str, Make] = {
     "templates never learn": partial(frozen, part="patch_embed"),
     "Xavier": xavier,
     "Xavier, q, k, v never learn": partial(frozen, part="attn.qkv", make=xavier),
+    "Xavier, one head": partial(xavier, num_heads=1),
+    "Xavier, no positions": lambda seed: start_by_xavier(positions(seed, times=0.0, learns=False)),
     "Xavier, mean": partial(xavier, pool="mean"),
     "Xavier, no attention, mean": partial(xavier, branch="attn", pool="mean"),
     "head by place": partial(whole, kind=ByPlace),

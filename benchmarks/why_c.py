@@ -53,7 +53,9 @@ PARTS = {  # of C's batch norms, given to A: what is it that helps?
 }
 TAKEN = {  # taken out of C
     "no batch norms": dict(head="norm, all"),
+    "nothing hidden": dict(masked=0.0),
     "mean": dict(head="norm, mean, batch norms"),
+    "mean, no batch norms": dict(head="norm, mean"),
     "mean, nothing hidden": dict(head="norm, mean, batch norms", masked=0.0),
     "mean, nothing hidden, no batch norms": dict(head="norm, mean", masked=0.0),
 }

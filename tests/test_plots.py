@@ -607,9 +607,11 @@ def test_predictions_show_what_the_model_got_where_it_looked_and_its_shares(pool
     assert light.max() - light.min() > 0.4
 
 
-def test_a_field_has_a_dot_for_each_number():
-    plots.number_field(torch.tensor([1.0, -1.0, 0.0, 0.1, 0.2]), columns=3)
+def test_a_field_has_a_dot_for_each_number_and_names_the_blocks():
+    tensors = {"head.bias": torch.tensor([1.0]), "blocks.0.norm.weight": torch.tensor([-1.0, 0.0])}
+    plots.number_field(tensors | {"blocks.1.fc": torch.tensor([[0.1, 0.2]])}, columns=3)
     assert plt.gca().images[0].get_array().tolist() == [[2, -2, 0], [1, 1, 0]]
+    assert texts(plt.gca()) == ["blocks.0", "blocks.1"]
 
 
 def test_pixels_are_written_as_numbers_from_0_to_9():

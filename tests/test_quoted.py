@@ -23,11 +23,6 @@ def span(name: str, variant: str, digits: int = 0) -> str:
     return f"{min(shares):.{digits}f} to {max(shares):.{digits}f}%"
 
 
-def listed(name: str, variant: str, digits: int = 0) -> str:
-    first, second, third = (f"{share:.{digits}f}%" for share in MEASURED[name][variant])
-    return f"{first}, {second} and {third}"
-
-
 def each(name: str, variant: str) -> str:
     *first, last = (f"{share:.1f}" for share in MEASURED[name][variant])
     return f"{', '.join(first)} and {last}%"
@@ -43,10 +38,11 @@ LESSON_11 = """
 norm before the mean <A, norm before the mean>%, C's positions <A, C's positions>%. C's blocks
 <A, C's blocks>%. Close to C's <C>%: batch norms with <A, batch norms>% and all tokens with
 <A, all tokens>%.
-- without batch norms <C, no batch norms>%. With the mean <C, mean>%, the dots far apart; with the
-mean and nothing hidden <C, mean, nothing hidden>%; with the mean, nothing hidden and without batch
-norms <C, mean, nothing hidden, no batch norms>%. With the mean and the averages retaken
-<C, mean, averages retaken>%.
+- without batch norms <C, no batch norms>%; with the mean <C, mean>%, the dots far apart
+- With all tokens and nothing hidden <C, nothing hidden>%. With the mean and nothing hidden
+<C, mean, nothing hidden>%. With the mean and the averages retaken <C, mean, averages retaken>%.
+With the mean and without batch norms <C, mean, no batch norms>%. With the mean, nothing hidden and
+without batch norms <C, mean, nothing hidden, no batch norms>%.
 - A <A>%, with the norm before the mean <A, norm before the mean>%, before the sum
 <A, norm before the sum>%, with all tokens mixed <A, all tokens, mixed>%, with all tokens
 <A, all tokens>%.
@@ -108,6 +104,11 @@ SENTENCES = [
         f"{span('05 twelve blocks', 'norms')}, and those without sums "
         f"{mean(MEASURED['05 twelve blocks']['sums']):.0f}%",
     ),
+    (
+        "05_encoder",
+        "four times as many epochs they get "
+        f"{mean(MEASURED['05 twelve blocks']['sums, longer']):.0f}%, too",
+    ),
     ("05_encoder", f"those without sums get {span('05 twelve blocks', 'sums, four, longer')}"),
     *(
         ("12_spot_the_mistake", words.format(*(span("12 beside the model", v) for v in both)))
@@ -118,8 +119,11 @@ SENTENCES = [
             (("23 true",), "of new ones it gets {}"),
         )
     ),
-    ("07_training", f"three seeds got {listed('07 seeds', 'hands')}"),
-    ("07_training", f"such a model gets {span('07 half forgotten', 'hands')} of the test right"),
+    (
+        "07_training",
+        f"such a model gets {span('07 half forgotten', 'forgotten')} of val right (three seeds), "
+        f"where a whole one gets {span('07 half forgotten', 'whole')}",
+    ),
     *(
         (
             "07_training",

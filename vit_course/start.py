@@ -12,7 +12,7 @@ COPY = ROOT / "my_course"
 
 
 def lay(folder: Path, solutions: bool | None = None) -> list[str]:
-    """Bring the lessons, without outputs, and their solutions into the learner's folder.
+    """Bring lessons, without outputs, their solutions and the glossary into the learner's folder.
 
     Without solutions it gets the lessons alone, without the answers folded into them. By default
     it gets what it has already; a new one gets both.
@@ -38,6 +38,7 @@ def lay(folder: Path, solutions: bool | None = None) -> list[str]:
     solutions = had_solutions if solutions is None else solutions
     paths = NOTEBOOKS if solutions else LESSONS
     course = {copy_name(path): without_outputs(path, solutions) for path in paths}
+    course["GLOSSARY.md"] = (ROOT / "notebooks" / "GLOSSARY.md").read_bytes()  # lessons link to it
     for name, content in course.items():
         laid[name] = sorted({*laid.get(name, []), hash_of(content)})
     write_whole(record, json.dumps(laid, indent=1).encode())
@@ -55,7 +56,8 @@ def lay(folder: Path, solutions: bool | None = None) -> list[str]:
         elif current is None or hash_of(current) != hash_of(content):
             path.parent.mkdir(parents=True, exist_ok=True)
             write_whole(path, content)
-            if current is not None and "/" not in name and solutions == had_solutions:
+            is_lesson = name.endswith(".ipynb") and "/" not in name
+            if current is not None and is_lesson and solutions == had_solutions:
                 headings = changed_sections(current, content)
                 news += [f"New in {name}: {', '.join(headings)}"] if headings else []
             current = content
@@ -64,7 +66,7 @@ def lay(folder: Path, solutions: bool | None = None) -> list[str]:
     if not solutions:  # so a later start knows
         write_whole(record, json.dumps({name: laid[name] for name in course}, indent=1).encode())
     contents = "the lessons, and solutions in a folder" if solutions else "the lessons"
-    told = [f"{folder.name} holds {len(course)} notebooks: {contents}.", *news]
+    told = [f"{folder.name} holds {len(paths)} notebooks: {contents}.", *news]
     if left_alone:
         told.append("As you changed them, these were left alone: " + ", ".join(left_alone))
         told.append("To see the course's version again, rename yours and start once more.")

@@ -271,6 +271,8 @@ this is the mean share that the right class gets; accuracy counts the pictures w
 is the right one
     (logits.argmax(dim=1) == data.labels).float().mean() =>
         logits.softmax(dim=1).gather(1, data.labels[:, None]).mean()
+this is how sure the model is; accuracy counts the pictures whose largest logit is the right one
+    (logits.argmax(dim=1) == data.labels).float().mean() => logits.softmax(dim=1).amax(dim=1).mean()
 accuracy is a share from 0 to 1: take the mean of the right ones, not their sum
     .float().mean() => .float().sum()
 accuracy is a share from 0 to 1, not per cent

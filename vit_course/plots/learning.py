@@ -74,7 +74,7 @@ def seed_runs(runs: Mapping[str, Sequence[Sequence[float]]], level: float, word:
         runs: a name, and of each seed the losses step by step.
         level: a loss at which a dotted line is drawn, and what it means.
     """
-    columns = min(len(runs), 3)
+    columns = min(len(runs), 3 if len(runs) <= 6 else 4)
     rows = -(-len(runs) // columns)
     axes = charts(rows, columns, 9, 2.1 * rows, sharex=True, sharey=True)
     for ax in axes.flat[len(runs) :]:

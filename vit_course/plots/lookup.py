@@ -37,7 +37,7 @@ def turning_query(query: Tensor, keys: Mapping[str, Sequence[float]], values: Te
         x, y = 1.16 * query.norm() * torch.stack([at.cos(), at.sin()])
         ha = {0: "left", 180: "right"}.get(degrees, "center")
         plane.text(x, y, f"wants\n{name}", ha=ha, va="center", size=8, color=QUERY)
-    plane.set(xlim=(-3.5, 3.9), ylim=(-3.1, 3.1), aspect="equal", title="the query turns")
+    plane.set(xlim=(-3.5, 3.9), ylim=(3.1, -3.1), aspect="equal", title="the query turns")
     plane.axis("off")
 
     degrees = torch.linspace(-90, 180, 541)

@@ -253,20 +253,34 @@ def canvases(
             )  # fmt: skip
 
 
-def number_field(numbers: Tensor, columns: int = 780) -> None:
+def number_field(tensors: Mapping[str, Tensor], columns: int = 780) -> None:
     """Show many numbers as a field of dots, a dot each: purple above 0, orange below, in 5 steps.
 
+    At the left stands which rows belong to which block.
+
     Args:
-        numbers: (n,); the last row is filled up with white.
+        tensors: by their names, such as "blocks.0.mlp.fc1.bias"; the last row is filled with white.
         columns: dots in a row.
     """
     import matplotlib.pyplot as plt
 
-    steps = (numbers.detach().cpu() / 0.15).round().clamp(-2, 2)
-    rows = -(-len(steps) // columns)
-    field = torch.zeros(rows * columns)
-    field[: len(steps)] = steps
-    figure = plt.figure(figsize=(columns / 100, rows / 100))
-    ax = figure.add_axes((0, 0, 1, 1))
-    ax.imshow(field.view(rows, columns).numpy(), cmap=SIGNED, interpolation="nearest")
+    rows: dict[str, list[float]] = {}  # where each block begins and ends
+    end = 0
+    for name, tensor in tensors.items():
+        first, end = end, end + tensor.numel()
+        part = ".".join(name.split(".")[:2])
+        rows[part] = [rows.get(part, [first / columns])[0], end / columns]
+    steps = (torch.cat([t.detach().cpu().flatten() for t in tensors.values()]) / 0.15).round()
+    height = -(-end // columns)
+    field = torch.zeros(height * columns)
+    field[:end] = steps.clamp(-2, 2)
+    margin = 70
+    figure = plt.figure(figsize=((columns + margin) / 100, height / 100))
+    ax = figure.add_axes((margin / (columns + margin), 0, columns / (columns + margin), 1))
+    ax.imshow(field.view(height, columns).numpy(), cmap=SIGNED, interpolation="nearest")
     ax.axis("off")
+    for part, (top, bottom) in rows.items():
+        if part.startswith("blocks."):
+            ax.plot([-6, -6], [top + 2, bottom - 2], color=INK, linewidth=1.5, clip_on=False)
+            ax.text(-12, (top + bottom) / 2, part, ha="right", va="center", size=9, clip_on=False)
+    ax.set_xlim(0, columns)
