@@ -32,6 +32,7 @@ BOLD, BOLD_WIDE = 42, 60  # of a line of what is found, and its letters
 ALONE = re.compile(r"(?m)^(?:[\w, ]+ = checks\.mine|checks\.(?:source|pieces))\([^)]*\)\n*")
 PRINTED = re.compile(r"(?m)^(?:no my_vit\.py|not solved) .*\n|^(?:def|class) (?s:.*)")
 LINKS = re.compile(r"(?m)^(?:Before|Back): \[.*$|Solutions: \[.*?\)\.?")  # to other notebooks
+PAGES = re.compile(r"\[([^\]]+)\]\(\w+\.md\)")  # such as the glossary, which no talk has beside it
 FOLD = re.compile(r"(?s)<details><summary>(.*?)</summary>(.*?)</details>\n*")
 SHOWS = re.compile(r"(?s)\s*<details><summary>What the figure shows</summary>\s*(.*?)\s*</details>")
 PREDICT = r"\*\*Predict\.\*\*.+(?:\n.+)*(?:\n+<details>.*</details>)*"
@@ -40,7 +41,7 @@ LONG, FEW = 60, 4  # words of a paragraph, and of a sentence
 ITEM = r"(?:[-*]|\d+\.) +"  # what an item of a list begins with
 SENTENCE = re.compile(r"(?s)(?:\*\*[^*]+\*\*\s)?.*?(?<! al)(?<!\beq)(?<!\bp)[.?!][*)”]*(?=\s|$)")
 AT_HOME = ("exercises", "going deeper")
-ANSWERED = "**Answer it in one sentence, and compare with your neighbour.**"
+ANSWERED = "**What do you say of it now? One sentence, and compare with your neighbour.**"
 LETTERS = "ABCDEF"  # of a Predict's answers, for the vote
 FORMULA = re.compile(r"\$\$")  # it stays, with the sentence above it
 KEPT = re.compile(r"^\$\$|(?<!^)\*\*[^*]+\*\*(?! *$)")  # a formula, or a definition
@@ -250,7 +251,8 @@ def parts_of(cell: Any, below: Any) -> list[Any]:
         if text.strip():
             parts.append(text_on(kind, text))
 
-    texts = re.split(rf"(?m)^(?=#{{2,3}} )|({PREDICT})", LINKS.sub("", cell.source))
+    source = PAGES.sub(r"\1", LINKS.sub("", cell.source))
+    texts = re.split(rf"(?m)^(?=#{{2,3}} )|({PREDICT})", source)
     texts = [text for text in texts if text and text.strip()]
     task = task_of(below) if below else None
     asked = re.search(rf"(?ms)^[^\n]*`{task.name}\b.*", texts[-1]) if task else None
