@@ -191,8 +191,7 @@ def release(to: Path, assignments: list[str] = ALL) -> list[str]:
             target = to / "unseen" if name.endswith(ENDING) else to
             target.mkdir(parents=True, exist_ok=True)
             shutil.copy(course / "release" / name / f"{name}.ipynb", target)
-    for page in ("HANDING_IN.md", "GLOSSARY.md"):
-        shutil.copy(ROOT / "notebooks" / page, to)
+    shutil.copy(ROOT / "notebooks" / "HANDING_IN.md", to)
     unseen = sum(name.endswith(ENDING) for name in assignments)
     lessons = f"assignments: {len(assignments) - unseen}"
     apart = f"unseen tasks, in a folder of theirs: {unseen}"
