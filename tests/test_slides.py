@@ -82,6 +82,15 @@ def test_a_slide_has_what_its_cell_says_and_the_notes_have_the_text():
     ]
 
 
+def test_what_is_said_of_a_figure_is_in_the_notes_of_its_own_slide():
+    said = {"slide_type": "notes", "says": "What comes next."}
+    cell = new_markdown_cell("Of the figure above.", metadata={"slideshow": said})
+    parts = [
+        (part.metadata.slideshow.slide_type, part.source) for part in slides.parts_of(cell, None)
+    ]
+    assert parts == [("notes", "Of the figure above."), ("subslide", "What comes next.")]
+
+
 def test_a_predict_stands_alone_below_what_it_asks_about():
     options = "".join(
         f"<details><summary>{n}%</summary>Then {n}.</details>\n" for n in (10, 40)

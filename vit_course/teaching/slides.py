@@ -272,9 +272,14 @@ def parts_of(cell: Any, below: Any) -> list[Any]:
         if words is not None:
             title = f"{text.splitlines()[0]}\n\n" if heading else ""
             context = f"> {words}\n\n" if words and not WHOLE.search(words) else ""
+            notes = FOLD.sub(r"**\1.** \2", re.sub(r"\A#+ .*", "", SHOWS.sub("", text)))
+            above = kind == "notes"  # it speaks of the slide above
+            if above:
+                add("notes", notes)
             if heading or not (context and after.startswith("**Predict.**")):
-                add("subslide" if kind == "notes" else kind, title + words)
-            add("notes", FOLD.sub(r"**\1.** \2", re.sub(r"\A#+ .*", "", SHOWS.sub("", text))))
+                add("subslide" if above else kind, title + words)
+            if not above:
+                add("notes", notes)
             continue
         if is_asked:
             add(kind if heading else "-", FOLD.sub("", text))
