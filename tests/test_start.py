@@ -94,6 +94,15 @@ def test_a_file_in_place_of_the_folder_is_refused_in_a_sentence(tmp_path, below)
         start.lay(file / below)
 
 
+def test_a_newer_glossary_replaces_the_one_that_was_laid(house, tmp_path, monkeypatch):
+    source, copy = house
+    assert "# Glossary" in (copy / "GLOSSARY.md").read_text(encoding="utf-8")
+    (source / "GLOSSARY.md").write_text("newer", encoding="utf-8")
+    monkeypatch.setattr(start, "ROOT", tmp_path)
+    assert len(start.lay(copy)) == 1  # no news of a section, which only lessons have
+    assert (copy / "GLOSSARY.md").read_text(encoding="utf-8") == "newer"
+
+
 def test_what_the_learner_changed_is_kept_and_named_and_the_rest_is_refreshed(house):
     source, copy = house
     write(copy / LESSON, "my_answer = 42")

@@ -264,12 +264,12 @@ def number_field(tensors: Mapping[str, Tensor], columns: int = 780) -> None:
     """
     import matplotlib.pyplot as plt
 
-    rows: dict[str, list[float]] = {}  # where each block begins and ends
+    rows: dict[str, list[float]] = {}  # where each part begins and ends
     end = 0
     for name, tensor in tensors.items():
         first, end = end, end + tensor.numel()
         part = ".".join(name.split(".")[:2])
-        rows[part] = [rows.get(part, [first / columns])[0], end / columns]
+        rows.setdefault(part, [first / columns, 0.0])[1] = end / columns
     steps = (torch.cat([t.detach().cpu().flatten() for t in tensors.values()]) / 0.15).round()
     height = -(-end // columns)
     field = torch.zeros(height * columns)
