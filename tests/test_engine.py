@@ -1,5 +1,6 @@
 """The engine behind the checks, on checks made for it, and `difference`."""
 
+import re
 import sys
 from contextlib import contextmanager
 from functools import partial
@@ -187,6 +188,33 @@ def test_the_smallest_change_of_an_input_is_noticed(inputs):
 def test_a_module_is_compared_by_shapes_results_and_gradients(edit, message):
     assert message in doubling.judge(doubling.with_edit(edit))
     assert doubling.judge(doubling.reference) == "right"
+
+
+def test_a_wrong_piece_of_the_notebook_is_blamed_and_not_what_uses_it():
+    source = "def split_qkv(qkv, n): return [split_heads(x, n) for x in qkv.chunk(3, dim=-1)]"
+    spoilt = {"split_heads": lambda x, n: x.flatten(2)}
+    message = checks.split_qkv.judge(made("split_qkv", source, spoilt))
+    assert message.startswith("it uses the `split_heads` of this notebook, which is not right")
+    right = checks.split_heads.made("def split_heads(x, n): return torch.stack(x.chunk(n, -1), 1)")
+    assert checks.split_qkv.judge(made("split_qkv", source, {"split_heads": right})) == "right"
+
+
+def test_a_dropout_hides_no_other_mistake():
+    attempt = """
+class MLP(nn.Module):
+    def __init__(self, embed_dim, hidden_dim):
+        super().__init__()
+        self.fc1, self.act = nn.Linear(embed_dim, hidden_dim), nn.GELU()
+        self.fc2, self.drop = nn.Linear(hidden_dim, embed_dim), nn.Dropout(0.1)
+
+    def forward(self, x):
+        return x + self.drop(self.fc2(self.act(self.fc1(x))))
+"""
+    assert re.fullmatch(
+        "in training it gives something else than in evaluation; .*dropout.*\n"
+        "And besides: it adds x to its result; .*",
+        checks.MLP.judge(checks.MLP.made(attempt)),
+    )
 
 
 OTHER_NAMES = """

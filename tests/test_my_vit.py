@@ -96,6 +96,18 @@ def patchify(images, patch_size):
 
 checks.patchify(patchify)
 """
+DECORATED = """
+@torch.no_grad()
+def evaluate(model, data):
+    mode = model.training
+    logits = model.eval()(data.images)
+    model.train(mode)
+    right = logits.argmax(dim=1) == data.labels
+    return F.cross_entropy(logits, data.labels).item(), right.float().mean().item()
+
+
+checks.evaluate(evaluate)
+"""
 RUN_ALL_BEFORE = """
 from vit_steps.encoder import Encoder, EncoderBlock
 from vit_steps.patches import PatchEmbedding, grid_size
@@ -129,6 +141,7 @@ def session(tmp_path_factory):
         "whole": [cell for name in LESSONS for cell in lesson(name)],
         "again": [write.format(f"{whole} + {ADDED!r}"), OTHER_PATCHIFY],
         "variable": [WITH_A_VARIABLE],
+        "decorated": [DECORATED],
         "skipped": skipped,
         "late": late,
         "broken": [write.format(repr(BROKEN)), OTHER_PATCHIFY],
@@ -270,6 +283,10 @@ def test_what_cannot_be_kept_is_told_and_nothing_is_written(session, name, reaso
     file = session[name].file
     assert f"right: but not kept: {reason}" in session[name].said
     assert (file.read_text("utf-8") if file.exists() else None) == left
+
+
+def test_a_decorated_function_is_kept_with_what_it_uses(session):
+    assert "right: `evaluate` is kept in my_vit.py" in session["decorated"].said
 
 
 def test_who_skipped_pieces_goes_on_with_the_courses(session, capsys, monkeypatch):

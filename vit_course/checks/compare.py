@@ -56,6 +56,10 @@ class Verdict(str):
     """A result that is a sentence about the attempt: told as it stands where it is not expected."""
 
 
+class Unsteady(Verdict):
+    """A sentence on numbers that change from call to call, or from evaluation to training."""
+
+
 class YesOrNo(Verdict):
     """A sentence on a learner's own test, which can be wrong in one way alone."""
 

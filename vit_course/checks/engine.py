@@ -14,11 +14,11 @@ import torch
 from torch import nn
 
 from . import face
-from .compare import Parts, Raised, Verdict, compare, explained, with_article
+from .compare import Parts, Raised, Unsteady, Verdict, compare, explained, with_article
 from .keeping import judges, keep, written
 from .names import in_words, new_names, renamed, shapes_in
-from .sources import dotted_lines
-from .trials import Trial, fixed_settings
+from .sources import dotted_lines, globals_of, source_of, used_names
+from .trials import ANEW, Trial, fixed_settings
 
 LEFT = "not attempted yet"
 GRADIENTS_OFF = (
@@ -109,9 +109,25 @@ class Check:
                 continue
             if left := not_attempted(results[number], attempt):
                 return left
+            if spoilt := self.spoilt_piece(attempt):
+                return spoilt
             results += [outcome(t, attempt, self.slips) for t in self.trials[number + 1 :]]
             return self.by_other_names(results, number, attempt) or self.told(results)
         return "right"
+
+    def spoilt_piece(self, attempt: Callable) -> str | None:
+        """Say which piece that a wrong attempt uses is the learner's, and not right itself."""
+        around = globals_of(attempt)
+        for name in used_names(source_of(attempt) or ""):
+            piece = around.get(name)
+            if name in judges and name != self.keeps and callable(piece):
+                home = getattr(piece, "__module__", None) or ""
+                if not home.startswith("vit_steps") and judges[name](piece) != "right":
+                    return (
+                        f"it uses the `{name}` of this notebook, which is not right itself; mend "
+                        f'that first, or run `{name} = checks.mine("{name}")`, and then this again'
+                    )
+        return None
 
     def by_other_names(self, results: Sequence[Any], first: int, attempt: Callable) -> str | None:
         """Say which parameters have other names, and what else is wrong; None where none has.
@@ -137,9 +153,22 @@ class Check:
         for number, result in enumerate(results):
             right = self.outcome_of(self.reference, number)
             if compare(result, right) is not None:
+                unsteady = self.unsteady(results)
+                if unsteady and not self.wholly(results, number):
+                    rest = "right" if unsteady == ANEW else self.told([*map(steady, results)])
+                    return unsteady if rest == "right" else f"{unsteady}\nAnd besides: {rest}"
                 symptom = f"{self.trials[number].what}: {compare(result, right, closely=True)}"
                 return self.recognise(results, number) or symptom
         return "right"
+
+    def unsteady(self, results: Sequence[Any]) -> str | None:
+        """Give what is said of numbers that change from call to call, and should not."""
+        for number, result in enumerate(results):
+            both = (result, self.outcome_of(self.reference, number))
+            said, usual = ([*filter(is_unsteady, x)] if isinstance(x, Parts) else [] for x in both)
+            if said and not usual:
+                return said[0]
+        return None
 
     def recognise(self, results: Sequence[Any], first: int) -> str | None:
         """Give what the known mistakes say that explain these results; `first` is wrong."""
@@ -212,6 +241,18 @@ def outcome(trial: Trial, answer: Callable, slips: Mapping[str, str]) -> Any:
     if not isinstance(result, Parts):
         return result
     return Parts(*(explained(p, answer, slips) if isinstance(p, Exception) else p for p in result))
+
+
+def steady(result: Any) -> Any:
+    """Leave out of a result what is said of numbers that change from call to call."""
+    if not isinstance(result, Parts):
+        return result
+    return Parts(*(Verdict("") if is_unsteady(x) else x for x in result))
+
+
+def is_unsteady(part: Any) -> bool:
+    """Tell whether it is said there that numbers change from call to call."""
+    return isinstance(part, Unsteady)
 
 
 def not_attempted(result: Any, attempt: Callable) -> str:

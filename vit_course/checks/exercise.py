@@ -148,8 +148,12 @@ class Exercise(Check):
                 if against is None:
                     messages[pair] = None
                 trials.sort(key=lambda n: n != against)  # the next pair may fail there, too
-        if not messages or (by == "sentences" and len(messages) > 1):
+        if not messages:
             return None
+        if by == "sentences" and len(messages) > 1:
+            shared = set.intersection(*map(set, messages))  # of many pairs this much is sure
+            return "\n".join([*shared, "(and something else is wrong, too)"]) if shared else None
+        messages = {(plainly(one), plainly(two)): None for one, two in messages}
         pairs = [f"1. {one}\n2. {two}" for one, two in list(messages)[:SHOWN]]
         more = f"\n(and {len(messages) - SHOWN} other pairs)" if len(messages) > SHOWN else ""
         several = ", though more than one pair does this" if len(messages) > 1 else ""
@@ -205,6 +209,11 @@ class Exercise(Check):
         if source not in self.doubles:
             self.doubles[source] = self.made(source)
         return self.doubles[source]
+
+
+def plainly(message: str) -> str:
+    """Leave out that the numbers are right: beside another mistake they are not."""
+    return re.sub("^the numbers are right[,;] (but )?", "", message)
 
 
 def in_other_orders(answer: str) -> list[tuple[str, str]]:

@@ -62,6 +62,11 @@ it takes the picture from its own brightest number; white is 1 in every picture,
 it mirrors between the picture's own darkest and brightest number; black is 0 and white is 1 in
 every picture: take it from 1
     1 - picture => picture.max() + picture.min() - picture
+these numbers run from 0 to 1 already, so there is nothing to divide by 255
+    1 - picture => 1 - picture / 255
+the signs are turned on the scale from −1 to 1; stay on that from 0 to 1: black must become 1, and
+white 0
+    1 - picture => 1 - 2 * picture
 it says how far each number is from the middle, so black and white come out the same; black must
 become 1, and white 0
     1 - picture => (picture - 0.5).abs()
@@ -174,6 +179,8 @@ you expect what reshape makes; a right conversion moves the axes, pixels.permute
 you compare numbers from 0 to 255, where a right conversion may be more than 0.00001 off; compare
 them from 0 to 1
     (result - expected) => (255 * result - 255 * expected)
+it looks at differences with their sign, so a number that is too small passes: take .abs() first
+    (result - expected).abs().max() => (result - expected).max()
 it is too lenient: one that divides by 256 passes; only differences of less than 0.00001 are to be
 forgiven
     1e-5 => 0.01 ;; 2, 4, 3) => 2, 4, 3) * 10
@@ -276,6 +283,8 @@ paper and ink have changed places: 0 is black, and the strokes are 1
     return picture => return 1 - picture
 the strokes are bytes, 255; these numbers run from 0 to 1, so ink is 1
     return picture => return 255 * picture
+a batch axis is too much: this is one picture, (1, 16, 16)
+    return picture => return picture[None]
 the channel is missing: one channel is an axis too, so begin with torch.zeros(1, 16, 16)
     return picture => return picture[0]
 nothing is drawn: all of it is paper

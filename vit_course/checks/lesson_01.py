@@ -319,6 +319,12 @@ template away from the patch that gives it the largest answer
 taking from each patch its own mean does not help enough: now the patches with strong edges come
 first; turn each template away from the patch that gives it the largest answer
     return made => return patches - patches.mean(dim=1, keepdim=True)
+one step is not enough: turn the templates in many small steps, and let each step see what the last
+one made
+    range(50) => range(1)
+a patch that comes first for its own template is taken away from itself here: add each template's
+own patch to it, subtract the one that comes first, and do so many times
+    range(50) => range(1) ;; made + patches => patches
 none finds its own patch: so do templates that are random, and those that are the opposite of their
 patch; start from the patches as they are
     return made => return -patches

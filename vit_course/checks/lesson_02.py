@@ -257,7 +257,11 @@ def read_with_one(vector: Any, *_: Any) -> Any:
         return Verdict(f"it gives {kind_of(vector)}; give one vector of {width} numbers, (D,)")
     model.tokens.pos_embed[:, 1:] = vector.detach().flatten()
     share = (model(unseen.images).argmax(dim=-1) == unseen.labels).float().mean().item()
-    return Verdict("above" if share >= BAR else f"{share:.0%} are read; the bar is {BAR:.0%}")
+    if share >= BAR:
+        return Verdict("above")
+    rows = (vector.flatten() == reader.tokens.pos_embed[0]).all(dim=1).nonzero().flatten().tolist()
+    which = f"this is row {rows[0]} of the positions: " if rows else ""
+    return Verdict(f"{which}{share:.0%} are read; the bar is {BAR:.0%}")
 
 
 shared_position = Exercise(
@@ -295,6 +299,10 @@ best
 this is the place with the largest loss, or with which fewest are read: keep the best
     right = (changed(images).argmax(dim=-1) == labels).sum() =>
         right = F.cross_entropy(changed(images), labels)
+this is the row before the best one: row 0 is cls, so the position of place i is row i + 1
+    for position in => for before, position in zip(model.tokens.pos_embed[0], ;;
+        model.tokens.pos_embed[0, 1:]: => model.tokens.pos_embed[0, 1:]): ;;
+        best, most = position, right => best, most = before, right
 this is the position of the last place, whatever was read with it: keep the best
     if right > most: => if True:
 the model that came in has changed: try vectors on a copy, deepcopy(model)
@@ -369,8 +377,9 @@ def is_order_blind(read, image, patch_size):
     why="With a dozen patches or more, a random order moves nearly all of them. `torch.allclose` "
     "allows rtol · |b| + atol; with rtol=0 the bound is 1e-5 for every number.",
     slips={
-        r"ValueError: patches is": "the picture need not be square: unpatchify wants its (height, "
-        "width), image.shape[2] and image.shape[3]",
+        r"ValueError: patches is": "the patches do not fill the picture: are all of them in your "
+        "order (the picture need not be square: there are patches.shape[1]), and is the size "
+        "(image.shape[2], image.shape[3])?",
     },
     trials=[
         judged(

@@ -95,6 +95,11 @@ tokens come before the columns: (B, h, N, d)
     b h n d => b h d n
 the heads are right, but in a list: join them to one tensor by torch.stack, dim=1
     b h n d", h=num_heads) => h b n d", h=num_heads).unbind()
+the heads overlap: head i starts at column i · d, not at column i
+    rearrange… => torch.stack([x[:, :, i : i + WIDTH] for i in range(num_heads)], dim=1) ;;
+        WIDTH => x.shape[-1] // num_heads
+only the first image comes back; the batch is an axis of the result, too
+    # x: (B, N, D) => # ⏎     x = x[:1]
 every head gets the first columns: head i starts at column i · d
     h=num_heads) => h=num_heads)[:, :1].repeat(1, num_heads, 1, 1)
 a head stays empty: a loop over the heads runs over range(num_heads)
@@ -132,7 +137,11 @@ the heads' columns are interleaved; head 0's columns come first, all of them, th
 not (d h)
     (h d) => (d h)
 the heads stand below each other, as more tokens; they belong side by side, in the width
-    b n (h d) => b (h n) d
+    b n (h d) => b (h n) d ‖ b (n h) d
+only the first image comes back; the batch is an axis of the result, too
+    # x: (B, h, N, d) => # ⏎     x = x[:1]
+head 0 is left out: the heads are counted from 0
+    # x: (B, h, N, d) => # ⏎     x = x[:, 1:]
 the last head is left out: a loop over the heads runs to x.shape[1]
     # x: (B, h, N, d) => # ⏎     x = x[:, :-1]
 the heads are added; set them side by side
@@ -205,6 +214,11 @@ rearrange must be told two of the three sizes: `qkv=3`, `h=num_heads`
     ! Could not infer sizes
 the width here is 3·D, so a head is width // (3 * num_heads) wide
     ! is invalid for input of size
+one of the three is not cut into heads yet: each is (B, h, N, d)
+    return q, k, v => THIRDS = qkv.chunk(3, dim=-1) ⏎ return WHAT ;;
+        WHAT => q, k, THIRDS[2] ‖ q, THIRDS[1], v ‖ THIRDS[0], k, v
+only the first image comes back; the batch is an axis of the result, too
+    return q, k, v => return q[:1], k[:1], v[:1]
 these are queries, keys and values, but not yet cut into heads: each is (B, h, N, d)
     rearrange(qkv, "b n (qkv h d) -> qkv b h n d", qkv=3, h=num_heads) => qkv.chunk(3, dim=-1)
 queries first, then keys, then values, as the width has them: (qkv h d)
@@ -277,6 +291,8 @@ queries come first
     "qkv".index(role) * embed_dim + head * d => (3 * head + "qkv".index(role)) * d
 the last row is missing or given as the stop: a slice stops before its stop, so stop = start + d
     start + d => start + d - 1
+embed_dim is the width of a token, and each role has that many rows: do not divide it by 3
+    embed_dim // num_heads => embed_dim // (3 * num_heads) ;; * embed_dim + => * embed_dim // 3 +
 heads are counted from 0: this is the head before
     head * d => (head - 1) * d
 heads are counted from 0: this is the next head

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from .compare import Verdict
 from .exercise import Exercise
-from .trials import Outside, Trial, asked, call, drawn, learns, module
+from .trials import Outside, Trial, after_a_mask, asked, call, drawn, learns, module
 
 
 def sights(*shape: int) -> Tensor:
@@ -221,6 +221,7 @@ class MultiHeadAttention(nn.Module):
         module(
             "with return_attention=True and a mask", (10, 2), FEWER, SIGHTS, return_attention=True
         ),
+        module("without a mask, after a call with one", (10, 2), FEWER, SIGHTS, use=after_a_mask),
         Trial("made after torch.manual_seed(0)", seeded),
     ],
     wrong="""
@@ -246,6 +247,13 @@ it does not know its number of heads; in __init__, keep self.num_heads
     self.num_heads = num_heads =>
 it cannot be called without a mask; give it a default: mask=None
     mask=None => mask
+it keeps the mask of an earlier call, which still hides where none is given: use `mask` as it comes
+    self.num_heads = num_heads => self.num_heads = num_heads ⏎ self.mask = None ;;
+        q, k, v = => self.mask = self.mask if mask is None else mask ⏎ q, k, v = ;;
+        v, mask) => v, self.mask)
+`proj` works inside one head, so the heads cannot mix: merge them first, then from D to D
+    nn.Linear(embed_dim, embed_dim) => nn.Linear(embed_dim // num_heads, embed_dim // num_heads) ;;
+        self.proj(merge_heads(mixed)) => merge_heads(self.proj(mixed))
 the mask does not arrive where the weights are not asked for: hand it on in both cases
     v, mask) => v, mask if return_attention else None)
 the mask does not arrive: hand it on to scaled_dot_product_attention
@@ -472,6 +480,13 @@ rows and columns are exchanged: a row of the weights sums over the keys, the las
         weights.sum(dim=-2), ones, atol=1e-4):  # not the rows ;;
         weights.sum(dim=-2), ones, atol=1e-4):  # of the columns =>
         weights.sum(dim=-1), ones, atol=1e-4):  # of the rows
+rows that do not sum to 1 have two causes: it is the wrong axis only where the columns sum to 1
+    return "scaled after softmax" => return "wrong axis"
+it calls "wrong mask" what is wrong without a mask already: compare without one first
+    right = scaled… => see = torch.ones(5, 5).tril().bool() ⏎
+        right = scaled_dot_product_attention(q, k, v, see)[1] ⏎
+        if not torch.allclose(attend(q, k, v, see)[1], right, atol=1e-5): return "wrong mask" ⏎
+        right = scaled_dot_product_attention(q, k, v)[1]
 it calls a softmax over the queries a wrong scale: its columns sum to 1, not its rows
     return "wrong axis" => return "wrong scale"
 it misses a scale after the softmax: its rows sum to 1/√D or 1/√d, not to 1

@@ -416,6 +416,15 @@ OnlyAttention = passing_on(lambda blocks_left, x, out: x)
 SkipsSecond = passing_on(lambda blocks_left, x, out: x if blocks_left == 3 else out)  # of five
 
 
+class HeardInPart(Encoder):
+    """Throws away what its first block's attention adds, and keeps what its MLP does."""
+
+    def forward(self, x, mask=None, return_attention=False):
+        """From tokens (B, N, D) to tokens, and the later blocks' weights if they are asked for."""
+        first: Any = self[0]
+        return Encoder(list(self)[1:])(x + first.mlp(first.norm2(x)), mask, return_attention)
+
+
 class StopsEarly(Encoder):
     """Never runs its last block."""
 
@@ -489,6 +498,7 @@ def unheard_blocks(encoder, x):
             trained=True,
         ),
         listened_to("3 sound blocks, the first of which adds nothing yet", Encoder, 3, quiet=True),
+        listened_to("3 blocks, of the first of which the MLP alone is heard", HeardInPart, 3),
     ],
     wrong="""
 a block whose last weights are 0 adds nothing, and is heard: other weights in it would change the
@@ -545,8 +555,13 @@ alone: the others keep their weights and their places
 where one block is unheard and the others are heard, it does not find that one; change that block
 alone: the others keep their weights and their places
     if all… => if torch.equal(type(encoder)(b for b in encoder if b is not block)(x), tokens):
+one weight without a gradient does not make a block unheard, since others in it may be heard: ask
+all of them
+    if all(weight => if any(weight
+    if all… => if next(block.parameters()).grad is None:
 these are the blocks that are heard; give the others
     weight.grad is None => weight.grad is not None
+    all(weight.grad is None => any(weight.grad is not None
 this is how many blocks are unheard; give their numbers, in a list
     return unheard => return len(unheard)
 this is one True or False a block; give the numbers of the unheard ones

@@ -180,7 +180,8 @@ the weights are never given: with return_attention=True give (logits, attention)
 attention) if …`
     (logits, attention) if => logits, attention if
 the attention is one tensor; give a list, one tensor of weights for each block
-    (logits, attention) if => (logits, torch.stack(attention)) if
+    (logits, attention) if => (logits, torch.stack(attention)) if ‖
+        (logits, torch.stack(attention, dim=1)) if
 the attention is the last block's weights; give a list with those of every block
     (logits, attention) if => (logits, weights) if
     attention.append(weights) => attention = [weights]
@@ -343,6 +344,8 @@ the blocks' Linears run on every token: multiply by N
     (N * squares => (squares
 the blocks work on N tokens, cls included; you count the patches only
     N * squares + 2 * N * N => n * squares + 2 * n * n
+    N * squares => n * squares
+    2 * N * N * D => 2 * n * n * D
 the patch embedding runs on the patches alone, N − 1 of them; cls is no patch
     n * patch => N * patch
 the patch embedding runs on every patch: multiply by n
@@ -528,6 +531,8 @@ b's block gets a's tokens; give each block what the same model's block before it
 the logits are never compared: two ViTs whose heads differ, or that pool differently, part only
 there
     differ(a(images), b(images)) => False
+it gives 'head' where the logits agree, too: compare a(images) with b(images), and give None then
+    if differ(a(images), b(images)): => if True:
 you apply the head yourself, to cls or to all tokens; two ViTs that pool differently part only in
 a(images) and b(images)
     differ(a(images), b(images)) => differ(a.head(a.norm(x)), b.head(b.norm(y)))

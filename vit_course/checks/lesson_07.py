@@ -255,7 +255,7 @@ dropout is on while you measure: model.eval() comes before the model is called, 
 mode back comes after it
     model.eval() =>
 the model stays in evaluation mode, so a training would go on without its dropout: put it back as
-it was, model.train(mode)
+it was, model.train(mode), with the mode that you read before model.eval()
     model.train(mode) =>
 a model that came in evaluation mode leaves in training mode: keep model.training before you switch,
 and give it back, model.train(mode)
@@ -684,7 +684,7 @@ def find_slip(step):
     ],
     wrong="""
 the softmax goes unnoticed: give the step a model that is surely right (logits of 50 on the label)
-and see whether its loss is near 0
+and see whether its loss is near 0 (with a softmax too many, and ten classes, it is 1.46)
     labels) > 1 => labels) > 1e9
 the missing zero_grad goes unnoticed: call the step twice with a learning rate of 0 and see whether
 the gradient is the same both times (keep a copy of the first, by .clone(), because the gradient

@@ -126,8 +126,7 @@ def again(what: str, first: list[float], second: list[float]) -> Trial:
         if abs(hits - round(hits)) > 1e-3:
             return Verdict(
                 f"there are {ways} ways, and {results[0]:.6g} of them is no whole number: go "
-                "through every way once (itertools.combinations), draw none at random, and count "
-                "none besides"
+                "through every way once (itertools.combinations), draw none at random, and add no 1"
             )
         return results[0]
 
@@ -154,11 +153,9 @@ def by_luck(first, second):
     ],
     uses={"combinations": combinations, "gap": gap, "mean": mean, "median": median},
     wrong="""
-your gaps have a sign: a way in which the second group is ahead counts as well, so take abs() of the
+your gaps have a sign: a way in which the other group is ahead counts as well, so take abs() of the
 difference of the means
     gap(first, second) => mean(first) - mean(second) ;; gap(group, rest) => mean(group) - mean(rest)
-your gaps have a sign: a way in which the first group is ahead counts as well, so take abs() of the
-difference of the means
     gap(first, second) => mean(second) - mean(first) ;; gap(group, rest) => mean(rest) - mean(group)
 gaps that are exactly as large count too, that of the way that was seen among them: ask for >= (less
 1e-9), not >
@@ -496,10 +493,14 @@ def changed(answer: Callable) -> Any:
     """Say whether a variant can be trained, and comes to another end than the whole model."""
     config = ViTConfig(8, 2, 1, 10, embed_dim=48, depth=2, num_heads=4)  # the lesson's
     result = as_trained(lambda: answer(ViT(config)))
-    if isinstance(result, Tensor) and result.shape == (5, 10):
-        same = torch.equal(result, as_trained(lambda: ViT(config)))
-        return Verdict("it trains just as the whole model does" if same else "as it should")
-    return result
+    if not isinstance(result, Tensor) or result.shape != (5, 10):
+        return result
+    with torch.random.fork_rng(devices=[]):
+        one, other = (answer(ViT(config)).state_dict() for _ in range(2))
+    if all(torch.equal(one[name], other[name]) for name in one):
+        return Verdict("two seeds begin alike")
+    same = torch.equal(result, as_trained(lambda: ViT(config)))
+    return Verdict("it trains just as the whole model does" if same else "as it should")
 
 
 variant = Exercise(
@@ -510,8 +511,13 @@ def variant(model):
 """,
     trials=[Trial("section 1's model, trained for three steps", changed)],
     wrong="""
-nothing has changed: it trains just as the whole model does, to the last bit
+nothing has changed: it trains just as the whole model does, to the last bit; a new name, such as
+blocks = model.blocks[:1], leaves the model as it was (model.blocks = …), and a part is frozen by
+requires_grad_(False), not by requires_grad = False
     False => True
+all eight seeds would begin with the same weights, since a seed is set inside, and eight runs would
+be one: change the model that you are given
+    model.patch_embed.requires_grad_(False) => torch.manual_seed(0) ⏎ model = ViT(model.config)
 it returns nothing; give back the model that is to be trained
     return model => pass
 give back the model, not a part of it
@@ -523,7 +529,8 @@ nothing in it learns any more; leave something to train
         r"but [34] were given|keyword argument 'return_attention'": "attention is called as "
         "attn(x, mask, return_attention=True), and gives two things; what stands in its place "
         "must, too",
-        "as child module": "a function is no module: write a class, an nn.Module with a forward",
+        "as child module": "a list or a function is no module: keep a part of the model, such as "
+        "model.blocks[:1], or write a class, an nn.Module with a forward",
         "FrozenInstanceError": "the parts were made from the config, and a change of it would come "
         "too late: change the parts themselves",
     },

@@ -242,6 +242,10 @@ def known_patches() -> list[tuple[str, Tensor]]:
     alone = -one_by_one(model, images, 1 - one)
     piled = one_by_one(model, images, torch.ones(16, 16).tril())
     of_answer = falls[:, every, answers].T  # (B, 16)
+    across = one_by_one(
+        model, images, torch.ones(16, 16).tril()[:, torch.arange(16).view(4, 4).T.flatten()]
+    )
+    scores = of_answer + model(images)[every, answers, None]
     return [
         ("your best patches are those of rollout", best_of(by_rollout(model, images))),
         ("your best patches are the last block's", best_of(by_last_block(model, images))),
@@ -253,7 +257,10 @@ def known_patches() -> list[tuple[str, Tensor]]:
         ),
         ("rows and columns are swapped", best_of(of_answer.unflatten(1, (4, 4)).mT)),
         ("cls sees one patch and no other", alone[:, every, answers].T.argmax(dim=1)),
+        ("pictures are mixed", best_of(scores.mT.reshape(len(images), 4, 4))),
+        ("all pictures have the same scores", scores.mean(dim=0).argmax().expand(len(images))),
         ("hidden patches pile up", piled[:, every, answers].T.argmin(dim=1)),
+        ("hidden patches pile up", across[:, every, answers].T.argmin(dim=1)),
         ("hidden patches pile up", piled.softmax(2)[:, every, answers].T.argmin(dim=1)),
     ]
 

@@ -387,7 +387,7 @@ hidden ones may change, because each brings a query of its own
 it is the wrong way round: True for a mask that works
     bool(quiet and heard) => not (quiet and heard)
 it asks only that hidden tokens do not count; those that may be seen must count, or an attention in
-which no token sees another passes
+which no token sees another passes (and a token that you change moves by itself: look at another)
     bool(quiet and heard) => bool(quiet)
 it asks only that the seen ones count: hide some, change what these hold, and the others must stay
     bool(quiet and heard) => bool(heard)

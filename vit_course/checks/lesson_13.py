@@ -679,6 +679,8 @@ def keeping(what: str, data: Callable, bar: float, measured: str) -> Trial:
                 f". That is below the cosine alone, {alone:.1f}%: should pairs that cls looks at "
                 "be merged more, or less?"
             )
+        elif data is canvases:
+            problem += ". Does it subtract enough? All looks sum to 1, so one is small by a cosine"
         return Verdict(problem)
 
     return Trial(what, merge_all, lambda: [Outside(Merging(*data()))], say)

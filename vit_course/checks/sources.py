@@ -96,6 +96,7 @@ def dotted_lines(piece: Callable) -> list[str]:
 
 def globals_of(piece: Callable) -> dict[str, Any]:
     """Give what the names in a function's or class's source mean where it was written."""
+    piece = inspect.unwrap(piece)  # as @torch.no_grad() leaves it, its names are torch's own
     if hasattr(piece, "__globals__"):
         return piece.__globals__
     return vars(sys.modules[piece.__module__]) if piece.__module__ in sys.modules else {}

@@ -11,7 +11,7 @@ from zlib import crc32
 import torch
 from torch import Tensor, nn
 
-from .compare import Gradients, Parts, Verdict, YesOrNo, compare, kind_of
+from .compare import Gradients, Parts, Unsteady, Verdict, YesOrNo, compare, kind_of
 
 
 @dataclass(frozen=True)
@@ -214,6 +214,7 @@ def learning(use: Callable, answer: Callable, *inputs: Any) -> Parts:
     """Give what the answer gives, whether it depends on the tensors that it got, and how."""
     copies = leaves(inputs)
     result = use(answer, *copies)
+    again = changing(lambda: use(answer, *inputs), result)
     results = result if isinstance(result, (tuple, list)) else [result]
     tensors = [x for x in results if isinstance(x, Tensor)]
     pull_back(tensors)
@@ -221,7 +222,7 @@ def learning(use: Callable, answer: Callable, *inputs: Any) -> Parts:
     # A view that is made under no_grad may say that it requires one.
     if not all(x.requires_grad for x in tensors) or not any(x.any() for x in back):
         verdict = "no gradient passes: keep to tensors, without detach, tolist or numpy"
-    return Parts(result, Verdict(verdict), back)
+    return Parts(result, Verdict(verdict), back, again)
 
 
 def leaves(inputs: Iterable[Any]) -> list[Any]:
@@ -297,7 +298,7 @@ def module(
                 idle = Verdict(unlearned(layer))
                 by_name = [p for _, p in sorted(layer.named_parameters())]
                 back = gradients_of([*copies, *by_name])
-                other = Verdict(changing(lambda: use(layer, *inputs, **options), layer, result))
+                other = changing(lambda: use(layer, *inputs, **options), result, layer)
         except Exception as error:  # wrong names, if there are any, are told first
             result, idle, other, back = error, Verdict(""), Verdict(""), Gradients()
         # A dropout makes all numbers wrong, so it is told before them.
@@ -306,19 +307,32 @@ def module(
     return Trial(what, run, inputs)
 
 
-def changing(call: Callable, layer: nn.Module, result: Any) -> str:
+ANEW = Unsteady(
+    "each time it is called with the same input, it gives something else: is something drawn at "
+    "random in it (F.dropout is always on), or kept from one call to the next?"
+)
+
+
+def after_a_mask(layer: nn.Module, x: Tensor, mask: Tensor) -> Any:
+    """Give what a layer makes of tokens without a mask when it had one in the call before."""
+    layer(x, mask)
+    return untouched(layer, x)
+
+
+def changing(call: Callable, result: Any, layer: nn.Module | None = None) -> Verdict:
     """Say what another call gives that the first one did not; "" where it gives the same."""
     state = torch.get_rng_state()
     again = compare(call(), result)
     if again or not torch.equal(torch.get_rng_state(), state):  # a draw may change nothing
-        return "each time it is called with the same input, it gives something else"
-    layer.train()
-    if problem := compare(call(), result):
-        return (
-            "in evaluation it is right, in training it gives something else; is there a dropout, "
-            f"which nobody asked for? ({problem})"
-        )
-    return ""
+        return ANEW
+    if layer is not None:
+        layer.train()
+        if compare(call(), result):
+            return Unsteady(
+                "in training it gives something else than in evaluation; is there a dropout, or a "
+                "batch norm, which nobody asked for?"
+            )
+    return Verdict("")
 
 
 def fill(layer: nn.Module) -> None:
