@@ -6,10 +6,10 @@ from typing import Any
 import torch
 
 from ..images import Preprocess
-from ..inputs import as_pair, check_choice, check_fraction
+from ..inputs import check_choice, check_fraction
 from ..vit import ViT, ViTConfig
 from .augment import augment_digits, augment_photos
-from .dataset import ImageDataset, split
+from .dataset import ImageDataset, as_stored, split
 from .folders import Parts, folder
 
 SOURCES = "digits or folder:PATH"
@@ -24,12 +24,6 @@ RECIPES: dict[str, dict[str, Any]] = {
     "folder": dict(patch_size=8, embed_dim=96, depth=4, num_heads=4, epochs=40, augment="photos"),
     "from": dict(lr=2e-4, epochs=10, augment="photos"),
 }
-
-
-def as_stored(size: int | tuple[int, int], channels: int = 1, ink: bool = True) -> Preprocess:
-    """Say how any picture becomes one of a set of this size, from -1 to 1; 1 is ink, or light."""
-    half, (height, width) = (0.5,) * channels, as_pair(size)
-    return Preprocess((height, width), min(height, width), "bicubic", half, half, ink=ink)
 
 
 def digits(fraction: float = 0.2, seed: int = 0) -> tuple[ImageDataset, ImageDataset]:

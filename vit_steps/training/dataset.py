@@ -15,6 +15,12 @@ from ..images import MEAN, STD, Preprocess, normalize
 Source = Dataset | DataLoader  # what `fit` and `evaluate` take: an ImageDataset, or any other
 
 
+def as_stored(size: int | tuple[int, int], channels: int = 1, ink: bool = True) -> Preprocess:
+    """Say how any picture becomes one of a set of this size, from -1 to 1; 1 is ink, or light."""
+    half, (height, width) = (0.5,) * channels, inputs.as_pair(size)
+    return Preprocess((height, width), min(height, width), "bicubic", half, half, ink=ink)
+
+
 @dataclass(frozen=True, eq=False)
 class ImageDataset(Dataset):
     """Pictures with their labels, checked: TypeError or ValueError where they do not fit together.

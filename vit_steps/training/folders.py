@@ -17,8 +17,7 @@ from torch import Tensor
 from tqdm import tqdm
 
 from ..images import Preprocess, as_path
-from ..inputs import as_pair, check_fraction
-from .dataset import ImageDataset, hold_out
+from .dataset import ImageDataset, as_stored, hold_out
 from .listing import find_parts, list_files
 
 
@@ -54,10 +53,7 @@ def folder(
     path = as_path(path)
     if not path.is_dir():
         raise ValueError(f"{path} is not a folder; give one that holds a sub-folder for each class")
-    check_fraction(val_fraction=val_fraction)
-    if preprocess is None:
-        height, width = as_pair(size, "size")
-        preprocess = Preprocess((height, width), min(height, width), "bicubic")
+    preprocess = preprocess or as_stored(size, 3, ink=False)
     parts, classes = {}, ()
     for part, place in find_parts(path).items() if table is None else [("train", path)]:
         files, labels, names = list_files(place, table)
