@@ -190,7 +190,7 @@ def freeze(model: ViT, blocks: int) -> None:
     """Keep the weights of the embeddings and of the first blocks; ValueError for more than all."""
     if not 0 <= blocks <= len(model.blocks):
         raise ValueError(f"--freeze is {blocks}; the model has {len(model.blocks)} blocks")
-    for part in (model.patch_embed, model.tokens, *[*model.blocks][:blocks]):
+    for part in (model.patch_embed, model.tokens, *model.blocks[:blocks]):
         part.requires_grad_(False)
 
 

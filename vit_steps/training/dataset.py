@@ -53,15 +53,11 @@ class ImageDataset(Dataset):
         return len(self.pixels)
 
     def __getitem__(self, index: Any) -> tuple[Tensor, Any]:
-        labels = self.labels[index]
-        return self._floats(self.pixels[index]), int(labels) if inputs.is_whole(index) else labels
-
-    def _floats(self, pixels: Tensor) -> Tensor:
-        """Normalise bytes ([B,] C, H, W); leave floats as they are."""
-        if pixels.is_floating_point():
-            return pixels
-        mean, std = getattr(self.preprocess, "mean", MEAN), getattr(self.preprocess, "std", STD)
-        return normalize(pixels.float().div_(self.white), mean, std)
+        pixels, labels = self.pixels[index], self.labels[index]
+        if not pixels.is_floating_point():
+            mean, std = getattr(self.preprocess, "mean", MEAN), getattr(self.preprocess, "std", STD)
+            pixels = normalize(pixels.float().div_(self.white), mean, std)
+        return pixels, int(labels) if inputs.is_whole(index) else labels
 
     def part(self, index: Any) -> "ImageDataset":
         """Make a data set of these pictures alone."""
@@ -76,7 +72,7 @@ class ImageDataset(Dataset):
     @property
     def images(self) -> Tensor:
         """All of them, normalised: (n, C, H, W), floats, made anew where bytes are held."""
-        return self._floats(self.pixels)
+        return self[:][0]
 
 
 def split(data: ImageDataset, fraction: float, seed: int) -> tuple[ImageDataset, ImageDataset]:
