@@ -23,6 +23,7 @@ from vit_course.systems import einops_vit
 from vit_steps import ViT, training
 from vit_steps.files import write_whole
 from vit_steps.images import Preprocess
+from vit_steps.pretrained import load
 from vit_steps.training import checkpoints, resuming
 from vit_steps.training.data import as_stored
 
@@ -358,6 +359,7 @@ def test_without_val_the_last_epoch_is_the_best(tmp_path):
     assert history.val_loss == history.val_accuracy == []
     for name in ("last", "best"):
         assert same(training.load_model(tmp_path / f"{name}.safetensors"), model)
+        assert {*load(tmp_path / f"{name}.safetensors").used} == {*model.state_dict()}
     assert training.fit(tiny(9), pictures(), **options) == history
     with pytest.raises(ValueError, match=r"images was \[20, 0\], is \[20, 9\]"):
         fit(tiny(), tmp_path)

@@ -16,7 +16,7 @@ from ..images import Preprocess, as_path
 from ..inputs import as_pair, check_sizes
 from ..training.checkpoints import Weights, build, check_plain, load_weights, weights_of
 from ..vit import ViT
-from .layouts import HEADS, HUGGING_FACE, recognise, rename, their_names
+from .layouts import HUGGING_FACE, recognise, rename, their_names
 from .reading import ENDINGS, HUB_FILES, read, read_settings
 from .settings import read_config, read_preprocess, to_hugging_face
 
@@ -74,17 +74,17 @@ def load(
     (tensors, notes), new_head = read(path), num_classes is not None
     if "config" in _metadata(path):  # by `save_model` or `fit`
         weights = load_weights(path)
-        unused = tuple(name for name in tensors if new_head and name.startswith(HEADS))
-        used = tuple(name for name in tensors if name not in unused)
-        config = weights.config
+        config, names = weights.config, weights.model.state_dict()
+        used = tuple(name for name in names if not (new_head and name.startswith("head.")))
         if num_heads not in (None, config.num_heads):
             raise ValueError(f"num_heads is {num_heads}, but {path} says {config.num_heads}")
         if as_pair(image_size or config.image_size) != as_pair(config.image_size):
             raise ValueError(f"image_size is {image_size}, but {path} says {config.image_size}")
-        loaded = Loaded(**vars(weights), used=used, unused=unused)
+        loaded = Loaded(**vars(weights), used=used)
     else:
         loaded = _convert(path, tensors, notes, new_head, num_heads, image_size, preprocess)
-    loaded = replace(loaded, model=loaded.model.eval(), preprocess=preprocess or loaded.preprocess)
+    unused = tuple(name for name in tensors if name not in loaded.used)
+    loaded = replace(loaded, unused=unused, preprocess=preprocess or loaded.preprocess)
     if num_classes is None:
         return loaded
     measured = {name: value for name, value in loaded.measured.items() if name != "result"}
@@ -167,9 +167,8 @@ def _convert(path, tensors, notes, new_head, num_heads, image_size, preprocess) 
                 notes = [*notes, f"nothing says how it wants its pictures: assumed, {preprocess}"]
         labels, keys = settings.get("id2label") or {}, [str(i) for i in range(config.num_classes)]
         classes = tuple(str(labels[i]) for i in keys) if {*labels} == {*keys} else ()
-        unused = tuple(name for name in tensors if name not in used)
-        model, used = build(config, weights), tuple(name for name in tensors if name in used)
-        return Loaded(model, classes, preprocess, {}, layout, used, unused, tuple(notes))
+        model, used = build(config, weights).eval(), tuple(name for name in tensors if name in used)
+        return Loaded(model, classes, preprocess, {}, layout, used, notes=tuple(notes))
     except (TypeError, ValueError, LookupError, RuntimeError, AttributeError) as error:
         kind = settings.get("model_type", "vit")
         family = "" if kind in ("vit", "deit") else f"its config.json says {kind!r}; "
