@@ -2,14 +2,13 @@
 
 Each stands in `PUBLISHED` under its number in the course's list of them, with the findings by which
 the doctor names it, or with the reason why nothing in a model can tell. A model that has it is an
-edit of the plain one. Where the course shows each to its learners stands in `SHOWN`.
+edit of the plain one.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
-import nbformat
 import pytest
 import sick
 import torch
@@ -17,7 +16,6 @@ from sick import ANSWER, BEGIN, CUT, ENCODE, LOOK, MIX, QKV, SICK, Block, encode
 from torch import nn
 
 from vit_course.checks import as_published
-from vit_course.lessons import LESSONS
 from vit_doctor import examine
 
 
@@ -121,40 +119,6 @@ PUBLISHED = (
     Published(31, "FLOPs of two products alone", reason="a count beside the model"),
 )
 
-# The lesson, and words of the cell; of lesson 12 also the number of an exhibit.
-SHOWN: dict[int, tuple[int, str]] = {
-    1: (12, "checks.exhibit(1)"),
-    2: (12, "checks.exhibit(14)"),
-    3: (12, "checks.exhibit(19)"),
-    4: (12, "**`mask_fill`** is a method that no tensor has"),
-    5: (12, "hands on no `mask=`"),
-    6: (12, "checks.exhibit(7)"),
-    7: (2, "**Positions that drown the patches.**"),
-    8: (12, "a module's name used again"),
-    9: (11, "mean, then norm"),
-    10: (12, "checks.exhibit(4)"),
-    11: (12, "`**kwargs` handed down"),
-    12: (12, "replaced by `Rearrange`"),
-    13: (12, "checks.exhibit(2)"),
-    14: (12, "checks.exhibit(18)"),
-    15: (12, "checks.exhibit(10)"),
-    16: (12, "class FirstPatient(EncoderBlock)"),
-    17: (12, "`head(x)(8, 1000)`"),
-    18: (12, "patches counted by area"),
-    19: (12, "checks.exhibit(3)"),
-    20: (12, "returned *after* its dropout"),
-    21: (12, "a `print` left in `forward`"),
-    22: (12, "`nn.Drop`"),
-    23: (12, "checks.exhibit(13)"),
-    24: (11, "`int(n * (1 - ratio))`"),
-    25: (12, "`VITBatchNorm`"),
-    26: (12, "a last batch of one picture"),
-    27: (12, "an autocast written for cuda"),
-    28: (11, "`qk_scale or head_dim ** -0.5`"),
-    29: (12, "a position of shape (1, 1, D)"),
-    30: (12, "mask tokens put back after the blocks"),
-    31: (12, "`extra_gflops`"),
-}
 FOUND = [each for each in PUBLISHED if each.names]
 SILENT = [each for each in PUBLISHED if each.reason and each.make]
 UNMADE = [each for each in PUBLISHED if each.make and not each.names and not each.reason]
@@ -176,13 +140,6 @@ def test_all_31_are_there_and_at_least_18_are_named():
     assert len({each.number for each in FOUND}) >= 18
     for each in PUBLISHED:
         assert bool(each.reason) != bool(each.names or each in UNMADE), title(each)
-
-
-def test_the_course_shows_each_to_its_learners():
-    assert sorted(SHOWN) == list(range(1, 32))
-    books = {number: nbformat.read(LESSONS[number], as_version=4) for number in (2, 11, 12)}
-    for number, (lesson, words) in SHOWN.items():
-        assert any(words in cell.source for cell in books[lesson].cells), (number, words)
 
 
 @pytest.mark.slow
