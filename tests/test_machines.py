@@ -13,7 +13,6 @@ from nbformat.v4 import new_code_cell, new_notebook, new_output, writes
 
 from vit_course.lessons import LESSONS, ROOT
 
-pytestmark = pytest.mark.nightly
 # The switches of torch's own kernels, MKL's matrix products and oneDNN's convolutions.
 SWITCHES = ("ATEN_CPU_CAPABILITY", "MKL_ENABLE_INSTRUCTIONS", "ONEDNN_MAX_CPU_ISA")
 SETTINGS = {
@@ -34,6 +33,7 @@ def run_strictly(notebook, name):
     return run(command, name)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("path", LESSONS, ids=lambda path: path.stem)
 @pytest.mark.parametrize("name", SETTINGS)
 def test_a_lesson_prints_the_same(name, path):
@@ -41,6 +41,7 @@ def test_a_lesson_prints_the_same(name, path):
     assert result.returncode == 0, result.stdout + result.stderr
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(("name", "capability"), [("AVX2", "AVX2"), ("SSE", "DEFAULT")])
 def test_the_switches_act(name, capability):
     code = "import torch; print(torch.backends.cpu.get_cpu_capability())"
@@ -50,6 +51,7 @@ def test_the_switches_act(name, capability):
     assert actual == capability
 
 
+@pytest.mark.slow
 def test_a_cell_that_prints_otherwise_is_found(tmp_path):
     code = "import os\nprint(os.environ.get('OMP_NUM_THREADS'))"
     cell = new_code_cell(code, execution_count=1)
