@@ -1,9 +1,14 @@
-"""What several files of tests of the live pages share."""
+"""How hypothesis draws, and what several files of tests of the live pages share."""
 
 import browser
 import pytest
+from hypothesis import settings
 
 from vit_course.explorer import __main__ as command
+
+# The same examples in each run, kept nowhere; and a busy machine may take its time.
+settings.register_profile("ours", deadline=None, max_examples=60, derandomize=True, database=None)
+settings.load_profile("ours")
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,7 @@
 import pytest
 import torch
 from helpers import close, mask_of, shake
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 from torch._subclasses.fake_tensor import FakeTensorMode
@@ -11,7 +11,6 @@ from torch.nn import functional as F
 
 from vit_steps import MultiHeadAttention, scaled_dot_product_attention
 
-QUICK = settings(deadline=None, max_examples=40, derandomize=True, database=None)
 small = st.integers(1, 4)
 
 
@@ -28,7 +27,6 @@ def some_mask(*shape):
 # The equation ------------------------------------------------------------------------------------
 
 
-@QUICK
 @given(b=small, h=small, n=st.integers(1, 9), d=st.integers(1, 9), masked=st.booleans())
 def test_attention_equals_torchs_own_and_its_weights_are_those_that_mix(b, h, n, d, masked):
     q, k, v = qkv(b, h, n, d)

@@ -5,7 +5,7 @@ import hashlib
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from test_folders import plain, rows
 
@@ -92,7 +92,6 @@ def numbered(*counts):
     return ImageDataset(images, labels, tuple("abcdefgh"[: len(counts)]))
 
 
-@settings(deadline=None, max_examples=30, derandomize=True, database=None)
 @given(st.lists(st.integers(2, 30), min_size=1, max_size=6), st.floats(0.01, 0.99), st.integers(0))
 def test_a_split_loses_nothing_repeats_nothing_and_holds_out_the_share_of_each_class(
     counts, fraction, seed

@@ -1,7 +1,7 @@
 """vit_steps.heads: heads against slices of the width; the exercises of lesson 03 try the rest."""
 
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from vit_steps import merge_heads, split_heads, split_qkv
@@ -9,7 +9,6 @@ from vit_steps import merge_heads, split_heads, split_qkv
 small = st.integers(1, 5)
 
 
-@settings(deadline=None, max_examples=40, derandomize=True, database=None)
 @given(b=small, n=small, h=small, d=small)
 def test_head_i_is_the_ith_slice_of_the_width_or_of_each_third_of_it(b, n, h, d):
     qkv = torch.randn(b, n, 3 * h * d)

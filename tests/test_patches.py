@@ -3,13 +3,12 @@
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch.nn import functional as F
 
 from vit_steps import PatchEmbedding, grid_size, patchify, unpatchify
 
-QUICK = settings(deadline=None, max_examples=60, derandomize=True, database=None)
 small = st.integers(1, 4)
 
 
@@ -23,7 +22,6 @@ def by_slicing(images, p):
     return torch.stack(patches, dim=1)
 
 
-@QUICK
 @given(height=st.integers(1, 60), width=st.integers(1, 60), p=st.integers(1, 20))
 def test_grid_size_raises_exactly_where_the_patch_does_not_divide(height, width, p):
     if height % p == 0 and width % p == 0:
@@ -36,7 +34,6 @@ def test_grid_size_raises_exactly_where_the_patch_does_not_divide(height, width,
             grid_size((height, width), p)
 
 
-@QUICK
 @given(b=small, c=small, p=small, rows=small, cols=small)
 def test_patchify_equals_slicing_and_can_be_undone(b, c, p, rows, cols):
     for kind in (torch.float32, torch.uint8):

@@ -454,7 +454,7 @@ PICTURES = ("size", "resample", "do_center_crop", "do_normalize", "image_mean", 
 
 
 @pytest.mark.slow
-@settings(deadline=None, max_examples=80, derandomize=True, database=None)
+@settings(max_examples=80)
 @given(
     config=st.dictionaries(st.sampled_from(CONFIG), values),
     pictures=st.dictionaries(st.sampled_from(PICTURES), values),

@@ -3,7 +3,7 @@
 import pytest
 import torch
 from helpers import close
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from torch.nn import functional as F
 
@@ -12,7 +12,6 @@ from vit_steps import resize_positions
 side = st.integers(1, 6)
 
 
-@settings(deadline=None, max_examples=40, derandomize=True, database=None)
 @given(rows=side, cols=side, new_rows=side, new_cols=side)
 @example(rows=2, cols=1, new_rows=4, new_cols=1)  # torch 2.13 gets some layouts of it wrong
 def test_resizing_is_bicubic_on_the_grid_and_leaves_cls_untouched(rows, cols, new_rows, new_cols):

@@ -8,7 +8,7 @@ from functools import partial
 import pytest
 import torch
 from helpers import close
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 from tiny_training import Plain, fit, pictures, same, tiny
@@ -22,13 +22,9 @@ from vit_steps import ViT, training
 from vit_steps.training import data
 from vit_steps.training.data import recipe
 
-QUICK = settings(deadline=None, max_examples=50, derandomize=True, database=None)
-
-
 # The pieces --------------------------------------------------------------------------------------
 
 
-@QUICK
 @given(steps=st.integers(1, 300), warmup=st.floats(0, 1, exclude_max=True))
 def test_the_rate_rises_to_its_peak_once_and_falls(steps, warmup):
     rates = [training.warmup_cosine(step, steps, warmup) for step in range(steps)]
