@@ -1,6 +1,5 @@
 """`python -m vit_doctor`: on one file, and on a folder of files, whatever they do."""
 
-import ast
 import csv
 import os
 import re
@@ -15,7 +14,6 @@ import nbformat
 import pytest
 import torch
 
-from vit_course.checks.keeping import PIECES
 from vit_doctor import CHECKS, Finding, Note, Report, Skipped, examine
 from vit_doctor import __main__ as command
 from vit_doctor.command.arguments import Task, UnfitError
@@ -393,28 +391,6 @@ def test_a_config_is_what_its_annotation_says_or_an_object_with_all_names(loaded
     assert size == (64, 64)
     with pytest.raises(UnfitError, match=r"no argument num_heads, .* it takes dim, img_size, own"):
         make(module.ViT, Task(settings={"num_heads": "4"}))
-
-
-def test_the_vit_of_the_lessons_is_examined_as_it_stands_in_my_vit(loaded):
-    """The pieces of the solutions of lessons 01 to 06, bare, in one file."""
-    wanted, pieces = ["ViTConfig", "init_weights", *PIECES], {}
-    for book in sorted((ROOT / "notebooks" / "solutions").glob("0[1-6]_*.ipynb")):
-        cells = [c.source for c in nbformat.read(book, as_version=4).cells if c.cell_type == "code"]
-        for node in (node for cell in cells for node in ast.parse(cell).body):
-            if isinstance(node, (ast.ClassDef, ast.FunctionDef)) and node.name in wanted:
-                pieces.setdefault(node.name, ast.unparse(node))
-    imports = "import math\nfrom dataclasses import dataclass\nimport torch\nfrom torch import nn\n"
-    imports += "from torch.nn import functional as F\nfrom einops import rearrange\n"
-    text = imports + "\n".join(pieces[name] for name in wanted if name in pieces)
-    model, *images = make(loaded(text, "my_vit.py").ViT, Task("ViT", (32, 32), settings={
-        "depth": "2", "embed_dim": "48", "num_heads": "4", "patch_size": "8"}))  # fmt: skip
-    assert model.config.embed_dim == 48
-    report = examine(model, *images)
-    assert report.names == []
-    # Bare pieces have no checks of input, which is no fault.
-    assert [note.name for note in report.notes] == ["images cropped"]
-    assert "accepted" not in str(report)
-    assert "returned no" not in str(report)
 
 
 @pytest.mark.parametrize(

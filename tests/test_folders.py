@@ -265,15 +265,6 @@ def test_the_same_picture_in_two_parts_or_classes_is_named(tmp_path):
         folder(classes, 8, val_fraction=0)
 
 
-def test_12_bits_in_a_file_of_16_are_not_taken_for_black(tmp_path):
-    plain(tmp_path, cat=3, dog=3)
-    for path, high in ((tmp_path / "cat" / "x.png", 4095), (tmp_path / "dog" / "y.png", 65535)):
-        Image.fromarray(np.linspace(0, high, 64).astype(np.uint16).reshape(8, 8)).save(path)
-    with pytest.warns(UserWarning, match=r"x\.png .*16-bit pixels go up to 4095 .*; skipped"):
-        train, _, test = folder(tmp_path, 8, val_fraction=0)
-    assert len(train) + len(test) == 7
-
-
 def flat(path, text):
     for n in range(8):
         noise(path / f"{n}.png", (n,))

@@ -1,19 +1,9 @@
-"""vit_steps.tokens: cls first, and a position for each token."""
+"""vit_steps.tokens: start and dropout; lesson 02's exercise and test_vit.py try the rest."""
 
 import pytest
 import torch
 
 from vit_steps import TokenEmbedding
-
-
-def test_cls_comes_first_and_all_images_share_it_and_the_positions():
-    embed, patches, weights = TokenEmbedding(5, 8), torch.randn(4, 5, 8), torch.randn(4, 6, 8)
-    tokens, positions = embed(patches), embed.pos_embed[0]
-    torch.testing.assert_close(tokens[:, 0], (embed.cls_token[0] + positions[0]).expand(4, -1))
-    torch.testing.assert_close(tokens[:, 1:], patches + positions[1:])
-    (tokens * weights).sum().backward()
-    torch.testing.assert_close(embed.cls_token.grad, weights[:, :1].sum(0, keepdim=True))
-    torch.testing.assert_close(embed.pos_embed.grad, weights.sum(0, keepdim=True))
 
 
 def test_the_positions_start_ten_times_as_large_as_cls():
