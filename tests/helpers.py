@@ -1,6 +1,7 @@
 """What several files of tests use."""
 
 import os
+import subprocess
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -20,6 +21,13 @@ def needs(*modules, program=""):
     if os.environ.get("SKIP") == "nothing":
         raise RuntimeError(reason)
     pytest.skip(reason)
+
+
+def sh(*command, **options):
+    """Run a command, and give what it prints; where it fails, all that it wrote is shown."""
+    result = subprocess.run(command, capture_output=True, encoding="utf-8", **options)
+    assert result.returncode == 0, result.stdout[-9000:] + result.stderr[-9000:]
+    return result.stdout
 
 
 def close(a, b, atol=1e-5):

@@ -4,7 +4,6 @@ import errno
 import json
 import os
 import pickle
-import subprocess
 import sys
 from dataclasses import asdict
 from functools import partial
@@ -13,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from helpers import Bomb
+from helpers import Bomb, sh
 from safetensors import safe_open
 from safetensors.torch import save_file
 from tiny_training import after, fit, history_in, pictures, same, tiny
@@ -515,10 +514,7 @@ print(kills)
 def test_killed_again_and_again_it_ends_like_an_unbroken_run(tmp_path):
     folder, unbroken = tmp_path / "killed", tmp_path / "unbroken"
     fit(tiny(dropout=0.1), unbroken, **KILLED)
-    words = [sys.executable, "-c", KILLER, folder]
-    result = subprocess.run(words, capture_output=True, text=True, env=PATHS)
-    assert result.returncode == 0, result.stderr
-    assert int(result.stdout) >= 20
+    assert int(sh(sys.executable, "-c", KILLER, folder, env=PATHS)) >= 20
     for file in ("last.safetensors", "best.safetensors"):
         tensors, info = checkpoints.read_checkpoint(folder / file)
         wanted, told = checkpoints.read_checkpoint(unbroken / file)

@@ -22,6 +22,7 @@ import nbformat
 import pytest
 import torch
 from filelock import FileLock
+from helpers import sh
 from nbclient import NotebookClient
 from nbformat.v4 import new_code_cell
 from test_course import FORK, copy_course
@@ -38,13 +39,6 @@ TAG = "v1"
 
 def setup_of(path: Path) -> str:
     return hygiene.code_cells(nbformat.read(path, as_version=4))[0].source
-
-
-def sh(*command, **options) -> str:
-    """Run a command; a failure shows what it wrote."""
-    result = subprocess.run(command, capture_output=True, text=True, **options)
-    assert result.returncode == 0, result.stdout[-3000:] + result.stderr[-3000:]
-    return result.stdout
 
 
 # What needs no stand-in --------------------------------------------------------------------------

@@ -10,6 +10,7 @@ from pathlib import Path
 import hygiene
 import nbformat
 import pytest
+from helpers import sh
 from nbformat.v4 import new_code_cell, new_notebook
 
 import vit_course
@@ -23,8 +24,7 @@ COMMANDS = ["start", "run", "clean", "address", "release", "grade", "slides", "b
 def copy_course(folder: Path) -> Path:
     """The files that git would clone, in a new folder."""
     git = ["git", "-C", str(lessons.ROOT), "ls-files", "-z", "--cached", "--others"]
-    names = subprocess.run([*git, "--exclude-standard"], check=True, capture_output=True, text=True)
-    for name in names.stdout.split("\0"):
+    for name in sh(*git, "--exclude-standard").split("\0"):
         if (lessons.ROOT / name).is_file():
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(lessons.ROOT / name, folder / name)
@@ -98,8 +98,8 @@ def test_without_notebooks_as_in_an_installed_package_a_command_says_so(tmp_path
 def test_reading_the_command_line_needs_nothing_but_python():
     """The hook that cleans at each commit has nbstripout and no torch."""
     code = "import vit_course.__main__, sys; print(*{m.split('.')[0] for m in sys.modules})"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert not {"torch", "nbformat", "nbconvert", "PIL", "vit_steps"} & {*done.stdout.split()}
+    modules = {*sh(sys.executable, "-c", code).split()}
+    assert not {"torch", "nbformat", "nbconvert", "PIL", "vit_steps"} & modules
 
 
 # Addresses ---------------------------------------------------------------------------------------
@@ -109,7 +109,7 @@ def files_with_the_address() -> list[str]:
     """Name all files of the repository in which its address stands, not only those known to it."""
     name = address.current().removeprefix("https://github.com/")
     git = ["git", "-C", str(lessons.ROOT), "grep", "-l", "--untracked", "--fixed-strings", name]
-    return subprocess.run(git, check=True, capture_output=True, text=True).stdout.splitlines()
+    return sh(*git).splitlines()
 
 
 @pytest.fixture

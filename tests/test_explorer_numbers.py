@@ -8,14 +8,13 @@ import base64
 import json
 import os
 import shutil
-import subprocess
 from copy import deepcopy
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-from helpers import close, needs
+from helpers import close, needs, sh
 from PIL import Image
 from torch.nn import functional as F
 
@@ -31,14 +30,10 @@ FILES = sorted((Path(__file__).parent / "explorer").glob("*.test.js"))
 
 
 def node(*files, fixture=""):
-    """Run tests in Node; an AssertionError with what it printed where one fails."""
+    """Run tests in Node, and give what it prints."""
     program = shutil.which("node")
     needs(program="" if program else "Node")
-    options = dict(capture_output=True, encoding="utf-8", timeout=300)
-    options |= dict(env=os.environ | {"FIXTURE": str(fixture)})
-    process = subprocess.run([program, "--test", *files], **options)
-    assert process.returncode == 0, process.stdout + process.stderr
-    return process.stdout
+    return sh(program, "--test", *files, timeout=300, env=os.environ | {"FIXTURE": str(fixture)})
 
 
 def beside_pytorch(folder, *cases):

@@ -7,7 +7,6 @@ learner would, each lesson in a cleared notebook, and a few wrong turns after th
 import ast
 import re
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 from textwrap import dedent
@@ -16,6 +15,7 @@ from types import SimpleNamespace
 import nbformat
 import pytest
 import torch
+from helpers import sh
 from nbclient import NotebookClient
 from nbformat.v4 import new_code_cell, new_notebook
 
@@ -178,10 +178,7 @@ def defined_in(path: Path) -> list[str]:
 def alone(folder: Path, source: str) -> str:
     """What a fresh Python in this folder prints, in which the course's package is not there."""
     without = "import sys; sys.modules['vit_steps'] = None\n"
-    command = [sys.executable, "-W", "error", "-c", without + source]
-    result = subprocess.run(command, cwd=folder, capture_output=True, text=True)
-    assert result.returncode == 0, result.stderr
-    return result.stdout
+    return sh(sys.executable, "-W", "error", "-c", without + source, cwd=folder)
 
 
 # The whole file ----------------------------------------------------------------------------------

@@ -1,10 +1,10 @@
 """The overview in images/ is what its script draws."""
 
-import subprocess
 import sys
 
 import numpy as np
 import pytest
+from helpers import sh
 from PIL import Image
 
 from vit_course import lessons
@@ -16,7 +16,7 @@ OVERVIEW = lessons.ROOT / "images" / "overview.png"
 def test_the_overview_is_what_its_script_draws(tmp_path):
     """In no square of 16×16 pixels they are apart by 2 of 255 in the mean, as a letter would be."""
     script = OVERVIEW.with_name("draw.py")
-    subprocess.run([sys.executable, script, tmp_path], check=True, cwd=lessons.ROOT)
+    sh(sys.executable, script, tmp_path, cwd=lessons.ROOT)
     stored, redrawn = (
         np.asarray(Image.open(path).convert("RGB"), float)
         for path in (OVERVIEW, tmp_path / OVERVIEW.name)

@@ -5,7 +5,6 @@ import json
 import os
 import pickle
 import re
-import subprocess
 import sys
 import threading
 from argparse import Namespace
@@ -14,7 +13,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import numpy as np
 import pytest
 import torch
-from helpers import Bomb, close
+from helpers import Bomb, close, sh
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors.torch import load_file, save_file
@@ -626,13 +625,11 @@ def test_huggingface_hub_itself_brings_revisions_and_its_cache(small_hub, tmp_pa
     home = tmp_path / "home"
     hub = dict(HF_ENDPOINT=small_hub, HF_HOME=str(home), HF_HUB_DISABLE_PROGRESS_BARS="1")
     hub |= dict(HF_HUB_DISABLE_XET="1", HF_HUB_DISABLE_TELEMETRY="1", HF_HUB_OFFLINE="0")
-    command = [sys.executable, "-c", VISITS, small_hub]
-    ran = subprocess.run(command, env=os.environ | hub, capture_output=True, text=True, timeout=90)
-    assert ran.returncode == 0, ran.stderr
+    visits = sh(sys.executable, "-c", VISITS, small_hub, env=os.environ | hub, timeout=90)
     good = "timm layout: 32 tensors used, 0 left over"
     unknown, silent = (f"someone/vit (revision {v}) is not in the cache" for v in ("v3", "v4"))
     expected = [good, good, unknown, good, good, good, silent, "True"]
-    printed = ran.stdout.splitlines()
+    printed = visits.splitlines()
     assert [line[: len(start)] for line, start in zip(printed, expected, strict=True)] == expected
     assert "404" in printed[2]  # huggingface_hub's own words
     vit, old = (home / "hub" / f"models--someone--{name}" / "snapshots" for name in ("vit", "old"))
