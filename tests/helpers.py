@@ -30,6 +30,11 @@ def sh(*command, **options):
     return result.stdout
 
 
+def contents(folder):
+    """The bytes of all files in a folder, by their paths."""
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
 def close(a, b, atol=1e-5):
     torch.testing.assert_close(a, b, atol=atol, rtol=0)
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from helpers import contents
 from safetensors.torch import load_file
 from test_folders import plain
 from tiny_training import history_in, same
@@ -220,7 +221,7 @@ def test_weights_that_do_not_say_their_heads_or_size_take_them_and_notes_are_pri
 def test_a_restart_by_mistake_keeps_the_old_weights_until_an_epoch_is_done(tmp_path):
     out, pets = tmp_path / "run", tmp_path / "pets"
     assert command.main(few(out=out)) == 0
-    before = {path.name: path.read_bytes() for path in out.iterdir()}
+    before = contents(out)
     plain(pets / "one", a=1, b=3)
     plain(pets / "parts" / "train", a=3, b=3)
     plain(pets / "parts" / "test", a=3, c=3)
@@ -231,7 +232,7 @@ def test_a_restart_by_mistake_keeps_the_old_weights_until_an_epoch_is_done(tmp_p
     for options in wrong:
         with pytest.raises(SystemExit, match=r"^vit_steps\.training: "):
             command.main(few(out=out, restart=True, **options))
-        assert {path.name: path.read_bytes() for path in out.iterdir()} == before
+        assert contents(out) == before
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from pathlib import Path
 import nbformat
 import pytest
 import torch
+from helpers import contents
 
 from vit_doctor import CHECKS, Finding, Note, Report, Skipped, examine
 from vit_doctor import __main__ as command
@@ -152,7 +153,7 @@ def test_a_note_stands_in_the_table_and_is_no_finding():
 
 def test_results_are_written_whole_or_not_at_all(tmp_path, monkeypatch):
     write(tmp_path, [], "before", 1)
-    before = {path: path.read_bytes() for path in tmp_path.iterdir()}
+    before = contents(tmp_path)
 
     def broken(*_):
         raise KeyboardInterrupt
@@ -160,7 +161,7 @@ def test_results_are_written_whole_or_not_at_all(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "replace", broken)
     with pytest.raises(KeyboardInterrupt):
         write_whole(tmp_path / "report.csv", b"after")
-    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
+    assert contents(tmp_path) == before
 
 
 @pytest.mark.slow

@@ -20,7 +20,7 @@ from pathlib import Path
 import nbformat
 import pytest
 import torch
-from helpers import needs, sh
+from helpers import contents, needs, sh
 from tqdm import tqdm
 
 if sys.platform != "linux":
@@ -276,10 +276,6 @@ OTHER_FILES = {
     "nobody/03_Heads.ipynb": "{}",
     "right/a\x1b[2K\nb.txt": "",
 }
-
-
-def contents(folder: Path) -> dict[Path, bytes]:
-    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 @pytest.fixture(scope="module")

@@ -9,6 +9,7 @@ import nbformat
 import pytest
 import torch
 from einops import rearrange
+from helpers import close
 from test_attention import the_same_in_torch
 from torch import nn
 from torch.nn import functional as F
@@ -268,7 +269,7 @@ def test_7_adding_in_place_leaves_what_is_given_as_it_is():
 def test_8_it_looks_over_the_pictures_as_torchs_layer_does():
     block = museum.patient(8).blocks[0]
     reference, x = the_same_in_torch(block.attn, 4, batch_first=False), torch.randn(3, 17, 64)
-    torch.testing.assert_close(block.attn(x), reference(x, x, x)[0], atol=1e-5, rtol=0)
+    close(block.attn(x), reference(x, x, x)[0])
 
 
 @pytest.mark.parametrize("number", [9, 10])
@@ -321,7 +322,7 @@ def test_16_the_mask_does_nothing():
     mask[..., 9:] = False
     as_it_hangs, mended, sound = (m.blocks[0].attn for m in (hung(16), hung(16, True), right()))
     assert torch.equal(as_it_hangs(x, mask), as_it_hangs(x))
-    torch.testing.assert_close(mended(x, mask), sound(x, mask), atol=1e-5, rtol=0)
+    close(mended(x, mask), sound(x, mask))
 
 
 def test_a_line_is_told_as_far_as_the_doctor_knows_it():

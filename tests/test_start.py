@@ -10,6 +10,7 @@ from pathlib import Path
 import hygiene
 import nbformat
 import pytest
+from helpers import contents
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
 from vit_course import checks, lab, lessons, start
@@ -48,10 +49,6 @@ def ran(path: Path, output, number: int | None = None) -> None:
     book["cells"][1] |= {"outputs": [output], "execution_count": number}
     book["metadata"]["language_info"] = {"name": "python"}
     path.write_text(json.dumps(book))
-
-
-def contents(folder: Path) -> dict[str, bytes]:
-    return {str(p.relative_to(folder)): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
 
 
 def answers_in(folder: Path) -> set[str]:
