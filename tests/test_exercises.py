@@ -311,7 +311,7 @@ def test_an_edit_changes_what_stands_once_and_refuses_the_rest():
             edited(source, edit)
 
 
-def exercise(wrong: str) -> Exercise:
+def doubling(wrong: str) -> Exercise:
     numbers = [torch.arange(1.0, 7).reshape(2, 3), torch.arange(4.0).reshape(2, 2) ** 2]
     answer = "def f(x):\n    y = 2 * x + 1\n    return y.mT"
     return Exercise(answer, [call(f"x{i}", x) for i, x in enumerate(numbers)], wrong)
@@ -328,7 +328,7 @@ this is not turned
 
 
 def test_one_mistake_then_two_then_a_relation_then_a_number():
-    check = exercise(SMALL)
+    check = doubling(SMALL)
     assert check.judge(lambda x: (2 * x + 1).T) == "right"
     assert check.judge(lambda x: (3 * x + 1).T) == "this is three times"
     assert check.judge(lambda x: 3 * x + 1) == (
@@ -345,7 +345,7 @@ def test_the_last_definition_of_an_answer_is_the_answer():
 
 def test_of_two_mistakes_in_one_place_either_may_come_first():
     wrong = "this is three times\n    2 * x => 3 * x\nit is squared\n    2 * x => (2 * x) ** 2\n"
-    assert exercise(wrong).judge(lambda x: (9 * x**2 + 1).T).startswith("two things at once")
+    assert doubling(wrong).judge(lambda x: (9 * x**2 + 1).T).startswith("two things at once")
 
 
 def test_the_pair_of_which_one_is_seen_alone_is_tried_early():
@@ -373,7 +373,7 @@ def test_two_mistakes_are_known_by_two_sentences_never_by_a_yes_or_no():
 
 
 def test_where_several_pairs_fit_it_says_so():
-    check = exercise(SMALL + "this is twice and a bit\n    2 * x => x + x + x\n")
+    check = doubling(SMALL + "this is twice and a bit\n    2 * x => x + x + x\n")
     message = check.judge(lambda x: 3 * x + 1)
     assert message.startswith(
         "two things at once, though more than one pair does this:\n1. this is"
@@ -382,7 +382,7 @@ def test_where_several_pairs_fit_it_says_so():
 
 
 def test_a_pair_is_not_guessed_from_errors_alone():
-    check = exercise("it raises\n    2 * x => x.no\nit raises too\n    y.mT => y.nothing\n")
+    check = doubling("it raises\n    2 * x => x.no\nit raises too\n    y.mT => y.nothing\n")
     assert "your code raises ZeroDivisionError" in check.judge(lambda x: 1 / 0)
 
 
@@ -404,7 +404,7 @@ class f(nn.Linear):
 def test_a_learner_waits_for_pairs_a_few_seconds_at_most(monkeypatch):
     assert WAIT <= 5
     monkeypatch.setattr("vit_course.checks.exercise.PATIENCE", -1.0)
-    assert "two things" not in exercise(SMALL).judge(lambda x: 3 * x + 1)
+    assert "two things" not in doubling(SMALL).judge(lambda x: 3 * x + 1)
 
 
 NUMBERS = torch.arange(24.0).reshape(2, 3, 4) ** 2 + 1

@@ -3,7 +3,6 @@
 `pip install -e ".[teach]"` brings nbgrader; bubblewrap comes from the system.
 """
 
-import csv
 import os
 import re
 import shutil
@@ -32,7 +31,7 @@ from vit_course import checks, lessons
 from vit_course.checks.compare import compare
 from vit_course.checks.engine import LEFT, outcome
 from vit_course.checks.exercise import edited
-from vit_course.teaching import answer, assignments, grading, pool, sandbox, submissions
+from vit_course.teaching import answer, assignments, gradebook, grading, pool, sandbox, submissions
 from vit_course.teaching import judge as judging
 from vit_course.teaching.assignments import ENDING, grade_id, is_task
 from vit_course.teaching.judge import hidden_trials, judge, judge_among
@@ -312,22 +311,20 @@ def graded(released, tmp_path_factory):
 
 def scores(path: Path) -> dict[tuple[str, str, str], float]:
     """The points in a table of tasks."""
-    with path.open(encoding="utf-8") as file:
-        return {
-            (row["student_id"], row["assignment"], row["task"]): float(row["score"])
-            for row in csv.DictReader(file)
-        }
+    return {
+        (row["student_id"], row["assignment"], row["task"]): float(row["score"])
+        for row in gradebook.table(path)
+    }
 
 
 def class_table(path: Path) -> dict[tuple[str, str], float]:
     """The points in the table of a class, by student and assignment."""
-    with path.open(encoding="utf-8") as file:
-        return {
-            (row["student_id"], column.split(" (")[0]): float(score)
-            for row in csv.DictReader(file)
-            for column, score in row.items()
-            if "(" in column
-        }
+    return {
+        (row["student_id"], column.split(" (")[0]): float(score)
+        for row in gradebook.table(path)
+        for column, score in row.items()
+        if "(" in column
+    }
 
 
 @pytest.mark.slow
