@@ -3,6 +3,7 @@
 import os
 import subprocess
 from importlib.util import find_spec
+from io import BytesIO
 from pathlib import Path
 
 import pytest
@@ -54,6 +55,13 @@ def peak_mib(run):
     before = read("VmRSS")
     run()
     return read("VmHWM") - before
+
+
+def saved(picture, form, **options):
+    """The bytes of a picture's file."""
+    file = BytesIO()
+    picture.save(file, form, **options)
+    return file.getvalue()
 
 
 def shake(module):

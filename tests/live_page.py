@@ -6,7 +6,6 @@ from base64 import b64encode
 from contextlib import closing, contextmanager
 from hashlib import sha256
 from html import unescape
-from io import BytesIO
 from pathlib import Path
 
 import pytest
@@ -154,9 +153,3 @@ def closed(page, **more):
         **{name.replace("_", "-"): rule for name, rule in more.items()},
     }
     return scripts
-
-
-def saved(photo, kind, **options):
-    file = BytesIO()
-    photo.save(file, kind, **options)
-    return file.getvalue()

@@ -9,8 +9,8 @@ import re
 import numpy as np
 import pytest
 import torch
-from helpers import close
-from live_page import percent, picture, saved, window, written
+from helpers import close, saved
+from live_page import percent, picture, window, written
 from PIL import Image
 from test_explorer_numbers import covered, lively, shares
 

@@ -1,6 +1,5 @@
 """vit_steps.images: any file becomes a right RGB tensor, or a ValueError that says why not."""
 
-import io
 import os
 import random
 import re
@@ -12,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from helpers import close, peak_mib
+from helpers import close, peak_mib, saved
 from PIL import Image
 
 from vit_steps import denormalize, images, load_image, normalize, sample_photo
@@ -54,12 +53,6 @@ def noise(height=12, width=17):
     return np.random.default_rng(0).integers(0, 256, (height, width, 3), dtype=np.uint8)
 
 
-def encode(picture, form, **options):
-    buffer = io.BytesIO()
-    picture.save(buffer, form, **options)
-    return buffer.getvalue()
-
-
 def as_tensor(array):
     return torch.tensor(array.copy()).permute(2, 0, 1).float() / 255
 
@@ -68,9 +61,9 @@ def as_tensor(array):
 
 
 SQUARE, CMYK = Image.new("RGB", (16, 16), "red"), Image.new("CMYK", (16, 16), (0, 255, 255, 0))
-REDS = {form: encode(SQUARE, form) for form in images.FORMATS}
-REDS["CMYK, not inverted"] = encode(CMYK, "JPEG", quality=95)
-REDS["corrupt EXIF"] = encode(SQUARE, "JPEG", exif=b"Exif\0\0MM\0*\0\0\0\x08\xff\xff\x01\x12")
+REDS = {form: saved(SQUARE, form) for form in images.FORMATS}
+REDS["CMYK, not inverted"] = saved(CMYK, "JPEG", quality=95)
+REDS["corrupt EXIF"] = saved(SQUARE, "JPEG", exif=b"Exif\0\0MM\0*\0\0\0\x08\xff\xff\x01\x12")
 
 
 @pytest.mark.parametrize("name", REDS)
@@ -94,7 +87,7 @@ def palette():
 
 def animation():
     red, lime = (Image.new("RGB", (1, 1), colour) for colour in ("red", "lime"))
-    return encode(red, "GIF", save_all=True, append_images=[lime])
+    return saved(red, "GIF", save_all=True, append_images=[lime])
 
 
 def words(*values):
@@ -105,18 +98,18 @@ def words(*values):
 WIDE, SCALED = np.array([[0, 257, 32768, 50000, 65535]], np.uint16), (0, 1 / 255, 0.5, 0.763, 1)
 KEY = chunk(b"tRNS", struct.pack(">H", 32768))
 ROWS = {  # files of one row, and its colours, a number for a grey one
-    "16-bit grey": (encode(Image.fromarray(WIDE), "PNG"), SCALED),
-    "16-bit TIFF": (encode(Image.fromarray(WIDE), "TIFF"), SCALED),
+    "16-bit grey": (saved(Image.fromarray(WIDE), "PNG"), SCALED),
+    "16-bit TIFF": (saved(Image.fromarray(WIDE), "TIFF"), SCALED),
     "16-bit grey with a key": (png(2, 1, 16, pixels=words(32768, 0), extra=KEY), (1, 0)),
     "16-bit RGB": (png(2, 1, 16, 2, words(65535, 0, 32768, 0, 65535, 0)), ((1, 0, 0.5), GREEN)),
     "16-bit grey, alpha": (png(3, 1, 16, 4, words(32768, 65535, 0, 0, 0, 32768)), (0.5, 1, 0.5)),
     "PGM of 10 bits": (b"P5 2 1 1023\n" + struct.pack(">HH", 512, 1023), (0.5, 1)),
     "PGM of 16 bits": (b"P5 2 1 65535\n" + struct.pack(">HH", 32768, 65535), (0.5, 1)),
-    "palette with a key": (encode(palette(), "PNG", transparency=0), (WHITE, GREEN)),
-    "palette, alphas": (encode(palette(), "PNG", transparency=b"\x80\xff"), ((1, 0.5, 0.5), GREEN)),
-    "grey with alpha": (encode(row("LA", (0, 0), (0, 128), (51, 255)), "PNG"), (1, 0.5, 0.2)),
-    "RGBA": (encode(row("RGBA", (0, 0, 255, 128)), "PNG"), ((0.5, 0.5, 1),)),
-    "grey with a key": (encode(row("L", 77, 0), "PNG", transparency=77), (1, 0)),
+    "palette with a key": (saved(palette(), "PNG", transparency=0), (WHITE, GREEN)),
+    "palette, alphas": (saved(palette(), "PNG", transparency=b"\x80\xff"), ((1, 0.5, 0.5), GREEN)),
+    "grey with alpha": (saved(row("LA", (0, 0), (0, 128), (51, 255)), "PNG"), (1, 0.5, 0.2)),
+    "RGBA": (saved(row("RGBA", (0, 0, 255, 128)), "PNG"), ((0.5, 0.5, 1),)),
+    "grey with a key": (saved(row("L", 77, 0), "PNG", transparency=77), (1, 0)),
     "animated GIF": (animation(), (RED,)),  # the first frame
 }
 
@@ -209,7 +202,7 @@ def test_what_is_no_file_is_refused_and_not_waited_for(tmp_path, name):
 # Of the last Pillow's reader would start a program, Ghostscript.
 @pytest.mark.parametrize(
     "data",
-    [b"", b"a line of text\n", b"\0" * 1000, encode(row("RGB", (9, 9, 9)), "EPS")],
+    [b"", b"a line of text\n", b"\0" * 1000, saved(row("RGB", (9, 9, 9)), "EPS")],
     ids=["empty", "text", "zeros", "EPS"],
 )
 def test_a_file_of_something_else(tmp_path, data):
@@ -221,7 +214,7 @@ def test_a_file_of_something_else(tmp_path, data):
 
 @pytest.mark.parametrize("form", ["JPEG", "PNG", "GIF", "WEBP", "TIFF", "BMP"])
 def test_a_truncated_file(tmp_path, form):
-    data = encode(Image.fromarray(noise(60, 60)), form)
+    data = saved(Image.fromarray(noise(60, 60)), form)
     for share in (0.02, 0.5, 0.9):
         (tmp_path / "a").write_bytes(data[: int(len(data) * share)])
         refused(tmp_path / "a")
@@ -279,9 +272,9 @@ def test_the_largest_transparent_picture_let_through_would_take_less_than_a_giga
 
 PICTURE, GREY16 = Image.fromarray(noise()), Image.fromarray(noise()[:, :, 0] * np.uint16(257))
 FORMS = ("JPEG", "GIF", "WEBP", "TIFF", "PPM")
-TO_BREAK = {form: encode(PICTURE, form, exif=TURNED) for form in FORMS}
-TO_BREAK["PNG palette"] = encode(PICTURE.quantize(9), "PNG", transparency=3)
-TO_BREAK["PNG 16"] = encode(GREY16, "PNG")
+TO_BREAK = {form: saved(PICTURE, form, exif=TURNED) for form in FORMS}
+TO_BREAK["PNG palette"] = saved(PICTURE.quantize(9), "PNG", transparency=3)
+TO_BREAK["PNG 16"] = saved(GREY16, "PNG")
 
 
 @pytest.mark.parametrize("name", TO_BREAK)

@@ -10,6 +10,7 @@ import pytest
 import torch
 from helpers import close, shake
 from test_processes import torchrun
+from test_refused import OwnForward
 from tiny_training import pictures, tiny
 from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
@@ -260,11 +261,6 @@ def with_attention(attention):
     model = ViT(SMALL)
     model.blocks[1].attn = attention
     return model
-
-
-class OwnForward(ViT):
-    def forward(self, images, return_attention=False):
-        return self.head(self.features(images)[:, 1])
 
 
 def test_merging_refuses_a_model_that_computes_in_another_way():

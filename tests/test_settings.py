@@ -1,4 +1,4 @@
-"""The tests' own settings hold for a part of them too: one file, and several."""
+"""The tests' own settings: how many workers run them."""
 
 from types import SimpleNamespace
 
