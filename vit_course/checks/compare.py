@@ -203,7 +203,8 @@ def compare_named(result: Any, expected: dict, closely: bool) -> str | None:
     extra = [name for name in result if name not in expected]
     if missing or extra:
         lacks = f"it lacks {listed(missing)}" if missing else ""
-        has = f"it has {listed(extra)}, which is not asked for" if extra else ""
+        verb = "is" if len(extra) == 1 else "are"
+        has = f"it has {listed(extra)}, which {verb} not asked for" if extra else ""
         return "; ".join(filter(None, (lacks, has)))
     for name, value in expected.items():
         if problem := compare(result[name], value, closely):

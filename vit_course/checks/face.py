@@ -69,6 +69,7 @@ def wrong(name: str, message: str) -> str:
     """Make the card of a wrong answer from a check's message, a library's words folded."""
     head, *lines = message.split("\n")
     several = head.startswith("two things at once")
+    one_of = any(line.startswith("or: ") for line in lines)
     if not several:
         lines = [head, *(line.removeprefix("or: ") for line in lines)]
     items = []
@@ -78,7 +79,9 @@ def wrong(name: str, message: str) -> str:
         if "cannot be used here (" in text and told:
             text, python = f"{text})", python.removesuffix(")")
         items.append(f"<div style='margin:.3em 0'>{marked(text)}</div>" + _folded(python))
-    title = f"`{name}`: {head.rstrip(':')}" if several else f"`{name}` is not right yet"
+    title = f"`{name}` is not right yet" + (", for one of these reasons" if one_of else "")
+    if several:
+        title = f"`{name}`: {head.rstrip(':')}"
     return _card(RED, "✗", title, "".join(items))
 
 

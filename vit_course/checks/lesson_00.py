@@ -221,12 +221,12 @@ def is_read(picture: Any) -> Any:
     if not isinstance(picture, Tensor):
         return Verdict(f"it gives {kind_of(picture)}; give a tensor of floats, (1, 16, 16)")
     if not picture.is_floating_point():
-        return Verdict(f"it holds {picture.dtype}; give floats, 0 for paper and 1 for ink")
+        return Verdict(f"it holds {picture.dtype}; give floats, 0 for black and 1 for the strokes")
     if picture.shape != (1, 16, 16):
         return Verdict(f"its shape is {tuple(picture.shape)}; give (1, 16, 16), (C, H, W)")
     low, high = picture.min().item(), picture.max().item()
     if not (low >= 0 and high <= 1):
-        return Verdict(f"it runs from {low:g} to {high:g}; give 0 for paper and 1 for ink")
+        return Verdict(f"it runs from {low:g} to {high:g}; give 0 for black and 1 for the strokes")
     if low == high:
         return Verdict(f"it is {low:g} all over: there is nothing to read")
     shares, *others = share_out(torch.stack([picture, *(turn(picture) for turn in TURNS.values())]))
@@ -279,7 +279,7 @@ rows and columns are swapped, so your 4 lies on its side: the row comes first, t
     return picture => return picture.mT
 it stands upside down: row 0 is the top, and numbers grow downwards
     return picture => return picture.flip(1)
-paper and ink have changed places: 0 is black, and the strokes are 1
+black and white have changed places: 0 is black, and the strokes are 1
     return picture => return 1 - picture
 the strokes are bytes, 255; these numbers run from 0 to 1, so ink is 1
     return picture => return 255 * picture
@@ -287,7 +287,7 @@ a batch axis is too much: this is one picture, (1, 16, 16)
     return picture => return picture[None]
 the channel is missing: one channel is an axis too, so begin with torch.zeros(1, 16, 16)
     return picture => return picture[0]
-nothing is drawn: all of it is paper
+nothing is drawn: all of it is black
     return picture => return torch.zeros(1, 16, 16)
 """,
 )

@@ -153,11 +153,13 @@ class PatchEmbedding(nn.Module):
     wrong="""
 what it gives is (B, D, n): the features come last, so swap the last two axes
     b (row col) d => b d (row col)
-the shape is right, but reshape only puts the brackets elsewhere: the features of different patches
-are mixed; merge the grid with flatten(2), then swap the axes with transpose(1, 2)
+reshape only puts the brackets elsewhere, so the shape is right, but the features of different
+patches are mixed; merge the grid with flatten(2), then swap the axes with transpose(1, 2)
     rearrange(x, "b d row col -> b (row col) d") => x.reshape(len(x), -1, x.shape[1])
 the tokens are still a grid: merge its rows and columns into one axis, (B, n, D)
     b (row col) d => b d row col ‖ b row col d
+its columns are merged with the features; merge rows with columns, (B, n, D)
+    b (row col) d => b row (col d)
 the grid is read column by column: token 1 is the patch below token 0; read it row by row, as
 flatten(2) does
     b (row col) d => b (col row) d
@@ -218,7 +220,7 @@ def conv_weight(weight, channels, patch_size):
         call("2 templates for 3 channels, patch size 4", numbered(2, 48), 3, 4),
     ],
     wrong="""
-the shape is right, but reshape alone reads (p1 p2 c) as if it were (c p1 p2): the colours are
+(p1 p2 c) is read as if it were (c p1 p2), as a reshape alone reads it: the colours are
 scrambled; first give each axis its own place, then permute
     d (p1 p2 c) => d (c p1 p2)
 rows and columns inside the patch are swapped: every patch is seen transposed
@@ -325,6 +327,8 @@ one made
 a patch that comes first for its own template is taken away from itself here: add each template's
 own patch to it, subtract the one that comes first, and do so many times
     range(50) => range(1) ;; made + patches => patches
+the signs are turned: add each template's own patch, and subtract the one that comes first for it
+    made + patches - patches[first] => made - patches + patches[first]
 none finds its own patch: so do templates that are random, and those that are the opposite of their
 patch; start from the patches as they are
     return made => return -patches

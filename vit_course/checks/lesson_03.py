@@ -142,6 +142,11 @@ only the first image comes back; the batch is an axis of the result, too
     # x: (B, h, N, d) => # ⏎     x = x[:1]
 head 0 is left out: the heads are counted from 0
     # x: (B, h, N, d) => # ⏎     x = x[:, 1:]
+the heads are joined along the batch; they belong side by side, in the width: dim=-1
+    rearrange(x, "b h n d -> b n (h d)") => torch.cat(x.unbind(1))
+only the first image comes back, without the batch's axis: join the heads of all images, dim=-1 of
+x.unbind(dim=1)
+    rearrange(x, "b h n d -> b n (h d)") => torch.cat(list(x[0]), dim=-1)
 the last head is left out: a loop over the heads runs to x.shape[1]
     # x: (B, h, N, d) => # ⏎     x = x[:, :-1]
 the heads are added; set them side by side
@@ -379,8 +384,9 @@ def trust_split(split):
     wrong="""
 it trusts everything, view(B, h, N, d) too
     return right => return True
-it trusts nothing, not even the right split
+it trusts nothing, not even the right split: do you expect (B, h, N, d), heads before the tokens?
     return right => return False
+    torch.stack(slices, dim=1) => torch.stack(slices, dim=2)
 it is the wrong way round: True means that the split is right
     return right => return not right
 it looks at the shape only, or at numbers that are all alike; view(B, h, N, d) has the right shape
@@ -405,12 +411,12 @@ it tries a single head, and there is nothing to cut; take three or more
 it trusts a split that makes two heads, whatever is asked for: ask for three or more, and look at
 how many heads come
     (3, 4) => (2,)
-it tries two heads, each two wide, and so trusts a split that always makes two, and one that mixes
-up number and width: ask for three or more, of another width
-    (2, 5, 12) => (2, 5, 4) ;; (3, 4) => (2,) ;; d = 12 => d = 4
 it merges the heads again and compares with x, and so trusts heads of any number, since such a
 round trip undoes its own damage; compare head i with slice i of x
     torch.equal… => torch.equal(heads.transpose(1, 2).reshape(2, 5, 12), x)
+it tries two heads, each two wide, and so trusts a split that always makes two, and one that mixes
+up number and width: ask for three or more, of another width
+    (2, 5, 12) => (2, 5, 4) ;; (3, 4) => (2,) ;; d = 12 => d = 4
 it tries heads of a single column, and there (h d) and (d h) are the same; take wider heads
     (2, 5, 12) => (2, 5, 3) ;; (3, 4) => (3,) ;; d = 12 => d = 3
 you expect every h-th column in a head; a head has d columns that stand side by side

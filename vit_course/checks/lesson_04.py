@@ -450,6 +450,11 @@ differences above and below 0 cancel in a sum, since rows of both sum to 1: take
         torch.allclose(masked, expected, atol=1e-5) => (masked - expected).sum().abs() < 1e-3
 your mask hides nothing: take one in which each query sees some keys and not others
     torch.rand(5… => torch.ones(5, 5, dtype=torch.bool) ;; mask[:, 1… => mask[:, 1] = True, True
+of all faults only a scale after the softmax shows in what it tries: a single token, or q and k that
+are alike, have equal weights at any scale, and a mask that hides nothing tests none; take several
+tokens, random q and k, and a mask that hides some keys
+    2, 4, 5, 8) => 2, 4, 1, 8) ;; torch.ones(2, 4, 5) => torch.ones(2, 4, 1) ;;
+        torch.rand(5… => torch.ones(1, 1, dtype=torch.bool) ;; mask[:, 0… => pass
 it does not see √D: with one head, D = d; try q, k, v with several heads
     2, 4, 5, 8) => 2, 1, 5, 8)
 heads of width 1 hide a wrong scale, since √d, d and no scale are all 1 there: take wider heads

@@ -361,6 +361,8 @@ eps counts only where the variance is smaller; add it to the variance always, un
 the mean of the squares less the square of the mean is the difference of two large numbers, which
 has few true digits; take the mean of (x - mean)²
     (x - mean).square… => x.square().mean(dim=-1, keepdim=True) - mean.square()
+the default of eps is another: 1e-5 is torch's, a ViT's is 1e-6
+    eps=1e-6 => eps=1e-5
 eps is always 1e-6; use the one that is given
     variance + eps => variance + 1e-6
 the mean is not subtracted from what stands above the line, x - mean

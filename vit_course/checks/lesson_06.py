@@ -407,9 +407,13 @@ def pair(
         place: one number of the positions of both.
     """
 
-    def say(result: Any, *_: Any) -> Any:
-        named = result is None or isinstance(result, str)
-        return Verdict(f"it gives {result!r}{why}") if named else result
+    def say(result: Any, *inputs: Any) -> Any:
+        if result is not None and not isinstance(result, str):
+            return result
+        with torch.no_grad():
+            right = where_they_part.reference(*inputs)
+        same = result == right
+        return Verdict("as it should" if same else f"it gives {result!r}, expected {right!r}{why}")
 
     models = partial(two, config, change, place)
     return Trial(what, torch.no_grad()(left_alone), lambda: deepcopy(models()), say)

@@ -254,6 +254,9 @@ def evaluate(model, data):
 dropout is on while you measure: model.eval() comes before the model is called, and what gives the
 mode back comes after it
     model.eval() =>
+F.cross_entropy is a mean over the pictures already: do not divide it by their number
+    loss = F.cross_entropy(logits, data.labels) =>
+        loss = F.cross_entropy(logits, data.labels) / len(data.labels)
 the model stays in evaluation mode, so a training would go on without its dropout: put it back as
 it was, model.train(mode), with the mode that you read before model.eval()
     model.train(mode) =>
@@ -690,6 +693,9 @@ the missing zero_grad goes unnoticed: call the step twice with a learning rate o
 the gradient is the same both times (keep a copy of the first, by .clone(), because the gradient
 itself changes along)
     .grad.clone() => .grad
+"eval" is said of a step that leaves the model in training mode: model.training is True then, so the
+test of it is upside down
+    not model.training => model.training
 the eval mode goes unnoticed: see whether model.training is still True after the step
     not model.training => False
 the missing optimizer.step() goes unnoticed: compare the weights before and after a step with a
@@ -776,6 +782,8 @@ def tried(settings: Any) -> Any:
         advice = "; so high a rate throws the weights about"
     elif batch >= 64:
         advice = "; a rate alone does not clear it: what decides how many steps four epochs hold?"
+    elif not 3e-3 < lr < 5e-3:
+        advice = f"; now it is the rate: try a {'larger' if lr < 4e-3 else 'smaller'} one"
     return Verdict(
         f"{steps} steps end at a validation loss of {loss:.2f}; the bar is {BAR}{advice}"
     )

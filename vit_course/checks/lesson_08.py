@@ -236,8 +236,8 @@ def some_pictures(count: int, *shape: int) -> Tensor:
 def a_split_with_leaks() -> tuple[Tensor, Tensor]:
     """Make 9 pictures to learn from, 8 to test on; of these 1, 5 and 6 are among the 9, 6 twice.
 
-    Number 3 differs in one pixel from one of the 9, by less than torch.allclose sees; number 4 is
-    one of them, mirrored.
+    Number 2 shares a channel with one of the 9; number 3 differs from one in a pixel, by less than
+    torch.allclose sees; number 4 is one of them, mirrored.
     """
     pool = some_pictures(15, 2, 3, 5)
     train, test = pool[:9].clone(), pool[7:15].clone()
@@ -245,7 +245,8 @@ def a_split_with_leaks() -> tuple[Tensor, Tensor]:
     test[0] = pool[0].roll(1, dims=0)
     test[1], test[5], test[6] = train[8], train[3], train[5]
     test[3], test[4] = train[0], train[1].flip(2)
-    test[3, 1, 2, 4] += 1e-6
+    test[3, :, 2, 4] += 1e-6
+    test[2, 0] = train[4, 0]
     return train, test
 
 
@@ -512,8 +513,8 @@ def variant(model):
     trials=[Trial("section 1's model, trained for three steps", changed)],
     wrong="""
 nothing has changed: it trains just as the whole model does, to the last bit; a new name, such as
-blocks = model.blocks[:1], leaves the model as it was (model.blocks = …), and a part is frozen by
-requires_grad_(False), not by requires_grad = False
+blocks = model.blocks[:1], leaves the model as it was (model.blocks = …), and so does == in place of
+=; a part is frozen by requires_grad_(False), not by requires_grad = False
     False => True
 all eight seeds would begin with the same weights, since a seed is set inside, and eight runs would
 be one: change the model that you are given

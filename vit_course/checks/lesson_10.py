@@ -252,7 +252,7 @@ def features_of(what: str, make: Callable[[], nn.Module], training: bool = True)
         same = all(tensor.equal(state[n]) for n, tensor in model.state_dict().items())
         changed = ""
         if not same or model.head is not head:
-            changed = "has lost its head; take it off a copy (deepcopy)"
+            changed = "has lost its head; take it off a copy (deepcopy: copy.copy shares the parts)"
         elif any(part.training != training for part in model.modules()):
             changed = "is in another mode now; change a copy's (deepcopy)"
         elif not all(p.requires_grad for p in model.parameters()):
@@ -292,7 +292,7 @@ the new head computes something itself; it must give back what it gets: nn.Ident
 this calls the parts one after another, and leaves out what `forward` does between them, such as
 taking cls; put another head into a copy, and call the copy
     return body(images) => return nn.Sequential(*list(body.children())[:-1])(images)
-the model that came in has lost its head; take it off a copy (deepcopy)
+the model that came in has lost its head; take it off a copy (deepcopy: copy.copy shares the parts)
     deepcopy(model).eval() => model.eval() ‖ model
 the model that came in is in another mode now; change a copy's (deepcopy)
     deepcopy(model).eval() => deepcopy(model.eval())

@@ -80,7 +80,7 @@ comes in
         rows = torch.cat([part[: num_heads * d] for part in parts])
 torch.cat leaves the rows as (qkv h d), whatever is asked for, so that is the left side of the
 pattern
-    f"(qkv h d) => f"(h d qkv)
+    f"(qkv h d) => f"(h d qkv) ‖ f"(h qkv d)
 the two orders are swapped: in "qkv h d" all rows of the queries come first
     fused = {} => fused = {} ⏎ order = "h d qkv" if order == "qkv h d" else "qkv h d"
 this is "h qkv d", the rows of a head's queries, then those of its keys; in "h d qkv" query, key and

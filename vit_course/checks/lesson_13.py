@@ -680,7 +680,7 @@ def keeping(what: str, data: Callable, bar: float, measured: str) -> Trial:
                 "be merged more, or less?"
             )
         elif data is canvases:
-            problem += ". Does it subtract enough? All looks sum to 1, so one is small by a cosine"
+            problem += ". Does it subtract enough? (All looks sum to 1, unless you scale them.)"
         return Verdict(problem)
 
     return Trial(what, merge_all, lambda: [Outside(Merging(*data()))], say)
