@@ -12,10 +12,11 @@ from torch import nn
 
 import vit_steps
 from vit_course import checks
-from vit_course.checks.compare import Verdict, compare, kind_of
+from vit_course.checks.compare import Unsteady, Verdict, compare, kind_of
 from vit_course.checks.engine import Check
 from vit_course.checks.exercise import Exercise, made
-from vit_course.checks.trials import Trial, call, module, trust
+from vit_course.checks.trials import ANEW, Trial, call, module, trust
+from vit_course.teaching import wire
 from vit_steps import training
 
 
@@ -215,6 +216,10 @@ class MLP(nn.Module):
         "And besides: it adds x to its result; .*",
         checks.MLP.judge(checks.MLP.made(attempt)),
     )
+
+
+def test_the_sandbox_hands_out_what_is_said_of_a_dropout_as_that():
+    assert isinstance(wire.unpacked(wire.packed(ANEW)), Unsteady)
 
 
 OTHER_NAMES = """

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from vit_course.checks.compare import Gradients, Parts, Raised, Verdict, kind_of
+from vit_course.checks.compare import Gradients, Parts, Raised, Unsteady, Verdict, kind_of
 
 NAMES = ("float64", "float32", "float16", "bfloat16", "int64", "int32", "int16", "int8", "uint8")
 LONGEST = 5_000_000  # bytes of what is not numbers of tensors
@@ -48,7 +48,7 @@ def flat(x: Any, numbers: list[bytes]) -> list:
     if isinstance(x, dict):
         return ["dict", [[flat(k, numbers), flat(v, numbers)] for k, v in x.items()]]
     if isinstance(x, Verdict):
-        return ["verdict", str(x)]
+        return ["unsteady" if isinstance(x, Unsteady) else "verdict", str(x)]
     for kind in (bool, int, float, str):
         if isinstance(x, kind):
             return ["plain", kind(x)]
@@ -96,6 +96,8 @@ def unpacked(whole: bytes) -> Any:
                 return {restored(key): restored(value) for key, value in pairs}
             case ["verdict", str(text)]:
                 return Verdict(text)
+            case ["unsteady", str(text)]:
+                return Unsteady(text)
             case ["dots"]:
                 return ...
             case ["none"]:
