@@ -56,9 +56,8 @@ without batch norms <C, mean, nothing hidden, no batch norms>%.
 - Scattered digits: A <A, scattered>%, with positions of 1 <A, positions of 1, scattered>%, with all
 tokens <A, all tokens, scattered>%, with batch norms <A, batch norms, scattered>%; B
 <B, scattered>%; C <C, scattered>%, without blocks <C without blocks, scattered>%.
-- Plain digits, after 6 passes: A <A>%, at three times the rate <A, rate 0.018>%, with positions of
-1 <A, positions of 1>%, B with positions of 1 <B, positions of 1>%, C <C>%, and <C, rate 0.018>% at
-three times the rate; after 24 passes A <A, 24 epochs>%, with positions of 1
+- Plain digits, after 6 passes: A <A>%, with positions of 1 <A, positions of 1>%, C <C>%; after 24
+passes A <A, 24 epochs>%, with positions of 1
 <A, positions of 1, 24 epochs>%, C <C, 24 epochs>%, with DropPath 100%, C without blocks
 <C without blocks, 24 epochs>%.
 """
