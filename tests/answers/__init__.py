@@ -29,8 +29,10 @@ LONG = {
     ("ViT", "2. `head` does not start as init_weights says"),
     ("ViT", "2. every block gets the same tokens"),
     ("train", "it reports 20 times in 5 epochs"),
+    ("train", "one a step"),
     ("train", "nothing is learned"),
     ("where_they_part", "2. the mean hides one number"),
+    ("where_they_part", "expected 'blocks.0'"),
 }
 
 
