@@ -19,7 +19,6 @@ ROWS = [  # the task, what is said, the answer
 # which all pairs of many mistakes are tried.
 HEAVY = {"beat_the_bar", "likeness", "needed", "shared_position", "where_they_part"}
 LONG = {
-    ("EncoderBlock", "1. attention's change is added to the normalised x"),
     ("ThirdPatient", "the head reads the last block alone"),
     ("EncoderBlock", "2. the MLP reads x itself"),
     ("ThirdPatient", "hand it on as it is"),
