@@ -15,7 +15,7 @@ from torch import nn
 
 from . import face
 from .compare import Parts, Raised, Unsteady, Verdict, compare, explained, with_article
-from .keeping import judges, keep, written
+from .keeping import is_courses, judges, keep, written
 from .names import in_words, new_names, renamed, shapes_in
 from .sources import dotted_lines, globals_of, source_of, used_names
 from .trials import ANEW, Trial, fixed_settings
@@ -116,17 +116,17 @@ class Check:
         return "right"
 
     def spoilt_piece(self, attempt: Callable) -> str | None:
-        """Say which piece that a wrong attempt uses is the learner's, and not right itself."""
+        """Say which piece that a wrong attempt uses is wrong itself; None where none is."""
         around = globals_of(attempt)
         for name in used_names(source_of(attempt) or ""):
             piece = around.get(name)
-            if name in judges and name != self.keeps and callable(piece):
-                home = getattr(piece, "__module__", None) or ""
-                if not home.startswith("vit_steps") and judges[name](piece) != "right":
-                    return (
-                        f"it uses the `{name}` of this notebook, which is not right itself; mend "
-                        f'that first, or run `{name} = checks.mine("{name}")`, and then this again'
-                    )
+            if not callable(piece) or is_courses(piece) or name not in judges or name == self.keeps:
+                continue
+            if judges[name](piece) != "right":
+                return (
+                    f"it uses the `{name}` of this notebook, which is not right itself; mend that "
+                    f'first, or run `{name} = checks.mine("{name}")`, and then this again'
+                )
         return None
 
     def by_other_names(self, results: Sequence[Any], first: int, attempt: Callable) -> str | None:
@@ -164,10 +164,9 @@ class Check:
     def unsteady(self, results: Sequence[Any]) -> str | None:
         """Give what is said of numbers that change from call to call, and should not."""
         for number, result in enumerate(results):
-            both = (result, self.outcome_of(self.reference, number))
-            said, usual = ([*filter(is_unsteady, x)] if isinstance(x, Parts) else [] for x in both)
-            if said and not usual:
-                return said[0]
+            said = said_of_changes(result)
+            if said and not said_of_changes(self.outcome_of(self.reference, number)):
+                return said
         return None
 
     def recognise(self, results: Sequence[Any], first: int) -> str | None:
@@ -247,12 +246,13 @@ def steady(result: Any) -> Any:
     """Leave out of a result what is said of numbers that change from call to call."""
     if not isinstance(result, Parts):
         return result
-    return Parts(*(Verdict("") if is_unsteady(x) else x for x in result))
+    return Parts(*(Verdict("") if isinstance(x, Unsteady) else x for x in result))
 
 
-def is_unsteady(part: Any) -> bool:
-    """Tell whether it is said there that numbers change from call to call."""
-    return isinstance(part, Unsteady)
+def said_of_changes(result: Any) -> str:
+    """Give what a result says of numbers that change from call to call; "" if it says nothing."""
+    parts = result if isinstance(result, Parts) else ()
+    return next((part for part in parts if isinstance(part, Unsteady)), "")
 
 
 def not_attempted(result: Any, attempt: Callable) -> str:

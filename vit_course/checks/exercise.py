@@ -30,6 +30,7 @@ COMMON = {"F": F, "Tensor": Tensor, "math": math, "nn": nn, "rearrange": rearran
 PATIENCE = 2.5  # seconds of work for pairs of mistakes; a busy machine takes longer for it
 SHOWN = 3  # pairs at most in a message
 ANOTHER_ORDER = "the results stand in another order than is asked for"
+NOT_ALL = "(this alone does not explain all of it)"
 TURNED = "it is the wrong way round: True"  # what a test is told first that says the opposite
 
 
@@ -151,8 +152,8 @@ class Exercise(Check):
         if not messages:
             return None
         if by == "sentences" and len(messages) > 1:
-            shared = set.intersection(*map(set, messages))  # of many pairs this much is sure
-            return "\n".join([*shared, "(and something else is wrong, too)"]) if shared else None
+            shared = set.intersection(*map(set, messages))  # of many pairs this one is sure
+            return f"{shared.pop()}\n{NOT_ALL}" if shared else None
         messages = {(plainly(one), plainly(two)): None for one, two in messages}
         pairs = [f"1. {one}\n2. {two}" for one, two in list(messages)[:SHOWN]]
         more = f"\n(and {len(messages) - SHOWN} other pairs)" if len(messages) > SHOWN else ""
@@ -212,7 +213,7 @@ class Exercise(Check):
 
 
 def plainly(message: str) -> str:
-    """Leave out that the numbers are right: beside another mistake they are not."""
+    """Leave out that numbers or shape are right: beside another mistake they are not."""
     return re.sub("^the (numbers are|shape is) right[,;] (but )?", "", message)
 
 

@@ -79,9 +79,11 @@ def wrong(name: str, message: str) -> str:
         if "cannot be used here (" in text and told:
             text, python = f"{text})", python.removesuffix(")")
         items.append(f"<div style='margin:.3em 0'>{marked(text)}</div>" + _folded(python))
-    title = f"`{name}` is not right yet" + (", for one of these reasons" if one_of else "")
+    title = f"`{name}` is not right yet"
     if several:
         title = f"`{name}`: {head.rstrip(':')}"
+    elif one_of:
+        title += ", for one of these reasons"
     return _card(RED, "✗", title, "".join(items))
 
 

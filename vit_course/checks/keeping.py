@@ -69,7 +69,7 @@ def keep(name: str, piece: Callable) -> str:
     Returns:
         What became of it, in words. It does not raise: a right answer is right, kept or not.
     """
-    if (getattr(piece, "__module__", "") or "").startswith("vit_steps"):
+    if is_courses(piece):
         return "but this is the course's own, so it is not kept as yours"
     path, source = my_file(), source_of(piece)
     if source is None:
@@ -95,6 +95,11 @@ def keep(name: str, piece: Callable) -> str:
         return f"but not kept: {path.name} does not run ({reason}); mend it or delete it"
     lost = "; download it, Colab forgets files with the session"
     return f"`{name}` is kept in {path.name}{lost if 'google.colab' in sys.modules else ''}"
+
+
+def is_courses(value: Any) -> bool:
+    """Tell whether what a name means is the course's own, and not the learner's."""
+    return (getattr(value, "__module__", None) or "").startswith("vit_steps")
 
 
 def with_piece(text: str, name: str, piece: Callable, source: str) -> str:
@@ -143,8 +148,7 @@ def write_down(
         ValueError: it stands in the notebook alone, such as a tensor.
     """
     # The notebook's own definition of what the course's form, imported later, hides.
-    course = (getattr(value, "__module__", "") or "").startswith("vit_steps")
-    cell_source = source_in_cells(value) if course else None
+    cell_source = source_in_cells(value) if is_courses(value) else None
     line = import_line(name, value, home)
     if cell_source is None and line is not None:
         imports.append(line)
@@ -325,7 +329,7 @@ def load() -> dict[str, Callable]:
     spoilt: list[str] = []
     for name in PIECES:
         piece = getattr(module, name, None)
-        if piece is None or getattr(piece, "__module__", "").startswith("vit_steps"):
+        if piece is None or is_courses(piece):
             continue
         verdict = judge(name, piece)
         if verdict == "right":

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from .compare import Verdict
 from .exercise import Exercise
-from .trials import Outside, Trial, after_a_mask, asked, call, drawn, learns, module
+from .trials import Outside, Trial, asked, call, drawn, learns, module, untouched
 
 
 def sights(*shape: int) -> Tensor:
@@ -193,6 +193,12 @@ def seeded(answer: Callable) -> Any:
     begins = layer.state_dict()
     same = all(name in begins and torch.equal(begins[name], right[name]) for name in right)
     return Verdict(f"it starts with {'the' if same else 'other weights than the'} course's")
+
+
+def after_a_mask(layer: nn.Module, x: Tensor, mask: Tensor) -> Any:
+    """Give what a layer makes of tokens without a mask when it had one in the call before."""
+    layer(x, mask)
+    return untouched(layer, x)
 
 
 TOKENS, FEWER = drawn(2, 5, 12), drawn(1, 7, 10, seed=3)

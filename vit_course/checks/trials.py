@@ -313,12 +313,6 @@ ANEW = Unsteady(
 )
 
 
-def after_a_mask(layer: nn.Module, x: Tensor, mask: Tensor) -> Any:
-    """Give what a layer makes of tokens without a mask when it had one in the call before."""
-    layer(x, mask)
-    return untouched(layer, x)
-
-
 def changing(call: Callable, result: Any, layer: nn.Module | None = None) -> Verdict:
     """Say what another call gives that the first one did not; "" where it gives the same."""
     state = torch.get_rng_state()
