@@ -242,8 +242,9 @@ def test_a_training_is_drawn_anew_with_all_that_came(tmp_path):
     assert curve.get_xdata()[[0, -1]].tolist() == [0.025, 1.975]
     assert (points.get_ydata().tolist(), texts(right)) == ([10.0, 25.0, 50.0], ["50"])
     assert [ax.get_title("left") for ax in bars] == ["0: 100%", "1: 100%", "2: 100%"]
-    figure = plots.keepsake(tmp_path / "mine.png", drawing, shares[2], [2.0, 1.0], "by Ada")
-    assert figure.get_supxlabel() == "by Ada"
+    model = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(16, 3))
+    figure = plots.keepsake(tmp_path / "mine.png", model, drawing, [2.0, 1.0], "Ada")
+    assert figure.get_supxlabel() == "51 weights, 2 steps · Ada"
     assert (tmp_path / "mine.png").read_bytes().startswith(b"\x89PNG")
 
 

@@ -91,6 +91,14 @@ def test_what_is_said_of_a_figure_is_in_the_notes_of_its_own_slide():
     assert parts == [("notes", "Of the figure above."), ("subslide", "What comes next.")]
 
 
+def test_an_answer_is_in_the_notes_of_its_stubs_slide():
+    fold = "<details><summary>One way to write it</summary>\n\nreturn 1\n\n</details>"
+    assert talk_of("Write it.", fold)[-1] == ("notes", "**One way to write it.** \n\nreturn 1")
+    for path in LESSONS:
+        folds = [c for c in nbformat.read(path, 4).cells if "One way to write it" in c.source]
+        assert {fold.metadata.slideshow.slide_type for fold in folds} == {"notes"}, path
+
+
 def test_a_predict_stands_alone_below_what_it_asks_about():
     options = "".join(
         f"<details><summary>{n}%</summary>Then {n}.</details>\n" for n in (10, 40)

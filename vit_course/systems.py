@@ -1,7 +1,9 @@
 """Lesson 11: the ViTs of three other people, repaired: systems A, B and C."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from math import prod
+from typing import Any
 
 import torch
 from einops import rearrange
@@ -207,3 +209,20 @@ def face_vit(config: FaceConfig = FACE) -> FaceViT:
     115,330,256 parameters (batch norm: 115,294,306), 4.2646 G multiply-adds (training: 3.8314).
     """
     return FaceViT(config)
+
+
+# All, small --------------------------------------------------------------------------------------
+
+
+def small() -> dict[str, Callable[[], nn.Module]]:
+    """Give what makes your ViT and A, B and C, each small, for scikit-learn's digits (B, 1, 8, 8).
+
+    16 patches of 2×2 pixels, 2 blocks, 24 numbers a token, ten classes.
+    """
+    size: Any = dict(image_size=8, patch_size=2, in_channels=1, embed_dim=24, depth=2)
+    return {
+        "yours": lambda: ViT(ViTConfig(**size, num_heads=3, num_classes=10)),
+        "A": lambda: einops_vit(replace(EINOPS, **size, num_classes=10)),
+        "B": lambda: project_vit(replace(PROJECT, **size, num_classes=10)),
+        "C": lambda: face_vit(FaceConfig(**size, num_heads=3, num_features=10)),
+    }

@@ -8,7 +8,7 @@ from statistics import mean
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from vit_steps.files import write_whole
 
@@ -242,19 +242,23 @@ def answer_bars(ax: Any, shares: Tensor, numbers: bool = True) -> None:
 
 
 def keepsake(
-    path: str | Path, drawing: Tensor, shares: Tensor, losses: Sequence[float], words: str
+    path: str | Path, model: nn.Module, drawing: Tensor, losses: Sequence[float], name: str = ""
 ) -> Any:
     """Draw a learner's model as one picture to keep, and write it as a PNG; it gives the figure.
 
     Args:
         path: where to write it.
+        model: in evaluation mode; its answer is drawn, and its weights are counted.
         drawing: (1, H, W), from -1 to 1.
-        shares: (classes,), the model's answer.
         losses: one a step.
-        words: a line below.
+        name: of the learner, if it shall stand there.
     """
     from matplotlib.figure import Figure
 
+    with torch.no_grad():
+        shares = model(drawing[None]).softmax(dim=1)[0]
+    count = sum(weights.numel() for weights in model.parameters())
+    words = f"{count:,} weights, {len(losses):,} steps" + f" · {name}" * bool(name)
     figure = Figure(figsize=(8, 3.6), layout="constrained")
     left, middle, right = figure.subplots(1, 3, width_ratios=(1.1, 0.9, 1.2))
     left.imshow(drawing[0].cpu().numpy(), cmap="gray", vmin=-1, vmax=1)
