@@ -153,6 +153,7 @@ MAKERS: dict[str, Make] = {
     "Xavier, no positions": lambda seed: start_by_xavier(positions(seed, times=0.0, learns=False)),
     "Xavier, mean": partial(xavier, pool="mean"),
     "Xavier, no attention, mean": partial(xavier, branch="attn", pool="mean"),
+    "Xavier, no MLPs": partial(xavier, branch="mlp"),
     "head by place": partial(whole, kind=ByPlace),
     "head by place, no blocks": lambda seed: without(seed, "attn", "mlp", kind=ByPlace),
     "head by place, order mixed": partial(whole, kind=MixedPlaces),

@@ -146,6 +146,8 @@ this is a squared error; the loss of this lesson is F.cross_entropy(logits, labe
 F.nll_loss takes log-probabilities; for logits, as a model gives them, it is F.cross_entropy
     F.cross_entropy => F.nll_loss
     F.cross_entropy(model(images), labels) => F.nll_loss(model(images).softmax(dim=1), labels)
+the loss is not of each picture with its own label: p[:, labels] pairs each picture with all labels
+    F.cross_entropy… => -model(images).log_softmax(dim=1)[:, labels].mean()
 your loss does not depend on the labels that it is given; compare the logits with `labels`
     F.cross_entropy… => F.cross_entropy(logits := model(images), logits.argmax(dim=1))
 your step switches the model to evaluation mode; leave out model.eval(), the caller chooses the mode
@@ -398,6 +400,16 @@ def wrong_optimizer(steps: list, peak: float) -> str:
     return ""
 
 
+def wrong_length(losses: Any, steps: int) -> str:
+    """Say that there are not as many losses as steps, or ""."""
+    if not hasattr(losses, "__len__") or len(losses) == steps:
+        return ""
+    return (
+        f"it gives {len(losses)} losses for {steps} steps: append one a step; their number is the "
+        "steps done, from which the rate comes"
+    )
+
+
 def wrong_end(steps: list, data: ImageDataset, losses: Any, weights: Tensor, peak: float) -> str:
     """Say what is wrong with the losses, or with the weights at the end, or ""."""
     try:
@@ -406,8 +418,6 @@ def wrong_end(steps: list, data: ImageDataset, losses: Any, weights: Tensor, pea
             return "a loss in the list is a tensor; append a plain number, its .item()"
     except (TypeError, ValueError):
         return "give the losses as a list of numbers, one a step"
-    if len(numbers) != len(steps):
-        return f"it gives {len(numbers)} losses for {len(steps)} steps; give one a step"
     sizes = torch.tensor([len(step["pictures"]) for step in steps])
     right = torch.tensor([step["loss"] for step in steps])
     if torch.allclose(numbers * sizes, right, atol=1e-5) and not (sizes == 1).all():
@@ -458,6 +468,7 @@ def looped(what: str, epochs: int, reports: bool = True, **options: Any) -> Tria
                 if idle
                 else ""
             ),
+            Verdict(wrong_length(losses, len(steps))),
             Verdict(wrong_optimizer(steps, peak)),
             Verdict(wrong_end(steps, data, losses, weights, peak)),
             Verdict("the model is in training mode afterwards" if training else ""),

@@ -170,6 +170,11 @@ this is the share of the gaps that are at most as large; turn the comparison rou
 this is 1 whatever comes: either the `return` stands inside the loop, so that one way alone is
 counted, or each way counts as a hit
     >= seen - 1e-9 => >= seen - 1e-9 ⏎ break ‖ >= 0
+the way that was seen counts too, as a way and as a hit
+    hits / ways => (hits - 1) / ways
+    hits / ways => (hits - 1) / (ways - 1)
+each way counts once, as it comes: its mirror image is a way of its own, so halve nothing
+    hits / ways => hits / ways / 2
 you take the places for the numbers; those at the places are bag[i]
     [bag[i] for i in chosen] => [*chosen] ;; [bag[i] for i in range => [i for i in range
     [bag[i] for i in chosen] => [*chosen]
@@ -514,7 +519,7 @@ def variant(model):
     wrong="""
 nothing has changed: it trains just as the whole model does, to the last bit; a new name, such as
 blocks = model.blocks[:1], leaves the model as it was (model.blocks = …), and so does == in place of
-=; a part is frozen by requires_grad_(False), not by requires_grad = False
+=; a module is frozen by requires_grad_(False), not by requires_grad = False
     False => True
 all eight seeds would begin with the same weights, since a seed is set inside, and eight runs would
 be one: change the model that you are given

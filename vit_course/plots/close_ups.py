@@ -63,7 +63,8 @@ def merging(numbers: Sequence[float], keys: Tensor, r: int) -> None:
     """Draw how the r most alike pairs of tokens are merged (Bolya et al. 2023, figure 1).
 
     Set A stands above set B; an arrow leads from each token of A but cls to its partner, with their
-    cosine, and is bold where they are merged. On the right is what comes out, with its sizes.
+    cosine, bold where they are merged; each has its key. On the right is what comes out, with its
+    size.
 
     Args:
         numbers: each token's, cls first.
@@ -88,13 +89,15 @@ def merging(numbers: Sequence[float], keys: Tensor, r: int) -> None:
         colour = CLS if group == [0] else KEY if len(group) > 1 else "white"
         for member in group:
             boxed(ax, member, 1 - member % 2, f"{numbers[member]:g}", colour)
+            key = ", ".join(f"{number:g}" for number in keys[member].tolist())
+            ax.text(member, 1.33 - 1.68 * (member % 2), f"({key})", ha="center", size=8)
         mean = sum(numbers[member] for member in group) / len(group)
         boxed(ax, end + place, 0.5, f"{mean:g}", colour)
         ax.text(end + place, 0.1, f"size {len(group)}", ha="center", size=9)
     for y, name in ((1, "set A"), (0, "set B")):
         ax.text(-0.7, y, name, ha="right", va="center")
     ax.text(end - 0.9, 0.5, "→", ha="center", va="center", size=16)
-    ax.set(xlim=(-1.6, end + len(left) + len(groups)), ylim=(-0.35, 1.35))
+    ax.set(xlim=(-1.6, end + len(left) + len(groups)), ylim=(-0.45, 1.5))
 
 
 def boxed(ax: Any, x: float, y: float, text: str, colour: str) -> None:

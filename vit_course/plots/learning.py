@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import combinations
+from math import ceil
 from pathlib import Path
 from statistics import mean
 from typing import Any
@@ -51,7 +52,8 @@ def backward_pass() -> None:
             words = f"{slope:g}".replace("-", "−")
             ax.text(middle, -0.85, words, ha="center", color=QUERY, weight="bold", size=11)
     look = dict(arrowstyle="-|>", lw=1.3)
-    for i, factor in enumerate(("", f"× b = {b:g}", f"× 2 (y − {goal:g})")):
+    last = f"× 2 (y − {goal:g}) = {slope_y:g}".replace("-", "−")
+    for i, factor in enumerate(("", f"× b = {b:g}", last)):
         left, right = 3.7 * i + 1.4, 3.7 * (i + 1) - 0.4
         ax.annotate("", (right, 0.15), (left, 0.15), arrowprops=look | dict(color=PATCH))
         if factor:
@@ -208,21 +210,20 @@ def drawing_and_answer(image: Tensor, shares: Tensor, attends: Tensor | None = N
     """
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(7.6, 2.9), layout="constrained")
-    left, middle, right = figure.subplots(1, 3, width_ratios=(1.25, 1.1, 0.7))
+    widths = (1.25, 1.1) if attends is None else (1.25, 1.1, 0.7)
+    figure = Figure(figsize=(2.5 * sum(widths), 2.9), layout="constrained")
+    left, middle, *maps = figure.subplots(1, len(widths), width_ratios=widths)
     left.imshow(image[0].cpu().numpy(), cmap="gray", vmin=-1, vmax=1)
     answer_bars(middle, shares)
-    if attends is None:
-        right.axis("off")
-    else:
+    if attends is not None:
         side = round(len(attends) ** 0.5)
         patch = image.shape[-1] / side
         for number in range(1, side):
             for line in (left.axhline, left.axvline):
                 line(number * patch - 0.5, color="#8c8c8c", linewidth=0.6)
-        right.imshow(attends.cpu().view(side, side).numpy(), cmap=WEIGHTS, vmin=0)
-        right.set_xlabel("where cls attends", size=8)
-    for ax in (left, right):
+        maps[0].imshow(attends.cpu().view(side, side).numpy(), cmap=WEIGHTS, vmin=0)
+        maps[0].set_xlabel("where cls attends", size=8)
+    for ax in (left, *maps):
         ax.set(xticks=[], yticks=[])
     return figure
 
@@ -289,9 +290,15 @@ def all_gaps(first: Sequence[float], second: Sequence[float]) -> None:
     sums = [sum(bag[i] for i in chosen) for chosen in ways]
     gaps = [abs(part / len(first) - (total - part) / rest) for part in sums]
     ax = new_axes(7, 2.8)
-    ax.hist(gaps, bins=60, color=PATCH)
-    ax.axvline(seen, color=QUERY, lw=2)
-    ax.annotate(f"seen: {seen:.1f}  ", (seen, ax.get_ylim()[1] * 0.8), color=QUERY, ha="right")
+    large = [gap for gap in gaps if gap >= seen - 1e-9]
+    width = max(gaps) / 40
+    bins = [
+        seen + i * width for i in range(-ceil(seen / width), ceil((max(gaps) - seen) / width) + 1)
+    ]
+    for part, colour in ((gaps, PATCH), (large, QUERY)):
+        ax.hist([gap + 1e-9 for gap in part], bins=bins, color=colour)
+    words = f"seen: {seen:.1f}; {len(large):,} of {len(gaps):,} are as large"
+    ax.text(0.98, 0.6, words, color=QUERY, ha="right", transform=ax.transAxes)
     ax.set(xlabel="gap in points", ylabel="ways")
 
 
