@@ -10,7 +10,7 @@ from torch.nn import functional as F
 
 from vit_steps.patches import patchify, unpatchify
 
-from .colours import CLS, FAINT, INK, KEY, QUERY, SIGNED, VALUE, WEIGHTS
+from .colours import CLS, FAINT, INK, KEY, QUERY, SIGNED, WEIGHTS
 from .figures import bordered, panels, picture, rectangle, rounded, sketch, write_numbers
 from .learning import answer_bars
 
@@ -147,7 +147,7 @@ def bytes_in_order(pixels: Tensor) -> None:
         "permute(2, 0, 1)": order.permute(2, 0, 1),
         f"reshape(3, {height}, {width})": order.reshape(3, height, width),
     }
-    for name, left, colour in zip(ways, (0.0, 12.6), (VALUE, QUERY), strict=True):
+    for name, left, style in zip(ways, (0.0, 12.6), ("-", "--"), strict=True):
         for channel, numbers in enumerate(ways[name].tolist()):
             x = left + 3.95 * channel
             for i, line in enumerate(numbers):
@@ -155,9 +155,9 @@ def bytes_in_order(pixels: Tensor) -> None:
                     cell(x + 0.9 * j, -5 - i, number, 0.9)
                     if channel == 0 and i == 0:
                         ends = [number + 0.5, x + 0.9 * j + 0.45], [0, -4 - i]
-                        ax.plot(*ends, color=colour, linewidth=0.8, alpha=0.8)
+                        ax.plot(*ends, style, color=INK, linewidth=0.8, alpha=0.8)
             ax.text(x + 0.45 * width, -6.6, f"channel {channel}", ha="center", size=8)
-        ax.text(left, -7.7, name, family="monospace", weight="bold", size=10, color=colour)
+        ax.text(left, -7.7, name, family="monospace", weight="bold", size=10)
 
 
 def opened(
@@ -185,7 +185,10 @@ def opened(
     second.set(xticks=[], yticks=[], frame_on=False)
     second.set_title(f"{patches.shape[:2].numel()} patches", size=9)
     for (name, x), ax in zip(stages.items(), middle, strict=True):
-        ax.imshow(x.cpu().numpy(), cmap=SIGNED, vmin=-2.5, vmax=2.5, aspect="auto")
+        look = dict(cmap=SIGNED, vmin=-2.5, vmax=2.5, aspect="auto", interpolation="nearest")
+        ax.imshow(x.cpu().numpy(), **look)
+        for row in range(1, len(x)):  # so that the tokens can be counted
+            ax.axhline(row - 0.5, color="white", linewidth=0.6)
         rectangle(ax, -0.5, -0.5, x.shape[1] - 0.4, 1, fill=False, ec=CLS, lw=2)
         ax.set(xticks=[], yticks=[])
         ax.set_title(name, size=9)
