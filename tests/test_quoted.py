@@ -120,8 +120,8 @@ SENTENCES = [
     ),
     (
         "07_training",
-        f"such a model gets {span('07 half forgotten', 'forgotten')} of val right (three seeds), "
-        f"where a whole one gets {span('07 half forgotten', 'whole')}",
+        f"such models got {span('07 half forgotten', 'forgotten')} of val right (three seeds), "
+        f"where whole ones got {span('07 half forgotten', 'whole')}",
     ),
     *(
         (
