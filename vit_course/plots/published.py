@@ -154,6 +154,6 @@ def proofs() -> None:
     for row, (name, first, last) in enumerate(PROOFS):
         y = 0.75 + 0.5 * row
         ends = [first - 0.4, first - 0.4, last + 0.4, last + 0.4]
-        coarse = (0, (4, 2)) if name == PROOFS[-1][0] else "-"
+        coarse = (0, (4, 2)) if name in (PROOFS[0][0], PROOFS[-1][0]) else "-"
         ax.plot(ends, [y - 0.15, y, y, y - 0.15], color=QUERY, lw=1.6, linestyle=coarse)
         ax.text(5.6, y - 0.03, name, va="center", size=9)
