@@ -25,7 +25,7 @@ from vit_steps.training.data import digits
 from vit_steps.vit import init_weights
 
 SEEDS, WIDTH, PATCHES = 5, 24, 16
-RATE = 0.006
+RATE, OTHER_RATES = 0.006, (0.003, 0.012, 0.02)
 EPOCHS, LONGER = 6, 24  # passes over the digits: 138 steps, and four times as many
 SYSTEMS = {  # what can be changed; `masked` is a share of the tokens, in training
     "A": dict(blocks="A", cls=True, head="mean, norm", masked=0.0, positions=0.2),
@@ -176,6 +176,7 @@ def train_setting(
     seed: int,
     data: str = "digits",
     epochs: int = EPOCHS,
+    rate: float = RATE,
     retaken: bool = False,
 ) -> float:
     """Train, and count the right answers to held-out pictures of 4×4 patches, in %.
@@ -189,7 +190,7 @@ def train_setting(
         train_on, test = scattered(3000, seed=0), scattered(1000, seed=1, held_out=True)
     torch.manual_seed(seed)
     model = Between(**setting, side=train_on.images.shape[-1])
-    train(model, train_on, epochs, lr=RATE, seed=seed)
+    train(model, train_on, epochs, lr=rate, seed=seed)
     if retaken:
         for norm in model.modules():
             if isinstance(norm, nn.BatchNorm1d):
@@ -222,8 +223,10 @@ def plan() -> dict:
         runs[f"C, DropPath {rate}, {LONGER} epochs"] = dict(setting=dropped, epochs=LONGER)
     for name in SCATTERED:
         runs[f"{name}, scattered"] = dict(setting=settings[name], data="scattered", epochs=25)
-    for name in ("A", "A, positions of 1", "C", "C without blocks"):
+    for name in ("yours", "A", "A, positions of 1", "C", "C without blocks"):
         runs[f"{name}, {LONGER} epochs"] = dict(setting=settings[name], epochs=LONGER)
+    for rate in OTHER_RATES:
+        runs |= {f"{name}, rate {rate}": dict(setting=settings[name], rate=rate) for name in "AC"}
     return runs
 
 
