@@ -148,6 +148,9 @@ a norm stands at the end of its branch; put it at the start, where the branch re
     self.norm1(x) => x ;; x + mixed => x + self.norm1(mixed) ‖ x + self.norm1(mixed) ;;
         self.mlp(self.norm2(x)) => self.norm2(self.mlp(x))
     self.mlp(self.norm2(x)) => self.norm2(self.mlp(x))
+a branch has a norm at its end as well; one stands at its start, and none at its end
+    x + mixed => x + self.norm1(mixed) ‖ x + self.norm2(mixed)
+    self.mlp(self.norm2(x)) => self.norm2(self.mlp(self.norm2(x)))
 attention's change is added to the normalised x; add it to x itself: norm1 belongs inside
 attention's branch
     x + mixed => self.norm1(x) + mixed

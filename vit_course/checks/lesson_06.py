@@ -139,6 +139,8 @@ argmax gives the number of one class; give the logits, a number for each class
     x = self.tokens(x) =>
 `tokens` is to be called: it puts cls in front too, so token 0 is a patch in yours
     self.tokens(x) => x + self.tokens.pos_embed[:, 1:]
+`tokens` gets the images; it reads what `patch_embed` made of them
+    self.tokens(x) => self.tokens(images)
 a block gets the images; it reads tokens, `x`, which the pieces before it made
     block(x, => block(images,
 every block gets the same tokens: hand on what the block before gave, `x, weights = block(x, …)`

@@ -460,6 +460,7 @@ def looped(what: str, epochs: int, reports: bool = True, **options: Any) -> Tria
         data, each = numbered_pictures(PICTURES), math.ceil(PICTURES / batch)
         expected = [[epoch, epoch * each] for epoch in range(1, epochs + 1)] if reports else []
         idle = [number for number, step in enumerate(steps) if not step.get("trained", True)]
+        short = wrong_length(losses, len(steps))
         return Parts(
             Verdict(wrong_pictures(steps, PICTURES, epochs, batch)),
             Verdict(
@@ -468,9 +469,8 @@ def looped(what: str, epochs: int, reports: bool = True, **options: Any) -> Tria
                 if idle
                 else ""
             ),
-            Verdict(wrong_length(losses, len(steps))),
-            Verdict(wrong_optimizer(steps, peak)),
-            Verdict(wrong_end(steps, data, losses, weights, peak)),
+            Verdict(short or wrong_optimizer(steps, peak)),
+            Verdict("" if short else wrong_end(steps, data, losses, weights, peak)),
             Verdict("the model is in training mode afterwards" if training else ""),
             Verdict(wrong_reports(calls, expected)),
         )
@@ -607,6 +607,9 @@ a loss in the list is a tensor; append a plain number, its .item()
     labels).item()) => labels))
 nothing is learned: each batch must go through train_step, which moves the weights
     train_step(model, optimizer, images, labels) => F.cross_entropy(model(images), labels)
+no loss is kept, so the rate, which their number gives, stands still: append each step's, .item()
+    losses.append(train_step(model, optimizer, images, labels).item()) =>
+        train_step(model, optimizer, images, labels)
 each batch takes two steps; call train_step once
     losses.append(train_step => train_step(model, optimizer, images, labels) ⏎
         losses.append(train_step
