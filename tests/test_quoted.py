@@ -56,11 +56,12 @@ without batch norms <C, mean, nothing hidden, no batch norms>%.
 - Scattered digits: A <A, scattered>%, with positions of 1 <A, positions of 1, scattered>%, with all
 tokens <A, all tokens, scattered>%, with batch norms <A, batch norms, scattered>%; B
 <B, scattered>%; C <C, scattered>%, without blocks <C without blocks, scattered>%.
-- Plain digits, after 6 passes: yours <yours>%, A <A>%, with positions of 1 <A, positions of 1>%, C
-<C>%; after 24 passes yours <yours, 24 epochs>%, A <A, 24 epochs>%, with positions of 1
-<A, positions of 1, 24 epochs>%, C <C, 24 epochs>%, with DropPath 100%, C without blocks
-<C without blocks, 24 epochs>%.
-- at 0.003, 0.012 and 0.02 it gets <A, rate 0.003>, <A, rate 0.012> and <A, rate 0.02>%
+- Plain digits, after 6 passes: yours <yours>%, A <A>%, with positions of 1 <A, positions of 1>%,
+at twice the rate <A, positions of 1, rate 0.012>%, C <C>%; after 24 passes yours <yours, 24
+epochs>%, A <A, 24 epochs>%, with positions of 1 <A, positions of 1, 24 epochs>%, C <C, 24
+epochs>%, with DropPath 100%, C without blocks <C without blocks, 24 epochs>%.
+- 98 or 99%, and A <A, rate 0.003>, <A, rate 0.012> and <A, rate 0.02>%
+- twice our rate besides <A, positions of 1, rate 0.012>%
 """
 
 

@@ -291,10 +291,8 @@ def all_gaps(first: Sequence[float], second: Sequence[float]) -> None:
     gaps = [abs(part / len(first) - (total - part) / rest) for part in sums]
     ax = new_axes(7, 2.8)
     large = [gap for gap in gaps if gap >= seen - 1e-9]
-    width = max(gaps) / 40
-    bins = [
-        seen + i * width for i in range(-ceil(seen / width), ceil((max(gaps) - seen) / width) + 1)
-    ]
+    width = seen / max(round(40 * seen / max(gaps)), 1)  # so that a bar ends at what was seen
+    bins = [i * width for i in range(ceil(max(gaps) / width) + 1)]
     for part, colour in ((gaps, PATCH), (large, QUERY)):
         ax.hist([gap + 1e-9 for gap in part], bins=bins, color=colour)
     words = f"seen: {seen:.1f}; {len(large):,} of {len(gaps):,} are as large"
