@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from vit_steps.inputs import check_choice, check_sizes
 from vit_steps.training.data import DIGITS, INK, as_stored, digits
@@ -92,6 +92,12 @@ def hands() -> ImageDataset:
     tidier than real ones; no training and no choice of a recipe has seen one.
     """
     return _stored("hands")
+
+
+def shares(model: nn.Module, drawing: Tensor) -> Tensor:
+    """Give a model's answer to one drawing (1, H, W), as shares (classes,)."""
+    with torch.no_grad():
+        return model(drawing[None]).softmax(dim=1)[0]
 
 
 def _stored(part: str) -> ImageDataset:

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from vit_steps.files import write_whole
 
+from ..canvases import shares
 from .colours import CLS, FAINT, INK, PAPER, PATCH, QUERY, VALUE, WEIGHTS
 from .figures import COLOURS, STYLES, as_png, charts, dots, new_axes, rounded, sketch
 
@@ -256,15 +257,13 @@ def keepsake(
     """
     from matplotlib.figure import Figure
 
-    with torch.no_grad():
-        shares = model(drawing[None]).softmax(dim=1)[0]
     count = sum(weights.numel() for weights in model.parameters())
     words = f"{count:,} weights, {len(losses):,} steps" + f" · {name}" * bool(name)
     figure = Figure(figsize=(8, 3.6), layout="constrained")
     left, middle, right = figure.subplots(1, 3, width_ratios=(1.1, 0.9, 1.2))
     left.imshow(drawing[0].cpu().numpy(), cmap="gray", vmin=-1, vmax=1)
     left.set(xticks=[], yticks=[])
-    answer_bars(middle, shares)
+    answer_bars(middle, shares(model, drawing))
     step = max(len(losses) // 160, 1)
     means = _means(losses, step)
     right.plot([i * step for i in range(len(means))], means, color=PATCH)
