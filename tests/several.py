@@ -13,6 +13,7 @@ import sys
 from pathlib import Path
 
 import torch
+import torch.distributed as dist
 from tiny_training import pictures, tiny
 
 from vit_steps import training
@@ -25,8 +26,10 @@ torch.set_default_dtype(torch.float64)
 def report(history):
     print(f"epoch {len(history)}", flush=True)
     first_life = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0") == "0"
-    if len(history) == lifetime and first_life and rank == size - 1:
-        os.kill(os.getpid(), signal.SIGKILL)
+    if len(history) == lifetime and first_life:
+        dist.barrier()  # until the first process, which writes the checkpoint, has reported, too
+        if rank == size - 1:
+            os.kill(os.getpid(), signal.SIGKILL)
 
 
 with joined(torch.device("cpu")):

@@ -13,7 +13,6 @@ from torch import Tensor, nn
 
 from vit_steps.files import write_whole
 
-from ..canvases import shares
 from .colours import CLS, FAINT, INK, PAPER, PATCH, QUERY, VALUE, WEIGHTS
 from .figures import COLOURS, STYLES, as_png, charts, dots, new_axes, rounded, sketch
 
@@ -256,6 +255,8 @@ def keepsake(
         name: of the learner, if it shall stand there.
     """
     from matplotlib.figure import Figure
+
+    from ..canvases import shares
 
     count = sum(weights.numel() for weights in model.parameters())
     words = f"{count:,} weights, {len(losses):,} steps" + f" · {name}" * bool(name)
