@@ -248,6 +248,13 @@ def test_a_training_is_drawn_anew_with_all_that_came(tmp_path):
     assert (tmp_path / "mine.png").read_bytes().startswith(b"\x89PNG")
 
 
+def test_gaps_as_large_as_the_one_seen_are_counted():
+    plots.all_gaps([86, 89], [84, 78])
+    assert texts(plt.gca()) == ["seen: 6.5; 2 of 6 are as large"]
+    plots.all_gaps([1, 1], [1, 1])
+    assert texts(plt.gca()) == ["seen: 0.0; 6 of 6 are as large"]
+
+
 def test_a_way_downhill_lies_in_the_valley():
     plots.downhill({"half": [0.0, 1.5, 2.25], "once": [0.0, 3.0]})
     assert titles() == ["half", "once"]

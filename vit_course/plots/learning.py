@@ -3,7 +3,6 @@
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import combinations
-from math import ceil
 from pathlib import Path
 from statistics import mean
 from typing import Any
@@ -259,7 +258,9 @@ def keepsake(
     from ..canvases import shares
 
     count = sum(weights.numel() for weights in model.parameters())
-    words = f"{count:,} weights, {len(losses):,} steps" + f" · {name}" * bool(name)
+    words = f"{count:,} weights, {len(losses):,} steps"
+    if name:
+        words += f" · {name}"
     figure = Figure(figsize=(8, 3.6), layout="constrained")
     left, middle, right = figure.subplots(1, 3, width_ratios=(1.1, 0.9, 1.2))
     left.imshow(drawing[0].cpu().numpy(), cmap="gray", vmin=-1, vmax=1)
@@ -291,10 +292,8 @@ def all_gaps(first: Sequence[float], second: Sequence[float]) -> None:
     gaps = [abs(part / len(first) - (total - part) / rest) for part in sums]
     ax = new_axes(7, 2.8)
     large = [gap for gap in gaps if gap >= seen - 1e-9]
-    width = seen / max(round(40 * seen / max(gaps)), 1)  # so that a bar ends at what was seen
-    bins = [i * width for i in range(ceil(max(gaps) / width) + 1)]
-    for part, colour in ((gaps, PATCH), (large, QUERY)):
-        ax.hist([gap + 1e-9 for gap in part], bins=bins, color=colour)
+    smaller = [gap for gap in gaps if gap < seen - 1e-9]
+    ax.hist([smaller, large], bins=40, stacked=True, color=[PATCH, QUERY])
     words = f"seen: {seen:.1f}; {len(large):,} of {len(gaps):,} are as large"
     ax.text(0.98, 0.6, words, color=QUERY, ha="right", transform=ax.transAxes)
     ax.set(xlabel="gap in points", ylabel="ways")
