@@ -35,7 +35,7 @@ def report(history):
 with joined(torch.device("cpu")):
     rank, size = int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))
     model = tiny(seed=rank)  # the first one's weights count
-    options = dict(epochs=4, batch_size=8, progress=False, device="cpu", average=0.5)
+    options = dict(epochs=4, batch_size=8, progress=False, device="cpu")
     options |= dict(augment=training.augment_photos, clip=0.5, folder=folder / "run")
     training.fit(model, pictures(17), pictures(9, 1), report=report, **options)
     torch.save(model.state_dict(), folder / f"weights_{rank}.pt")

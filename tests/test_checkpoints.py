@@ -259,7 +259,7 @@ def frozen(model):
 
 
 def mixed(model):
-    return dict(average=0.9, amp=True, class_weights=[2.0, 0.5, 0.5])
+    return dict(amp=True, class_weights=[2.0, 0.5, 0.5])
 
 
 @pytest.mark.parametrize("options", [mixed, momentum, frozen])
@@ -278,9 +278,8 @@ def test_all_that_a_training_may_have_goes_on_bit_for_bit(tmp_path, options):
     assert same(training.load_model(tmp_path / "last.safetensors"), unbroken)
 
 
-@pytest.mark.parametrize("average", [None, 0.5])
-def test_the_best_epochs_weights_are_kept_and_given_back(tmp_path, average):
-    best = dict(epochs=6, lr=0.7, average=average, best=True)  # which is too high
+def test_the_best_epochs_weights_are_kept_and_given_back(tmp_path):
+    best = dict(epochs=6, lr=0.7, best=True)  # which is too high
     model, resumed = tiny(dropout=0.1), tiny(dropout=0.1)
     history = fit(model, **best)
     assert history.best < 6
@@ -426,7 +425,7 @@ def blocks_compiled(model):
 @pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor")  # torch.compile's own
 @pytest.mark.parametrize("compiled", [whole_compiled, blocks_compiled])
 def test_a_compiled_model_is_saved_by_its_own_names_and_goes_on_in_either_form(tmp_path, compiled):
-    unbroken, options = tiny(), dict(epochs=4, average=0.5, best=True)
+    unbroken, options = tiny(), dict(epochs=4, best=True)
     fit(unbroken, **options)
     for number, forms in enumerate([(compiled, nn.Module.eval), (nn.Module.eval, compiled)]):
         folder = tmp_path / str(number)

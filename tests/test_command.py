@@ -85,7 +85,7 @@ def test_the_command_trains_says_where_the_weights_are_and_goes_on(tmp_path, cap
 def test_the_recipe_in_python_comes_to_the_weights_of_the_command(tmp_path, source):
     if source == "folder":
         source += f":{plain(tmp_path / 'pets', cat=6, dog=6)}"
-    options = dict(epochs=2, depth=1, embed_dim=8, seed=4, amp=True, clip=0.5, average=0.9)
+    options = dict(epochs=2, depth=1, embed_dim=8, seed=4, amp=True, clip=0.5)
     options |= dict(lr=0.01, weight_decay=0.2, batch_size=99, warmup=0.3, label_smoothing=0.2)
     command.main(words(dict(data=source, out=tmp_path / "out", **options)))
     train, val, test = load_data(source)

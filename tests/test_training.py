@@ -2,7 +2,6 @@
 
 import math
 from contextlib import contextmanager
-from copy import deepcopy
 from functools import partial
 
 import pytest
@@ -220,24 +219,6 @@ def test_a_clipped_gradient_is_as_long_as_said():
     assert moved(clip=1e3) == moved() > 1e-2
 
 
-@pytest.mark.parametrize("most", [0.5, 0.2])
-def test_the_running_mean_is_that_of_the_steps_and_is_measured_and_kept(tmp_path, most):
-    model, seen = tiny(), []
-    sgd = torch.optim.SGD(model.parameters(), 0.5)
-    sgd.register_step_post_hook(lambda *_: seen.append(deepcopy([*model.parameters()])))
-    history = fit(model, tmp_path, optimizer=sgd, average=most)
-    assert len(seen) == 9
-    mean = seen[0]
-    for n, weights in enumerate(seen[1:], 1):
-        kept = min(most, (1 + n) / (10 + n))  # from 2/11 to 1/2
-        mean = [kept * a + (1 - kept) * b for a, b in zip(mean, weights, strict=True)]
-    close([*model.parameters()], mean, 1e-6)
-    assert (mean[-1] - seen[-1][-1]).abs().max() > 1e-4  # the head's bias
-    measured = training.evaluate(model, pictures(9, 1))
-    assert (history.val_loss[-1], history.val_accuracy[-1]) == measured
-    assert same(training.load_model(tmp_path / "last.safetensors"), model)
-
-
 def test_mixed_precision_learns_and_is_measured_in_it():
     model, plain = tiny(), tiny()
     history = fit(model, epochs=30, lr=1e-2, amp=True)
@@ -371,7 +352,6 @@ VALUES = [
     (dict(label_smoothing=-0.1), "label_smoothing is -0.1"),
     (dict(seed=-1), "seed is -1"),
     (dict(clip=0), "clip is 0"),
-    (dict(average=1), "average is 1"),
     (dict(class_weights=[1, 2]), "class_weights are 2, but .* 3 classes"),
     (dict(optimizer=torch.optim.SGD(ONE.parameters())), "holds other weights"),
     (dict(device="nowhere"), "device 'nowhere' cannot be used"),

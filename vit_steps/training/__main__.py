@@ -71,7 +71,7 @@ def arguments() -> argparse.ArgumentParser:
     share = "share to choose the best epoch by; 0: take the last epoch (default: 0.1)"
     add("--val-fraction", type=float, default=0.1, metavar="X", help=share)
     add = parser.add_argument_group("training (what is not given suits the data)").add_argument
-    names = "epochs batch_size lr weight_decay warmup label_smoothing clip average seed"
+    names = "epochs batch_size lr weight_decay warmup label_smoothing clip seed"
     add_described(add, fit, *names.split())
     changes = "of training images; digits: turn, scale, shift a little; photos: mirror, zoom in"
     add("--augment", choices=AUGMENT, help=changes)

@@ -15,7 +15,6 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.nn.parallel import DistributedDataParallel
 from torch.optim import AdamW, Optimizer
-from torch.optim.swa_utils import AveragedModel
 from torch.utils.data import DataLoader
 from tqdm import tqdm
 
@@ -69,7 +68,6 @@ def fit(
     label_smoothing: float = 0.1,
     augment: Callable[[Tensor, torch.Generator], Tensor] | None = None,
     clip: float | None = None,
-    average: float | None = None,
     optimizer: Optimizer | None = None,
     schedule: Callable[[int, int], float] | None = None,
     seed: int = 0,
@@ -108,8 +106,6 @@ def fit(
         augment: changes a batch of training images on the device, such as `augment_digits`; it
             must draw its random numbers from the generator that it is given, which is the CPU's.
         clip: the longest that the gradient of all weights together may be (Pascanu et al. 2013).
-        average: how much of itself a running mean of the weights keeps at a step, such as 0.999
-            (Polyak and Juditsky 1992); less at first. The mean is measured, saved, and kept.
         optimizer: one of your own; its groups keep the proportion of their learning rates.
         schedule: the share of the learning rate in step i of n, `schedule(i, n)`.
         seed: of the order, the augmentation and dropout; not of the model's first weights.
@@ -128,7 +124,7 @@ def fit(
     check_settings(model, learns=True)
     check_sizes(epochs=epochs)
     check_sizes(0, seed=seed)
-    check_fraction(warmup=warmup, label_smoothing=label_smoothing, average=average or 0.0)
+    check_fraction(warmup=warmup, label_smoothing=label_smoothing)
     if clip is not None and not clip > 0:
         raise ValueError(f"clip is {clip}; give the longest gradient, above 0, or None")
     loader, classes = batches(train, batch_size), classes_of(train)
@@ -162,8 +158,6 @@ def fit(
     model.to(device)
     if val is not None:
         check_val(model, val)
-    mean = AveragedModel(model, avg_fn=partial(_running_mean, average)) if average else None
-    measured = mean.module if mean else model
     if dist.is_available() and dist.is_initialized():
         rank, processes = dist.get_rank(), dist.get_world_size()
         wrapped = DistributedDataParallel(model)  # the first one's weights, gradients averaged
@@ -200,8 +194,6 @@ def fit(
             nn.utils.clip_grad_norm_(learning, clip)
         scaler.step(optimizer)
         scaler.update()
-        if mean is not None:
-            mean.update_parameters(model)
         return loss.detach() * counted
 
     history, best_weights = History(), {}
@@ -210,7 +202,7 @@ def fit(
             if processes > 1:
                 dist.barrier()  # until the first has made the folder, and swept it
             if checkpoint is not None and not restart:
-                history = History(**checkpoint.load(model, mean))
+                history = History(**checkpoint.load(model))
             if (start := len(history)) > epochs:
                 raise ValueError(f"epochs is {epochs}, but {folder} holds {start} finished ones")
             hidden, total = not progress or rank > 0, epochs * steps
@@ -234,24 +226,22 @@ def fit(
                 history.learning_rate.append(optimizer.param_groups[0]["lr"])
                 if val is not None:
                     with autocast():
-                        loss, accuracy = evaluate(measured, val)
+                        loss, accuracy = evaluate(model, val)
                     history.val_loss.append(loss)
                     history.val_accuracy.append(accuracy)
                     bar.set_postfix(accuracy=f"{accuracy:.1%}")
                 check_numbers(model, history, lr)
                 is_best = history.best == len(history)
                 if checkpoint is not None and rank == 0:
-                    checkpoint.save(model, mean, asdict(history), is_best)
+                    checkpoint.save(model, asdict(history), is_best)
                 elif best and is_best:
-                    best_weights = deepcopy(weights_of(measured))
+                    best_weights = deepcopy(weights_of(model))
                 if report is not None and report(history) is True:
                     break
             bar.close()
             if processes > 1:
                 dist.barrier()  # until the first has written the last files
     finally:
-        if mean is not None:
-            model.load_state_dict(mean.module.state_dict())
         for group, peak in zip(optimizer.param_groups, peaks, strict=True):
             group["lr"] = peak
         model.to(home).eval()
@@ -260,12 +250,6 @@ def fit(
             best_weights, _ = read_checkpoint(checkpoint.folder / "best.safetensors")
         set_weights(model, best_weights)
     return history
-
-
-def _running_mean(average: float, mean: Tensor, now: Tensor, steps: Any) -> Tensor:
-    """Follow a weight; less of the mean is kept at first, so that it soon forgets the start."""
-    kept = ((1 + steps) / (10 + steps)).clamp(max=average)
-    return mean.lerp(now, (1 - kept).to(mean.dtype))
 
 
 def check_val(model: nn.Module, val: Source) -> None:

@@ -12,7 +12,6 @@ import torch
 from filelock import FileLock, Timeout
 from torch import Tensor, nn
 from torch.optim import Optimizer
-from torch.optim.swa_utils import AveragedModel
 
 from .checkpoints import read_checkpoint, weights_of, write_checkpoint
 
@@ -27,16 +26,14 @@ class Checkpoint:
     run: dict[str, Any]  # what would make it another run if it differed; JSON
     metadata: dict[str, Any]  # what the files say of the weights, as `describe` makes it
 
-    def save(self, model: nn.Module, mean: AveragedModel | None, history: dict, best: bool) -> None:
+    def save(self, model: nn.Module, history: dict, best: bool) -> None:
         """Write `best.safetensors`, if this epoch is the best so far, then `last.safetensors`.
 
         In this order, so that a crash between the two loses nothing: resumed from the epoch before,
-        the training comes to the same best epoch again. Both hold the running mean of the weights
-        where there is one; the last one also what the optimizer remembers, and the weights.
+        the training comes to the same best epoch again. The last one also holds what the optimizer
+        remembers.
         """
-        weights = weights_of(model)
-        tensors = weights if mean is None else weights_of(mean.module)
-        metadata = self.metadata | dict(history=history)
+        tensors, metadata = weights_of(model), self.metadata | dict(history=history)
         if best:
             write_checkpoint(self.folder / "best.safetensors", tensors, metadata)
         state, numbers = {}, {}
@@ -44,12 +41,9 @@ class Checkpoint:
             for key, value in values.items():
                 (state if isinstance(value, Tensor) else numbers)[f"optimizer.{i}.{key}"] = value
         metadata |= dict(run=self.run, optimizer=numbers, scaler=self.scaler.state_dict())
-        if mean is not None:
-            metadata["averaged"] = mean.n_averaged.item()
-            state |= {f"optimizer.weights.{name}": tensor for name, tensor in weights.items()}
         write_checkpoint(self.folder / "last.safetensors", tensors | state, metadata)
 
-    def load(self, model: nn.Module, mean: AveragedModel | None) -> dict[str, Any]:
+    def load(self, model: nn.Module) -> dict[str, Any]:
         """Bring all to where `last.safetensors` was written; give the history up to there.
 
         Without that file nothing changes. ValueError where it cannot be read, or is of another run.
@@ -68,11 +62,9 @@ class Checkpoint:
                 f"{path} is of another run ({changes}); give another folder, or what it was "
                 "trained with (other data: start a new run from load_model, or by --from)"
             )
-        weights, raw, state = {}, {}, {}
+        weights, state = {}, {}
         for name, value in (tensors | metadata["optimizer"]).items():
             match name.split(".", 2):
-                case "optimizer", "weights", key:
-                    raw[key] = value
                 case "optimizer", number, key:
                     state.setdefault(int(number), {})[key] = value
                 case _:
@@ -80,10 +72,7 @@ class Checkpoint:
         groups = self.optimizer.state_dict()["param_groups"]
         self.optimizer.load_state_dict({"state": state, "param_groups": groups})
         self.scaler.load_state_dict(metadata["scaler"])
-        set_weights(model, raw or weights)
-        if mean is not None:
-            set_weights(mean.module, weights)
-            mean.n_averaged.fill_(metadata.get("averaged", 0))
+        set_weights(model, weights)
         return metadata["history"]
 
 
