@@ -12,7 +12,7 @@ from math import ceil
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from benchmarks.parts import CONFIG, Nothing, start_by_xavier
 from benchmarks.storing import store, stored
@@ -100,11 +100,25 @@ def why_adamw(
     return share(model, drawn(2000, seed=2))
 
 
-def of_2021(seed: int, mended: bool) -> float:
-    """Train lesson 12's hook: the attention of exhibit 1, as published or mended."""
+class Even(nn.Module):
+    """Attention without attention: each token gets the mean of all values, (B, N, D)."""
+
+    def __init__(self, attention: nn.Module):
+        super().__init__()
+        self.qkv, self.proj = attention.qkv, attention.proj
+
+    def forward(self, x: Tensor) -> Tensor:
+        values = self.qkv(x).chunk(3, dim=-1)[2]
+        return self.proj(values.mean(dim=1, keepdim=True).expand_as(values))
+
+
+def of_2021(seed: int, mended: bool, even: bool = False) -> float:
+    """Train lesson 12's hook: the attention of exhibit 1, published, mended, or even weights."""
     data, test = digits()
     torch.manual_seed(seed)
     model = museum.patient(1, mended, CONFIG)
+    for block in model.blocks if even else ():
+        block.attn = Even(block.attn)
     train(model, data, epochs=8, lr=4e-3, seed=seed)
     return share(model, test)
 
@@ -137,6 +151,7 @@ KINDS |= {f"SGD {lr}": dict(sgd=True, lr=lr) for lr in (0.01, 0.03, 0.1, 0.3)}
 XAVIER = {kind: options | dict(xavier=True) for kind, options in KINDS.items()}
 STARTS = {"0.02": dict(positions=0.1, epochs=12), "0.2": dict(epochs=12)}
 MENDED = {"published": dict(mended=False), "mended": dict(mended=True)}
+MENDED["even"] = dict(mended=True, even=True)
 BESIDE = {
     f"{number} {name}": dict(number=number, told=name == "told")
     for number in (20, 21, 23)

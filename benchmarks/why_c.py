@@ -58,11 +58,20 @@ TAKEN = {  # taken out of C
     "mean, no batch norms": dict(head="norm, mean"),
     "mean, nothing hidden": dict(head="norm, mean, batch norms", masked=0.0),
     "mean, nothing hidden, no batch norms": dict(head="norm, mean", masked=0.0),
+    "mean first": dict(head="mean, norm, batch norms"),
+    "mean first, no batch norms": dict(head="mean, norm"),
+    "mean first, nothing hidden": dict(head="mean, norm, batch norms", masked=0.0),
+    "mean first, nothing hidden, no batch norms": dict(head="mean, norm", masked=0.0),
+    "nothing hidden, no batch norms": dict(head="norm, all", masked=0.0),
 }
 DROPPED = (0.1, 0.5)  # DropPath's rates, for C in the longer training
 NO_BLOCKS = {  # the control: a head, and nothing before it but patches and positions
     "C without blocks": SYSTEMS["C"] | dict(depth=0),
     "A without blocks": SYSTEMS["A"] | dict(depth=0),
+}
+PIXELS = {  # the control without a ViT: what comes after it, on the bare pixels
+    "one Linear": dict(head="all"),
+    "C's head on pixels": dict(head="all, batch norms"),
 }
 SCATTERED = ("A", "B", "C", "A, all tokens", "A, batch norms", "C without blocks")
 SCATTERED += ("A, positions of 1",)
@@ -97,8 +106,8 @@ class Batch(nn.BatchNorm1d):
         return input - mean if self.centred else input / (spread + self.eps).sqrt()
 
 
-def make_head(kind: str, tokens: int) -> nn.Sequential:
-    """Make what comes after the blocks, in the order of the words."""
+def make_head(kind: str, width: int) -> nn.Sequential:
+    """Make what comes after the blocks, in the order of the words; "all" are so many numbers."""
     layers = {
         "norm": lambda: nn.LayerNorm(WIDTH),
         "mean": lambda: Reduce("b n d -> b d", "mean"),
@@ -113,7 +122,7 @@ def make_head(kind: str, tokens: int) -> nn.Sequential:
         "two Linears": lambda: nn.Linear(WIDTH, WIDTH, bias=False),
     }
     parts = [layers[name]() for name in kind.split(", ")]
-    width = tokens * WIDTH if "all" in kind else WIDTH
+    width = width if "all" in kind else WIDTH
     if "batch norms" not in kind:
         return nn.Sequential(*parts, nn.Linear(width, 10))
     return nn.Sequential(
@@ -149,7 +158,7 @@ class Between(nn.Module):
             ),
         }
         self.blocks = Encoder(list(make_blocks[blocks]().blocks)[:depth])
-        self.head = make_head(head, PATCHES + cls)
+        self.head = make_head(head, (PATCHES + cls) * WIDTH)
         self.head.apply(init_weights)
         self.patch_embed.apply(init_weights)
 
@@ -171,6 +180,13 @@ class Between(nn.Module):
         return x
 
 
+def make(setting: dict, side: int = 8) -> nn.Module:
+    """Make a small ViT of a setting, or, where it has no blocks, a head on the bare pixels."""
+    if "blocks" in setting:
+        return Between(**setting, side=side)
+    return make_head(setting["head"], side * side).apply(init_weights)
+
+
 def train_setting(
     setting: dict,
     seed: int,
@@ -189,7 +205,7 @@ def train_setting(
     else:
         train_on, test = scattered(3000, seed=0), scattered(1000, seed=1, held_out=True)
     torch.manual_seed(seed)
-    model = Between(**setting, side=train_on.images.shape[-1])
+    model = make(setting, side=train_on.images.shape[-1])
     train(model, train_on, epochs, lr=rate, seed=seed)
     if retaken:
         for norm in model.modules():
@@ -208,7 +224,7 @@ def train_setting(
 def plan() -> dict:
     """Give all settings by name, with what `train_setting` takes."""
     A, C = SYSTEMS["A"], SYSTEMS["C"]
-    settings = SYSTEMS | NO_BLOCKS
+    settings = SYSTEMS | NO_BLOCKS | PIXELS
     settings["A, 3 heads"] = A | dict(blocks="A, 3 heads")
     settings["yours"] = A | dict(blocks="yours", head="norm, cls")
     settings |= {f"A, {name}": A | change for name, change in PARTS.items()}
@@ -223,7 +239,8 @@ def plan() -> dict:
         runs[f"C, DropPath {rate}, {LONGER} epochs"] = dict(setting=dropped, epochs=LONGER)
     for name in SCATTERED:
         runs[f"{name}, scattered"] = dict(setting=settings[name], data="scattered", epochs=25)
-    for name in ("yours", "A", "A, positions of 1", "C", "C without blocks"):
+    longer = ("yours", "A", "A, positions of 1", "C", "C without blocks", "C, mean first", *PIXELS)
+    for name in longer:
         runs[f"{name}, {LONGER} epochs"] = dict(setting=settings[name], epochs=LONGER)
     for rate in OTHER_RATES:
         for name in ("A", "A, positions of 1", "C"):

@@ -33,7 +33,7 @@ def test_peers_have_as_many_parameters_and_give_logits():
 
 def test_each_variant_is_a_model_of_digits_and_is_stored():
     models = {name: make(0) for name, make in parts.MAKERS.items()}
-    models |= {name: why_c.Between(**of["setting"]) for name, of in why_c.plan().items()}
+    models |= {name: why_c.make(of["setting"]) for name, of in why_c.plan().items()}
     models |= {"reader": sqrt_d.Reader(sqrt_d.WithoutScale)}
     models |= {"whole": sqrt_d.whole_vit(sqrt_d.WithoutScale, 4)}
     models |= {name: make(10) for name, make in photo_weights.MODELS.items()}

@@ -20,8 +20,9 @@ from vit_course.checks import as_published, museum
 from vit_course.checks.exercise import COMMON
 from vit_course.checks.keeping import PIECES
 from vit_course.checks.lesson_12 import in_cell, report
-from vit_steps import ViT, weights
-from vit_steps.training import train_step
+from vit_steps import ViT, ViTConfig, weights
+from vit_steps.training import train, train_step
+from vit_steps.training.data import digits
 
 LESSON = nbformat.read(lessons.ROOT / "notebooks" / "12_spot_the_mistake.ipynb", as_version=4)
 EXHIBITS = museum.read()
@@ -231,6 +232,20 @@ def test_1_14_15_and_19_what_rows_of_197_keys_sum_to_and_their_largest_weight():
     assert round((scores / 96**0.5).softmax(dim=0).sum(dim=-1).mean().item()) == 25
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(("mended", "least", "most"), [(False, 3.55, 4.25), (True, 2.45, 2.95)])
+def test_1_training_makes_up_for_it_by_larger_values(mended, least, most):
+    config = ViTConfig(8, 2, 1, num_classes=10, embed_dim=48, depth=2, num_heads=4)
+    for seed in (0, 1):
+        torch.manual_seed(seed)
+        model = museum.patient(1, mended, config)
+        parts = [x for b in model.blocks for x in (b.attn.qkv.weight[96:], b.attn.proj.weight)]
+        before = [part.norm().item() for part in parts]
+        train(model, digits()[0], epochs=8, lr=4e-3, seed=seed)
+        grown = [part.norm().item() / size for part, size in zip(parts, before, strict=True)]
+        assert least < min(grown) < max(grown) < most, grown
+
+
 def test_2_the_blocks_are_not_counted():
     counts = [sum(p.numel() for p in museum.patient(2, m).parameters()) for m in (False, True)]
     assert counts == [3_018, 202_954]
@@ -334,9 +349,8 @@ def test_a_line_is_told_as_far_as_the_doctor_knows_it():
 
 def test_a_patient_is_told_how_many_findings_there_are():
     assert report(ViT) == "the doctor: 0 findings"
-    without_sum = checks.FirstPatient.with_edit("x = x + z => x = z")
-    assert report(without_sum).startswith("the doctor: 1 finding\n")
-    assert report(checks.FirstPatient.sick).startswith("the doctor: 3 findings\n")
+    assert report(checks.SecondPatient.sick).startswith("the doctor: 1 finding\n")
+    assert report(checks.ThirdPatient.sick).startswith("the doctor: 3 findings\n")
 
 
 def test_17_and_18_are_the_same_lines():

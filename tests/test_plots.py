@@ -460,11 +460,12 @@ def test_a_hidden_key_has_no_weight_and_the_others_share_all():
     assert len([p for p in plt.gca().patches if p.get_hatch()]) == 4
 
 
-def test_weights_are_bars_with_the_first_in_the_title():
-    plots.weight_bars({"a": torch.tensor([0.75, 0.25]), "b": torch.tensor([0.5, 0.5])})
+def test_weights_are_bars_with_the_first_and_the_sum_in_the_title():
+    plots.weight_bars({"a": torch.tensor([0.75, 0.25]), "b": torch.tensor([0.5, 0.25])})
     above, below = axes()
     assert [bar.get_height() for bar in above.patches] == [0.75, 0.25]
-    assert (above.get_title(), below.get_title()) == ("a: 75%", "b: 50%")
+    titles = "a\nlargest 75%, sum 1", "b\nlargest 50%, sum 0.75"
+    assert (above.get_title(), below.get_title()) == titles
 
 
 def test_norms_stand_on_the_road_or_in_the_branches():

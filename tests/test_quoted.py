@@ -142,6 +142,7 @@ SENTENCES = [
         f"With four seeds it got {each('12 the attention of 2021', 'published')} as it was "
         f"published, and {each('12 the attention of 2021', 'mended')} with the line mended",
     ),
+    ("12_spot_the_mistake", f"it gets {span('12 the attention of 2021', 'even')}"),
 ]
 
 
@@ -179,7 +180,8 @@ def test_what_lesson_12_concludes_of_the_attention_of_2021():
     shares = MEASURED["12 the attention of 2021"]
     apart = (sum(shares["mended"]) - sum(shares["published"])) / 4
     assert 1.5 < apart < 2.5
-    assert all(4 <= max(values) - min(values) < 5.5 for values in shares.values())
+    for values in (shares["published"], shares["mended"]):
+        assert 4 <= max(values) - min(values) < 5.5
     assert max(shares["published"]) > min(shares["mended"])
 
 

@@ -22,7 +22,7 @@ from .lesson_08 import by_luck, leaked, moved, no_positions, variant
 from .lesson_09 import cls_may_look, needed, rollout, trust_rollout
 from .lesson_10 import absorb, frozen_features, missing_names, rename, which_preparation
 from .lesson_11 import DropPath, drop_kind, fuse_qkv, gap_closed, random_masking, unmask
-from .lesson_12 import FirstPatient, SecondPatient, ThirdPatient, mask_works
+from .lesson_12 import SecondPatient, ThirdPatient, mask_works, one_whole
 from .lesson_13 import accumulated_step, crossover, likeness, merge_tokens
 from .museum import exhibit, patient
 from .sources import source
@@ -35,16 +35,15 @@ EXERCISES: dict[str, Check] = {  # in the order of the lessons, and within one a
 }
 
 __all__ = [
-    "EXERCISES", "MLP", "DropPath", "EncoderBlock", "FirstPatient", "MultiHeadAttention",
-    "PatchEmbedding", "SecondPatient", "ThirdPatient", "TokenEmbedding", "ViT", "absorb",
-    "accumulated_step", "beat_the_bar", "by_luck", "cls_may_look", "conv_weight", "crossover",
-    "difference", "drop_kind", "effective_keys", "evaluate", "exhibit", "find_fault", "find_slip",
-    "four", "frozen_features", "fuse_qkv", "gap_closed", "is_order_blind", "layer_norm", "leaked",
+    "EXERCISES", "MLP", "DropPath", "EncoderBlock", "MultiHeadAttention", "PatchEmbedding",
+    "SecondPatient", "ThirdPatient", "TokenEmbedding", "ViT", "absorb", "accumulated_step",
+    "beat_the_bar", "by_luck", "cls_may_look", "conv_weight", "crossover", "difference",
+    "drop_kind", "effective_keys", "evaluate", "exhibit", "find_fault", "find_slip", "four",
+    "frozen_features", "fuse_qkv", "gap_closed", "is_order_blind", "layer_norm", "leaked",
     "likeness", "mask_works", "merge_heads", "merge_tokens", "mine", "missing_names", "moved",
-    "my_file", "needed", "negative", "no_positions", "normalize_channels", "patchify", "patient",
-    "picture_test", "pieces", "quiz", "random_masking", "rename", "rollout", "rows_of",
+    "my_file", "needed", "negative", "no_positions", "normalize_channels", "one_whole", "patchify",
+    "patient", "picture_test", "pieces", "quiz", "random_masking", "rename", "rollout", "rows_of",
     "scaled_dot_product_attention", "shared_position", "size_and_work", "source", "split_heads",
     "split_qkv", "templates", "train", "train_step", "trust_rollout", "trust_split",
-    "unheard_blocks", "unmask", "variant", "where_they_part", "which_preparation",
-    "without_place",
+    "unheard_blocks", "unmask", "variant", "where_they_part", "which_preparation", "without_place",
 ]  # fmt: skip

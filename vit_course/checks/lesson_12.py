@@ -1,4 +1,4 @@
-"""Exercises of lesson 12: broken models, to repair by what the doctor finds in them.
+"""Lesson 12: tests that a learner writes, and broken models, to repair by what the doctor finds.
 
 A repaired class is right if it gives, with the same weights, the numbers of the sound one: a doctor
 without findings alone would let any sound model through.
@@ -10,18 +10,18 @@ from dataclasses import replace
 from textwrap import fill
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from vit_doctor import examine
 from vit_steps.attention import MultiHeadAttention
-from vit_steps.encoder import EncoderBlock
 from vit_steps.heads import merge_heads, split_qkv
 from vit_steps.vit import ViT, ViTConfig
 
 from .choosing import WIDTH
 from .engine import LEFT, outcome
 from .exercise import Exercise, edited, made, refusals
-from .trials import Trial, drawn, module, trust, waves
+from .trials import Trial, decided, drawn, module, trust, waves
 
 SMALL = ViTConfig(image_size=32, patch_size=8, num_classes=10, embed_dim=48, depth=2, num_heads=4)
 TINY = ViTConfig(
@@ -69,11 +69,7 @@ def report(answer: Callable) -> str:
     else:
         model = ViT(SMALL)
         for block in range(SMALL.depth):
-            part = answer(SMALL.embed_dim, SMALL.num_heads)
-            if isinstance(part, EncoderBlock):
-                model.blocks[block] = part
-            else:
-                model.blocks[block].attn = part
+            model.blocks[block].attn = answer(SMALL.embed_dim, SMALL.num_heads)
     findings = [replace(f, where=in_cell(f.where)) for f in examine(model, image_size=32)]
     count = "1 finding" if len(findings) == 1 else f"{len(findings)} findings"
     lines = [f"the doctor: {count}", *"\n".join(map(str, findings)).splitlines()]
@@ -99,66 +95,117 @@ def beside(kind: str, sizes: tuple, inputs: Tensor) -> list[Trial]:
     ]
 
 
-FirstPatient = Patient(
+ATTENTION = """
+class Attention(MultiHeadAttention):
+    def forward(self, x):
+        q, k, v = split_qkv(self.qkv(x), self.num_heads)  # each (B, h, N, d)
+        scores = q @ k.mT / q.shape[-1] ** 0.5
+        weights = scores.softmax(dim=-1)
+        return self.proj(merge_heads(weights @ v))
+"""
+
+
+def attention(edit: str) -> MultiHeadAttention:
+    """Make an attention with one edit, and weights as of a trained one."""
+    uses = {"MultiHeadAttention": MultiHeadAttention}
+    module = made("Attention", edited(ATTENTION, edit), uses)(12, 3)
+    for number, p in enumerate(module.parameters()):
+        p.data = drawn(*p.shape, seed=number)
+    return module
+
+
+def sound(what: str, edit: str) -> Trial:
+    """Make a trial of an attention that a test must trust; if not, what it made of it is told."""
+
+    def judged(answer: Callable, module: Any) -> tuple[Any, Tensor, Tensor]:
+        verdict, tokens = answer(module), waves(1, 3, 12)
+        with torch.no_grad():
+            return verdict, module.qkv(tokens), module.proj(tokens) - tokens
+
+    def say(result: tuple[Any, Tensor, Tensor], *_: Any) -> Any:
+        verdict, values, changes = result
+        low, high = values.min().item(), values.max().item()
+        otherwise = f"your test refuses it, though its rows sum to 1; after it qkv gives {low:.2f} "
+        otherwise += f"to {high:.2f}, and proj changes a token by up to {changes.abs().max():.2f}"
+        return decided(verdict, True, otherwise)
+
+    return Trial(what, judged, [attention(edit)], say)
+
+
+WRONG_SUMS = """
+exhibit 1, whose rows sum to 0.29 here: divided after the softmax, they are no whole
+    scores.softmax(dim=-1) => scores.softmax(dim=-1) / x.shape[-1] ** 0.5
+a softmax over the heads, whose rows sum to 1.67 here: more than a whole is none either
+    scores.softmax(dim=-1) => scores.softmax(dim=1)
+an attention whose rows sum to 0.999: differences above 1e-5 count
+    scores.softmax(dim=-1) => 0.999 * scores.softmax(dim=-1)
+"""
+
+one_whole = Exercise(
     answer="""
-class FirstPatient(EncoderBlock):
-    def forward(self, x, mask=None, return_attention=False):
-        y = self.norm1(x)
-        mixed, weights = self.attn(y, mask, return_attention=True)
-        x = x + mixed
-        z = self.norm2(x)
-        z = self.mlp(z)
-        x = x + z
-        return (x, weights) if return_attention else x
+def one_whole(attention):  # with the Linears qkv, D → 3·D, and proj, D → D
+    tokens = torch.randn(2, 5, attention.proj.in_features)  # (B, N, D), any will do
+    with torch.no_grad():
+        attention.qkv.weight.zero_()
+        attention.qkv.bias.fill_(1)  # now every query, key and value is 1
+        nn.init.eye_(attention.proj.weight)
+        attention.proj.bias.zero_()  # the output is what the heads give
+        sums = attention(tokens)  # (B, N, D)
+    return bool((sums - 1).abs().max() < 1e-5)
 """,
-    why="The MLP reads what `norm2` made. As the class came, the next line wrote over `z` before "
-    "anybody had read it.",
-    sick="self.mlp(z) => self.mlp(x)",
-    uses={"EncoderBlock": EncoderBlock},
-    trials=beside("block", (12, 3), waves(2, 5, 12)),
+    why="If every value is 1, what a query gets is the sum of its weights, whatever they are. So "
+    "the test needs no picture and no weights that are known.",
+    trials=[
+        sound(
+            "a sound attention, with rounding of 1e-6", "weights @ v => (1 + 1e-6) * weights @ v"
+        ),
+        sound(
+            "a sound attention whose rows of qkv stand in another order",
+            'split_qkv(self.qkv(x), self.num_heads) => rearrange(self.qkv(x), "b n (h d qkv) '
+            '-> qkv b h n d", qkv=3, h=3)',
+        ),
+        *refusals(attention, WRONG_SUMS),
+    ],
     wrong="""
-the norm comes after the MLP; it belongs before it: the MLP reads norm2(x)
-    z = self.norm2(x) => z = self.mlp(x) ;; z = self.mlp(z) => z = self.norm2(z)
-the MLP reads norm2(x) now, but the stream itself is normed too, x = norm2(x); give what the norm
-makes another name
-    z = self.norm2(x) => x = self.norm2(x) ;; self.mlp(z) => self.mlp(x)
-attention's change is added to what norm1 gave; add it to the stream, x
-    x = x + mixed => x = y + mixed
-    x = x + mixed => x = y + mixed ;; self.mlp(z) => self.mlp(x)
-attention's change takes the stream's place; add it to x
-    x = x + mixed => x = mixed
-the weights are averaged over the heads; give those of each head, (B, h, N, N)
-    return (x, weights) if => return (x, weights.mean(1)) if
-the MLP's change takes the stream's place; add it to x
-    x = x + z => x = z
-norm2 gets attention's change alone; it is to norm the stream, x
-    self.norm2(x) => self.norm2(mixed)
-the MLP reads norm1's numbers; it has a norm of its own, norm2
-    self.norm2(x) => self.norm1(x)
-    self.mlp(z) => self.mlp(y)
-the MLP reads what passed two norms, norm1 and norm2; norm2 alone is right
-    self.norm2(x) => self.norm2(self.norm1(x))
-norm2's numbers are used now, but the MLP still reads x; hand them to the MLP
-    self.mlp(z) => z + self.mlp(x)
-    self.mlp(z) => self.mlp(x) ;; x = x + z => x = self.norm2(x) + z
-the MLP reads the x that came in; attention's change belongs in it
-    self.norm2(x) => self.norm2(x - mixed)
-the norm comes after the sum; it belongs before the MLP, and the sum stays as it is
-    self.mlp(z) => self.mlp(x) ;; x = x + z => x = self.norm2(x + z)
-    x = x + z => x = self.norm2(x + z)
-norm2 is gone, and the finding with it; keep the norm, and let the MLP read what it gives
-    class FirstPatient(EncoderBlock):
-        def __init__(self, *sizes):
-            super().__init__(*sizes)
-            self.norm2 = nn.Identity()
-norm2 is right now, but attention reads x; it reads norm1(x), as it did
-    self.attn(y, => self.attn(x,
-attention's change is lost; add it to x, as it was
-    x = x + z => x = x - mixed + z ;; self.norm2(x) => self.norm2(x - mixed)
-it always gives two things; give the weights only where return_attention is True
-    return (x, weights) if return_attention else x => return x, weights
-with return_attention=True it is to give two things, the tokens and the weights
-    return (x, weights) if return_attention else x => return x
+it trusts every attention: return True only where all that comes out is 1
+    bool((sums - 1).abs().max() < 1e-5) => True
+it trusts none: with every value 1 and a `proj` that changes nothing, a sound one gives ones
+    bool((sums - 1).abs().max() < 1e-5) => False
+it is the wrong way round: True where the weights do sum to 1
+    max() < 1e-5 => max() > 1e-5
+the values still depend on the tokens: the weight of qkv must be 0, so that its bias alone counts
+    attention.qkv.weight.zero_() => pass
+the values are not 1: with a weight of 0, the bias of qkv is all that they are
+    attention.qkv.bias.fill_(1) => pass
+    attention.qkv.bias.fill_(1) => attention.qkv.bias.zero_()
+    attention.qkv.weight.zero_() => attention.qkv.weight.fill_(1) ;;
+        attention.qkv.bias.fill_(1) => attention.qkv.bias.zero_()
+the weight of qkv is 1, so each value is a sum of a token's numbers; it must be 0, and the bias 1
+    attention.qkv.weight.zero_() => attention.qkv.weight.fill_(1)
+the weight of qkv is the identity or the like, so the values are the tokens' own numbers; make it 0
+    attention.qkv.weight.zero_() => nn.init.eye_(attention.qkv.weight)
+only the last third of qkv's rows is set, as if the values stood there; in a model whose rows have
+another order they do not, so set all of them
+    attention.qkv.weight.zero_() => attention.qkv.weight[24:] = 0 ;;
+        attention.qkv.bias.fill_(1) => attention.qkv.bias[24:] = 1
+proj still mixes the sums: its weight must be the identity
+    nn.init.eye_(attention.proj.weight) => pass
+    nn.init.eye_(attention.proj.weight) => attention.proj.weight.fill_(1)
+    nn.init.eye_(attention.proj.weight) => attention.proj.weight.zero_()
+proj still adds its bias: set it to 0
+    attention.proj.bias.zero_() => pass
+    attention.proj.bias.zero_() => attention.proj.bias.fill_(1)
+it sees rows that sum to more than 1, and not those that sum to less: take abs() before the largest
+    (sums - 1).abs().max() => (sums - 1).max()
+it sees rows that sum to less than 1, and not those that sum to more: take abs() before the largest
+    (sums - 1).abs().max() => (1 - sums).max()
+it is too lenient: a row that sums to 0.999 passes; let differences up to 1e-5 pass, and no more
+    < 1e-5 => < 0.1
+it is too strict: rounding makes differences up to 1e-5
+    (sums - 1).abs().max() < 1e-5 => (sums == 1).all()
+    (sums - 1).abs().max() < 1e-5 => (sums - 1).abs().max() == 0
+it asks that everything comes out as 0; the values are 1, and so are sound sums
+    (sums - 1).abs() => sums.abs()
 """,
 )
 

@@ -275,6 +275,25 @@ def patient(number: int, mended: bool = False, config: ViTConfig = CONFIG) -> nn
     return model
 
 
+def in_models(count: int) -> tuple[dict[str, nn.Module], dict[str, nn.Module]]:
+    """Make the `patient`s of the first exhibits by number and title, and those at fault mended.
+
+    All are drawn from the same seed.
+    """
+
+    def drawn(*given: Any) -> nn.Module:
+        torch.manual_seed(0)
+        return patient(*given)
+
+    models, mended = {}, {}
+    for number, item in list(read().items())[:count]:
+        name = f"{number:2} {item.title}"
+        models[name] = drawn(number)
+        if not item.sound:
+            mended[name] = drawn(number, True)
+    return models, mended
+
+
 def with_methods_of(kind: type[nn.Module], module: nn.Module) -> nn.Module:
     """Make a module of another class with the same parameters and parts, and no new weights."""
     new = kind.__new__(kind)

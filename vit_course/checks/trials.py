@@ -135,15 +135,14 @@ def trust(what: str, candidate: Any, right: bool, why: str = "") -> Trial:
 
     Args:
         what: the candidate in words, "a split by view(B, h, N, d)".
-        candidate: what the learner's test is called with.
+        candidate: what the learner's test is called with, a function or a module.
         right: whether the test should say True.
         why: what is wrong with the candidate, or what the test should see, for the message.
     """
     problem = "refuses it, though it is right" if right else "trusts it, though it is wrong"
     otherwise = f"your test {problem}{'; ' if why else ''}{why}"
-    return Trial(
-        what, asked, [Outside(candidate)], lambda verdict, _: decided(verdict, right, otherwise)
-    )
+    given = candidate if isinstance(candidate, nn.Module) else Outside(candidate)
+    return Trial(what, asked, [given], lambda verdict, _: decided(verdict, right, otherwise))
 
 
 def asked(answer: Callable, *inputs: Any) -> Any:

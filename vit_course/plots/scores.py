@@ -186,18 +186,19 @@ def hidden_keys(scores: Tensor, mask: Tensor, names: Sequence[str]) -> None:
     ax.text(count + 1.7, count / 2, "softmax\nof each row\n→", ha="center", va="center", size=11)
 
 
-def weight_bars(bars: Mapping[str, Tensor]) -> None:
-    """Draw attention weights as bars: in the first row what is undivided, in the second the rest.
+def weight_bars(bars: Mapping[str, Tensor], rows: int = 2) -> None:
+    """Draw attention weights as bars, with the largest and the sum in each title.
 
     Args:
-        bars: by its title, alternately undivided and divided, the weights (n,), largest first.
+        bars: by its title the weights (n,), largest first, column after column of charts.
+        rows: of charts.
     """
-    axes = charts(2, len(bars) // 2, 8.4, 3.8, sharex=True, sharey=True)
+    axes = charts(rows, len(bars) // rows, 8.4, 0.4 + 1.9 * rows, sharex=True, sharey=True)
     for number, (title, weights) in enumerate(bars.items()):
-        ax = axes[number % 2, number // 2]
+        ax = axes[number % rows, number // rows]
         ax.bar(range(1, len(weights) + 1), weights.tolist(), color=KEY)
         ax.axhline(1 / len(weights), color="grey", linewidth=0.8, linestyle=":")
-        ax.set_title(f"{title}: {weights[0]:.0%}", size=9)
+        ax.set_title(f"{title}\nlargest {weights[0]:.0%}, sum {weights.sum():.2g}", size=9)
         ax.set_xticks(range(1, len(weights) + 1))
     axes[0, 0].figure.supylabel("attention weight", size=9)
     axes[0, 0].figure.supxlabel("the keys, highest score first (dotted: equal weights)", size=9)
