@@ -6,7 +6,7 @@ from torch.nn import functional as F
 
 from vit_course import checks
 from vit_course.checks import keeping
-from vit_course.checks.lesson_13 import photo_crops
+from vit_course.savings import photo_crops
 from vit_course.teaching.unseen import TASKS
 from vit_steps.images import load_image, sample_photo
 

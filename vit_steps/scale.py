@@ -110,11 +110,11 @@ def checkpoint_blocks(model: ViT) -> ViT:
 def merge_tokens(x: Tensor, keys: Tensor, sizes: Tensor, r: int) -> tuple[Tensor, Tensor]:
     """Merge the r most alike pairs of tokens (Bolya et al. 2023, section 3).
 
-    Tokens 0, 2, 4, … of x (B, N, D) are set A, the others set B. Each of A has one partner, the
-    token of B whose key (B, N, d) is most alike by the cosine. The r best matches, 0 to
+    Each even token of x (B, N, D), 0, 2, 4, …, has one partner, the odd one, of 1, 3, 5, …, whose
+    key (B, N, d) is most alike by the cosine. The r best matches, 0 to
     (N - 1) // 2, but never token 0, cls, are merged into their partners, weighted by size (B, N):
-    how many tokens each one stands for. Gives what is left of A, in order, then B, (B, N - r, D);
-    and their sizes (B, N - r).
+    how many tokens each one stands for. Gives what is left of the even ones, then the odd ones,
+    each in order, (B, N - r, D); and their sizes (B, N - r).
     """
     check_tokens(x)
     B, N, _ = x.shape
@@ -124,7 +124,7 @@ def merge_tokens(x: Tensor, keys: Tensor, sizes: Tensor, r: int) -> tuple[Tensor
     if N < 2 or r > (N - 1) // 2:
         raise ValueError(f"r is {r}; of {N} tokens, at least 2, 0 to {(N - 1) // 2} can be merged")
     unit = F.normalize(keys.detach(), dim=-1)
-    best, partner = (unit[:, ::2] @ unit[:, 1::2].mT).max(dim=-1)  # each of A: (B, A)
+    best, partner = (unit[:, ::2] @ unit[:, 1::2].mT).max(dim=-1)  # each even one's
     order = 1 + best[:, 1:].argsort(dim=1, descending=True, stable=True)  # A without cls
     merged, left = order[:, :r], F.pad(order[:, r:].sort(dim=1).values, (1, 0))  # cls stays, 0
 

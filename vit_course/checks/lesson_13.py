@@ -1,8 +1,7 @@
 """Lesson 13: one step in pieces, merged tokens, where attention costs as much, what to merge."""
 
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator
 from functools import cache, partial
-from time import perf_counter
 from typing import Any
 
 import torch
@@ -10,10 +9,9 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from vit_course.canvases import scattered
+from vit_course.savings import photo_crops
 from vit_steps import weights
 from vit_steps.heads import merge_heads, split_qkv
-from vit_steps.images import load_image, sample_photo
-from vit_steps.inputs import check_sizes
 from vit_steps.vit import ViT
 
 from .compare import Parts, Verdict, kind_of
@@ -272,7 +270,7 @@ merge_tokens = Exercise(
     answer="""
 def merge_tokens(x, keys, sizes, r):  # (B, N, D), (B, N, d), (B, N)
     keys = F.normalize(keys, dim=-1)
-    alike = keys[:, 0::2] @ keys[:, 1::2].mT  # (batch, A, B)
+    alike = keys[:, 0::2] @ keys[:, 1::2].mT  # (B, even, odd)
     alike[:, 0] = -torch.inf  # cls is like nobody
     best, partner = alike.max(dim=2)
     order = best.argsort(dim=1, descending=True)
@@ -300,15 +298,15 @@ size travels along as one more number, and one division at the end gives all mea
         "it picks from, three: gone[..., None]; scatter_add also wants it expanded to (B, r, "
         "width)",
         "must match the size of tensor": "two shapes do not meet: lengths of keys, and sizes, are "
-        "(B, N) and need a third axis, by keepdim=True or [..., None]; A has a token more than B "
-        "where N is odd, and r of A are gone",
+        "(B, N) and need a third axis, by keepdim=True or [..., None]; there is an even token "
+        "more where N is odd, and r of them are gone",
         "Expected size .* but got size": "torch.cat joins tensors that are alike in all axes but "
         "one: the axis of the tokens is dim=1, that of the numbers dim=-1; and each image has its "
         "own `gone` and `left`: order[:, :r], not order[:r]",
         "tuple indices must be": ".sort(dim=1) gives two things, values and indices: take its "
         ".values",
         "index.* out of (bounds|range)": "a place is larger than a set: the numbers of "
-        "`partner` are places within B, those of `order` places within A",
+        "`partner` are places among the odd tokens, those of `order` among the even ones",
         "inplace operation|leaf Variable": "something is written into a tensor that the gradient "
         "still needs: make a new one",
     },
@@ -326,7 +324,8 @@ the tokens themselves are compared; compare their keys
     F.normalize(keys => F.normalize(x
 the sign of the cosine is lost: opposite keys are not alike
     keys[:, 0::2] @ keys[:, 1::2].mT => (keys[:, 0::2] @ keys[:, 1::2].mT).abs()
-each token of B looks for its partner in A; A looks, so the largest is taken over B, dim=2
+each odd token looks for its partner among the even ones; the even ones look, so the largest is
+taken over the odd ones, dim=2
     alike.max(dim=2) => alike.max(dim=1)
 the least alike pairs are merged; the most alike come first, descending=True
     -torch.inf => torch.inf ;; descending=True => descending=False
@@ -343,20 +342,20 @@ cls is last in `order`, since it is like nobody: the best pairs are its first r,
     order[:, :r] => order[:, 1 : r + 1]
     order[:, :r] => order[:, 1 : r + 1] ;; order[:, r:] =>
         torch.cat([order[:, :1], order[:, r + 1 :]], dim=1)
-what stays of A begins where what goes ends, order[:, r:]; order[:, :-r] keeps what is merged
+what stays of the even ones begins where what goes ends, order[:, r:]; order[:, :-r] keeps what is
+merged
     order[:, r:] => order[:, :-r]
 every image gets the pairs of the first; each has its own
     alike.max(dim=2) => alike[:1].expand_as(alike).max(dim=2)
 the sums are divided along the wrong axis: the sizes need a last axis of length 1, rows[..., -1:]
     rows[..., :-1] / rows[..., -1:], => rows[..., :-1] / rows[..., -1],
-the first r of A are merged, whatever is alike; the r most alike come first
+the first r even tokens are merged, whatever is alike; the r most alike come first
     best.argsort(dim=1, descending=True) => torch.arange(best.shape[1]).roll(-1).expand_as(best)
-A is cut off as the first half; set A are the tokens 0, 2, 4, …, set B the tokens 1, 3, 5, …
+the first half is taken for the even tokens; they are 0, 2, 4, …, and the odd ones 1, 3, 5, …
     rows[:, 0::2], rows[:, 1::2] => rows.tensor_split(2, dim=1) ;;
         alike = keys[:, 0::2] @ keys[:, 1::2].mT =>
         a, b = keys.tensor_split(2, dim=1) ⏎ alike = a @ b.mT
-the two sets are swapped: set A are the tokens 0, 2, 4, …, set B the tokens 1, 3, 5, …; those of A
-go into B
+the two sets are swapped: the even tokens, 0, 2, 4, …, go into the odd ones, 1, 3, 5, …
     rows[:, 0::2], rows[:, 1::2] => rows[:, 1::2], rows[:, 0::2] ;;
         keys[:, 0::2] @ keys[:, 1::2].mT => keys[:, 1::2] @ keys[:, 0::2].mT
     rows[:, 0::2], rows[:, 1::2] => rows[:, 1::2], rows[:, 0::2] ;;
@@ -370,23 +369,23 @@ F.normalize(keys, dim=-1)
     F.normalize(keys, dim=-1) => keys / keys.square().sum(dim=-1, keepdim=True)
 the images are sorted among each other; sort along the tokens of each, .sort(dim=1)
     .sort(dim=1).values => .sort(dim=0).values
-what stays of A is in the order of its likeness; put it back in its own: .sort(dim=1).values
+what stays of the even ones is in the order of likeness; put it back in its own: .sort(dim=1).values
     .sort(dim=1).values =>
     .sort(dim=1).values => .flip(1)
-what stays are places among what was sorted, not places in A: of a sort, take .values
+what stays are places among what was sorted, not among the even ones: of a sort, take .values
     .sort(dim=1).values => .sort(dim=1).indices
-B comes first here; what is left of A comes first, then B
+the odd tokens come first here; what is left of the even ones comes first, then the odd
     [a, b] => [b, a]
-the tokens are in the order in which they came; give what is left of A, then B
+the tokens are in the order in which they came; give what is left of the even ones, then the odd
     rows = torch.cat([a, b], dim=1) => odd = torch.arange(1, x.shape[1], 2).expand(len(x), -1)
         ⏎ places = torch.cat([2 * left, odd], dim=1).argsort(dim=1)
         ⏎ rows = torch.cat([a, b], dim=1).take_along_dim(places[..., None], dim=1)
-the tokens of A are gone, but nothing of them is in B: that is leaving out, not merging
+the even tokens are gone, but nothing of them is in their partners: that is leaving out, not merging
     b = b.scatter_add(1, target, moved) =>
 several tokens may go into the same one, and here the last alone arrives: scatter_add adds them all
 up
     scatter_add(1, target, moved) => scatter(1, target, moved + b.gather(1, target))
-the token of B is replaced by that of A; add the two, each by its size
+the odd token is replaced by the even one; add the two, each by its size
     scatter_add => scatter
 a merged token is the mean of its members, each weighted by its size: here every member counts
 alike, however many patches it stands for
@@ -412,10 +411,11 @@ the sizes that you give are those of before: a merged token's size is the sum of
         :-1] / rows[..., -1:] => :-2] / rows[..., -2:-1]
 all sizes that you give are 1: a merged token's size is the sum of its members'
     rows[..., -1] => torch.ones_like(rows[..., -1])
-the r tokens go into the first r of B, not each into its own partner: partner.gather(1, gone)
+the r tokens go into the first r odd ones, not each into its own partner: partner.gather(1, gone)
     partner.gather(1, gone) => partner[:, :r]
     partner.gather(1, gone) => torch.arange(r).expand(len(x), r)
-`gone` are places in A; into which of B each goes is in `partner`: partner.gather(1, gone)
+`gone` are places among the even ones; into which odd one each goes is in `partner`:
+partner.gather(1, gone)
     partner.gather(1, gone) => gone
 all images are merged as the first is; each has its own matches
     partner.gather => partner[:1].expand_as(partner).gather
@@ -512,71 +512,6 @@ mlp_ratio loses its fraction: use it as it comes
 READ, SAME = 92.0, 85.0  # what is asked for, in %
 
 
-CROP = 96  # pixels of a crop's side, three of which become one
-
-
-def work(model: ViT, counts: list[int]) -> int:
-    """Count the multiply-adds of the blocks for one image, by section 2's formula.
-
-    Args:
-        model: whose blocks they are.
-        counts: how many tokens are removed in each block, between attention and MLP.
-    """
-    N, D, total = model.tokens.pos_embed.shape[1], model.config.embed_dim, 0
-    for r in counts:
-        total += 4 * N * D**2 + 2 * N**2 * D  # attention
-        N -= min(r, (N - 1) // 2)  # more than this cannot be merged
-        total += 8 * N * D**2  # MLP
-    return total
-
-
-def measured(
-    rows: Mapping[str, tuple[bool, Callable[[], Tensor]]], rounds: int = 3
-) -> tuple[dict[str, float], dict[str, Tensor]]:
-    """Time ways to one answer, in turns, so that a busy moment meets all of them.
-
-    Args:
-        rows: of each way whether it runs in `inference_mode`, and what gives its answer.
-        rounds: how often each runs.
-
-    Returns:
-        Of each way its shortest time, in seconds, and its answer, on the CPU.
-    """
-    times, answers = dict.fromkeys(rows, torch.inf), {}
-    for _ in range(rounds):
-        for name, (no_graph, answer) in rows.items():
-            start = perf_counter()
-            with torch.inference_mode(no_graph):
-                answers[name] = answer().detach().cpu()
-            times[name] = min(times[name], perf_counter() - start)
-    return times, answers
-
-
-def photo_crops(count: int, seed: int = 0) -> dict[str, Tensor]:
-    """Cut small parts of three photos, without labels: scikit-learn's two, and Grace Hopper.
-
-    Returns:
-        For each photo `count` crops of 96×96 pixels at random places, which may overlap, made
-        smaller: (count, 3, 32, 32), from -1 to 1. The same seed draws the same.
-    """
-    from sklearn.datasets import load_sample_images
-
-    check_sizes(count=count)
-    names, stored = ("temple", "flower"), load_sample_images().images
-    photos = {n: torch.tensor(p).movedim(2, 0) / 255 for n, p in zip(names, stored, strict=True)}
-    photos["Grace Hopper"] = load_image(sample_photo())
-    generator, by_photo = torch.Generator().manual_seed(seed), {}
-    for name, photo in photos.items():
-        cut = []
-        for _ in range(count):
-            top, left = (
-                int(torch.randint(side - CROP, (), generator=generator)) for side in photo.shape[1:]
-            )
-            cut.append(photo[:, top : top + CROP, left : left + CROP])
-        by_photo[name] = 2 * F.avg_pool2d(torch.stack(cut), CROP // 32) - 1
-    return by_photo
-
-
 @cache
 def canvases(seed: int = 7) -> tuple[ViT, Tensor, Tensor, int]:
     """Give the reader, canvases that the lesson does not use, their digits, and r."""
@@ -593,7 +528,7 @@ def crops() -> tuple[ViT, Tensor, Tensor, int]:
 
 
 def merged_by(table: Tensor, x: Tensor, sizes: Tensor, r: int) -> tuple[Tensor, Tensor]:
-    """Merge as `merge_tokens` does, by this table (batch, A, B) in place of the cosines."""
+    """Merge as `merge_tokens` does, by this table (B, even, odd) in place of the cosines."""
     best, partner = table[:, 1:].max(dim=2)
     order = 1 + best.argsort(dim=1, descending=True)
     gone, left = order[:, :r], F.pad(order[:, r:].sort(dim=1).values, (1, 0))
@@ -630,7 +565,7 @@ def blocks_of(model: ViT, images: Tensor, r: int) -> Generator[tuple[Tensor, Ten
         if table.shape != shape:
             raise ValueError(
                 f"of {keys.shape[1]} tokens it gives {tuple(table.shape)}; give {tuple(shape)}, a "
-                "row for each token of A, a column for each of B"
+                "row for each even token, a column for each odd one"
             )
         if table.isnan().any():
             raise ValueError("some of what it gives is nan")
@@ -703,7 +638,10 @@ def keeping(what: str, data: Callable, bar: float, measured: str) -> Trial:
                 "be merged more, or less?"
             )
         elif data is canvases:
-            problem += ". Does it subtract enough? (All looks sum to 1, unless you scale them.)"
+            problem += (
+                ". Does it subtract enough, and wherever cls looks at either of the two? (All "
+                "looks sum to 1, unless you scale them.)"
+            )
         return Verdict(problem)
 
     return Trial(what, merge_all, lambda: [Outside(Merging(*data()))], say)
@@ -724,16 +662,16 @@ likeness = Measured(
     answer="""
 def likeness(keys, looks):  # (B, N, d), (B, N)
     keys = F.normalize(keys, dim=-1)
-    alike = keys[:, 0::2] @ keys[:, 1::2].mT  # (batch, A, B)
+    alike = keys[:, 0::2] @ keys[:, 1::2].mT  # (B, even, odd)
     looks = looks / looks[:, 1:].mean(dim=1, keepdim=True)  # 1 is usual
-    together = looks[:, 0::2, None] + looks[:, None, 1::2]  # (batch, A, B)
+    together = looks[:, 0::2, None] + looks[:, None, 1::2]  # (B, even, odd)
     return alike - 0.2 * together
 """,
     why="""A pair must be alike, and cls must look at neither of the two. Where cls looks at all
 patches alike, as in photos, the second part hardly changes the order, and the cosine decides.""",
     slips={
-        "must match the size of tensor": "two shapes do not meet: looks of A is a column, "
-        "looks[:, 0::2, None], looks of B a row, looks[:, None, 1::2]",
+        "must match the size of tensor": "two shapes do not meet: the even looks are a "
+        "column, looks[:, 0::2, None], the odd ones a row, looks[:, None, 1::2]",
     },
     trials=[
         keeping("1,000 canvases, 3 tokens a block", canvases, READ, "are right"),
@@ -749,7 +687,7 @@ every picture gets the same looks, a mean over the batch; each has its own
         looks = looks.mean(dim=0, keepdim=True).expand_as(looks)  #
 this asks only where cls looks, and not what is alike
     alike - 0.2 * together => -together
-this is no table: a row for each token of A, a column for each of B, (batch, A, B)
+this is no table: a row for each even token, a column for each odd one, (B, even, odd)
     alike - 0.2 * together => keys @ keys.mT
 """,
 )

@@ -8,8 +8,6 @@ from .close_ups import (
     bytes_in_order,
     maps_below,
     maps_beside,
-    merged_photo,
-    merging,
     opened,
     outlined,
     pictures,
@@ -50,6 +48,7 @@ from .positions import clock_faces, likeness_by_distance, lines_alike, position_
 from .published import alarms, few_labels, name_lines, proofs, slip_costs
 from .road import STAGES, course_map, forward_path
 from .roles import heads_cut, paths, qkv_rows, same_patch
+from .saving import merged_photo, merging, step_memory
 from .scores import (
     attention_layer,
     attention_shapes,
