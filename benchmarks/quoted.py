@@ -169,7 +169,7 @@ COMPARED: dict[str, tuple[int, Callable[..., float], Variants]] = {  # how many 
     "07 half forgotten": (3, lesson_07, {"whole": {}, "forgotten": dict(forgotten=True)}),
     "07 why AdamW, 0.02": (3, why_adamw, KINDS),
     "07 why AdamW, Xavier": (3, why_adamw, XAVIER),
-    "12 the attention of 2021": (4, of_2021, MENDED),
+    "12 the attention of 2021": (8, of_2021, MENDED),
     "12 beside the model": (3, beside_the_model, BESIDE),
 }
 

@@ -233,7 +233,7 @@ def test_1_14_15_and_19_what_rows_of_197_keys_sum_to_and_their_largest_weight():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("mended", "least", "most"), [(False, 3.55, 4.25), (True, 2.45, 2.95)])
+@pytest.mark.parametrize(("mended", "least", "most"), [(False, 3.4, 4.6), (True, 2.0, 3.0)])
 def test_1_training_makes_up_for_it_by_larger_values(mended, least, most):
     config = ViTConfig(8, 2, 1, num_classes=10, embed_dim=48, depth=2, num_heads=4)
     for seed in (0, 1):

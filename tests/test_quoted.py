@@ -23,11 +23,6 @@ def span(name: str, variant: str, digits: int = 0) -> str:
     return f"{min(shares):.{digits}f} to {max(shares):.{digits}f}%"
 
 
-def each(name: str, variant: str) -> str:
-    *first, last = (f"{share:.1f}" for share in MEASURED[name][variant])
-    return f"{', '.join(first)} and {last}%"
-
-
 def scale_means(runs: dict[str, list[float]]) -> list[str]:
     return [f"{mean(shares):.0f}" for shares in runs.values()]
 
@@ -139,8 +134,8 @@ SENTENCES = [
     ),
     (
         "12_spot_the_mistake",
-        f"With four seeds it got {each('12 the attention of 2021', 'published')} as it was "
-        f"published, and {each('12 the attention of 2021', 'mended')} with the line mended",
+        f"With eight seeds it got {span('12 the attention of 2021', 'published')} as it was "
+        f"published, and {span('12 the attention of 2021', 'mended')} with the line mended",
     ),
     ("12_spot_the_mistake", f"it gets {span('12 the attention of 2021', 'even')}"),
 ]
@@ -178,11 +173,10 @@ def test_what_lesson_07_concludes_of_adamw_and_warm_up():
 
 def test_what_lesson_12_concludes_of_the_attention_of_2021():
     shares = MEASURED["12 the attention of 2021"]
-    apart = (sum(shares["mended"]) - sum(shares["published"])) / 4
-    assert 1.5 < apart < 2.5
+    pairs = [b - a for a, b in zip(shares["published"], shares["mended"], strict=True)]
+    assert (round(mean(pairs)), sum(gain > 0 for gain in pairs)) == (2, 7)
     for values in (shares["published"], shares["mended"]):
-        assert 4 <= max(values) - min(values) < 5.5
-    assert max(shares["published"]) > min(shares["mended"])
+        assert 4.5 <= max(values) - min(values) < 5.5
 
 
 @pytest.mark.slow

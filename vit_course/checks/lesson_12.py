@@ -126,7 +126,8 @@ def sound(what: str, edit: str) -> Trial:
         verdict, values, changes = result
         low, high = values.min().item(), values.max().item()
         otherwise = f"your test refuses it, though its rows sum to 1; after it qkv gives {low:.2f} "
-        otherwise += f"to {high:.2f}, and proj changes a token by up to {changes.abs().max():.2f}"
+        otherwise += f"to {high:.2f}, where 1 is right, and proj changes a token by up to "
+        otherwise += f"{changes.abs().max():.2f}, where 0 is right"
         return decided(verdict, True, otherwise)
 
     return Trial(what, judged, [attention(edit)], say)
@@ -137,6 +138,10 @@ exhibit 1, whose rows sum to 0.29 here: divided after the softmax, they are no w
     scores.softmax(dim=-1) => scores.softmax(dim=-1) / x.shape[-1] ** 0.5
 a softmax over the heads, whose rows sum to 1.67 here: more than a whole is none either
     scores.softmax(dim=-1) => scores.softmax(dim=1)
+an attention in which two queries have weights that sum to 1.5 and 0.5, and the others to 1: ask
+each query, not their mean
+    scores.softmax(dim=-1) => scores.softmax(dim=-1) *
+        torch.tensor([1.5, 0.5] + [1.0] * (x.shape[1] - 2))[:, None]
 an attention whose rows sum to 0.999: differences above 1e-5 count
     scores.softmax(dim=-1) => 0.999 * scores.softmax(dim=-1)
 """
@@ -204,8 +209,8 @@ it is too lenient: a row that sums to 0.999 passes; let differences up to 1e-5 p
 it is too strict: rounding makes differences up to 1e-5
     (sums - 1).abs().max() < 1e-5 => (sums == 1).all()
     (sums - 1).abs().max() < 1e-5 => (sums - 1).abs().max() == 0
-it asks that everything comes out as 0; the values are 1, and so are sound sums
-    (sums - 1).abs() => sums.abs()
+it asks for the mean of all sums alone: two queries whose weights sum to 1.5 and 0.5 pass; ask each
+    (sums - 1).abs().max() => (sums - 1).mean().abs()
 """,
 )
 
