@@ -372,7 +372,7 @@ def test_memory_rises_by_what_is_kept_and_falls_to_what_is_held():
         tops.append((path[:, 0].max(), path[:, 1].max() - 1))
     # Checkpointed, the last block is computed anew on the inputs of the three before it.
     assert tops == [(3.0, 8.0), (3.0, 4.0), (pytest.approx(4.0), 0.75 + 2)]
-    assert [ax.texts[-1].get_text() for ax in axes()[1:]] == ["4.0 GB", "2.8 GB"]
+    assert [ax.texts[-1].get_text() for ax in axes()[1:]] == ["+ 4.0 GB", "+ 2.8 GB"]
 
 
 KEYS = {"high bend": (1.0, 0.0), "low stroke": (0.0, 1.0), "low bend": (1.0, 1.0)}

@@ -7,8 +7,9 @@ from time import perf_counter
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional as F
+from torch.optim import Optimizer
 
 from vit_steps.heads import split_qkv
 from vit_steps.images import load_image, sample_photo
@@ -101,17 +102,29 @@ def photo_crops(count: int, seed: int = 0) -> dict[str, Tensor]:
     return by_photo
 
 
-def gradients(model: ViT, step: Callable, *given: Any) -> Tensor:
+def gradients(model: nn.Module, step: Callable, *given: Any) -> Tensor:
     """Take a training step with a copy of a model, and give all its gradients in a row.
 
     Args:
-        model: a ViT, whose weights stay as they are.
+        model: whose weights stay as they are.
         step: lesson 07's `train_step`, or another with the same first arguments.
         given: what it gets beside the model and an optimizer: images, labels, and more.
     """
     model = deepcopy(model).train().requires_grad_(True)
     step(model, torch.optim.SGD(model.parameters(), lr=0.1), *given)
     return torch.cat([p.grad.flatten() for p in model.parameters() if p.grad is not None])
+
+
+def mean_of_means(
+    model: nn.Module, optimizer: Optimizer, images: Tensor, labels: Tensor, parts: int
+) -> None:
+    """Do as `accumulated_step` does, wrongly: each piece counts alike. The optimizer takes no step.
+
+    Takes images (B, C, H, W) and labels (B,), in as many parts.
+    """
+    optimizer.zero_grad()
+    for some, theirs in zip(images.tensor_split(parts), labels.tensor_split(parts), strict=True):
+        (F.cross_entropy(model(some), theirs) / parts).backward()
 
 
 def leave_out(x: Tensor, sizes: Tensor, rank: Tensor, r: int) -> tuple[Tensor, Tensor]:
@@ -121,10 +134,39 @@ def leave_out(x: Tensor, sizes: Tensor, rank: Tensor, r: int) -> tuple[Tensor, T
     return x.take_along_dim(stay[..., None], dim=1), sizes.take_along_dim(stay, dim=1)
 
 
-def partners_alike(model: ViT, images: Tensor) -> float:
-    """Give the mean cosine of each even token's key with its partner's, in the first block."""
+def at_random(x: Tensor, keys: Tensor, sizes: Tensor, looks: Tensor, r: int) -> Any:
+    """Leave out r tokens at random, but never cls; arguments as of all section 6's ways."""
+    return leave_out(x, sizes, torch.rand(looks.shape), r)
+
+
+def least_looked_at(x: Tensor, keys: Tensor, sizes: Tensor, looks: Tensor, r: int) -> Any:
+    """Leave out the r tokens at which cls looks least: `looks` (B, N), the mean of the heads."""
+    return leave_out(x, sizes, looks, r)
+
+
+def taken_away(model: ViT, images: Tensor, merge: Callable, by_luck: bool = False) -> float:
+    """Give how much of what tells a picture's tokens apart one merging takes away.
+
+    Three eighths of the patches are merged behind the first block's attention.
+
+    Args:
+        model: a ViT, and images (B, C, H, W) for it.
+        merge: lesson 13's `merge_tokens`.
+        by_luck: whether the partners are drawn, by keys that are random numbers.
+
+    Returns:
+        The share of the patch tokens' variance within a picture, from 0 to 1.
+    """
     block: Any = model.blocks[0]
     x = model.tokens(model.patch_embed(images))
     keys = split_qkv(block.attn.qkv(block.norm1(x)), model.config.num_heads)[1].mean(dim=1)
-    keys = F.normalize(keys, dim=-1)
-    return (keys[:, 2::2] @ keys[:, 1::2].mT).amax(dim=2).mean().item()
+    x = x + block.attn(block.norm1(x))
+    B, N, D = x.shape
+    both = torch.cat([x, torch.eye(N).expand(B, N, N)], dim=-1)  # who is in it goes where it goes
+    keys = torch.randn(keys.shape, generator=torch.Generator().manual_seed(0)) if by_luck else keys
+    merged, _ = merge(both, keys, torch.ones(B, N), 3 * (N - 1) // 8)
+    new, who = merged.split([D, N], dim=-1)
+    back = (who > 0).float().mT @ new  # to each token the numbers that it has now
+    spread = x[:, 1:] - x[:, 1:].mean(dim=1, keepdim=True)
+    lost = (x - back)[:, 1:].square().sum(dim=(1, 2)) / spread.square().sum(dim=(1, 2))
+    return lost.mean().item()

@@ -43,7 +43,7 @@ def step_memory(fixed: float, kept: float, inputs: float, blocks: int, parts: in
         ax.fill_between(times, fixed, [fixed + height for height in heights], color=PATCH, lw=0)
         top = max(heights)
         place = times[heights.index(top)], fixed + top
-        ax.annotate(f"{top:.1f} GB", place, (6, 2), textcoords="offset points", size=9)
+        ax.annotate(f"+ {top:.1f} GB", place, (6, 2), textcoords="offset points", size=9)
         ax.set(title=name, xlabel="time, in forward passes", xlim=(0, 4), xticks=range(5))
     first = axes[0]
     first.text(2, fixed / 2, "weights, gradients, AdamW", ha="center", va="center", size=8)
