@@ -198,7 +198,7 @@ def test_the_files_import_nothing_of_the_course(session):
         assert packages <= {"torch", "einops", "dataclasses", "math", "fractions"}
         assert "vit_steps" not in text
     others = set(defined_in(session["others"].file))
-    assert {"fuse_qkv", "DropPath", "random_masking", "unmask"} <= others
+    assert {"random_masking", "unmask"} <= others
 
 
 def test_it_is_plain_and_readable(session):

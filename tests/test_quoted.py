@@ -34,14 +34,18 @@ norm before the mean <A, norm before the mean>%, C's positions <A, C's positions
 <A, C's blocks>%. Close to C's <C>%: batch norms with <A, batch norms>% and all tokens with
 <A, all tokens>%.
 - without batch norms <C, no batch norms>%; with the mean <C, mean>%, the dots far apart
-- With all tokens and nothing hidden <C, nothing hidden>%. With the mean and nothing hidden
-<C, mean, nothing hidden>%. With the mean and the averages retaken <C, mean, averages retaken>%.
-With the mean and without batch norms <C, mean, no batch norms>%. With the mean, nothing hidden and
-without batch norms <C, mean, nothing hidden, no batch norms>%.
+- As it trains: all tokens <C>, norm then mean <C, mean>, mean then norm <C, mean first>; without
+batch norms <C, no batch norms>, <C, mean, no batch norms> and <C, mean first, no batch norms>. With
+nothing hidden: <C, nothing hidden>, <C, mean, nothing hidden> and <C, mean first, nothing hidden>;
+without batch norms <C, nothing hidden, no batch norms>, <C, mean, nothing hidden, no batch norms>
+and <C, mean first, nothing hidden, no batch norms>.
+- with no weight changed, they bring <C, mean, averages retaken>%
+- Nearly all of it, <C, mean first>%
 - A <A>%, with the norm before the mean <A, norm before the mean>%, before the sum
 <A, norm before the sum>%, with all tokens mixed <A, all tokens, mixed>%, with all tokens
 <A, all tokens>%.
-- A <A>%, without blocks <A without blocks>%; C <C>%, without blocks <C without blocks>%.
+- A <A>%, without blocks <A without blocks>%; C <C>%, without blocks <C without blocks>%; C's
+head on pixels <C's head on pixels>%, one Linear <one Linear>%.
 - The sum alone gets <A, norm before the sum>%
 - the large head gets <A, all tokens, mixed>%
 - C gets <C without blocks>% *without a single block*
@@ -51,12 +55,13 @@ without batch norms <C, mean, nothing hidden, no batch norms>%.
 - Scattered digits: A <A, scattered>%, with positions of 1 <A, positions of 1, scattered>%, with all
 tokens <A, all tokens, scattered>%, with batch norms <A, batch norms, scattered>%; B
 <B, scattered>%; C <C, scattered>%, without blocks <C without blocks, scattered>%.
-- Plain digits, after 6 passes: yours <yours>%, A <A>%, with positions of 1 <A, positions of 1>%,
-at twice the rate <A, positions of 1, rate 0.012>%, C <C>%; after 24 passes yours <yours, 24
-epochs>%, A <A, 24 epochs>%, with positions of 1 <A, positions of 1, 24 epochs>%, C <C, 24
-epochs>%, with DropPath 100%, C without blocks <C without blocks, 24 epochs>%.
-- 98 or 99%, and A <A, rate 0.003>, <A, rate 0.012> and <A, rate 0.02>%
-- twice our rate besides <A, positions of 1, rate 0.012>%
+- After 24 passes: one Linear <one Linear, 24 epochs>%, yours <yours, 24 epochs>, A <A, 24 epochs>,
+with positions of 1 <A, positions of 1, 24 epochs>, C without blocks <C without blocks, 24 epochs>,
+with the mean first <C, mean first, 24 epochs>, C <C, 24 epochs>.
+- Started at 0.02, A gets <A, C's positions>% after six passes, at our 0.2 <A>%, at 1, as it was
+published, <A, positions of 1>%, and <A, positions of 1, rate 0.012>% if we also double the rate
+- A as published gets <A, positions of 1, rate 0.003>, <A, positions of 1>,
+<A, positions of 1, rate 0.012> and <A, positions of 1, rate 0.02>
 """
 
 

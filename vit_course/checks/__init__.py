@@ -21,7 +21,7 @@ from .lesson_07 import beat_the_bar, evaluate, find_slip, train, train_step
 from .lesson_08 import by_luck, leaked, moved, no_positions, variant
 from .lesson_09 import cls_may_look, needed, rollout, trust_rollout
 from .lesson_10 import absorb, frozen_features, missing_names, rename, which_preparation
-from .lesson_11 import DropPath, drop_kind, fuse_qkv, gap_closed, random_masking, unmask
+from .lesson_11 import DropPath, drop_kind, fuse_qkv, pooled, random_masking, unmask
 from .lesson_12 import SecondPatient, ThirdPatient, mask_works, one_whole
 from .lesson_13 import accumulated_step, crossover, likeness, merge_tokens
 from .museum import exhibit, patient
@@ -39,10 +39,10 @@ __all__ = [
     "SecondPatient", "ThirdPatient", "TokenEmbedding", "ViT", "absorb", "accumulated_step",
     "beat_the_bar", "by_luck", "cls_may_look", "conv_weight", "crossover", "difference",
     "drop_kind", "effective_keys", "evaluate", "exhibit", "find_fault", "find_slip", "four",
-    "frozen_features", "fuse_qkv", "gap_closed", "is_order_blind", "layer_norm", "leaked",
-    "likeness", "mask_works", "merge_heads", "merge_tokens", "mine", "missing_names", "moved",
-    "my_file", "needed", "negative", "no_positions", "normalize_channels", "one_whole", "patchify",
-    "patient", "picture_test", "pieces", "quiz", "random_masking", "rename", "rollout", "rows_of",
+    "frozen_features", "fuse_qkv", "is_order_blind", "layer_norm", "leaked", "likeness",
+    "mask_works", "merge_heads", "merge_tokens", "mine", "missing_names", "moved", "my_file",
+    "needed", "negative", "no_positions", "normalize_channels", "one_whole", "patchify", "patient",
+    "picture_test", "pieces", "pooled", "quiz", "random_masking", "rename", "rollout", "rows_of",
     "scaled_dot_product_attention", "shared_position", "size_and_work", "source", "split_heads",
     "split_qkv", "templates", "train", "train_step", "trust_rollout", "trust_split",
     "unheard_blocks", "unmask", "variant", "where_they_part", "which_preparation", "without_place",

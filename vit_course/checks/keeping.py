@@ -41,8 +41,6 @@ PIECES = {
     "train": "vit_steps.training.loop",
     "rollout": "vit_steps.maps",
     "rename": "vit_steps.pretrained.layouts",
-    "fuse_qkv": "vit_steps.variants",
-    "DropPath": "vit_steps.dropping",
     "random_masking": "vit_steps.dropping",
     "unmask": "vit_steps.dropping",
 }

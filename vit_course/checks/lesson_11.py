@@ -1,7 +1,6 @@
 """Build cells and exercises of lesson 11."""
 
 from collections.abc import Callable
-from statistics import median
 from typing import Any
 
 import torch
@@ -14,6 +13,65 @@ from .draws import MANY, in_training, masking, tokens_learn, unchanged, with_gra
 from .engine import SLIPS
 from .exercise import Exercise
 from .trials import InputChangedError, Trial, call, drawn, numbered, untouched
+
+# Three ways to the head --------------------------------------------------------------------------
+
+NORM = nn.LayerNorm(4, elementwise_affine=False)
+
+pooled = Exercise(
+    answer="""
+def pooled(x, norm, way):  # tokens (B, N, D); way: "mean, norm", "norm, mean" or "all"
+    if way == "mean, norm":
+        return norm(x.mean(dim=1))  # (B, D)
+    if way == "norm, mean":
+        return norm(x).mean(dim=1)  # (B, D)
+    return norm(x).flatten(1)  # (B, N·D)
+""",
+    trials=[
+        call(f'2 pictures of 3 tokens, "{way}"', drawn(2, 3, 4, seed=3), NORM, way)
+        for way in ("mean, norm", "norm, mean", "all")
+    ],
+    slips={
+        "normalized_shape": "the norm takes tokens, D numbers each: norm them first, then put them "
+        "side by side",
+    },
+    why="The norm before the mean gives each token one vote, and after it a long token wins. Side "
+    "by side the head has weights for each place.",
+    wrong="""
+the two means are mixed up: in "mean, norm" the mean comes first
+    norm(x.mean(dim=1)) => norm(x).mean(1) ;; norm(x).mean(dim=1) => norm(x.mean(1))
+the norm is missing where the tokens stand side by side: each token is normed first
+    norm(x).flatten(1) => x.flatten(1)
+the norm is missing after the mean
+    norm(x.mean(dim=1)) => x.mean(dim=1)
+the norm is missing before the mean
+    norm(x).mean(dim=1) => x.mean(dim=1)
+the norm comes twice, before the mean and after it; each way has one
+    norm(x.mean(dim=1)) => norm(norm(x).mean(dim=1))
+    norm(x).mean(dim=1) => norm(norm(x).mean(dim=1))
+the mean is taken over the numbers of a token; the tokens are axis 1
+    norm(x).mean(dim=1) => norm(x).mean(dim=2)
+    norm(x).mean(dim=1) => norm(x).mean(dim=-1)
+the mean is taken over the pictures; the tokens are axis 1
+    norm(x.mean(dim=1)) => norm(x.mean(dim=0))
+    norm(x).mean(dim=1) => norm(x).mean(dim=0)
+this is a sum over the tokens; take their mean
+    norm(x).mean(dim=1) => norm(x).sum(dim=1)
+an axis of length 1 is left of the mean; give (B, D)
+    norm(x.mean(dim=1)) => norm(x.mean(dim=1, keepdim=True))
+    norm(x).mean(dim=1) => norm(x).mean(dim=1, keepdim=True)
+side by side is token after token, all D numbers of the first one, then those of the second
+    norm(x).flatten(1) => norm(x).mT.flatten(1)
+the pictures are put side by side, too; each has a row of its own, (B, N·D)
+    norm(x).flatten(1) => norm(x).flatten()
+the tokens still stand below each other; give (B, N·D), all of a picture in one row
+    norm(x).flatten(1) => norm(x)
+this is the first token alone; the ways take all tokens
+    norm(x.mean(dim=1)) => norm(x[:, 0])
+    norm(x).mean(dim=1) => norm(x)[:, 0]
+""",
+)
+
 
 # Three Linears in one ----------------------------------------------------------------------------
 
@@ -466,84 +524,6 @@ torch.cat joined along the width; the axis of the tokens is dim=1
     [kept, gaps], dim=1 => [kept, gaps], dim=2
 the mask token gets no gradient, so it would never learn: leave out detach and .data
     mask_token.expand => mask_token.detach().expand
-""",
-)
-
-
-# How much of a gap is closed ---------------------------------------------------------------------
-
-gap_closed = Exercise(
-    uses={"median": median},
-    answer="""
-def gap_closed(base, changed, winner):
-    low = sum(base) / len(base)
-    share = (sum(changed) / len(changed) - low) / (sum(winner) / len(winner) - low)
-    better = sum(after > before for before, after in zip(base, changed))
-    return share, better
-""",
-    trials=[
-        call("a change that helps one seed of three", [70.0, 78, 80], [69.0, 90, 80], [97, 99, 98]),
-        call("a change that does harm", [70.0, 76, 86, 80], [71.0, 77, 60, 80], [98, 99, 97, 98]),
-    ],
-    slips={
-        "could not infer output dtype|only floats": "the numbers may be whole: make floats of them "
-        "before you take a mean",
-        "integer division or modulo by zero|division by zero": "the gap is the winner's mean "
-        "minus the base's; in one seed alone it may be anything",
-        "unsupported operand": "base, changed and winner are lists: take the mean of each first",
-    },
-    why="The means are compared, as the figure's bars are. The count goes seed by seed, because "
-    "equal seeds belong together.",
-    wrong="""
-the share is the mean of the seeds' own shares; take the three means first, then one share
-    share = => share = sum((b - a) / (c - a) for a, b, c in zip(base, changed, winner)) / len(base)
-        ⏎ unused =
-this is the part of the gap that stays open; the part that is closed counts from the base
-    return share => return 1 - share
-the share counts from 0, not from the base: how much of the way from base to winner is gone?
-    (sum(changed) / len(changed) - low) => sum(changed) / len(changed)
-    (sum(changed) / len(changed) - low) / (sum(winner) / len(winner) - low) =>
-        (sum(changed) / len(changed)) / (sum(winner) / len(winner))
-these are points, not a share: divide them by the whole gap, from the base's mean to the winner's
-    / (sum(winner) / len(winner) - low) =>
-this divides by the winner's mean; the whole way is from the base's mean to the winner's
-    / (sum(winner) / len(winner) - low) => / (sum(winner) / len(winner))
-the gap is from the base to the winner; this divides by what lies between change and winner
-    / (sum(winner) / len(winner) - low) =>
-        / (sum(winner) / len(winner) - sum(changed) / len(changed))
-the sign is turned round: a change that helps closes a share above 0
-    return share => return -share
-the share has lost its sign; a change that does harm has a share below 0
-    return share => return abs(share)
-the share is cut off at 0; a change that does harm has a share below 0
-    return share => return max(share, 0.0)
-the share is in percent; give it as it is: 1 is the whole gap
-    return share => return 100 * share
-medians are compared; compare the means
-    low = sum(base) / len(base) => low, high, most = map(median, (base, changed, winner)) ;;
-        (sum(changed) / len(changed) - low) / (sum(winner) / len(winner) - low)
-        => (high - low) / (most - low)
-the best seeds are compared; compare the means
-    (sum(changed) / len(changed) - low) => (max(changed) - low)
-    share = => share = (max(changed) - max(base)) / (max(winner) - max(base)) ⏎ unused =
-an equal seed is no better one: count where the change is above the base
-    after > before => after >= before
-the lists are sorted before they are compared; equal seeds stand at equal places
-    zip(base, changed) => zip(sorted(base), sorted(changed))
-every seed is compared with the base's mean; compare it with the same seed of the base
-    after > before => after > low
-the seeds are counted that the change makes worse, not those that it makes better
-    after > before => after < before
-the count compares with the winner; compare with the base
-    zip(base, changed) => zip(winner, changed)
-the second number is how many seeds are better, not which share of them
-    return share, better => return share, better / len(base)
-the second is a number: how many seeds are better
-    return share, better => return share, better == len(base)
-give both, the share and the count
-    return share, better => return share
-the results are in another order: (share, better)
-    return share, better => return better, share
 """,
 )
 

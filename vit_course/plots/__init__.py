@@ -52,6 +52,7 @@ from .saving import merged_photo, merging, step_memory
 from .scores import (
     attention_layer,
     attention_shapes,
+    heads_of_c,
     hidden_keys,
     scale_runs,
     stored,

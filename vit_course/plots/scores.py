@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from .colours import CLS, FAINT, INK, KEY, PATCH, POSITION, QUERY, SIGNED, VALUE, WEIGHTS
-from .figures import bordered, charts, curves, new_axes, rectangle, sketch
+from .figures import bordered, charts, curves, matrix, new_axes, panels, rectangle, sketch
 
 FILE = Path(__file__).with_name("measured.json")
 FORMS = {"divided by √d": VALUE, "not divided": QUERY}
@@ -202,6 +202,24 @@ def weight_bars(bars: Mapping[str, Tensor], rows: int = 2) -> None:
         ax.set_xticks(range(1, len(weights) + 1))
     axes[0, 0].figure.supylabel("attention weight", size=9)
     axes[0, 0].figure.supxlabel("the keys, highest score first (dotted: equal weights)", size=9)
+
+
+def heads_of_c(runs: Mapping[str, Sequence[float]]) -> None:
+    """Draw what lesson 11's C gets by each way to its head, with batch norms and without.
+
+    The left table is of C as it trains, with a tenth of the tokens hidden, the right one without.
+
+    Args:
+        runs: by setting, right answers in %, one a seed, as stored under "why C".
+    """
+    ways = {"all tokens": [], "norm, mean": ["mean"], "mean, norm": ["mean first"]}
+    hidden = {"a tenth hidden in training": [], "nothing hidden": ["nothing hidden"]}
+    norms = {"batch norms": [], "none": ["no batch norms"]}
+    axes = panels(1, len(hidden), 9, 2.4)[0]
+    for ax, (title, hides) in zip(axes, hidden.items(), strict=True):
+        names = [[["C", *way, *hides, *lacks] for way in ways.values()] for lacks in norms.values()]
+        means = [[mean(runs[", ".join(name)]) for name in row] for row in names]
+        matrix(torch.tensor(means), title, [*norms], [*ways], "{:.0f}", (40, 100), ax)
 
 
 def whole_table(image: Tensor, table: Tensor, lifted: Mapping[str, int]) -> None:

@@ -67,10 +67,6 @@ HIDDEN: dict[str, list[Trial]] = {
         lesson_11.kind_of_drop(kind, (16, 10, 12), 0.5) for kind in ("sample", "token", "number")
     ],
     "rows_of": [call("", *x) for x in ((60, 5, "k", 3), (96, 6, "v", 5), (42, 7, "q", 4))],
-    "gap_closed": [
-        call("", [60.0, 71.0, 66.0], [80.0, 69.0, 91.0], [95.0, 97.0, 96.0]),
-        call("", [88.0, 80.0], [84.0, 81.0], [90.0, 96.0]),
-    ],
 }
 
 
