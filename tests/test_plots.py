@@ -256,8 +256,8 @@ def test_gaps_as_large_as_the_one_seen_are_counted():
 
 
 def test_a_way_downhill_lies_in_the_valley():
-    plots.downhill({"half": [0.0, 1.5, 2.25], "once": [0.0, 3.0]})
-    assert titles() == ["half", "once"]
+    plots.downhill({0.25: [0.0, 1.5, 2.25], 0.5: [0.0, 3.0]})
+    assert titles() == ["learning rate 0.25", "learning rate 0.5"]
     steps = axes()[0].lines[1].get_data()
     assert [list(numbers) for numbers in steps] == [[0.0, 1.5, 2.25], [9.0, 2.25, 0.5625]]
 

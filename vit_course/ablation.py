@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 from tqdm import tqdm
 
 from vit_steps import Encoder, ViT, ViTConfig
@@ -31,6 +32,12 @@ def run(blocks: Iterable[Any], x: Tensor, without: str = "nothing") -> Tensor:
                 change = 0 * change
             x = change if without == "sums" else x + change
     return x
+
+
+def likeness(x: Tensor) -> float:
+    """Give the mean cosine of all pairs of tokens of one picture, for tokens (B, N, D)."""
+    unit, N = F.normalize(x, dim=-1), x.shape[1]
+    return (((unit @ unit.mT).sum(dim=(1, 2)) - N) / (N * (N - 1))).mean().item()
 
 
 def small(block: type[nn.Module], without: str = "nothing", seed: int = 0, depth: int = 4) -> ViT:

@@ -100,6 +100,19 @@ def shares(model: nn.Module, drawing: Tensor) -> Tensor:
         return model(drawing[None]).softmax(dim=1)[0]
 
 
+def nearest_alike(x: Tensor, labels: Tensor) -> tuple[float, float]:
+    """Tell how often a row's nearest one, by the cosine, has its label; and how often by luck.
+
+    Args:
+        x: (n, D), and labels (n,).
+    """
+    rows, count = torch.nn.functional.normalize(x, dim=1), len(x)
+    nearest = (rows @ rows.T - 2 * torch.eye(count)).argmax(dim=1)
+    same = labels[:, None] == labels
+    luck = (same.sum().item() - count) / (count * (count - 1))
+    return (labels[nearest] == labels).float().mean().item(), luck
+
+
 def _stored(part: str) -> ImageDataset:
     """Read a part of the stored drawings."""
     with np.load(Path(__file__).with_name("drawn.npz")) as arrays:

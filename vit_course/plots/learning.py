@@ -16,20 +16,20 @@ from .colours import CLS, FAINT, INK, PAPER, PATCH, QUERY, VALUE, WEIGHTS
 from .figures import COLOURS, STYLES, as_png, charts, dots, new_axes, rounded, sketch
 
 
-def downhill(paths: Mapping[str, Sequence[float]]) -> None:
+def downhill(paths: Mapping[float, Sequence[float]]) -> None:
     """Draw the valley (w - 3)², and in a panel for each path the points that a weight visits.
 
     Args:
-        paths: a name, and where the weight was, step by step.
+        paths: by its learning rate, where the weight was, step by step.
     """
     axes = charts(1, len(paths), 9, 2.9, sharey=True)[0]
     valley = torch.linspace(-6.5, 12.5, 200)
-    for ax, (name, path), colour in zip(axes, paths.items(), COLOURS, strict=False):
+    for ax, (rate, path), colour in zip(axes, paths.items(), COLOURS, strict=False):
         ax.plot(valley, (valley - 3) ** 2, color=FAINT, zorder=1)
         heights = [(w - 3) ** 2 for w in path]
         ax.plot(path, heights, "-o", color=colour, markersize=5, linewidth=1)
         ax.annotate("start", (path[0], heights[0]), (-6, 6), textcoords="offset points", ha="right")
-        ax.set(title=name, xlabel="w", ylim=(-4, 88))
+        ax.set(title=f"learning rate {rate}", xlabel="w", ylim=(-4, 88))
     axes[0].set_ylabel("loss")
 
 
