@@ -36,6 +36,8 @@ GIVEN = {  # one of C's differences, given to A and to B
     "no cls": dict(cls=False),
     "masking": dict(masked=0.1),
     "C's blocks": dict(blocks="C"),
+    "ReLU6": dict(blocks="A, ReLU6"),  # and what else C's blocks have
+    "no qkv bias": dict(blocks="A, no qkv bias"),
     "C's positions": dict(positions=0.02),
     "norm before the mean": dict(head="norm, mean"),
     "batch norms": dict(head="mean, norm, batch norms"),
@@ -43,6 +45,7 @@ GIVEN = {  # one of C's differences, given to A and to B
     "C's head": dict(head="norm, all, batch norms"),
     "norm before the sum": dict(head="norm, sum"),  # not C's: no places, a larger size
     "all tokens, mixed": dict(head="norm, mixed, all"),  # not C's: as many weights, no places
+    "all tokens, divided": dict(head="norm, divided, all"),  # as small as in a mean
     "positions of 1": dict(positions=1.0),  # as A and B were published
 }
 PARTS = {  # of C's batch norms, given to A: what is it that helps?
@@ -51,18 +54,22 @@ PARTS = {  # of C's batch norms, given to A: what is it that helps?
     "mean taken off": dict(head="mean, norm, centred"),
     "spread made 1": dict(head="mean, norm, scaled"),
 }
-TAKEN = {  # taken out of C
-    "no batch norms": dict(head="norm, all"),
+TAKEN = {  # taken out of C: of its head the batch norms, with a Linear; or the Linears are plain
+    "one Linear": dict(head="norm, all"),
+    "plain Linears": dict(head="norm, all, plain"),
     "nothing hidden": dict(masked=0.0),
     "mean": dict(head="norm, mean, batch norms"),
-    "mean, no batch norms": dict(head="norm, mean"),
+    "mean, one Linear": dict(head="norm, mean"),
     "mean, nothing hidden": dict(head="norm, mean, batch norms", masked=0.0),
-    "mean, nothing hidden, no batch norms": dict(head="norm, mean", masked=0.0),
+    "mean, nothing hidden, one Linear": dict(head="norm, mean", masked=0.0),
     "mean first": dict(head="mean, norm, batch norms"),
-    "mean first, no batch norms": dict(head="mean, norm"),
+    "mean first, one Linear": dict(head="mean, norm"),
+    "mean first, plain Linears": dict(head="mean, norm, plain"),
     "mean first, nothing hidden": dict(head="mean, norm, batch norms", masked=0.0),
-    "mean first, nothing hidden, no batch norms": dict(head="mean, norm", masked=0.0),
-    "nothing hidden, no batch norms": dict(head="norm, all", masked=0.0),
+    "mean first, nothing hidden, one Linear": dict(head="mean, norm", masked=0.0),
+    "nothing hidden, one Linear": dict(head="norm, all", masked=0.0),
+    "mean first, one Linear, positions of 0.2": dict(head="mean, norm", positions=0.2),
+    "mean first, one Linear, positions of 1": dict(head="mean, norm", positions=1.0),
 }
 DROPPED = (0.1, 0.5)  # DropPath's rates, for C in the longer training
 NO_BLOCKS = {  # the control: a head, and nothing before it but patches and positions
@@ -91,6 +98,13 @@ class Mixed(nn.Module):
         return x.take_along_dim(torch.rand(x.shape[:2]).argsort(dim=1)[..., None], dim=1)
 
 
+class Divided(nn.Module):
+    """Divide by the number of tokens, as a mean does: (B, N, D)."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x / x.shape[1]
+
+
 class Batch(nn.BatchNorm1d):
     """Half of a batch norm: take the batch's mean off each number, or make its spread 1."""
 
@@ -115,7 +129,9 @@ def make_head(kind: str, width: int) -> nn.Sequential:
         "cls": First,
         "mixed": Mixed,
         "all": lambda: nn.Flatten(1),
+        "divided": Divided,
         "batch norms": nn.Identity,
+        "plain": nn.Identity,
         "batch norm": lambda: nn.BatchNorm1d(WIDTH, eps=2e-5),
         "centred": lambda: Batch(centred=True),
         "scaled": lambda: Batch(centred=False),
@@ -123,6 +139,8 @@ def make_head(kind: str, width: int) -> nn.Sequential:
     }
     parts = [layers[name]() for name in kind.split(", ")]
     width = width if "all" in kind else WIDTH
+    if "plain" in kind:  # C's two Linears, without its batch norms
+        return nn.Sequential(*parts, nn.Linear(width, WIDTH), nn.Linear(WIDTH, 10))
     if "batch norms" not in kind:
         return nn.Sequential(*parts, nn.Linear(width, 10))
     return nn.Sequential(
@@ -153,11 +171,18 @@ class Between(nn.Module):
             "B": lambda: systems.project_vit(replace(systems.PROJECT, **size)),
             "yours": lambda: ViT(ViTConfig(num_classes=10, num_heads=3, **size)),
             "A, 3 heads": lambda: systems.einops_vit(replace(systems.EINOPS, **size, num_heads=3)),
+            "A, no qkv bias": lambda: systems.einops_vit(
+                replace(systems.EINOPS, **size, qkv_bias=False)
+            ),
             "C": lambda: systems.face_vit(
                 systems.FaceConfig(**size, num_heads=3, drop_path=drop_path)
             ),
         }
-        self.blocks = Encoder(list(make_blocks[blocks]().blocks)[:depth])
+        made = make_blocks[blocks.removesuffix(", ReLU6")]()
+        self.blocks = Encoder(list(made.blocks)[:depth])
+        if blocks.endswith("ReLU6"):
+            for block in self.blocks:
+                block.set_submodule("mlp.act", nn.ReLU6())
         self.head = make_head(head, (PATCHES + cls) * WIDTH)
         self.head.apply(init_weights)
         self.patch_embed.apply(init_weights)
@@ -227,6 +252,7 @@ def plan() -> dict:
     settings = SYSTEMS | NO_BLOCKS | PIXELS
     settings["A, 3 heads"] = A | dict(blocks="A, 3 heads")
     settings["yours"] = A | dict(blocks="yours", head="norm, cls")
+    settings["yours, one batch norm"] = settings["yours"] | dict(head="norm, cls, batch norm")
     settings |= {f"A, {name}": A | change for name, change in PARTS.items()}
     settings |= {
         f"{s}, {name}": SYSTEMS[s] | change for name, change in GIVEN.items() for s in "AB"
@@ -239,7 +265,8 @@ def plan() -> dict:
         runs[f"C, DropPath {rate}, {LONGER} epochs"] = dict(setting=dropped, epochs=LONGER)
     for name in SCATTERED:
         runs[f"{name}, scattered"] = dict(setting=settings[name], data="scattered", epochs=25)
-    longer = ("yours", "A", "A, positions of 1", "C", "C without blocks", "C, mean first", *PIXELS)
+    longer = ("yours", "A", "A, positions of 1", "C", "C without blocks", *PIXELS)
+    longer += ("C, mean first", "C, mean first, one Linear", "A, all tokens", "A, batch norms")
     for name in longer:
         runs[f"{name}, {LONGER} epochs"] = dict(setting=settings[name], epochs=LONGER)
     for rate in OTHER_RATES:

@@ -306,7 +306,7 @@ random_masking = Exercise(
 def random_masking(tokens, ratio):
     B, N, D = tokens.shape
     K = kept_count(N, ratio)
-    noise = torch.rand(B, N)
+    noise = torch.rand(B, N, device=tokens.device)
     shuffled = noise.argsort(dim=1)  # (B, N)
     order = shuffled.argsort(dim=1)  # (B, N)
     kept = tokens.take_along_dim(shuffled[:, :K, None], dim=1)  # (B, K, D)
@@ -338,7 +338,7 @@ second argsort is missing, or the tokens are taken by `order` where `shuffled` i
     dim(shuffled => dim(order
 all samples of a batch keep the same tokens; each draws its own: draw noise of shape (B, N), a row
 for each sample, and sort it along dim=1
-    torch.rand(B, N) => torch.rand(N).expand(B, N)
+    torch.rand(B, N, device=tokens.device) => torch.rand(N).expand(B, N)
 all samples keep the tokens that the first one's row says; each has its own: tokens.take_along_dim(
 shuffled[:, :K, None], dim=1)
     tokens.take_along_dim(shuffled[:, :K, None], dim=1) => tokens[:, shuffled[0, :K]]
@@ -380,9 +380,10 @@ the same tokens are kept in every sample and in every call: draw noise, for each
 sort it to find which stay
     noise.argsort(dim=1) => torch.arange(N).expand(B, N)
 the same tokens are kept in every call: draw anew each time, and leave the seed to whoever calls
-    torch.rand(B, N) => torch.rand(B, N, generator=torch.Generator().manual_seed(0))
+    torch.rand(B, N, device=tokens.device) =>
+        torch.rand(B, N, generator=torch.Generator().manual_seed(0))
 some tokens are kept more often than others; each has the same chance, the first one too
-    torch.rand(B, N) => torch.rand(B, N) ⏎ noise[:, 0] = 0
+    torch.rand(B, N, device=tokens.device) => torch.rand(B, N) ⏎ noise[:, 0] = 0
 only a few choices of K tokens ever come; any K of the N may be kept: sort noise of shape (B, N)
     noise.argsort(dim=1) => (torch.arange(N) + torch.randint(N, (B, 1))) % N
 one number is kept of each token, (B, K, 1): gather needs an index as wide as what it gathers;

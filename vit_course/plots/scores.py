@@ -205,7 +205,7 @@ def weight_bars(bars: Mapping[str, Tensor], rows: int = 2) -> None:
 
 
 def heads_of_c(runs: Mapping[str, Sequence[float]]) -> None:
-    """Draw what lesson 11's C gets by each way to its head, with batch norms and without.
+    """Draw what lesson 11's C gets by each way to its head, with its batch norms or one Linear.
 
     The left table is of C as it trains, with a tenth of the tokens hidden, the right one without.
 
@@ -214,12 +214,12 @@ def heads_of_c(runs: Mapping[str, Sequence[float]]) -> None:
     """
     ways = {"all tokens": [], "norm, mean": ["mean"], "mean, norm": ["mean first"]}
     hidden = {"a tenth hidden in training": [], "nothing hidden": ["nothing hidden"]}
-    norms = {"batch norms": [], "none": ["no batch norms"]}
+    linears = {"with batch norms": [], "one Linear": ["one Linear"]}
     axes = panels(1, len(hidden), 9, 2.4)[0]
     for ax, (title, hides) in zip(axes, hidden.items(), strict=True):
-        names = [[["C", *way, *hides, *lacks] for way in ways.values()] for lacks in norms.values()]
+        names = [[["C", *way, *hides, *last] for way in ways.values()] for last in linears.values()]
         means = [[mean(runs[", ".join(name)]) for name in row] for row in names]
-        matrix(torch.tensor(means), title, [*norms], [*ways], "{:.0f}", (40, 100), ax)
+        matrix(torch.tensor(means), title, [*linears], [*ways], "{:.0f}", (40, 100), ax)
 
 
 def whole_table(image: Tensor, table: Tensor, lifted: Mapping[str, int]) -> None:
