@@ -29,10 +29,11 @@ def scale_means(runs: dict[str, list[float]]) -> list[str]:
 
 # Of lesson 11, with the name of a setting where the mean of its runs stands.
 LESSON_11 = """
-- Yours <yours>%. A <A>%, B <B>%. No cls <A, no cls>%, 3 heads <A, 3 heads>%, no qkv bias
-<A, no qkv bias>%, masking <A, masking>%, norm before the mean <A, norm before the mean>%, C's
-positions <A, C's positions>%. ReLU6 <A, ReLU6>% and C's blocks <A, C's blocks>%. Close to C's
-<C>%: batch norms with <A, batch norms>% and all tokens with <A, all tokens>%.
+- Yours <yours>%, with one batch norm <yours, one batch norm>%. A <A>%, B <B>%. No cls
+<A, no cls>%, 3 heads <A, 3 heads>%, no qkv bias <A, no qkv bias>%, masking <A, masking>%, norm
+before the mean <A, norm before the mean>%, C's positions <A, C's positions>%. ReLU6 <A, ReLU6>% and
+C's blocks <A, C's blocks>%. Close to C's <C>%: batch norms with <A, batch norms>% and all tokens
+with <A, all tokens>%.
 - with one Linear <C, one Linear>%; with the mean <C, mean>%, the dots far apart
 - As it trains: all tokens <C>, norm then mean <C, mean>, mean then norm <C, mean first>; with one
 Linear <C, one Linear>, <C, mean, one Linear> and <C, mean first, one Linear>. With nothing hidden:
@@ -40,7 +41,8 @@ Linear <C, one Linear>, <C, mean, one Linear> and <C, mean first, one Linear>. W
 <C, nothing hidden, one Linear>, <C, mean, nothing hidden, one Linear> and
 <C, mean first, nothing hidden, one Linear>.
 - with the mean first, get <C, mean first, plain Linears>.)
-- with no weight changed, they bring <C, mean, averages retaken>%
+- on whole pictures they bring <C, mean, averages retaken>%, and on such as in training, the
+control, <C, mean, averages retaken, hidden>.
 - Nearly all of it, <C, mean first>%
 - A <A>%, with the norm before the mean <A, norm before the mean>%, before the sum
 <A, norm before the sum>%, with all tokens mixed <A, all tokens, mixed>%, divided
@@ -57,15 +59,14 @@ head on pixels <C's head on pixels>%, one Linear <one Linear>%.
 tokens <A, all tokens, scattered>%, with batch norms <A, batch norms, scattered>%; B
 <B, scattered>%; C <C, scattered>%, without blocks <C without blocks, scattered>%.
 - After 24 passes: one Linear <one Linear, 24 epochs>%, yours <yours, 24 epochs>, A <A, 24 epochs>,
-with positions of 1 <A, positions of 1, 24 epochs>, with batch norms <A, batch norms, 24 epochs>,
+with batch norms <A, batch norms, 24 epochs>,
 with all tokens <A, all tokens, 24 epochs>; C without blocks <C without blocks, 24 epochs>, with the
 mean first and one Linear <C, mean first, one Linear, 24 epochs>, with the mean first
 <C, mean first, 24 epochs>, C <C, 24 epochs>.
-- With the mean first and one Linear it gets <C, mean first, one Linear>%, and
-<C, mean first, one Linear, positions of 0.2> and <C, mean first, one Linear, positions of 1> if
-- brings it from <yours> to <yours, one batch norm>%
-- Started at 0.02, A gets <A, C's positions>% after six passes, at our 0.2 <A>%, at 1, as it was
-published, <A, positions of 1>%, and <A, positions of 1, rate 0.012>% if we also double the rate
+- Steps: A <A>%, with positions of 1 <A, positions of 1>%, at twice the rate
+<A, positions of 1, rate 0.012>%, with all tokens <A, all tokens, tuned>%, as C.
+- gets <C, mean first, one Linear>% so, but <C, mean first, one Linear, positions of 1>% with
+positions of 1, and at twice the rate <C, mean first, one Linear, tuned>.
 - A as published gets <A, positions of 1, rate 0.003>, <A, positions of 1>,
 <A, positions of 1, rate 0.012> and <A, positions of 1, rate 0.02>
 """

@@ -11,7 +11,6 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.optim import Optimizer
 
-from vit_steps.heads import split_qkv
 from vit_steps.images import load_image, sample_photo
 from vit_steps.inputs import check_sizes
 from vit_steps.vit import ViT
@@ -43,7 +42,7 @@ def ways_for_free(model: ViT, pictures: Tensor) -> Ways:
 
 
 def work(model: ViT, counts: list[int]) -> int:
-    """Count the multiply-adds of the blocks for one image, by section 2's formula.
+    """Count the multiply-adds of the blocks for one image, by section 3b's formula.
 
     Args:
         model: whose blocks they are.
@@ -142,31 +141,3 @@ def at_random(x: Tensor, keys: Tensor, sizes: Tensor, looks: Tensor, r: int) -> 
 def least_looked_at(x: Tensor, keys: Tensor, sizes: Tensor, looks: Tensor, r: int) -> Any:
     """Leave out the r tokens at which cls looks least: `looks` (B, N), the mean of the heads."""
     return leave_out(x, sizes, looks, r)
-
-
-def taken_away(model: ViT, images: Tensor, merge: Callable, by_luck: bool = False) -> float:
-    """Give how much of what tells a picture's tokens apart one merging takes away.
-
-    Three eighths of the patches are merged behind the first block's attention.
-
-    Args:
-        model: a ViT, and images (B, C, H, W) for it.
-        merge: lesson 13's `merge_tokens`.
-        by_luck: whether the partners are drawn, by keys that are random numbers.
-
-    Returns:
-        The share of the patch tokens' variance within a picture, from 0 to 1.
-    """
-    block: Any = model.blocks[0]
-    x = model.tokens(model.patch_embed(images))
-    keys = split_qkv(block.attn.qkv(block.norm1(x)), model.config.num_heads)[1].mean(dim=1)
-    x = x + block.attn(block.norm1(x))
-    B, N, D = x.shape
-    both = torch.cat([x, torch.eye(N).expand(B, N, N)], dim=-1)  # who is in it goes where it goes
-    keys = torch.randn(keys.shape, generator=torch.Generator().manual_seed(0)) if by_luck else keys
-    merged, _ = merge(both, keys, torch.ones(B, N), 3 * (N - 1) // 8)
-    new, who = merged.split([D, N], dim=-1)
-    back = (who > 0).float().mT @ new  # to each token the numbers that it has now
-    spread = x[:, 1:] - x[:, 1:].mean(dim=1, keepdim=True)
-    lost = (x - back)[:, 1:].square().sum(dim=(1, 2)) / spread.square().sum(dim=(1, 2))
-    return lost.mean().item()

@@ -518,10 +518,10 @@ train = Exercise(
     answer="""
 def train(model, data, epochs, lr=2e-3, batch_size=64, seed=0, report=None):
     optimizer = torch.optim.AdamW(decay_groups(model, 0.05))
-    generator = torch.Generator().manual_seed(seed)
     steps = epochs * math.ceil(len(data) / batch_size)
     losses = []
     for epoch in range(epochs):
+        generator = torch.Generator().manual_seed(1_000_003 * seed + epoch)
         order = torch.randperm(len(data), generator=generator)
         model.train()
         for batch in order.split(batch_size):
@@ -543,7 +543,8 @@ def train(model, data, epochs, lr=2e-3, batch_size=64, seed=0, report=None):
     wrong="""
 the pictures are not shuffled: in each epoch draw their numbers in a new order, by torch.randperm
     torch.randperm(len(data), generator=generator) => torch.arange(len(data))
-each epoch has the same order: make the generator once, before the loop, so that each epoch draws on
+each epoch has the same order: seed the generator by the epoch as well, or make it once, before the
+loop
     generator=generator) => generator=torch.Generator().manual_seed(seed))
 the seed has no say in the order: give randperm the generator
     , generator=generator) => )

@@ -16,7 +16,8 @@ from .trials import InputChangedError, Trial, call, drawn, numbered, untouched
 
 # Three ways to the head --------------------------------------------------------------------------
 
-NORM = nn.LayerNorm(4, elementwise_affine=False)
+NORM = nn.LayerNorm(4)
+NORM.load_state_dict({"weight": drawn(4, seed=1), "bias": drawn(4, seed=2)})
 
 pooled = Exercise(
     answer="""
@@ -32,14 +33,19 @@ def pooled(x, norm, way):  # tokens (B, N, D); way: "mean, norm", "norm, mean" o
         for way in ("mean, norm", "norm, mean", "all")
     ],
     slips={
-        "normalized_shape": "the norm takes tokens, D numbers each: norm them first, then put them "
-        "side by side",
+        "normalized_shape": "the norm takes rows of D numbers: a mean goes over the tokens, dim=1, "
+        "and for all tokens the norm comes before they are put side by side",
     },
     why="The norm before the mean gives each token one vote, and after it a long token wins. Side "
     "by side the head has weights for each place.",
     wrong="""
 the two means are mixed up: in "mean, norm" the mean comes first
     norm(x.mean(dim=1)) => norm(x).mean(1) ;; norm(x).mean(dim=1) => norm(x.mean(1))
+use the norm that is given: it has a scale and a shift of its own
+    norm(x).flatten(1) => F.layer_norm(x, x.shape[-1:]).flatten(1)
+    norm(x).flatten(1) => F.layer_norm(x, x.shape[-1:]).flatten(1) ;; norm(x.mean(dim=1)) =>
+        F.layer_norm(x.mean(dim=1), x.shape[-1:]) ;; norm(x).mean(dim=1) =>
+        F.layer_norm(x, x.shape[-1:]).mean(dim=1)
 the norm is missing where the tokens stand side by side: each token is normed first
     norm(x).flatten(1) => x.flatten(1)
 the norm is missing after the mean

@@ -136,7 +136,7 @@ def sound(what: str, edit: str) -> Trial:
 WRONG_SUMS = """
 exhibit 1, whose rows sum to 0.29 here: divided after the softmax, they are no whole
     scores.softmax(dim=-1) => scores.softmax(dim=-1) / x.shape[-1] ** 0.5
-a softmax over the heads, whose rows sum to 1.67 here: more than a whole is none either
+a softmax over the heads, whose rows sum to tokens / heads: more than a whole is none either
     scores.softmax(dim=-1) => scores.softmax(dim=1)
 an attention in which two queries have weights that sum to 1.5 and 0.5, and the others to 1: ask
 each query, not their mean
@@ -149,7 +149,7 @@ an attention whose rows sum to 0.999: differences above 1e-5 count
 one_whole = Exercise(
     answer="""
 def one_whole(attention):  # with the Linears qkv, D → 3·D, and proj, D → D
-    tokens = torch.randn(2, 5, attention.proj.in_features)  # (B, N, D), any will do
+    tokens = torch.randn(2, 7, attention.proj.in_features)  # (B, N, D), any will do
     with torch.no_grad():
         attention.qkv.weight.zero_()
         attention.qkv.bias.fill_(1)  # now every query, key and value is 1

@@ -642,6 +642,8 @@ def keeping(what: str, data: Callable, bar: float, measured: str) -> Trial:
                 ". Does it subtract enough, and wherever cls looks at either of the two? (All "
                 "looks sum to 1, unless you scale them.)"
             )
+        elif share < (alone := without_looks(data)):
+            problem += f". The cosine alone keeps {alone:.1f}%: is too much subtracted from it?"
         return Verdict(problem)
 
     return Trial(what, merge_all, lambda: [Outside(Merging(*data()))], say)
@@ -667,8 +669,8 @@ def likeness(keys, looks):  # (B, N, d), (B, N)
     together = looks[:, 0::2, None] + looks[:, None, 1::2]  # (B, even, odd)
     return alike - 0.2 * together
 """,
-    why="""A pair must be alike, and cls must look at neither of the two. Where cls looks at all
-patches alike, as in photos, the second part hardly changes the order, and the cosine decides.""",
+    why="""A pair must be alike, and cls must look at neither of the two. On photos the cosines differ by
+so much that a small number changes few pairs.""",
     slips={
         "must match the size of tensor": "two shapes do not meet: the even looks are a "
         "column, looks[:, 0::2, None], the odd ones a row, looks[:, None, 1::2]",
