@@ -669,8 +669,8 @@ def likeness(keys, looks):  # (B, N, d), (B, N)
     together = looks[:, 0::2, None] + looks[:, None, 1::2]  # (B, even, odd)
     return alike - 0.2 * together
 """,
-    why="""A pair must be alike, and cls must look at neither of the two. On photos the cosines differ by
-so much that a small number changes few pairs.""",
+    why="""A pair must be alike, and cls must look at neither of the two. On photos the cosines
+differ by so much that a small number changes few pairs.""",
     slips={
         "must match the size of tensor": "two shapes do not meet: the even looks are a "
         "column, looks[:, 0::2, None], the odd ones a row, looks[:, None, 1::2]",
