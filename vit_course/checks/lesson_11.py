@@ -66,6 +66,8 @@ this is a sum over the tokens; take their mean
 an axis of length 1 is left of the mean; give (B, D)
     norm(x.mean(dim=1)) => norm(x.mean(dim=1, keepdim=True))
     norm(x).mean(dim=1) => norm(x).mean(dim=1, keepdim=True)
+    norm(x.mean(dim=1)) => norm(x.mean(dim=1, keepdim=True)) ;;
+        norm(x).mean(dim=1) => norm(x).mean(dim=1, keepdim=True)
 side by side is token after token, all D numbers of the first one, then those of the second
     norm(x).flatten(1) => norm(x).mT.flatten(1)
 the pictures are put side by side, too; each has a row of its own, (B, N·D)

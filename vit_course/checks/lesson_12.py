@@ -108,7 +108,7 @@ class Attention(MultiHeadAttention):
 def attention(edit: str) -> MultiHeadAttention:
     """Make an attention with one edit, and weights as of a trained one."""
     uses = {"MultiHeadAttention": MultiHeadAttention}
-    module = made("Attention", edited(ATTENTION, edit), uses)(12, 3)
+    module = made("Attention", edited(ATTENTION, edit), uses)(12, 6)
     for number, p in enumerate(module.parameters()):
         p.data = drawn(*p.shape, seed=number)
     return module
@@ -167,7 +167,7 @@ def one_whole(attention):  # with the Linears qkv, D → 3·D, and proj, D → D
         sound(
             "a sound attention whose rows of qkv stand in another order",
             'split_qkv(self.qkv(x), self.num_heads) => rearrange(self.qkv(x), "b n (h d qkv) '
-            '-> qkv b h n d", qkv=3, h=3)',
+            '-> qkv b h n d", qkv=3, h=6)',
         ),
         *refusals(attention, WRONG_SUMS),
     ],
