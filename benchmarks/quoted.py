@@ -150,8 +150,8 @@ KINDS = {"AdamW": {}, "no warm-up": dict(warmup=0), "steady": dict(steady=True)}
 KINDS |= {f"SGD {lr}": dict(sgd=True, lr=lr) for lr in (0.01, 0.03, 0.1, 0.3)}
 XAVIER = {kind: options | dict(xavier=True) for kind, options in KINDS.items()}
 STARTS = {"0.02": dict(positions=0.1, epochs=12), "0.2": dict(epochs=12)}
-MENDED = {"published": dict(mended=False), "mended": dict(mended=True)}
-MENDED["even"] = dict(mended=True, even=True)
+OF_2021 = {"published": dict(mended=False), "mended": dict(mended=True)}
+OF_2021["even"] = dict(mended=True, even=True)
 BESIDE = {
     f"{number} {name}": dict(number=number, told=name == "told")
     for number in (20, 21, 23)
@@ -169,7 +169,7 @@ COMPARED: dict[str, tuple[int, Callable[..., float], Variants]] = {  # how many 
     "07 half forgotten": (3, lesson_07, {"whole": {}, "forgotten": dict(forgotten=True)}),
     "07 why AdamW, 0.02": (3, why_adamw, KINDS),
     "07 why AdamW, Xavier": (3, why_adamw, XAVIER),
-    "12 the attention of 2021": (8, of_2021, MENDED),
+    "12 the attention of 2021": (8, of_2021, OF_2021),
     "12 beside the model": (3, beside_the_model, BESIDE),
 }
 

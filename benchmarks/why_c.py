@@ -54,7 +54,7 @@ PARTS = {  # of C's batch norms, given to A: what is it that helps?
     "mean taken off": dict(head="mean, norm, centred"),
     "spread made 1": dict(head="mean, norm, scaled"),
 }
-TAKEN = {  # taken out of C: of its head the batch norms, with a Linear; or the Linears are plain
+TAKEN = {  # taken out of C; "one Linear" comes in place of its two with batch norms
     "one Linear": dict(head="norm, all"),
     "plain Linears": dict(head="norm, all, plain"),
     "nothing hidden": dict(masked=0.0),
@@ -261,9 +261,8 @@ def plan() -> dict:
     runs = {name: dict(setting=setting) for name, setting in settings.items()}
     runs["C, mean, averages retaken"] = dict(setting=settings["C, mean"], retaken="whole")
     runs["C, mean, averages retaken, hidden"] = dict(setting=settings["C, mean"], retaken="hidden")
-    tuned = dict(positions=1.0), dict(rate=0.012)  # what helps A most, given to each
-    for name in ("yours", "A, all tokens", "C, mean first, one Linear"):
-        runs[f"{name}, tuned"] = dict(setting=settings[name] | tuned[0], **tuned[1])
+    for name in ("yours", "A, all tokens", "C, mean first, one Linear"):  # with what helps A most
+        runs[f"{name}, tuned"] = dict(setting=settings[name] | dict(positions=1.0), rate=0.012)
     for rate in DROPPED:
         dropped = C | dict(drop_path=rate)
         runs[f"C, DropPath {rate}, {LONGER} epochs"] = dict(setting=dropped, epochs=LONGER)

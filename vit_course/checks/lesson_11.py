@@ -36,10 +36,10 @@ def pooled(x, norm, way):  # tokens (B, N, D); way: "mean, norm", "norm, mean" o
         "normalized_shape": "the norm takes rows of D numbers: a mean goes over the tokens, dim=1, "
         "and for all tokens the norm comes before they are put side by side",
     },
-    why="The norm before the mean gives each token one vote, and after it a long token wins. Side "
-    "by side the head has weights for each place.",
+    why="With the norm before the mean each token has one vote; with the norm after it, a long "
+    "token wins. Side by side the head has weights for each place.",
     wrong="""
-the two means are mixed up: in "mean, norm" the mean comes first
+the two orders are mixed up: in "mean, norm" the mean comes first
     norm(x.mean(dim=1)) => norm(x).mean(1) ;; norm(x).mean(dim=1) => norm(x.mean(1))
 use the norm that is given: it has a scale and a shift of its own
     norm(x).flatten(1) => F.layer_norm(x, x.shape[-1:]).flatten(1)

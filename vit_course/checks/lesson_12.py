@@ -136,7 +136,7 @@ def sound(what: str, edit: str) -> Trial:
 WRONG_SUMS = """
 exhibit 1, whose rows sum to 0.29 here: divided after the softmax, they are no whole
     scores.softmax(dim=-1) => scores.softmax(dim=-1) / x.shape[-1] ** 0.5
-a softmax over the heads, whose rows sum to tokens / heads: more than a whole is none either
+a softmax over the heads, whose rows sum to tokens / heads: that is no whole either
     scores.softmax(dim=-1) => scores.softmax(dim=1)
 an attention in which two queries have weights that sum to 1.5 and 0.5, and the others to 1: ask
 each query, not their mean
